@@ -120,7 +120,7 @@ LOSSES = (
 
 def claims(effort: float) -> Iterator[Claim]:
     """False incidents a year in each world, losses told of in time, and lasting losses that seem to be over."""
-    years, repetitions = max(1, round(800 * effort)), max(6, round(200 * effort))
+    years, repetitions = max(1, round(120 * effort)), max(6, round(150 * effort))
     rates = [_false_alarms(world, number, years) for number, world in enumerate(WORLDS)]
     for world, rate in zip(WORLDS, rates, strict=True):
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.false / TIERS, rate, years)
@@ -135,7 +135,7 @@ def claims(effort: float) -> Iterator[Claim]:
             yield Claim(told_of, least, 1, in_time / repetitions, repetitions)
             ended, rung = ended + sum(over for _, over in found), rung + len(found)
         yield Claim(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, ended / rung, rung)
-    yield from _rolling(max(1, years // 8), repetitions)
+    yield from _rolling(max(1, years // 3), repetitions)
 
 
 def _rolling(years: int, repetitions: int) -> Iterator[Claim]:

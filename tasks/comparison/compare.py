@@ -126,7 +126,7 @@ def compare_pairs(
     )
     return {
         "metrics": _metrics(declared, compare_numbers(found, seed=SEED, groups=groups), headlines, reasons),
-        "failures": count_failures(headlines, *pairs),
+        "failed_cases": count_failures(headlines, *pairs),
         "cases": changed_cases(pairs, [declared[name] for name in main]),
         "slices": slices,
         "small_slices": small,
@@ -143,7 +143,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
     compared = compare_independent(found, seed=SEED, groups=(groups_of(sides.a), groups_of(sides.b)))
     return {
         "metrics": _metrics(declared, compared, headlines, reasons),
-        "failures": None,
+        "failed_cases": None,
         "cases": NOTHING,
         "slices": {},
         "small_slices": {},

@@ -193,7 +193,7 @@ class Changes(TypedDict):
     """What changed, by metric, case and slice; where a tier has strata, over the headline stratum."""
 
     metrics: dict[str, MetricComparison]
-    failures: FailedCases | None
+    failed_cases: FailedCases | None
     """Null where the system never failed, and where the cases are not the same."""
     cases: ChangedCases
     slices: dict[str, dict[str, Slice]]

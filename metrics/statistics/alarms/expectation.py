@@ -39,14 +39,14 @@ class Nights(NamedTuple):
         lasting, twice = noise.lasting / n, 2 * noise.case / n
         walk = lasting + noise.case * replaced_share(like) if paired else 0.0
         level, offset, cases, before = like.value, 0.0, 0.0, 0.0
-        for number in count():
+        for number in count(1):
             night, own = noise.night**0.5 * chance.normal(), (self.spread - noise.night) ** 0.5 * chance.normal()
             chained = level + offset + own + night
             value = level + cases + own + night if new else chained
-            if number == 0 or not paired:
+            if number == 1 or not paired:
                 yield Night(value, like.sampling, like.total)
             else:
-                lag = min(like.lag, number)
+                lag = min(like.lag, number - 1)
                 drawn = Night(value, like.sampling, like.total, chained - before, n, twice + lasting)
                 drawn = drawn._replace(far_variance=twice + lag * lasting, lag=lag, step=like.step)
                 if new:
@@ -68,7 +68,7 @@ def false_alarms(nights: Nights, *, seed: int = 0) -> float:
         >>> from metrics.statistics.alarms.noise import Night, Noise
         >>> like = Night(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
         >>> false_alarms(Nights(Noise(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0))
-        0.0
+        0.1
     """
     rung = 0
     for year in range(YEARS):

@@ -74,7 +74,7 @@ def p_of_more_failures(before: Failures, after: Failures) -> float:
     Example:
         >>> from metrics.statistics.alarms.failures import Failures, p_of_more_failures
         >>> round(p_of_more_failures(Failures(0, 300), Failures(12, 300)), 6)
-        0.000226
+        0.000218
     """
     both = before.joined(after)
     counts = np.arange(after.failed, min(after.asked, both.failed) + 1)
@@ -84,6 +84,12 @@ def p_of_more_failures(before: Failures, after: Failures) -> float:
 
 def difference_of_rates(before: Failures, after: Failures) -> tuple[float, float, float]:
     """Return the rise of the rate, and its 95 % interval with a failure and a success added to each.
+
+    Example:
+        >>> from metrics.statistics.alarms.failures import Failures, difference_of_rates
+        >>> size, low, high = difference_of_rates(Failures(0, 300), Failures(12, 300))
+        >>> round(size, 3), round(low, 3), round(high, 3)
+        (0.04, 0.016, 0.064)
 
     Reference: Agresti and Caffo 2000, Simple and effective confidence intervals for proportions.
     """

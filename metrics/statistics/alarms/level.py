@@ -61,8 +61,8 @@ class _Seen(NamedTuple):
 class Level:
     """The level of one metric: what the nights say of it since it was accepted.
 
-    The evidence is an e-detector: likelihood ratios of a loss against none (at once: against the least), mixed over
-    sizes and slopes, summed over the nights in which it may have begun. Where nothing is lost, that sum rises by 1 a
+    The evidence is an e-detector: likelihood ratios of a loss against none, at once or by and by, mixed over its sizes,
+    summed over the nights in which it may have begun. Where nothing is lost, that sum rises by 1 a
     night at most on average, so that it passes c once in c nights at most, however often it is looked at. That the
     level is back is an e-process: its weights add up to 1, so that one in c of losses that last ever seems over.
 
@@ -150,7 +150,7 @@ class Level:
 
     @property
     def evidence(self) -> float:
-        """That the level has fallen by more than the least."""
+        """That the level has fallen."""
         return float((KINDS @ np.exp(np.minimum(self._likely(), HIGHEST))).sum())
 
     @property

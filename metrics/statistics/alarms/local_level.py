@@ -154,7 +154,7 @@ def mixed_evidence(sums: Floats, weights: Floats, scale: Floats) -> Floats:
         >>> import numpy as np
         >>> from metrics.statistics.alarms.local_level import mixed_evidence
         >>> mixed_evidence(np.array([0.0, 30.0]), np.array([100.0, 100.0]), np.array([0.1])).round(2)
-        array([-0.35,  2.57])
+        array([-0.35,  2.58])
     """
     from scipy.special import log_ndtr  # here, because it costs 0.1 s to import
 

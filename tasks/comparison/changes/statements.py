@@ -124,7 +124,7 @@ def _invalid(document: Mapping[str, Any]) -> Text | None:
 
 def _failures(document: Mapping[str, Any]) -> Text | None:
     """At how many common questions the system failed, and the headline metrics without these."""
-    failures = document["failures"]
+    failures = document["failed_cases"]
     if failures is None:
         return None
     answered = ", ".join(

@@ -58,7 +58,7 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     if line.watch.over:
         return LevelVerdict("good", baseline, [])
     rings = line.watch.rings(looks_for_one(engine, row))
-    watched = line.watch.lost or line.levels
+    watched = line.watch.lost or [name for name, level in line.levels.items() if not isinstance(level, FailureLevel)]
     if not rings and all(name not in tonight.nights or line.levels[name].vague for name in watched):
         return LevelVerdict("inconclusive", baseline, [], _problem("vague", row, baseline))
     lost = rings or line.watch.lost

@@ -69,7 +69,7 @@ def test_failure_counts_as_worst_value_and_leaves_the_mean(engine: Engine, plant
     found = compare(engine, before, after)
     one = found["metrics"]["hit_rate@1"]
     assert (one["a"], one["b"], one["n"]) == (1.0, pytest.approx(0.9), N)
-    assert found["failures"] == {"a": 0, "b": 30, "answered": {"hit_rate@1": {"a": 1.0, "b": 1.0}}}
+    assert found["failed_cases"] == {"a": 0, "b": 30, "answered": {"hit_rate@1": {"a": 1.0, "b": 1.0}}}
     back = compare(engine, after, before)["metrics"]["hit_rate@1"]
     assert back["verdict"] == "improved"
 
@@ -93,7 +93,7 @@ def test_failures_of_the_judge_are_no_losses(engine: Engine, plant: Plant) -> No
         outcome=["answered"] * N,
     )
     found = compare(engine, before, after)
-    assert (found["metrics"]["avg_e2e_score"]["n"], found["failures"]) == (N - 30, None)
+    assert (found["metrics"]["avg_e2e_score"]["n"], found["failed_cases"]) == (N - 30, None)
 
 
 def test_rule_about_a_stratum_counts_failures(engine: Engine, plant: Plant) -> None:

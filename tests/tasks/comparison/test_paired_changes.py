@@ -48,6 +48,7 @@ def test_a_night_is_compared_on_the_cases_that_both_have(engine: Engine, tmp_pat
     assert change["difference"] == pytest.approx(-5 / 90)
     assert change["lag"] == 1
     assert change["far_variance"] == change["variance"] > 0
+    assert (change["n_new"], change["new_value"]) == (10, pytest.approx(worse[100:110].mean()))
     assert "retrieval_latency_ms_p95" not in found["changes"]
 
 
@@ -62,6 +63,19 @@ def test_what_lasts_is_told_from_noise_by_an_earlier_night(engine: Engine, tmp_p
     change = found["changes"]["hit_rate@1"]
     assert change["lag"] == LAG
     assert change["far_variance"] == pytest.approx(LAG * change["variance"], rel=0.1)
+
+
+def test_an_earlier_night_counts_as_if_it_shared_as_many_cases(engine: Engine, tmp_path: Path) -> None:
+    """Of 100 cases 20 are new each night: two nights ago 60 were the same, five nights ago none."""
+    source, noise = source_name(), np.random.default_rng(12)
+    for night in range(8):
+        hits = np.abs(OLD_HITS - (noise.random(400) < 0.2))  # they come out otherwise in that night alone
+        name = night_of(engine, tmp_path, source, night, range(20 * night, 20 * night + 100), hits=hits)
+    found = changes_of(engine, name)
+    assert found is not None
+    change = found["changes"]["hit_rate@1"]
+    assert (change["lag"], change["n"], change["n_new"]) == (3, 80, 20)
+    assert change["far_variance"] == pytest.approx(change["variance"], rel=0.5)
 
 
 def test_a_repeated_evaluation_is_no_night_and_an_anchor_follows_its_own(engine: Engine, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrics.statistics.alarms.level import Level, Loss
-from metrics.statistics.alarms.local_level import FOLLOWED, LocalLevel, Observation, evidence
+from metrics.statistics.alarms.local_level import FOLLOWED, LEVEL, LocalLevel, Observation, evidence, mixed_evidence
 from metrics.statistics.alarms.noise import Night, Noises
 from metrics.statistics.alarms.watch import Watch
 
@@ -55,6 +55,34 @@ def test_the_filter_is_least_squares() -> None:
         solved = np.linalg.solve(covariance, shape)
         assert level.weights[kind, start] == pytest.approx(shape @ solved)
         assert level.sums[kind, start] == pytest.approx(values @ solved)
+
+
+def test_followed_and_new_cases_are_combined_by_least_squares() -> None:
+    """Of a step at night 20, from both values of each night, whose noise is in part the same."""
+    n, start, unknown, drift, walk, own, new, night = 40, 20, 4.0, 0.01, 0.05, 0.3, 1.0, 0.2
+    values = np.random.default_rng(3).normal(size=(n, 2))
+    spread, parts = np.diag([own, new]) + night, np.array([FOLLOWED, LEVEL])
+    level = LocalLevel(0.0, own, unknown)
+    for both in values:
+        level.add(Observation(both, parts, spread, np.array([drift, walk])))
+    moves = 1 + np.minimum.outer(np.arange(n), np.arange(n))
+    of_level, of_offset = unknown + drift * moves, unknown + own + walk * moves
+    of_both = [[of_level + of_offset - 2 * unknown, of_level - unknown], [of_level - unknown, of_level]]
+    covariance = np.block(of_both) + np.kron(spread, np.eye(n))
+    step = np.tile(np.arange(n) >= start, 2).astype(float)
+    solved = np.linalg.solve(covariance, step)
+    assert level.weights[0, start] == pytest.approx(step @ solved)
+    assert level.sums[0, start] == pytest.approx(values.T.ravel() @ solved)
+
+
+def test_a_mixed_e_value_is_1_on_average_if_nothing_is_lost() -> None:
+    sums = 3.0 * np.random.default_rng(6).normal(size=400_000)  # of weight 9
+    mixed = mixed_evidence(sums, np.full(len(sums), 9.0), np.full(1, 0.2))
+    assert np.exp(mixed).mean() == pytest.approx(1, abs=0.02)
+    sizes = np.linspace(0, 2, 20_001)
+    density = np.exp(-(sizes**2) / 2 / 0.2**2)
+    averaged = [(density * np.exp(evidence(np.array(one), np.array(9.0), sizes, 0.0))).sum() for one in sums[:5]]
+    assert np.exp(mixed[:5]) == pytest.approx(np.array(averaged) / density.sum(), rel=1e-3)
 
 
 def test_an_e_value_of_a_step_is_1_on_average_where_there_is_the_least() -> None:
@@ -127,6 +155,27 @@ def test_nights_of_other_cases_are_held_against_each_other_as_draws() -> None:
     calm_nights = [night(float(value), None) for value in draws]
     assert watched(calm_nights)[0] == []
     assert watched([*calm_nights, *(night(float(value) - 0.1, None) for value in draws[:6])])[0]
+
+
+def test_new_questions_tell_of_a_loss_that_was_missed() -> None:
+    """Half of the cases are new each night; those that are asked again say nothing of it."""
+    chance = np.random.default_rng(7)
+    nights = [night(0.8, None, n=300)]
+    for lost in [0.0] * 40 + [0.1] * 20:
+        scored = chance.normal(0.8 - lost, (0.16 / 150) ** 0.5)
+        nights.append(night(0.8, 0.0, n=150)._replace(total=300, n_new=150, new_value=float(scored)))
+    rung, over, watch = watched(nights)
+    assert 42 < rung[0] <= 55
+    assert over == []
+    assert watch.lost["m"].since in range(34, 46)
+
+
+def test_followed_cases_ring_however_hard_new_questions_are() -> None:
+    """From the first night on the new ones are harder by 30 points; then all lose 10 points."""
+    calm_nights = [one._replace(n_new=8, new_value=0.5) for one in line(calm(40))]
+    assert watched([calm_nights[0]._replace(n_new=0), *calm_nights[1:]])[0] == []
+    lost = [one._replace(n_new=8, new_value=0.4) for one in line([0.8, 0.7, 0.7])[1:]]
+    assert watched([*calm_nights, *lost])[0]
 
 
 def test_a_small_night_in_between_leaves_what_is_known_as_it_is() -> None:
