@@ -17,10 +17,10 @@ DRAWS, SWAPS, STEPS = 200, 399, 5
 """Of losses, of sides of a loss (more for tests whose level is low), and towards the size of a loss."""
 LEAST_GROUPS = 5
 """Groups of equal size that the groups must be worth: from fewer nothing can be promised."""
+UNSEEN = 0.03
+"""As in `metrics.statistics.differences.intervals`, whose intervals are repeated here for many draws at once."""
 AGREE = 0.05
 """Level at which the interval must exclude 0, too, if the level of the test is less because there are several."""
-UNSEEN = 0.03
-"""As in `metrics.statistics.differences.intervals`."""
 
 
 class _Groups(NamedTuple):
@@ -76,12 +76,20 @@ def smallest_detectable_in_groups(
     found = _groups_of(differences, codes, span)
     if found.degrees < LEAST_GROUPS - 1:
         return UNDEFINED
+    goal = {"alpha": alpha, "power": power, "margin": margin}
+    loss = _detectable(found, len(differences), **goal)
+    if np.isnan(loss) and found.jump:  # too few cases stay as they are: those that change lose, too
+        loss = _detectable(found._replace(jump=0.0), len(differences), **goal)
+    return loss
+
+
+def _detectable(found: _Groups, n: int, *, alpha: float, power: float, margin: float) -> float:
     draws = _Draws(found, np.random.default_rng(0), max(SWAPS, ceil(4 / alpha)))
-    most = float(min(span, draws.most)) - margin
+    most = float(min(found.span, draws.most)) - margin
     if most <= 0:
         return UNDEFINED
     t = student_quantile(1 - alpha, found.degrees)
-    alone = detectable(found.error, alpha=alpha, power=power, jump=found.jump, n=len(differences))
+    alone = detectable(found.error, alpha=alpha, power=power, jump=found.jump, n=n)
     loss = min(most, alone) if alone > 0 else most
     for _ in range(STEPS):  # as if the power went up like a normal distribution's: a few steps are enough
         share = _share_found(found, draws, margin + loss, margin, alpha)

@@ -42,7 +42,7 @@ from tasks.comparison.documents import (
 )
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
-from tasks.comparison.totals import count_failures, numbers
+from tasks.comparison.totals import ERRORS, count_failures, numbers
 from tasks.comparison.unjudged import unequally_judged
 from tasks.config.tiers import TIERS
 from tasks.results.aggregate import measured_by
@@ -158,9 +158,9 @@ def under_holm(compared: Mapping[str, Compared], headlines: Sequence[Metric]) ->
     (Tarone 1990).
     """
     family = {row.name: compared[row.name] for row in headlines if row.name in compared}
-    errors = family.get("sut_error_rate")
+    errors = family.get(ERRORS)
     if errors is not None and errors.a == errors.b == 0:
-        del family["sut_error_rate"]
+        del family[ERRORS]
     return adjusted({name: one.comparison for name, one in family.items()})
 
 

@@ -180,11 +180,13 @@ class AnsweredMeans(TypedDict):
 
 
 class FailedCases(TypedDict):
-    """Common cases at which the system failed: in a comparison each counts as the worst value."""
+    """Common cases at which the system failed."""
 
     a: int
     """In the evaluation before."""
     b: int
+    are_losses: bool
+    """Whether one side failed more often beyond chance: then each counts as the worst value where the other has one."""
     answered: dict[str, AnsweredMeans]
     """Headline metric -> means without them."""
 

@@ -9,14 +9,20 @@ from numpy.typing import NDArray
 
 from db.words import Words
 from metrics.metric import QUANTILES, Metric
+from metrics.statistics.differences.means import only_yes_no, usual_margin
 from metrics.statistics.differences.numbers import Number
 from metrics.statistics.groups import Floats
+from metrics.statistics.significance import mcnemar_exact
 from tasks.cases.table import floats
 from tasks.comparison.documents import AnsweredMeans, FailedCases
 from tasks.results.set_metrics import SET_METRICS, find_failures
 
 Sides: TypeAlias = tuple[Floats, Floats]
 Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+DIFFERS = 0.05
+"""The p of two numbers of failures from which on they are not as frequent as before."""
+ERRORS = "sut_error_rate"
+"""The metric of the system's failures."""
 POINTS = ("share", "correlation", "kappa")
 """Units of which five points are taken as a difference that may matter."""
 NEEDS_VECTORS = Words(
@@ -48,8 +54,9 @@ def numbers(
 ) -> tuple[dict[str, Number], dict[str, str]]:
     """What can be compared of the metrics, and why the others cannot.
 
-    A mean leaves out a case at which the system failed; a decision about a release must not: of two measurements of one
-    case, a failure counts as the worst value that the metric can have.
+    A mean leaves out a case at which the system failed; a decision about a release must not: if the system failed at
+    more cases than before, or at fewer, beyond chance, each failure counts as the worst value that the metric can have.
+    Failures that are as frequent as before would only hide other changes.
 
     Args:
         declared: the metrics.
@@ -60,6 +67,8 @@ def numbers(
         Numbers by metric, and reasons by metric.
     """
     failed = find_failed(a, b) if failures_are_losses else None
+    if failed is not None and not are_losses(failed):
+        failed = None
     found: dict[str, Number] = {}
     reasons: dict[str, str] = {}
     for metric in declared:
@@ -92,7 +101,8 @@ def count_failures(headlines: Sequence[Metric], a: pa.Table, b: pa.Table) -> Fai
         both = sides[:, ~np.isnan(sides).any(axis=0)]
         if both.size:
             answered[metric.name] = {"a": float(both[0].mean()), "b": float(both[1].mean())}
-    return {"a": int(failed[0].sum()), "b": int(failed[1].sum()), "answered": answered}
+    before, after = (int(side.sum()) for side in failed)
+    return {"a": before, "b": after, "are_losses": are_losses(failed), "answered": answered}
 
 
 def find_failed(a: pa.Table, b: pa.Table) -> Flags | None:
@@ -102,12 +112,19 @@ def find_failed(a: pa.Table, b: pa.Table) -> Flags | None:
     return find_failures(a) == 1, find_failures(b) == 1
 
 
+def are_losses(failed: Flags) -> bool:
+    """Whether one side failed at more of the cases than the other, beyond chance."""
+    before, after = failed
+    return mcnemar_exact(int((before & ~after).sum()), int((after & ~before).sum())) < DIFFERS
+
+
 def count_failures_as_losses(metric: Metric, sides: Sides, failed: Flags) -> Sides:
     """Replace the missing value of a case that one side failed at, and the other measured, by the worst one.
 
     A metric without a worst value (a latency, a cost), or without a direction, is left as it is.
     """
-    worst = {"higher": metric.low, "lower": metric.high, "neither": np.inf}[metric.better]
+    unrelated = max(metric.low, 0.0)  # of a similarity, which can be below 0 but hardly is
+    worst = {"higher": unrelated, "lower": metric.high, "neither": np.inf}[metric.better]
     if not np.isfinite(worst):
         return sides
     measured = [~np.isnan(side) for side in sides]
@@ -120,11 +137,13 @@ def count_failures_as_losses(metric: Metric, sides: Sides, failed: Flags) -> Sid
 def number_of(metric: Metric, a: pa.Table, b: pa.Table, failed: Flags | None) -> Number:
     """Return what each case adds to a metric; where `failed`, as a loss."""
     if metric.column is not None:
-        sides = floats(a, metric.column), floats(b, metric.column)
+        sides, margin = (floats(a, metric.column), floats(b, metric.column)), None
         if failed is not None and metric.aggregate == "mean":
+            answered = np.stack(sides)[:, ~np.isnan(sides).any(axis=0)]
+            margin = usual_margin(answered, yes_no=only_yes_no(answered))  # no wider for the failures
             sides = count_failures_as_losses(metric, sides, failed)
         quantile = QUANTILES.get(metric.aggregate)
-        return Number(a=sides[0], b=sides[1], quantile=quantile, better=metric.better)
+        return Number(a=sides[0], b=sides[1], quantile=quantile, better=metric.better, margin=margin)
     made = SET_METRICS[metric.name]
     margin = 0.05 if metric.unit in POINTS else None
     return Number(a=made.parts(a), b=made.parts(b), statistic=made.statistic, better=metric.better, margin=margin)

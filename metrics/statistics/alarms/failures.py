@@ -1,5 +1,6 @@
 """The failures of a system night by night: whether they are more than before."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,18 +31,23 @@ class FailureLevel(Level):
     """The share of failures: it may also be lost in a single night.
 
     Failures are few, so that their variance tells little, and the first nights tell no noise; but how many there are
-    by chance is known exactly. The night is held against all nights since the accepted one in which nothing was lost.
+    by chance is known exactly. The night is compared with all nights since the accepted one in which nothing was lost.
+    Failures come together, by night or by user: if earlier nights differ by more than chance, so many failures count as
+    one, and a night with no more of them than an earlier one is nothing new.
+
+    Reference: McCullagh and Nelder 1989, Generalized linear models, 4.5 (over-dispersion).
     """
 
     def __init__(self, least: float, *, known: tuple[float, float] = (0.0, 0.0)) -> None:
         super().__init__(least, better=-1, known=known)
-        self._before, self._tonight = Failures(), Failures()
+        self._before: list[Failures] = []
+        self._tonight = Failures()
         self._is_lost = False
 
     def add(self, night: Night) -> None:
         """One more night."""
-        if not self._is_lost:
-            self._before = self._before.joined(self._tonight)
+        if self._tonight.asked and not self._is_lost:
+            self._before.append(self._tonight)
         self._tonight = Failures(round(night.value * night.total), night.total)
         super().add(night)
 
@@ -57,10 +63,39 @@ class FailureLevel(Level):
 
     def find_sudden_loss(self, looks: float) -> Loss | None:
         """Return what was lost tonight, if so many failures come by chance less than once in so many looks."""
-        if not self._before.asked or p_of_more_failures(self._before, self._tonight) * looks >= 1:
+        if not self._before or self._tonight.rate <= max(night.rate for night in self._before):
             return None
-        size, low, high = difference_of_rates(self._before, self._tonight)
+        together = dispersion(self._before)
+        before, tonight = (
+            Failures(round(sum(night.failed for night in nights) / together), round(asked / together))
+            for nights in (self._before, [self._tonight])
+            if (asked := sum(night.asked for night in nights))
+        )
+        if p_of_more_failures(before, tonight) * looks >= 1:
+            return None
+        size, low, high = difference_of_rates(before, tonight)
         return Loss(self.nights - 1, size, low, high) if size >= self.least else None
+
+
+def dispersion(nights: Sequence[Failures]) -> float:
+    """Return how much more the failures of nights may vary than if each case failed by itself: an upper 95 % bound.
+
+    Returns:
+        At least 1.
+
+    Example:
+        >>> from metrics.statistics.alarms.failures import Failures, dispersion
+        >>> round(dispersion([Failures(failed, 300) for failed in (0, 9, 0, 1, 8, 0)]), 1)
+        27.0
+    """
+    failed, asked = (np.array(column, dtype=float) for column in zip(*nights, strict=True))
+    rate = failed.sum() / asked.sum()
+    if len(nights) < 2 or not 0 < rate < 1:
+        return 1.0
+    squares = (failed - asked * rate) ** 2 / (asked * rate * (1 - rate))
+    from scipy.special import chdtri  # here, because it costs 0.1 s to import
+
+    return max(1.0, float(squares.sum() / chdtri(len(nights) - 1, 0.95)))
 
 
 def p_of_more_failures(before: Failures, after: Failures) -> float:

@@ -12,6 +12,8 @@ from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 from tasks.texts.messages import told
 
+FEWEST = 6
+"""Pairs of which an interval is printed; one that excludes 0 is not, for the verdict is adjusted and it is not."""
 CHANCE = 0.05
 """Share of the metrics that a p of their own calls changed where nothing is."""
 
@@ -117,8 +119,13 @@ def _key(document: Mapping[str, Any]) -> Text | None:
 def _invalid(document: Mapping[str, Any]) -> Text | None:
     """Which of the evaluations are invalid, and why."""
     sides = [side for side in (document["a"], document["b"]) if side["state"] == "invalid"]
+    whys = [{of: told(side["error"], of) if side["error"] else "" for of in LANGUAGES} for side in sides]
     return _listed(
-        ({of: f"{side['evaluation_id']} ({told(side['error'] or '', of)})" for of in LANGUAGES} for side in sides), "; "
+        (
+            {of: f"{side['evaluation_id']} ({why[of]})" if why[of] else side["evaluation_id"] for of in LANGUAGES}
+            for side, why in zip(sides, whys, strict=True)
+        ),
+        "; ",
     )
 
 
@@ -131,6 +138,8 @@ def _failures(document: Mapping[str, Any]) -> Text | None:
         f"{name} {shown(name, one['a'])} → {shown(name, one['b'])}" for name, one in failures["answered"].items()
     )
     said = {"a": failures["a"], "b": failures["b"], "n": document["n_common"], "answered": answered}
+    if not failures["are_losses"]:
+        return translations("statements", "failed alike", **said)
     return translations("statements", "failed" if answered else "failed only", **said)
 
 
@@ -191,7 +200,7 @@ def _nothing(document: Mapping[str, Any]) -> Text | None:
     bounds = _listed(
         translations(
             "statements",
-            "margin",
+            "margin" if one["ci_low"] <= 0 <= one["ci_high"] and one["n"] >= FEWEST else "margin alone",
             metric=name,
             margin=shown(name, one["margin"]),
             low=shown(name, one["ci_low"], sign=True),

@@ -14,6 +14,7 @@ from metrics.statistics.significance import holm
 from tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected
 from tasks.comparison.gates.documents import RuleResult
 from tasks.comparison.gates.gate_rules import Rule, measure
+from tasks.comparison.totals import ERRORS
 from tasks.labelling.estimate import lacking
 from tasks.results.summary import GateVerdict
 
@@ -122,8 +123,8 @@ def needed(n: int, apart: float, error: float, reach: float, units: float) -> in
 
 
 def _p(rule: Rule, found: Compared | Lacking | str) -> float:
-    if isinstance(found, str | Lacking):
-        return float("nan")
+    if isinstance(found, str | Lacking) or (rule.metric == ERRORS and found.a == found.b == 0):
+        return float("nan")  # where nobody failed, a test of failures finds nothing (Tarone 1990)
     one = found.comparison
     return one.p if rule.bound is None else one.p_of_loss_within(rule.bound) if one.enough else float("nan")
 

@@ -14,6 +14,7 @@ from metrics.statistics.intervals import normal_quantile
 from metrics.table import metric
 from tasks.comparison.compare import headlines_of
 from tasks.comparison.noise_floor import floors
+from tasks.comparison.totals import ERRORS
 from tasks.orchestration.alarms.budget import least_change, looks_for_one
 from tasks.orchestration.alarms.nights import WatchedNight, nights_since
 from tasks.orchestration.documents import GOOD, MetricChange, NightlyVerdict
@@ -58,7 +59,7 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     if line.watch.over:
         return LevelVerdict("good", baseline, [])
     rings = line.watch.rings(looks_for_one(engine, row))
-    watched = line.watch.lost or [name for name, level in line.levels.items() if not isinstance(level, FailureLevel)]
+    watched = line.watch.lost or [name for name in line.levels if name != ERRORS]
     if not rings and all(name not in tonight.nights or line.levels[name].vague for name in watched):
         return LevelVerdict("inconclusive", baseline, [], _problem("vague", row, baseline))
     lost = rings or line.watch.lost
@@ -74,7 +75,7 @@ def levels_of(engine: Engine, row: RowMapping) -> dict[str, Level]:
         known = measured.get(one.name)
         noise = ((known.band / reach) ** 2 * known.n / known.pairs, known.n) if known else (0.0, 0)
         least = least_change(one)
-        if one.name == "sut_error_rate":
+        if one.name == ERRORS:
             levels[one.name] = FailureLevel(least, known=noise)
         else:
             levels[one.name] = Level(least, better=1 if one.better == "higher" else -1, known=noise)

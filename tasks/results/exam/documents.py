@@ -73,5 +73,6 @@ class PromptExam(TypedDict):
 
 Exam = dict[str, PromptExam]
 """Prompt -> what its exam says."""
-CONCLUSIVE = tuple(outcome for outcome in get_args(Outcome) if outcome not in ("incomplete", "few"))
-"""The outcomes that say something of a judge; an older exam goes before one of the others."""
+CONCLUSIVE = (*(outcome for outcome in get_args(Outcome) if outcome not in ("incomplete", "few")), "coarse")
+"""The outcomes that say something of a judge; an older exam goes before one of the others. `coarse` is what versions
+before 0.5 called a judge that misses changed numbers, names and negations."""

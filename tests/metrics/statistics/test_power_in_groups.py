@@ -75,3 +75,12 @@ def test_beyond_a_margin_a_loss_has_to_be_larger() -> None:
 
 def test_where_nothing_varies_nothing_can_be_found() -> None:
     assert math.isnan(smallest_detectable_in_groups(np.zeros(60), np.repeat(np.arange(20), 3), alpha=0.05, span=0.0))
+
+
+@pytest.mark.parametrize("unchanged", [0.0, 0.06, 0.3])
+def test_users_whose_answers_nearly_all_change_are_promised_something(unchanged: float) -> None:
+    """A hundred users of two questions each; few questions stay as they were, which may all be lost."""
+    generator = np.random.default_rng(2)
+    differences = np.where(generator.random(200) < unchanged, 0.0, generator.normal(0, 0.25, 200))
+    found = smallest_detectable_in_groups(differences, np.repeat(np.arange(100), 2), alpha=0.05, span=1.0)
+    assert 0.03 <= found <= 0.1

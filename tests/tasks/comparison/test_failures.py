@@ -56,7 +56,7 @@ def test_comparison_begins_with_new_failures(engine: Engine, plant: Plant, capsy
     assert first["kind"] == "regressed"
     assert "sut_error_rate 0.000 → 0.040 (+0.040)" in first["text"]["en"]
     assert second["kind"] == "failures"
-    assert second["text"]["en"].startswith("0 of 300 questions before, 12 after; each counts as the worst value")
+    assert second["text"]["en"].startswith("0 of 300 questions before, 12 after; if the other evaluation has a value, ")
     print_comparison(found, "en")
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[3].startswith("Worse: ")
@@ -69,7 +69,8 @@ def test_failure_counts_as_worst_value_and_leaves_the_mean(engine: Engine, plant
     found = compare(engine, before, after)
     one = found["metrics"]["hit_rate@1"]
     assert (one["a"], one["b"], one["n"]) == (1.0, pytest.approx(0.9), N)
-    assert found["failed_cases"] == {"a": 0, "b": 30, "answered": {"hit_rate@1": {"a": 1.0, "b": 1.0}}}
+    means = {"hit_rate@1": {"a": 1.0, "b": 1.0}}
+    assert found["failed_cases"] == {"a": 0, "b": 30, "are_losses": True, "answered": means}
     back = compare(engine, after, before)["metrics"]["hit_rate@1"]
     assert back["verdict"] == "improved"
 
@@ -80,6 +81,23 @@ def test_failures_of_both_sides_are_no_loss(engine: Engine, plant: Plant) -> Non
     found = compare(engine, *names)
     assert found["metrics"]["hit_rate@1"]["n"] == N - 30
     assert "regressed" not in [one["kind"] for one in found["statements"]]
+
+
+def test_alike_failures_do_not_hide_a_loss(engine: Engine, plant: Plant) -> None:
+    """Every answer is a little worse; five other questions fail each time."""
+    scores = np.random.default_rng(0).uniform(0.6, 0.9, N)
+    columns = {"status": ["sut_error"] * 5 + ["ok"] * (N - 5), "outcome": ["failed"] * 5 + ["answered"] * (N - 5)}
+    before = plant("tier3", n=N, e2e_score=np.where(np.arange(N) < 5, np.nan, scores), **columns)
+    worse = np.where(np.arange(N) >= N - 5, np.nan, scores - 0.03)
+    after = plant("tier3", n=N, e2e_score=worse, **{name: column[::-1] for name, column in columns.items()})
+    found = compare(engine, before, after)
+    assert found["failed_cases"] is not None
+    assert not found["failed_cases"]["are_losses"]
+    assert (found["metrics"]["avg_e2e_score"]["verdict"], found["metrics"]["avg_e2e_score"]["n"]) == (
+        "regressed",
+        N - 10,
+    )
+    assert "5 of 300 questions before, 5 after: no more than by chance" in found["statements"][1]["text"]["en"]
 
 
 def test_failures_of_the_judge_are_no_losses(engine: Engine, plant: Plant) -> None:

@@ -39,7 +39,7 @@ def test_a_loss_of_what_is_no_headline_is_said_and_never_that_nothing_changed(en
     assert of_kind(said, "regressed") == of_kind(said, "improved") == ""
     assert "хуже hit_rate@1 −0.500" in of_kind(said, "alone")
     assert of_kind(said, "nothing") == (
-        "Главные метрики: исключено изменение больше, чем на 0.050 по avg_e2e_score (−0.032 … +0.032)."
+        "Главные метрики: исключено изменение больше чем на 0.050 по avg_e2e_score (−0.032 … +0.032)."
     )
     assert "случайно изменилось бы около" in of_kind(said, "alone")
 

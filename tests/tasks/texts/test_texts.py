@@ -39,7 +39,7 @@ from tasks.prompts import SHAPES
 from tasks.report.comparisons import LISTS
 from tasks.report.corpus_page import MAP_COLOURS
 from tasks.report.entries import FOOT
-from tasks.results.exam.documents import Outcome
+from tasks.results.exam.documents import CONCLUSIVE, Outcome
 from tasks.results.exam.standings import Standing
 from tasks.results.failures import FAILURES
 from tasks.results.incomplete.documents import FeatureName
@@ -74,7 +74,7 @@ BY_TABLE: dict[str, set[str]] = {
     "explained_stages": {*STAGES},
     "explanation": {f"topics by {way}" for way in get_args(TopicsBy)},
     "standings": {*get_args(Standing)} - {"passed"},
-    "exam": {*get_args(Outcome)},
+    "exam": {*CONCLUSIVE, *get_args(Outcome)},
     "exam_kinds": {*EXAM_KINDS},
     "exam_slices": {"cyrillic", "latin", "other", "short", "long"},
     "states": STATES,

@@ -11,6 +11,7 @@ from metrics.exam_kinds import KINDS, PLANTED, PROMPTS, expected
 from tasks.cases.table import table
 from tasks.results.exam.outcomes import exam_of
 from tasks.results.exam.standings import examined, judge_key, standing_of, standings
+from tasks.results.exam.words import outcome_text
 
 PROMPT = "answer_correctness"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -156,3 +157,12 @@ def test_only_opinions_depend_on_an_exam() -> None:
     assert standing_of("accuracy", {"gate": "missing"}) is None
     assert standing_of("hit_rate@1", by_prompt) is None
     assert standing_of("stored by another version", by_prompt) is None
+
+
+def test_exam_of_an_earlier_version_is_still_read() -> None:
+    found = outcome({"sound": 1.0, "damaged": 0.0}) | {"outcome": "coarse"}
+    del found["blind_to"]
+    assert outcome_text(found)["en"] == "misses changed numbers, names and negations"
+    assert stand({}, {"judge": JUDGE, "examined": {KEY: "coarse"}}) == stand(
+        {}, {"judge": JUDGE, "examined": {KEY: "blind"}}
+    )
