@@ -78,7 +78,7 @@ class Level:
         self.least, self._better = least, better
         self._noises = Noises(known)
         self._noise = self._noises.now
-        self._paired, self._own, self._late, self._chained = False, 0.0, 0.0, 0.0
+        self._paired, self._kept, self._late, self._chained = False, 0.0, 0.0, 0.0
         self._first: Night | None = None
         self._nights: list[_Seen] = []
         self._level = LocalLevel(0.0, 0.0, 0.0)
@@ -120,20 +120,21 @@ class Level:
         """What the night says of the level, with variances; the night as a whole moves all that it says."""
         noise, paired, start = self._noise, night.change is not None, None
         if paired != self._paired or not self._nights:
-            self._own, self._chained, chained = noise.case / last.total, last.value, self._chained
-            start = Start(paired, last.value, chained, self._own + noise.night, last.sampling + noise.night)
+            self._kept, self._chained, chained = 1 / last.total, last.value, self._chained
+            own = noise.case * self._kept + noise.night
+            start = Start(paired, last.value, chained, own, last.sampling + noise.night)
         self._paired = paired
         if night.change is None:  # other cases than before
             value, spread = [night.value], [night.sampling]
             parts, wander = [LEVEL], [noise.drift, 0.0]
         else:
             self._chained += night.change
-            stays = max(0.0, noise.case * (2 / night.n - kept_share(night)) - self._own)
+            before, self._kept = self._kept, kept_share(night)
+            stays = noise.case * max(0.0, 2 / night.n - self._kept - before)
             late, self._late = 0.0 if night.skips else self._late, 0.0
-            self._own = noise.case * kept_share(night)
-            value, spread, parts = [self._chained], [self._own], [FOLLOWED]
+            value, spread, parts = [self._chained], [noise.case * self._kept], [FOLLOWED]
             if 2 * night.total < last.total:  # a small night: the next may pass it over
-                spread, stays, self._late = [self._own + stays], 0.0, stays
+                spread, stays, self._late = [spread[0] + stays], 0.0, stays
             wander = [noise.drift, noise.lasting / night.n + stays + late]
             if night.n_new:
                 value, parts = [*value, night.new_value], [*parts, LEVEL]

@@ -7,7 +7,7 @@ import pytest
 
 from metrics.statistics.alarms.level import Level, Loss
 from metrics.statistics.alarms.local_level import FOLLOWED, LEVEL, LocalLevel, Observation, evidence, mixed_evidence
-from metrics.statistics.alarms.noise import Night, Noises
+from metrics.statistics.alarms.noise import Night, Noises, of_cases
 from metrics.statistics.alarms.watch import Watch
 
 N, NOISE = 400, 0.02
@@ -246,3 +246,16 @@ def test_noise_of_the_nights_before_a_loss_holds_within_it() -> None:
     assert watch.lost
     assert level.noise.case == pytest.approx(NOISE)
     assert level.noise.night == 0
+
+
+def test_a_night_that_is_taken_back_is_noise_and_no_loss() -> None:
+    """The third night is an outlier upwards: what its cases did is all that is known of the noise."""
+    n, values = 97, [0.01, 0.01, 0.36, 0.01]
+    nights = [night(values[0], None, n=n)]
+    for before, value in pairwise(values):
+        moved = value - before
+        variance = of_cases(abs(moved) / n - moved**2 / n, moved, n)
+        nights.append(Night(value, 0.1 / n, n, moved, n, variance, variance, 1, 1 / n))
+    watch = Watch({"m": (level := Level(0.005))})
+    assert [watch.look({"m": one}, 365.0) for one in nights] == [None] * 4
+    assert level.evidence < 10
