@@ -13,17 +13,8 @@ from tasks.comparison.since import since_accepted
 from tasks.texts import texts
 
 STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
-ABOVE: tuple[StatementKind, ...] = (
-    "invalid",
-    "regressed",
-    "improved",
-    "nothing",
-    "failures",
-    "settings",
-    "measured otherwise",
-    "labels changed",
-)
 BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")
+ABOVE: tuple[StatementKind, ...] = tuple(kind for kind in get_args(StatementKind) if kind not in BELOW)
 
 
 def print_statements(
