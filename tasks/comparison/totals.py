@@ -66,9 +66,7 @@ def numbers(
     Returns:
         Numbers by metric, and reasons by metric.
     """
-    failed = find_failed(a, b) if failures_are_losses else None
-    if failed is not None and not are_losses(failed):
-        failed = None
+    failed = find_losses(a, b) if failures_are_losses else None
     found: dict[str, Number] = {}
     reasons: dict[str, str] = {}
     for metric in declared:
@@ -110,6 +108,12 @@ def find_failed(a: pa.Table, b: pa.Table) -> Flags | None:
     if not all("status" in side.column_names for side in (a, b)):
         return None
     return find_failures(a) == 1, find_failures(b) == 1
+
+
+def find_losses(a: pa.Table, b: pa.Table) -> Flags | None:
+    """Return where the system failed, if that counts as a loss; else None."""
+    failed = find_failed(a, b)
+    return failed if failed is not None and are_losses(failed) else None
 
 
 def are_losses(failed: Flags) -> bool:

@@ -26,7 +26,7 @@ from tasks.comparison.corrected_means import compare_means, is_corrected
 from tasks.comparison.gates.documents import BaselineKind, GateResult, RuleResult
 from tasks.comparison.gates.gate_rules import COSTS, Policy, Rule, measure
 from tasks.comparison.gates.gate_verdicts import NOTHING_MEASURED, bounded, document, regressions
-from tasks.comparison.totals import find_failed, number_of, numbers
+from tasks.comparison.totals import find_losses, number_of, numbers
 from tasks.labelling.corrected import correct
 from tasks.labelling.relevance.pools import is_filled
 from tasks.results.aggregate import within
@@ -246,7 +246,7 @@ def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
     one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:
         return NOT_COMPARED
-    number = number_of(metric, one, other, find_failed(one, other))
+    number = number_of(metric, one, other, find_losses(one, other))
     found = compare_numbers({metric.name: number}, seed=SEED, groups=groups_of(one))[metric.name]
     return found if found.comparison.n else NOTHING_MEASURED
 
@@ -260,7 +260,7 @@ def _within(cases: pa.Table, stratum: str | None) -> pa.Table:
 
 
 def _cases_if_kept(row: RowMapping) -> pa.Table | None:
-    """The cases, which a value that is stored can do without."""
+    """The cases; without them a stored value is judged all the same, and how many more it needs is not known."""
     try:
         return _read(row)
     except (InputError, ResultsUnavailable):

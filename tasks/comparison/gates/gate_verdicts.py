@@ -74,7 +74,8 @@ def bounded(rule: Rule, found: Found) -> RuleResult:
     if below or above:
         return document(rule, "fail" if below else "pass", found)
     error = (high - low) / 2 / NORMAL.inv_cdf(1 - ALPHA / 2)
-    units = found.get("effective_units", found["n"])
+    if (units := found.get("effective_units")) is None:
+        return document(rule, "inconclusive", found)
     needs = needed(found["n"], abs(value - bound), error, NORMAL.inv_cdf(1 - ALPHA / 2), units)
     return document(rule, "inconclusive", found, needs=needs)
 

@@ -116,7 +116,7 @@ def test_failures_of_the_judge_are_no_losses(engine: Engine, plant: Plant) -> No
 
 def test_rule_about_a_stratum_counts_failures(engine: Engine, plant: Plant) -> None:
     failed = np.arange(N) < 30
-    strata = {"stratum": ["corrected"] * (N // 2) + ["confirmed"] * (N // 2)}
+    strata = {"stratum": ["contradicted"] * (N // 2) + ["confirmed"] * (N // 2)}
     before, after = (
         plant(
             "real_users",
@@ -128,8 +128,24 @@ def test_rule_about_a_stratum_counts_failures(engine: Engine, plant: Plant) -> N
         )
         for of in (np.zeros(N, dtype=bool), failed)
     )
-    policy = read_policy()._replace(rules=(Rule("hit_rate@1", "no regression", stratum="corrected"),))
+    policy = read_policy()._replace(rules=(Rule("hit_rate@1", "no regression", stratum="contradicted"),))
     assert gate(engine, after, policy, baseline=before)["verdict"] == "fail"
+
+
+def test_rule_about_a_stratum_leaves_alike_failures_out(engine: Engine, plant: Plant) -> None:
+    """Five other questions fail each time, of answers that are all a little worse."""
+    strata = {"stratum": ["contradicted", "confirmed"] * (N // 2)}
+    sides = []
+    for failed, lost in ((np.arange(N) < 10, 0.0), (np.arange(N) >= N - 10, 0.03)):
+        values = np.where(failed, np.nan, np.linspace(0.6, 0.9, N) - lost)
+        outcomes = {
+            "status": np.where(failed, "sut_error", "ok").tolist(),
+            "outcome": np.where(failed, "failed", "answered").tolist(),
+        }
+        sides.append(plant("real_users", n=N, **outcomes, **{"ndcg@10": values}, **strata))
+    policy = read_policy()._replace(rules=(Rule("ndcg@10", "no regression", stratum="contradicted"),))
+    (rule,) = gate(engine, sides[1], policy, baseline=sides[0])["rules"]
+    assert (rule["verdict"], rule["n"]) == ("fail", N // 2 - 10)
 
 
 def test_alike_failures_are_seldom_a_loss(engine: Engine, plant: Plant) -> None:
