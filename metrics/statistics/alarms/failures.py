@@ -7,8 +7,7 @@ import numpy as np
 
 from metrics.statistics.alarms.level import Level, Loss
 from metrics.statistics.alarms.noise import Night
-from metrics.statistics.groups import Floats, Ints
-from metrics.statistics.intervals import normal_quantile
+from metrics.statistics.intervals import Interval, normal_quantile
 
 
 class Failures(NamedTuple):
@@ -22,9 +21,9 @@ class Failures(NamedTuple):
         """Share of the cases, 0..1."""
         return self.failed / self.asked
 
-    def joined(self, other: "Failures") -> "Failures":
-        """Return the failures of both."""
-        return Failures(self.failed + other.failed, self.asked + other.asked)
+    def shrunk(self, times: float) -> "Failures":
+        """Return the failures of so many times fewer cases."""
+        return Failures(round(self.failed / times), max(1, round(self.asked / times)))
 
 
 class FailureLevel(Level):
@@ -65,16 +64,15 @@ class FailureLevel(Level):
         """Return what was lost tonight, if so many failures come by chance less than once in so many looks."""
         if not self._before or self._tonight.rate <= max(night.rate for night in self._before):
             return None
-        together = dispersion(self._before)
-        before, tonight = (
-            Failures(round(sum(night.failed for night in nights) / together), round(asked / together))
-            for nights in (self._before, [self._tonight])
-            if (asked := sum(night.asked for night in nights))
-        )
-        if p_of_more_failures(before, tonight) * looks >= 1:
+        from scipy.stats import fisher_exact  # here, because it costs half a second to import
+
+        together, earlier = dispersion(self._before), Failures(*np.array(self._before).sum(axis=0).tolist())
+        before, tonight = earlier.shrunk(together), self._tonight.shrunk(together)
+        table = [[one.failed, one.asked - one.failed] for one in (tonight, before)]
+        size = self._tonight.rate - earlier.rate
+        if size < self.least or fisher_exact(table, alternative="greater").pvalue * looks >= 1:
             return None
-        size, low, high = difference_of_rates(before, tonight)
-        return Loss(self.nights - 1, size, low, high) if size >= self.least else None
+        return Loss(self.nights - 1, size, *interval_of_rise(before, tonight))
 
 
 def dispersion(nights: Sequence[Failures]) -> float:
@@ -98,43 +96,18 @@ def dispersion(nights: Sequence[Failures]) -> float:
     return max(1.0, float(squares.sum() / chdtri(len(nights) - 1, 0.95)))
 
 
-def p_of_more_failures(before: Failures, after: Failures) -> float:
-    """Return the one-sided p of Fisher's exact test: so many failures after, where they are as frequent as before.
-
-    Returns:
-        Above 0, at most 1.
-
-    Reference: Fisher 1935, The design of experiments; equal to scipy.stats.fisher_exact(alternative="greater").
-
-    Example:
-        >>> from metrics.statistics.alarms.failures import Failures, p_of_more_failures
-        >>> round(p_of_more_failures(Failures(0, 300), Failures(12, 300)), 6)
-        0.000218
-    """
-    both = before.joined(after)
-    counts = np.arange(after.failed, min(after.asked, both.failed) + 1)
-    logs = _log_choose(after.asked, counts) + _log_choose(before.asked, both.failed - counts)
-    return min(1.0, float(np.exp(logs - _log_choose(both.asked, np.array(both.failed))).sum()))
-
-
-def difference_of_rates(before: Failures, after: Failures) -> tuple[float, float, float]:
-    """Return the rise of the rate, and its 95 % interval with a failure and a success added to each.
-
-    Example:
-        >>> from metrics.statistics.alarms.failures import Failures, difference_of_rates
-        >>> size, low, high = difference_of_rates(Failures(0, 300), Failures(12, 300))
-        >>> round(size, 3), round(low, 3), round(high, 3)
-        (0.04, 0.016, 0.064)
+def interval_of_rise(before: Failures, after: Failures) -> Interval:
+    """Return the 95 % interval of the rise of the rate, with a failure and a success added to each.
 
     Reference: Agresti and Caffo 2000, Simple and effective confidence intervals for proportions.
+
+    Example:
+        >>> from metrics.statistics.alarms.failures import Failures, interval_of_rise
+        >>> low, high = interval_of_rise(Failures(0, 300), Failures(12, 300))
+        >>> round(low, 3), round(high, 3)
+        (0.016, 0.064)
     """
     rates = [(one.failed + 1) / (one.asked + 2) for one in (before, after)]
     spread = sum(rate * (1 - rate) / (one.asked + 2) for rate, one in zip(rates, (before, after), strict=True))
     middle, half = rates[1] - rates[0], normal_quantile(0.95) * spread**0.5
-    return after.rate - before.rate, middle - half, middle + half
-
-
-def _log_choose(n: int, k: Ints) -> Floats:
-    from scipy.special import gammaln  # here, because it costs 0.1 s to import
-
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return Interval(middle - half, middle + half)
