@@ -1,6 +1,7 @@
 """What changed since the evaluations before, for people."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import get_args
 
 from rich.console import Console
 from sqlalchemy import Engine

@@ -136,7 +136,7 @@ class Level:
             if 2 * night.total < last.total:  # a small night: the next may pass it over
                 spread, stays, self._late = [spread[0] + stays], 0.0, stays
             wander = [noise.drift, noise.lasting / night.n + stays + late]
-            if night.n_new:
+            if night.new_value is not None:
                 value, parts = [*value, night.new_value], [*parts, LEVEL]
                 spread = [*spread, night.sampling * night.total / night.n_new]
         variances = np.diag(np.maximum(spread, LEAST_SPREAD)) + noise.night

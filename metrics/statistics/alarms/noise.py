@@ -35,8 +35,8 @@ class Night(NamedTuple):
     """Whether it is compared with a night before the last, which shares more with it."""
     n_new: int = 0
     """Cases that the night that it is compared with did not measure."""
-    new_value: float = 0.0
-    """Their value, where there are any."""
+    new_value: float | None = None
+    """Their value; None where there are none."""
 
     def moved_since(self, last: "Night") -> float:
         """What the level has moved by since the last night."""

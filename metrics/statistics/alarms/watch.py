@@ -39,12 +39,13 @@ class Watch:
 
     def rings(self, looks: float) -> dict[str, Loss]:
         """What was lost, where that is worth an alarm: at most once in so many looks where nothing is."""
-        if not self.lost:
-            sudden = {name: level.find_sudden_loss(looks) for name, level in self._levels.items()}
-            if found_now := {name: loss for name, loss in sudden.items() if loss}:
-                return found_now
+        if self.lost:
+            return {}
+        sudden = {name: level.find_sudden_loss(looks) for name, level in self._levels.items()}
+        if any(sudden.values()):
+            return {name: loss for name, loss in sudden.items() if loss}
         found = {name: level.evidence for name, level in self._levels.items()}
-        if self.lost or sum(found.values()) / len(found) < looks:
+        if sum(found.values()) / len(found) < looks:
             return {}
         losses = {name: self._levels[name].loss for name, evidence in found.items() if evidence >= looks}
         return {name: loss for name, loss in losses.items() if loss and loss.low >= self._levels[name].least}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from metrics.statistics.power import fewest_pairs
 from tasks.comparison.changes.changed_settings import setting
 from tasks.comparison.documents import Changes, Compared, EvaluationComparison, Sides, Statement, StatementKind
 from tasks.config.tiers import TIERS
@@ -12,8 +13,6 @@ from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 from tasks.texts.messages import told
 
-FEWEST = 6
-"""Pairs of which an interval is printed; one that excludes 0 is not, for the verdict is adjusted and it is not."""
 CHANCE = 0.05
 """Share of the metrics that a p of their own calls changed where nothing is."""
 
@@ -200,7 +199,7 @@ def _nothing(document: Mapping[str, Any]) -> Text | None:
     bounds = _listed(
         translations(
             "statements",
-            "margin" if one["ci_low"] <= 0 <= one["ci_high"] and one["n"] >= FEWEST else "margin alone",
+            "margin" if _agrees_with_nothing(one) else "margin alone",
             metric=name,
             margin=shown(name, one["margin"]),
             low=shown(name, one["ci_low"], sign=True),
@@ -212,6 +211,11 @@ def _nothing(document: Mapping[str, Any]) -> Text | None:
         of: texts("statements", of)["unsure" if open_ones else "no change"].format(margins=bounds[of])
         for of in LANGUAGES
     }
+
+
+def _agrees_with_nothing(one: Mapping[str, Any]) -> bool:
+    """Whether an interval may be printed beside "no change": it is not adjusted for the number of metrics."""
+    return bool(one["ci_low"] <= 0 <= one["ci_high"] and one["n"] >= fewest_pairs(CHANCE))
 
 
 def _joined(found: Iterable[Mapping[str, Any]], said: Any, *, named: bool) -> Text | None:

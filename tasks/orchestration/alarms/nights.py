@@ -135,6 +135,6 @@ class _Chain:
             lag=change["lag"],
             step=change["step"],
             skips=change["since"] != self._last,
-            n_new=change.get("n_new", 0),
-            new_value=change.get("new_value") or 0.0,
+            n_new=change.get("n_new", 0),  # of a change that was stored before these were: none is known
+            new_value=change.get("new_value"),
         )

@@ -74,5 +74,5 @@ class PromptExam(TypedDict):
 Exam = dict[str, PromptExam]
 """Prompt -> what its exam says."""
 CONCLUSIVE = (*(outcome for outcome in get_args(Outcome) if outcome not in ("incomplete", "few")), "coarse")
-"""The outcomes that say something of a judge; an older exam goes before one of the others. `coarse` is what versions
-before 0.5 called a judge that misses changed numbers, names and negations."""
+"""The outcomes that say something of a judge; an older exam goes before one of the others. `coarse` is what earlier
+versions called a judge that misses changed numbers, names and negations."""

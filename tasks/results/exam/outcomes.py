@@ -89,14 +89,14 @@ def _outcome(
 ) -> Outcome:
     """What is wrong, what makes the others meaningless first."""
     _, low, high = auc
-    if low is None or len({row["case_id"] for row in scored}) < FEWEST:
+    if low is None or high is None or len({row["case_id"] for row in scored}) < FEWEST:
         return "few"
     if len({row["score"] for row in scored}) == 1:
         return "constant"
     if by_length is not None and abs(by_length) >= BY_LENGTH:
         return "length"
-    if low is None or high is None or low <= 0.5:
-        return "inverted" if high is not None and high < 0.5 else "chance"
+    if low <= 0.5:
+        return "inverted" if high < 0.5 else "chance"
     if obeys:
         return "obeys"
     if high < PASSED:
