@@ -16,19 +16,23 @@ from db.errors import InputError, ResultsUnavailable
 from db.journal import ASIDE, LIVE
 from db.tables import evaluation
 from metrics.metric import Metric
+from metrics.statistics.alarms.noise import Cells
 from metrics.statistics.differences.changes import Change, change
 from metrics.statistics.differences.numbers import prepare
 from metrics.statistics.groups import group_codes
 from metrics.statistics.paired_chart import LAG
 from metrics.table import metric
 from tasks.comparison.common_cases import common, headline, read_cases
-from tasks.comparison.totals import needs, number_of, numbers
+from tasks.comparison.totals import case_values, needs, number_of, numbers
 from tasks.config.tiers import TIERS
 
 SHARED = 0.5
 """The share of cases in common from which on one night is a better reference than a newer one with fewer."""
 FEWEST_FOLLOWED = 20
 """Common cases whose change tells something of the level; of a smaller night, SHARED of its cases."""
+
+KIND = "kind"
+"""The column that says of which kind a question is, while an evaluation ends."""
 
 
 class PairedChange(TypedDict):
@@ -48,6 +52,8 @@ class PairedChange(TypedDict):
     """Cases that were measured, and not asked then; 0 of a metric that is no headline of its tier."""
     new_value: float | None
     """Of these cases."""
+    new_cells: Cells
+    """By kind of question, where kinds are known and the metric is a mean over cases."""
 
 
 class PairedChanges(TypedDict):
@@ -72,7 +78,7 @@ def paired_changes(
         engine: of our own database.
         row: of the evaluation, which has not ended yet.
         key: its comparability key.
-        cases: its own.
+        cases: its own, with KIND where kinds of questions are known.
         declared: its metrics.
 
     Returns:
@@ -92,7 +98,8 @@ def paired_changes(
     for name, since in nearest.items():
         found = since.changes[name]
         far = nights.oldest_with(name, SHARED * found.n) or since
-        earlier, new = far.changes[name], since.new_value(metric(name)) if name in headlines else (0, None)
+        earlier, one = far.changes[name], metric(name)
+        n_new, new_value = since.new_value(one) if name in headlines else (0, None)
         changes[name] = {
             "since": since.id,
             "n": found.n,
@@ -100,12 +107,30 @@ def paired_changes(
             "variance": found.variance,
             "far_variance": earlier.variance * earlier.n / found.n,
             "lag": 1 + far.ago - since.ago,
-            "step": found.step or _widest(metric(name)) / found.n,
-            "n_new": new[0],
-            "new_value": new[1],
+            "step": found.step or _widest(one) / found.n,
+            "n_new": n_new,
+            "new_value": new_value,
+            "new_cells": cells_of(one, since.new) if n_new else {},
         }
     share = near.n_common / len(tonight) if len(tonight) else 0.0
     return {"since": near.id, "share": share, "changes": changes}
+
+
+def cells_of(one: Metric, cases: pa.Table) -> Cells:
+    """By kind of question, how many cases have a value of a metric, and the sum of these.
+
+    Args:
+        one: the metric.
+        cases: with the kind of each in the column KIND; none is counted where that is missing.
+    """
+    if not {KIND, *needs(one)} <= {*cases.column_names} or isinstance(values := case_values(one, cases), str):
+        return {}
+    kinds, codes = np.unique(cases[KIND].to_pylist(), return_inverse=True)
+    there = ~np.isnan(values)
+    counts = np.bincount(codes[there], minlength=len(kinds))
+    sums = np.bincount(codes[there], values[there], minlength=len(kinds))
+    found = zip(kinds.tolist(), counts.tolist(), sums.tolist(), strict=True)
+    return {kind: (n, total) for kind, n, total in found if n}
 
 
 def _is_measured(cases: pa.Table, name: str) -> bool:

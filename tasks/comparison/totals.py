@@ -153,6 +153,18 @@ def number_of(metric: Metric, a: pa.Table, b: pa.Table, failed: Flags | None) ->
     return Number(a=made.parts(a), b=made.parts(b), statistic=made.statistic, better=metric.better, margin=margin)
 
 
+def case_values(metric: Metric, cases: pa.Table) -> Floats | str:
+    """Return what each case has of a metric that is a mean over cases, else why there is no such thing."""
+    if metric.name in NOT_COMPARED:
+        return NOT_COMPARED[metric.name]
+    if metric.aggregate not in ("mean", "whole"):
+        return "it is no mean over questions"
+    if metric.column is not None:
+        return floats(cases, metric.column)
+    parts = SET_METRICS[metric.name].parts(cases)
+    return parts if parts.ndim == 1 else "it is no mean over questions"
+
+
 def needs(metric: Metric) -> tuple[str, ...]:
     """The columns that a metric is compared by; none for what is not compared."""
     if metric.name in NOT_COMPARED:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from metrics.embedding import silhouette
 from tasks.cases.labels import BAD
 from tasks.cases.pseudonyms import cut, without_personal_data
-from tasks.cases.text import STEM, normalised
+from tasks.cases.text import STEM, normalised, words
 from tasks.corpus.cohesion import Held
 from tasks.corpus.documents import Served, Topic, TopicInShort
 from tasks.corpus.question_log import Log, counted
@@ -28,6 +29,8 @@ SHARED, COVERED = 0.2, 0.5
 MISSING, FAILED = 1.0, 0.5
 """What a new page is expected to gain for a question: whose page is not in the corpus; that was answered badly, and of
 which no page is known."""
+DIMENSIONS = 50
+"""In which questions are compared by their words."""
 LABEL = 60
 """Characters of a question that names a topic."""
 Floats = NDArray[np.float64]
@@ -73,6 +76,26 @@ def cluster(vectors: Floats, *, seed: int) -> Codes:
     return codes
 
 
+@lru_cache(maxsize=4)  # the tiers of a night ask the same questions
+def topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
+    """A topic for every question, named by the words that set it apart; None where it has no words."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    asked = [text or "" for text in texts]
+    try:
+        weights = TfidfVectorizer(analyzer=lambda text: sorted(words(text)), min_df=2).fit_transform(asked)
+    except ValueError:  # no word stands in two questions
+        return [None] * len(asked)
+    if weights.shape[1] <= 2:
+        return [None] * len(asked)
+    vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=0).fit_transform(weights)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    codes = cluster(np.where(norms > 1e-9, vectors / np.maximum(norms, 1e-9), 0.0), seed=0)
+    named = {topic: ", ".join(of) for topic, of in label_words(asked, codes).items()}
+    return [named.get(code) or None if code >= 0 else None for code in codes.tolist()]
+
+
 def label_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]:
     """The words that set each topic apart and that its questions share, best first, in the form that most people wrote.
 
@@ -114,10 +137,10 @@ def served(log: Log, vectors: Floats, held: Held) -> Served:
     """
     topics = held.codes
     plain = [without_personal_data(question["question"]) for question in log.questions]  # a person is no topic
-    words = label_words(plain, topics)
+    names = label_words(plain, topics)
     gains = _gains(log)
     rows = [
-        _topic(log, topic, words.get(topic, []), float(cohesion), np.flatnonzero(topics == topic), gains, vectors)
+        _topic(log, topic, names.get(topic, []), float(cohesion), np.flatnonzero(topics == topic), gains, vectors)
         for topic, cohesion in enumerate(held.cohesion)
     ]
     wanted = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))

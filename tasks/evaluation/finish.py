@@ -27,6 +27,7 @@ from tasks.config.tiers import TIERS
 from tasks.evaluation.batch import batches_of
 from tasks.evaluation.comparability import comparability, comparability_key, metric_options
 from tasks.evaluation.identity import collect_sent_differences
+from tasks.evaluation.question_mix import question_mix
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
@@ -96,7 +97,8 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
-    paired = paired_changes(engine, row, key, cases, declared_metrics) if valid else None
+    mix, sorted_cases = question_mix(engine, row, key, cases) if valid else ({}, cases)
+    paired = paired_changes(engine, row, key, sorted_cases, declared_metrics) if valid else None
     closed = journal.close(
         engine,
         run.id,
@@ -109,7 +111,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         coverage=share,
         parquet=path,
         **bought(engine, run.id),
-        resolved=row["resolved"] | found | ({"paired": paired} if paired else {}),
+        resolved=row["resolved"] | found | ({"paired": paired} if paired else {}) | ({"mix": mix} if mix else {}),
     )
     if closed:
         correct(engine, run.id)
@@ -122,11 +124,11 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
 
 def _unread(tier: str) -> set[str]:
     """Columns that no metric of a tier is made of: all cases are read at once."""
-    unread = {"labelled", "judge_raw", "question", "distances"}
+    unread = {"labelled", "judge_raw", "distances"}
     if tier == "judge":
-        unread -= {"judge_raw", "question"}  # what it replied; in which script it was asked
+        unread -= {"judge_raw"}  # what it replied
     if tier in metric("mrr").tiers:
-        unread -= {"question", "distances"}  # by which missing labels are looked at
+        unread -= {"distances"}  # by which missing labels are looked at
     return unread
 
 

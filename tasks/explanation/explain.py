@@ -14,12 +14,12 @@ from db.errors import InputError
 from metrics.metric import Metric
 from metrics.statistics.differences.decomposition import Part, cells, decompose
 from tasks.cases import pseudonyms
-from tasks.cases.table import COLUMNS, floats
+from tasks.cases.table import COLUMNS
 from tasks.comparison.changes.changed_settings import changed_settings
 from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
 from tasks.comparison.comparable import differences, same_cases
 from tasks.comparison.compare import headlines_of, side
-from tasks.comparison.totals import NOT_COMPARED, needs
+from tasks.comparison.totals import case_values, needs
 from tasks.corpus.versions import FATES, Fate, Version, fates, read_version
 from tasks.explanation.documents import (
     ExplainedMetric,
@@ -40,7 +40,6 @@ from tasks.explanation.largest import (
 from tasks.explanation.questions import LABELS, Questions, read_questions
 from tasks.results import parquet_files
 from tasks.results.failures import FAILURES
-from tasks.results.set_metrics import SET_METRICS
 
 NO_FAILURE = "none"
 Floats = NDArray[np.float64]
@@ -111,11 +110,11 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     for metric in declared:
         if only and metric.name not in only:
             continue
-        found = _values(metric, sides)
-        if isinstance(found, str):
-            document["not_split"][metric.name] = found
+        before, after = (case_values(metric, cases) for cases in sides)
+        if isinstance(before, str) or isinstance(after, str):
+            document["not_split"][metric.name] = before if isinstance(before, str) else str(after)
             continue
-        explained = explained_metric(metric, questions, found, [_failures(cases) for cases in sides])
+        explained = explained_metric(metric, questions, (before, after), [_failures(cases) for cases in sides])
         if explained is None:
             document["not_split"][metric.name] = "a side has not measured it"
         else:
@@ -142,19 +141,6 @@ def _counted(versions: tuple[Version, Version] | None) -> dict[Fate, int] | None
         return None
     counts = Counter(fates(*versions).values())
     return {fate: counts[fate] for fate in FATES}
-
-
-def _values(metric: Metric, sides: Sequence[pa.Table]) -> tuple[Floats, Floats] | str:
-    """What each case of both sides has of a metric, or why it cannot be split."""
-    if metric.name in NOT_COMPARED:
-        return NOT_COMPARED[metric.name]
-    if metric.aggregate not in ("mean", "whole"):
-        return "it is no mean over questions"
-    if metric.column is not None:
-        before, after = (floats(cases, metric.column) for cases in sides)
-        return before, after
-    before, after = (SET_METRICS[metric.name].parts(cases) for cases in sides)
-    return (before, after) if before.ndim == 1 else "it is no mean over questions"
 
 
 def _failures(cases: pa.Table) -> list[str] | None:

@@ -1,22 +1,18 @@
 """The questions of two evaluations as one table: what each is about, and what became of the pages that answer it."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tasks.cases.text import script_of, words
+from tasks.cases.text import script_of
 from tasks.comparison.slices import lengths
-from tasks.corpus.topics import cluster, label_words
+from tasks.corpus.topics import topics_by_words
 from tasks.corpus.versions import FATES, Fate, Version, fates
 from tasks.explanation.documents import TopicsBy
 
-SEED = 0
-DIMENSIONS = 50
-"""In which questions are compared by their words."""
 LABELS = ("labelled", "reference", "shown")
 """What a question is measured against: with others it is another one."""
 
@@ -92,26 +88,6 @@ def _topics(
     if 2 * sum(topic is not None for topic in annotated) >= len(annotated):
         return annotated, "annotation"
     return (pages, "page") if same else (topics_by_words(tuple(texts)), "words")
-
-
-@lru_cache(maxsize=4)  # the tiers of a night ask the same questions
-def topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
-    """A topic for every question, named by the words that set it apart; None where it has no words."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    asked = [text or "" for text in texts]
-    try:
-        weights = TfidfVectorizer(analyzer=lambda text: sorted(words(text)), min_df=2).fit_transform(asked)
-    except ValueError:  # no word stands in two questions
-        return [None] * len(asked)
-    if weights.shape[1] <= 2:
-        return [None] * len(asked)
-    vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=SEED).fit_transform(weights)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    codes = cluster(np.where(norms > 1e-9, vectors / np.maximum(norms, 1e-9), 0.0), seed=SEED)
-    named = {topic: ", ".join(of) for topic, of in label_words(asked, codes).items()}
-    return [named.get(code) or None if code >= 0 else None for code in codes.tolist()]
 
 
 def _keys(cases: pa.Table) -> list[tuple[Any, ...]]:

@@ -60,4 +60,4 @@ def _too_few(found: EvaluationComparison, row: RowMapping) -> Text | None:
 
 def _problem(why: str, row: RowMapping, baseline: str | None, **known: object) -> Text:
     known |= {"id": row["id"], "baseline": baseline}
-    return {language: texts("inconclusive", language)[why].format(**known) for language in LANGUAGES}
+    return {language: texts("nightly_remarks", language)[why].format(**known) for language in LANGUAGES}

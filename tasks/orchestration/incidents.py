@@ -123,8 +123,8 @@ def _conclude(engine: Engine, night: _Night, asked: Persistence | None, tells: T
     """
     row, found, was_open = night
     key, kind = row["comparability_key"], night.kind
-    if found.problem:
-        log.warning(found.problem[settings().language])
+    if found.remark:
+        log.warning(found.remark[settings().language])
     if not _keep(engine, row["id"], found):
         return
     told = []

@@ -1,5 +1,7 @@
 """What a level does by itself: how far it moves from night to night, what is taken back and what lasts."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +12,10 @@ FEWEST = 4
 """Nights that tell whether whole nights move together."""
 CHANCE = 1.0
 """Standard errors by which more than was expected may be chance."""
+
+
+Cells = Mapping[str, tuple[int, float]]
+"""Kind of question -> how many of a night's questions were measured, and the sum of their values."""
 
 
 class Night(NamedTuple):
@@ -37,6 +43,14 @@ class Night(NamedTuple):
     """Cases that the night that it is compared with did not measure."""
     new_value: float | None = None
     """Their value; None where there are none."""
+    day: int = 0
+    """Of the calendar, as `date.toordinal` counts."""
+    cells: Cells = MappingProxyType({})
+    """Of all cases; empty where kinds of questions are not known."""
+    new_cells: Cells = MappingProxyType({})
+    """Of those that the night that it is compared with did not measure."""
+    mix: float = 0.0
+    """What the kinds of questions add to the value: taken from it by `metrics.statistics.alarms.mix.remove_mix`."""
 
     def moved_since(self, last: "Night") -> float:
         """What the level has moved by since the last night."""

@@ -29,8 +29,8 @@ class LevelVerdict(NamedTuple):
     """The accepted evaluation, since which its level is watched."""
     changes: list[MetricChange]
     """Headline metrics whose level has fallen."""
-    problem: Text | None = None
-    """Why it is inconclusive."""
+    remark: Text | None = None
+    """Why it is inconclusive; or that only the questions are harder."""
 
 
 def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
@@ -46,8 +46,8 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     baseline = journal.baseline(engine, row["id"])
     if baseline is None:
         good = row["accepted_at"] is not None  # the first of its key
-        problem = None if good else _problem("not accepted", row, baseline)
-        return LevelVerdict("good" if good else "inconclusive", baseline, [], problem)
+        remark = None if good else _remark("not accepted", row, baseline)
+        return LevelVerdict("good" if good else "inconclusive", baseline, [], remark)
     line = _Line(levels_of(engine, row))
     *before, tonight = nights_since(engine, row, baseline, list(line.levels))
     for night in before:
@@ -61,10 +61,10 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     rings = line.watch.rings(looks_for_one(engine, row))
     watched = line.watch.lost or [name for name in line.levels if name != ERRORS]
     if not rings and all(name not in tonight.nights or line.levels[name].vague for name in watched):
-        return LevelVerdict("inconclusive", baseline, [], _problem("vague", row, baseline))
+        return LevelVerdict("inconclusive", baseline, [], _remark("vague", row, baseline))
     lost = rings or line.watch.lost
     changes = [line.change(name, loss, tonight) for name, loss in lost.items()]
-    return LevelVerdict("regressed" if lost else "good", baseline, changes)
+    return LevelVerdict("regressed" if lost else "good", baseline, changes, _harder(row, baseline, tonight))
 
 
 def levels_of(engine: Engine, row: RowMapping) -> dict[str, Level]:
@@ -134,6 +134,21 @@ class _Line:
         return Loss(names.index(since), size, change.get("low", size), change.get("high", size))
 
 
-def _problem(why: str, row: RowMapping, baseline: str | None) -> Text:
-    known = {"id": row["id"], "baseline": baseline}
-    return {language: texts("inconclusive", language)[why].format(**known) for language in LANGUAGES}
+def _harder(row: RowMapping, baseline: str, tonight: WatchedNight) -> Text | None:
+    """Say by how much the kinds of questions lower a metric, if by more than a draw of questions does."""
+    mixes = {
+        name: night.mix
+        for name, night in tonight.nights.items()
+        if abs(night.mix) > normal_quantile(0.95) * night.sampling**0.5
+        and (night.mix < 0) == (metric(name).better == "higher")
+    }
+    return (
+        _remark("harder", row, baseline, mixes=", ".join(f"{name} {mix:+.3f}" for name, mix in mixes.items()))
+        if mixes
+        else None
+    )
+
+
+def _remark(why: str, row: RowMapping, baseline: str | None, **known: str) -> Text:
+    known |= {"id": row["id"], "baseline": str(baseline)}
+    return {language: texts("nightly_remarks", language)[why].format(**known) for language in LANGUAGES}

@@ -8,11 +8,13 @@ from sqlalchemy.engine import RowMapping
 
 from db.tables import evaluation, evaluation_metric, nightly_verdict
 from metrics.metric import Metric
+from metrics.statistics.alarms.mix import remove_mix, remove_weekdays
 from metrics.statistics.alarms.noise import Night, of_cases
 from metrics.statistics.ewma import HISTORY
 from metrics.statistics.intervals import normal_quantile
 from metrics.table import metric
 from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
+from tasks.comparison.totals import ERRORS
 from tasks.orchestration.documents import MetricChange
 from tasks.results.summary import HEADLINE_STRATUM
 
@@ -54,6 +56,7 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
     valid = case((nightly_verdict.c.judged_at >= of_baseline, nightly_verdict.c.verdict))
     told = (
         select(of.id, valid.label("verdict"), nightly_verdict.c.changes)
+        .add_columns(of.started_at, of.resolved["mix"]["cells"].label("cells"))
         .add_columns(*(paired["changes"][name].label(name) for name in metrics))
         .join(chosen, chosen.c.id == of.id)
         .outerjoin(nightly_verdict)
@@ -73,14 +76,19 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
     lines = {name: _Chain(metric(name)) for name in metrics}
     for one in rows:
         for name, found in values.get(one["id"], {}).items():
-            lines[name].add(one["id"], found, one[name], told=one["verdict"] == "regressed")
+            of_metric = dict(found) | {
+                "cells": (one["cells"] or {}).get(name, {}),
+                "day": one["started_at"].toordinal(),
+            }
+            lines[name].add(one["id"], of_metric, one[name], told=one["verdict"] == "regressed")
+    nights = {name: line.comparable() for name, line in lines.items()}
     return [
         WatchedNight(
             one["id"],
             one["verdict"],
             one["changes"] or [],
             {name: found["value"] for name, found in values.get(one["id"], {}).items()},
-            {name: line.nights[one["id"]] for name, line in lines.items() if one["id"] in line.nights},
+            {name: of[one["id"]] for name, of in nights.items() if one["id"] in of},
         )
         for one in rows
     ]
@@ -94,18 +102,24 @@ class _Chain:
     """
 
     def __init__(self, metric: Metric) -> None:
-        self._high = metric.high
+        self._metric = metric
         self.nights: dict[str, Night] = {}
         self._levels: dict[str, float] = {}
         self._aside: set[str] = set()
 
-    def add(self, name: str, measured: RowMapping, change: Mapping[str, Any] | None, *, told: bool) -> None:
+    def add(self, name: str, measured: Mapping[str, Any], change: Mapping[str, Any] | None, *, told: bool) -> None:
         """One more night; whether an alarm was raised in it. Without an interval it tells nothing, and is left out."""
         if measured["ci_low"] is None or measured["ci_high"] is None:
             return
         deviation = (measured["ci_high"] - measured["ci_low"]) / 2 / normal_quantile(0.95)
-        one_case = self._high / measured["n_scored"]  # however alike the others are
-        night = Night(measured["value"], max(deviation, one_case) ** 2, measured["n_scored"])
+        one_case = self._metric.high / measured["n_scored"]  # however alike the others are
+        night = Night(
+            measured["value"],
+            max(deviation, one_case) ** 2,
+            measured["n_scored"],
+            day=measured["day"],
+            cells=measured["cells"],
+        )
         since = change and change.get("since")  # no change that was stored before these had it
         if change is None or since not in self._levels or change["n"] < min(FEWEST_FOLLOWED, SHARED * night.total):
             before = self._last
@@ -118,6 +132,12 @@ class _Chain:
             self._levels[name] = self._levels[since] + change["difference"]
             night = self._paired(night, change, self._levels[name] - self._levels[self._last])
         self.nights[name] = night
+
+    def comparable(self) -> dict[str, Night]:
+        """The nights as if all had asked the same kinds of questions on the same weekday; failures are only counted."""
+        if self._metric.name == ERRORS:
+            return self.nights
+        return dict(zip(self.nights, remove_weekdays(remove_mix([*self.nights.values()])), strict=True))
 
     @property
     def _last(self) -> str:
@@ -137,4 +157,5 @@ class _Chain:
             skips=change["since"] != self._last,
             n_new=change.get("n_new", 0),  # of a change that was stored before these were: none is known
             new_value=change.get("new_value"),
+            new_cells=change.get("new_cells", {}),
         )
