@@ -23,7 +23,19 @@ AREAS: tuple[str, ...] = (
     "exams",
     "corrected",
 )
-AREAS += ("users", "crashes", "incomplete", "filled", "alarms", "explained", "showing", "facts", "probes", "topics")
+AREAS += (
+    "users",
+    "crashes",
+    "incomplete",
+    "filled",
+    "alarms",
+    "moving_topics",
+    "explained",
+    "showing",
+    "facts",
+    "probes",
+    "topics",
+)
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 

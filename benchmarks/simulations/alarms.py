@@ -178,7 +178,11 @@ def watched(nights: list[Night]) -> tuple[list[int], list[int]]:
 
 def nights(world: World, count: int, chance: np.random.Generator, loss: Kind | None = None) -> list[Night]:
     """What evaluations keep of so many nights, of a loss that begins after the calm ones."""
-    results = list(_results(world, count, chance, loss))
+    return nights_of(list(_results(world, count, chance, loss)))
+
+
+def nights_of(results: list[Asked]) -> list[Night]:
+    """What evaluations keep of nights."""
     found = []
     for number, tonight in enumerate(results):
         values = tonight.scores

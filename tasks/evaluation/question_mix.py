@@ -23,15 +23,16 @@ LENGTHS = {"short": 5, "medium": 12}
 """Up to how many words a question is that."""
 TOPICS, WORDS = 12, 30
 """The largest topics, and words of each, by which questions are sorted."""
-Topics = Mapping[str, Mapping[str, float]]
-"""Topic -> word, as far as words are compared -> how much it tells of the topic."""
+Telling = Mapping[str, Mapping[str, float]]
+"""Word, as far as words are compared -> topic -> how much the word tells of it."""
 
 
 class QuestionMix(TypedDict, total=False):
     """`resolved.mix` of an evaluation."""
 
-    topics: Topics
-    """Of the night that drew them, by which all later ones are sorted; missing where topics are annotated."""
+    topics: Telling
+    """By which the questions of this night and of later ones are sorted; in the night that drew them, where none are
+    annotated."""
     cells: dict[str, Cells]
     """Headline metric -> kind of question -> how many were measured, and the sum of their values."""
 
@@ -74,7 +75,7 @@ def annotated_topics(cases: pa.Table) -> list[str | None] | None:
 
 
 def draw_topics(texts: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the largest topics of questions, with the words that tell them from others (class-based TF-IDF)."""
+    """Return the words that tell the largest topics of questions from one another (class-based TF-IDF)."""
     plain = tuple(without_personal_data(text) for text in texts)
     counts: dict[str, Counter[str]] = {}
     sizes: Counter[str] = Counter()
@@ -84,22 +85,20 @@ def draw_topics(texts: Sequence[str]) -> dict[str, dict[str, float]]:
             counts.setdefault(topic, Counter()).update(words(text))
     overall = sum(counts.values(), Counter[str]())
     usual = overall.total() / max(1, len(counts))
-    return {
-        topic: {
-            word: round(n / size * math.log(1 + usual / overall[word]), 4)
-            for word, n in counts[topic].most_common(WORDS)
-            if n > 1  # what one person wrote says nothing of a topic
-        }
-        for topic, size in sizes.most_common(TOPICS)
-    }
+    told: dict[str, dict[str, float]] = {}
+    for topic, size in sizes.most_common(TOPICS):
+        for word, n in counts[topic].most_common(WORDS):
+            if n > 1:  # what one person wrote says nothing of a topic
+                told.setdefault(word, {})[topic] = round(n / size * math.log(1 + usual / overall[word]), 4)
+    return told
 
 
-def topic_of(text: str, topics: Topics) -> str | None:
+def topic_of(text: str, told: Telling) -> str | None:
     """Return the topic that a question's words tell most of; None where they tell of none."""
-    asked = words(text)
-    told = {topic: sum(weight for word, weight in of.items() if word in asked) for topic, of in topics.items()}
-    best = max(told, key=lambda topic: told[topic], default=None)
-    return best if best is not None and told[best] > 0 else None
+    weights: Counter[str] = Counter()
+    for word in sorted(words(text)):
+        weights.update(told.get(word, {}))
+    return max(sorted(weights), key=lambda topic: weights[topic], default=None)
 
 
 def _length(text: str) -> str:
@@ -107,7 +106,7 @@ def _length(text: str) -> str:
     return next((length for length, most in LENGTHS.items() if n <= most), "long")
 
 
-def _topics_before(engine: Engine, row: RowMapping, key: str) -> Topics | None:
+def _topics_before(engine: Engine, row: RowMapping, key: str) -> Telling | None:
     """The topics by which the nights before were sorted."""
     of = evaluation.c
     drawn = of.resolved["mix"]["topics"]
@@ -118,5 +117,5 @@ def _topics_before(engine: Engine, row: RowMapping, key: str) -> Topics | None:
         .limit(1)
     )
     with engine.connect() as connection:
-        found: Topics | None = connection.scalar(newest)
+        found: Telling | None = connection.scalar(newest)
     return found

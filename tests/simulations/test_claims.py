@@ -22,6 +22,7 @@ EFFORT = {
     "incomplete": 0.25,
     "filled": 0.1,
     "alarms": 0.01,
+    "moving_topics": 0.01,
     "explained": 0.1,
     "showing": 0.1,
     "facts": 0.2,

@@ -19,6 +19,7 @@ from tasks.comparison.common_cases import read_cases
 from tasks.comparison.gates.gate import gate
 from tasks.comparison.gates.gate_rules import Policy, Rule
 from tasks.comparison.paired_changes import paired_changes
+from tasks.evaluation.question_mix import question_mix
 from tasks.orchestration.incidents import follow_run, incidents
 from tasks.results.aggregate import strata, summarise
 
@@ -157,18 +158,21 @@ class History:
     def __init__(self, engine: Engine, folder: Path) -> None:
         self.engine, self.folder, self.source, self.n = engine, folder, source_name(), 0
 
-    def night(self, hits: Any, *, cases: str = "", **more: Any) -> str:
+    def night(self, hits: Any, *, cases: str = "", columns: Columns | None = None, **more: Any) -> str:
         """The verdict of a night whose evaluation has those hits; cases of another name are other cases."""
         self.n += 1
         run, values = str(uuid.uuid4()), np.asarray(hits, dtype=np.float64).tolist()
-        columns = dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
+        columns = dict(columns or {}) | dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
         columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
         given = {"night": self.n, "flow_run_id": run, **more}
         self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
         row = journal.find(self.engine, self.last)
         if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():
-            paired = paired_changes(self.engine, row, row["comparability_key"], read_cases(row), metrics_of("tier1"))
-            journal.describe(self.engine, self.last, resolved=row["resolved"] | ({"paired": paired} if paired else {}))
+            key = row["comparability_key"]
+            mix, sorted_cases = question_mix(self.engine, row, key, read_cases(row))
+            found = {"mix": mix, "paired": paired_changes(self.engine, row, key, sorted_cases, metrics_of("tier1"))}
+            stored = {name: one for name, one in found.items() if one}
+            journal.describe(self.engine, self.last, resolved=row["resolved"] | stored)
         follow_run(self.engine, run)
         said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == self.last)
         with self.engine.connect() as connection:
