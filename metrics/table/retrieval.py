@@ -164,8 +164,9 @@ RETRIEVAL = (
     ),
     _rate(
         "sut_error_rate",
-        ("tier1", "tier2", "tier3", "real_users"),
-        "Share of the questions asked at which the retriever or generator failed or timed out, labelled or not.",
+        ("tier1", "tier2", "tier3", "real_users", "judge_pipeline"),
+        "Share of the questions asked at which the retriever, the generator or production's gate failed or timed out, "
+        "labelled or not.",
         "cases that it failed at / cases that it was asked",
         "Their other values are NULL, never 0; where more than 5 % of the cases that could be measured fail, the "
         "evaluation is invalid.",

@@ -66,7 +66,7 @@ TIERS: dict[str, Tier] = {
     ),
     "judge_pipeline": Tier(
         JudgePipeline,
-        headlines=("accuracy", "precision", "recall", "f1_score"),
+        headlines=("accuracy", "precision", "recall", "f1_score", "sut_error_rate"),
         worst_by="accuracy",
         doubtful={"metric": "accuracy", "max": 0},
         felt=5,

@@ -89,7 +89,8 @@ def topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
         return [None] * len(asked)
     if weights.shape[1] <= 2:
         return [None] * len(asked)
-    vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=0).fit_transform(weights)
+    with np.errstate(invalid="ignore"):  # of questions that are all alike, whose share of variance nobody reads
+        vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=0).fit_transform(weights)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     codes = cluster(np.where(norms > 1e-9, vectors / np.maximum(norms, 1e-9), 0.0), seed=0)
     named = {topic: ", ".join(of) for topic, of in label_words(asked, codes).items()}

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, exists, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
@@ -47,7 +47,8 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         cases: its own.
 
     Returns:
-        What is stored, and the cases with KIND; nothing, and the cases as they are, where they have no questions.
+        What is stored, and the cases with KIND; nothing, and the cases as they are, where they have no questions, or no
+        annotated topics and no night before that asked others.
     """
     asked = cases["question"].to_pylist() if "question" in cases.column_names else []
     if not any(asked):
@@ -55,7 +56,9 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
     texts = [text or "" for text in asked]
     mix: QuestionMix = {}
     if (topics := annotated_topics(cases)) is None:
-        known = _topics_before(engine, row, key)
+        known, asked_others = _before(engine, row, key)
+        if known is None and not asked_others:  # to draw topics takes a while, and one set of questions has one mix
+            return {}, cases
         if known is None:
             known = mix["topics"] = draw_topics(texts)
         topics = [topic_of(text, known) for text in texts]
@@ -106,16 +109,12 @@ def _length(text: str) -> str:
     return next((length for length, most in LENGTHS.items() if n <= most), "long")
 
 
-def _topics_before(engine: Engine, row: RowMapping, key: str) -> Telling | None:
-    """The topics by which the nights before were sorted."""
+def _before(engine: Engine, row: RowMapping, key: str) -> tuple[Telling | None, bool]:
+    """The topics by which the nights before were sorted, and whether one of these asked other questions."""
     of = evaluation.c
+    before = nights_like(row, key), of.started_at < row["started_at"]
     drawn = of.resolved["mix"]["topics"]
-    newest = (
-        select(drawn)
-        .where(nights_like(row, key), of.started_at < row["started_at"], drawn.astext.is_not(None))
-        .order_by(of.started_at.desc(), of.id.desc())
-        .limit(1)
-    )
+    newest = select(drawn).where(*before, drawn.astext.is_not(None)).order_by(of.started_at.desc(), of.id.desc())
+    others = select(exists().where(*before, of.case_set_hash != row["case_set_hash"]))
     with engine.connect() as connection:
-        found: Telling | None = connection.scalar(newest)
-    return found
+        return connection.scalar(newest.limit(1)), bool(connection.scalar(others))

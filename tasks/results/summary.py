@@ -26,7 +26,7 @@ State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
-BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired", "missing")
+BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired", "mix", "missing")
 """What was found out, and decides no number."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 

@@ -56,7 +56,7 @@ STORED = {
     exam_sensitivity_answer_correctness exam_specificity_answer_correctness exam_auc_e2e_score
     exam_sensitivity_e2e_score exam_specificity_e2e_score exam_auc_gate exam_sensitivity_gate exam_specificity_gate""",
     "judge_pipeline": """accuracy precision recall f1_score avg_latency_ms true_positives true_negatives false_positives
-    false_negatives specificity mcc invalid_rate unsupported_fact_rate""",
+    false_negatives specificity mcc invalid_rate unsupported_fact_rate sut_error_rate""",
     "ux": """cache_hit_rate cache_wrong_hit_rate cache_hit_rate@0.8 cache_wrong_hit_rate@0.8 cache_hit_rate@0.9
     cache_wrong_hit_rate@0.9 cache_hit_rate@0.95 cache_wrong_hit_rate@0.95 context_preservation
     multi_turn_consistency""",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tasks.cases.outcomes import Done, with_outcomes
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.config.parameters import JudgePipeline
@@ -24,7 +25,8 @@ from tasks.steps.judging.judge import with_verdicts
 async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
     """Adds the gate's decision on every logged answer, and how sure it is.
 
-    A reply that is neither yes nor no is no decision. Of repeated replies the first one decides.
+    A reply that is neither yes nor no is no decision; where there is no reply, the system under test has failed. Of
+    repeated replies the first one decides.
     """
     configuration = configured(run)
     prompt = prompts(configuration)["gate"]
@@ -44,12 +46,19 @@ async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
         for verdicts in given
     ]
     return with_columns(
-        with_verdicts(cases, named, counting="gate"),
+        with_verdicts(with_outcomes(cases, [_done(verdict) for verdict in first]), named, counting="gate"),
         decision=decisions,
         accuracy=right,
         show_score=[sureness(verdicts) for verdicts in given],
         latency_ms=[_latency_ms(verdict) for verdict in first],
     )
+
+
+def _done(verdict: YesNo | None) -> Done:
+    """What the gate did with a case; nothing where it was not asked, or the budget was spent."""
+    if verdict is None or verdict.status == "skipped_budget":
+        return Done()
+    return Done("failed", f"gate: {verdict.reason}") if verdict.status == "judge_error" else Done("answered")
 
 
 def sureness(verdicts: Sequence[YesNo]) -> float | None:

@@ -108,8 +108,9 @@ def test_a_gate_that_does_not_answer_is_not_a_no(
     summary = evaluate(
         "judge_pipeline", source=load(tmp_path, "silent", [question(i, ground_truth_show=True) for i in range(4)])
     )
-    assert summary["statuses"] == {"ok": 3, "judge_error": 1}
+    assert summary["statuses"] == {"ok": 3, "sut_error": 1}
     assert [value(summary, name) for name in ("accuracy", "false_negatives", "invalid_rate")] == [1, 0, 0]
+    assert value(summary, "sut_error_rate") == 0.25
     assert summary["state"] == "invalid"
 
 

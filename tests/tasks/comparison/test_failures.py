@@ -18,18 +18,21 @@ from tests.tasks.comparison.conftest import Plant
 N = 300
 
 
-def plant_failing(plant: Plant, failed: NDArray[np.bool_], hits: NDArray[np.float64], **given: Any) -> str:
-    """Plant an evaluation of tier 1 whose system failed at some cases."""
+def plant_failing(
+    plant: Plant, failed: NDArray[np.bool_], hits: NDArray[np.float64], tier: str = "tier1", **given: Any
+) -> str:
+    """Plant an evaluation whose system failed at some cases."""
     return plant(
+        tier,
         n=N,
         status=np.where(failed, "sut_error", "ok").tolist(),
         outcome=np.where(failed, "failed", "answered").tolist(),
-        **{"hit_rate@1": np.where(failed, np.nan, hits)},
+        **{"hit_rate@1" if tier == "tier1" else "accuracy": np.where(failed, np.nan, hits)},
         **given,
     )
 
 
-def plant_pair(plant: Plant, before: float, after: float, seed: int) -> tuple[str, str]:
+def plant_pair(plant: Plant, before: float, after: float, seed: int, tier: str = "tier1") -> tuple[str, str]:
     """Plant two evaluations of one quality that fail at these shares of the questions, each time at others."""
     chance = np.random.default_rng(seed)
     hits = (chance.random(N) < 0.8).astype(float)
@@ -37,13 +40,14 @@ def plant_pair(plant: Plant, before: float, after: float, seed: int) -> tuple[st
     for share in (before, after):
         failed = np.zeros(N, dtype=bool)
         failed[chance.permutation(N)[: round(share * N)]] = True
-        names.append(plant_failing(plant, failed, hits))
+        names.append(plant_failing(plant, failed, hits, tier))
     return names[0], names[1]
 
 
+@pytest.mark.parametrize("tier", ["tier1", "judge_pipeline"])
 @pytest.mark.parametrize("seed", range(3))
-def test_new_failures_fail_the_gate(engine: Engine, plant: Plant, seed: int) -> None:
-    before, after = plant_pair(plant, 0.0, 0.04, seed)
+def test_new_failures_fail_the_gate(engine: Engine, plant: Plant, seed: int, tier: str) -> None:
+    before, after = plant_pair(plant, 0.0, 0.04, seed, tier)
     found = gate(engine, after, read_policy(), baseline=before)
     assert found["verdict"] == "fail"
     verdicts = {rule["metric"]: rule["verdict"] for rule in found["rules"]}

@@ -53,15 +53,25 @@ def test_a_loss_among_harder_questions_raises_one(history: History, annotated: b
     assert "regressed" in told
 
 
-def test_topics_are_drawn_once_and_no_question_is_kept_with_them(history: History, engine: Engine) -> None:
-    for night in range(3):
+def test_topics_are_drawn_when_other_questions_are_asked_and_no_question_is_kept_with_them(
+    history: History, engine: Engine
+) -> None:
+    for night in (0, 0, 1, 2):
         asked(history, (0.5, 0.3, 0.2), annotated=False, night=night)
     mixes = select(evaluation.c.resolved["mix"]).where(evaluation.c.source == history.source)
     with engine.connect() as connection:
-        first, *later = connection.scalars(mixes.order_by(evaluation.c.started_at))
-    assert {"карто", "пропу", "визу"} <= {*first["topics"]}
-    assert [[*mix] for mix in later] == [["cells"]] * 2
-    assert {*first["cells"]["mrr"]} == {*later[1]["cells"]["mrr"]}
+        *same, others, last = connection.scalars(mixes.order_by(evaluation.c.started_at))
+    assert same == [None, None]
+    assert {"карто", "пропу", "визу"} <= {*others["topics"]}
+    assert [*last] == ["cells"]
+    assert {*last["cells"]["mrr"]} == {*others["cells"]["mrr"]}
+
+
+def test_questions_that_are_all_alike_are_of_no_topic(history: History) -> None:
+    for night in range(3):
+        questions = ["Где взять пропуск в общежитие?"] * 40
+        history.night([True] * 40, cases=f"{night}-", columns={"question": questions})
+    assert history.open == []
 
 
 def test_words_of_a_topic_sort_questions_that_are_asked_later() -> None:
