@@ -10,6 +10,8 @@ from metrics.statistics.ewma import WARM_UP, deviation
 
 FEWEST = 4
 """Nights that tell whether whole nights move together."""
+LATE = 25
+"""Nights that must pass before they tell of a drift: a loss that was not yet told of would count as one."""
 CHANCE = 1.0
 """Standard errors by which more than was expected may be chance."""
 
@@ -111,7 +113,7 @@ class Noises:
     def __init__(self, known: tuple[float, float] = (0.0, 0.0)) -> None:
         self._sums = [_Sums(near=known[0] * known[1], cases=known[1])]
         self._levels, self._values = [0.0], [0.0]
-        self._night, self._drift = 0.0, 0.0
+        self._night, self._drifts = 0.0, [0.0]
 
     @property
     def nights(self) -> int:
@@ -126,7 +128,8 @@ class Noises:
     def add(self, night: Night, last: Night) -> Noise:
         """One more night, and the last before it; the noise with it."""
         if len(self._levels) > FEWEST:  # by the nights before: this one may be the first of a loss
-            self._night, self._drift = self._together()
+            self._night, drift = self._together()
+            self._drifts.append(drift)
         expected, replaced, new, own = night.sampling + last.sampling, 0.0, 1.0, 0.0
         self._sums.append(self._sums[-1])
         self._levels.append(self._levels[-1] + night.moved_since(last))
@@ -181,7 +184,7 @@ class Noises:
         near = sums.near / max(1, sums.cases)
         chance = max(0.0, sums.squares - sums.more**2 / max(1, sums.nights)) ** 0.5  # of the sum
         lasting = min(max(0.0, (sums.more - CHANCE * chance) / max(1, sums.lags)), near)
-        return Noise(max(0.0, near - lasting) / 2, lasting, self._night, self._drift)
+        return Noise(max(0.0, near - lasting) / 2, lasting, self._night, self._drifts[-LATE:][0])
 
     def _together(self) -> tuple[float, float]:
         """What whole nights add, of a night and for good."""

@@ -259,3 +259,18 @@ def test_a_night_that_is_taken_back_is_noise_and_no_loss() -> None:
     watch = Watch({"m": (level := Level(0.005))})
     assert [watch.look({"m": one}, 365.0) for one in nights] == [None] * 4
     assert level.evidence < 10
+
+
+def test_loss_of_late_is_no_drift_and_what_moves_for_long_is_one() -> None:
+    chance, noises = np.random.default_rng(5), Noises()
+    sampling = 0.16 / N
+    values = 0.8 + sampling**0.5 * chance.normal(size=140) - 0.06 * (np.arange(140) >= 60)
+    wandering = values + 0.01 * np.cumsum(chance.normal(size=140))
+    drifts = []
+    for earlier, value in pairwise(values.tolist()):
+        drifts.append(noises.add(Night(value, sampling, N), Night(earlier, sampling, N)).drift)
+    assert max(drifts[60:80]) == drifts[59]
+    noises = Noises()
+    for earlier, value in pairwise(wandering.tolist()):
+        noises.add(Night(value, sampling, N), Night(earlier, sampling, N))
+    assert noises.told.drift > 0.00002
