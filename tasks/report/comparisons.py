@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError
 from tasks.cases import pseudonyms as to_people
-from tasks.comparison.changes.statements import statements
+from tasks.comparison.changes.statements import is_invalid, statements
 from tasks.comparison.documents import Compared, Statement
 from tasks.comparison.since import compared_with, since_accepted
 from tasks.comparison.trend import trend
@@ -61,7 +61,7 @@ def comparison(entry: Entry) -> Document | None:
         return None
     said = [*statements([found]), *(one for one in found.get("statements", []) if one["kind"] == "reach")]
     told = {"a": found["a"], "b": found["b"], "said": said, "metrics": []}
-    if "metrics" not in found:
+    if "metrics" not in found or is_invalid(found):
         return told
     headline = TIERS[entry.tier].headlines
     metrics = [

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from flows.terminal.differences.changes import ABOVE, BELOW, print_statements
 from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
-from tasks.comparison.changes.statements import measured
+from tasks.comparison.changes.statements import is_invalid, measured
 from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
 from tasks.config.tiers import TIERS
 from tasks.labelling.relevance.between import LabelNext
@@ -23,7 +23,7 @@ SHOWN_CASES, SHOWN_SLICES = 5, 5
 
 
 def print_comparison(document: EvaluationComparison, language: str, *, slice_name: str | None = None) -> None:
-    """Metrics with intervals and verdicts, cases that broke, slices; at the end the verdict in words.
+    """Metrics with intervals and verdicts, cases that broke, slices; of an invalid evaluation only that it is, and why.
 
     Args:
         document: as `tasks.comparison.compare.compare` gives it.
@@ -40,6 +40,8 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
     print_statements(console, document["statements"], language, ABOVE)
+    if is_invalid(document):
+        return
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
     _print_unjudged(console, document["unequally_judged"], words)

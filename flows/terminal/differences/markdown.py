@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from flows.terminal.summary import tier_name
 from tasks.cases.pseudonyms import has_pseudonyms
-from tasks.comparison.changes.statements import line, measured
+from tasks.comparison.changes.statements import is_invalid, line, measured
 from tasks.comparison.documents import ChangedCase, EvaluationComparison
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
@@ -23,7 +23,7 @@ MOST = 65_536
 
 
 def comparison_markdown(document: EvaluationComparison, language: str) -> str:
-    """The verdict, what was changed, the metrics with intervals, and what broke.
+    """The verdict, what was changed, the metrics with intervals, and what broke; of an invalid evaluation why it is.
 
     Args:
         document: as `tasks.comparison.compare.compare` gives it.
@@ -44,9 +44,11 @@ def comparison_markdown(document: EvaluationComparison, language: str) -> str:
         f"{words['before']}: {code(document['a']['evaluation_id'])}",
         f"{words['after']}: {code(document['b']['evaluation_id'])}",
     ]
-    parts += [" · ".join(sides), *_metrics(document, words, texts("statements", language)["alone"])]
-    parts += _cases(document["cases"]["broke"], "broke", words)
-    parts += _cases(document["cases"]["fixed"], "fixed", words)
+    parts.append(" · ".join(sides))
+    if not is_invalid(document):
+        parts += _metrics(document, words, texts("statements", language)["alone"])
+        parts += _cases(document["cases"]["broke"], "broke", words)
+        parts += _cases(document["cases"]["fixed"], "fixed", words)
     if has_pseudonyms(document["b"]["source"]):
         parts.append(texts("pseudonyms", language)["note"])
     return _within(parts)

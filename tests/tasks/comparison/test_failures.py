@@ -9,6 +9,7 @@ from sqlalchemy import Engine, update
 
 from db.tables import evaluation
 from flows.terminal.differences.comparison import print_comparison
+from flows.terminal.differences.markdown import comparison_markdown
 from tasks.comparison.changes.statements import line
 from tasks.comparison.compare import compare
 from tasks.comparison.gates.gate import gate
@@ -160,11 +161,18 @@ def test_alike_failures_are_seldom_a_loss(engine: Engine, plant: Plant) -> None:
     assert verdicts.count("fail") <= 2
 
 
-def test_invalid_evaluation_is_called_invalid_and_nothing_else(engine: Engine, plant: Plant) -> None:
+def test_invalid_evaluation_is_called_invalid_and_nothing_else(
+    engine: Engine, plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
     before, after = plant_pair(plant, 0.0, 0.06, 0)
     with engine.begin() as connection:
         values = {"state": "invalid", "error": "only 94.0% of the cases that could be measured were"}
         connection.execute(update(evaluation).where(evaluation.c.id == after).values(**values))
-    (said,) = compare(engine, before, after)["statements"]
+    found = compare(engine, before, after)
+    (said,) = found["statements"]
     assert said["kind"] == "invalid"
+    print_comparison(found, "en")
+    for shown in (capsys.readouterr().out, comparison_markdown(found, "en")):
+        assert "94.0%" in shown
+        assert "hit_rate@1" not in shown
     assert line(said, "en").startswith(f"Invalid, so nothing can be said of a change: {after} (only 94.0%")
