@@ -51,6 +51,7 @@ WORLDS = (
     World("jump of 5 points, 1,000 new questions a night", 1_000, 1_000, jump=True),
     World("jump of 5 points, 300 new questions a night, topics by words", jump=True, by_words=True),
     World("a topic comes in, 300 new questions a night", comes_in=True),
+    World("a topic comes in, 300 new questions a night, topics by words", comes_in=True, by_words=True),
     World("weekends 2 points lower, frozen set of 300", new=0, weekend=True),
     World("weekends 2 points lower, 300 new questions a night", weekend=True),
     World("weekends 2 points lower, 1,000 new questions a night", 1_000, 1_000, weekend=True),
@@ -114,14 +115,14 @@ def _shares(world: World, night: int, begins: int) -> Floats:
 
 def _by_words(topics: Ints, asked: int, chance: np.random.Generator) -> NDArray[np.str_]:
     """What the topics of the first night, told by words, make of questions about topics."""
-    words = [f"{chr(ord('a') + topic) * 3}{word}" for topic in range(len(RATES)) for word in range(VOCABULARY)]
     own = topics[:, None] * VOCABULARY + chance.integers(VOCABULARY, size=(len(topics), IN_A_QUESTION))
-    others = chance.integers(COMMON, size=(len(topics), IN_A_QUESTION))
+    common = len(RATES) * VOCABULARY + chance.integers(COMMON, size=(len(topics), IN_A_QUESTION))
+    letters = np.array([chr(ord("a") + number) for number in range(16)])
+    numbers = np.concatenate([own, common], axis=1)
     texts = [
-        " ".join([*(words[word] for word in mine), *(f"{word}xyz" for word in all_have)])
-        for mine, all_have in zip(own.tolist(), others.tolist(), strict=True)
+        " ".join(of) for of in np.char.add(np.char.add("xx", letters[numbers // 16]), letters[numbers % 16]).tolist()
     ]
-    drawn = draw_topics(texts[:asked])
+    drawn = draw_topics(texts[:asked], [None] * asked)
     return np.array([topic_of(text, drawn) or "" for text in texts])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
+from db.sources import PRODUCTION
 from tasks.config.factors import RerankerService
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
@@ -68,15 +69,19 @@ MEASURED_BY += ("contexts", "unreferenced", "own_documents", "sent")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 
+def is_rolling(run: Run) -> bool:
+    """Whether its questions are those of a log that goes on, so that evaluations with others are compared with it."""
+    return run.parameters.source == PRODUCTION and "cases" not in run.resolved
+
+
 def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     """Everything that must be equal for two evaluations' metrics to be compared.
 
     The system under test and its corpus are what is compared, so they are not in it.
     """
     found: Mapping[str, Any] = run.resolved
-    rolling = run.parameters.source == "production"
     rule = {"limit": run.parameters.limit, "seed": run.parameters.seed, "drawn": DRAWN} if run.parameters.limit else {}
-    by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
+    by_content = {"source": run.parameters.source, **rule} if is_rolling(run) else {"sha256": case_set_hash}
     if failed := getattr(run.parameters, "failed", None):  # a key of its own: what failed is no fair sample
         by_content["failed_in"] = rule["failed_in"] = failed
     labels = "annotation, else the log" if run.tier != "real_users" else "the log"

@@ -25,7 +25,7 @@ from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.evaluation.batch import batches_of
-from tasks.evaluation.comparability import comparability, comparability_key, metric_options
+from tasks.evaluation.comparability import comparability, comparability_key, is_rolling, metric_options
 from tasks.evaluation.identity import collect_sent_differences
 from tasks.evaluation.question_mix import question_mix
 from tasks.evaluation.resolved import Resolved
@@ -97,7 +97,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
-    mix, sorted_cases = question_mix(engine, row, key, cases) if valid else ({}, cases)
+    mix, sorted_cases = question_mix(engine, row, key, cases) if valid and is_rolling(run) else ({}, cases)
     paired = paired_changes(engine, row, key, sorted_cases, declared_metrics) if valid else None
     closed = journal.close(
         engine,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from sqlalchemy import Engine, exists, select
+from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
@@ -21,10 +21,11 @@ from tasks.corpus.topics import topics_by_words
 
 LENGTHS = {"short": 5, "medium": 12}
 """Up to how many words a question is that."""
-TOPICS, WORDS = 12, 30
-"""The largest topics, and words of each, by which questions are sorted."""
+TOPICS, SEVERAL, SURE = 12, 3, 4.0
+"""Topics that are drawn, at most; people who must have used a word of one; standard deviations (of a count, as of
+Poisson) by which more of them must have than would by chance."""
 Telling = Mapping[str, Mapping[str, float]]
-"""Word, as far as words are compared -> topic -> how much the word tells of it."""
+"""Word, as far as words are compared -> topic -> logarithm of how much likelier the word is in its questions."""
 
 
 class QuestionMix(TypedDict, total=False):
@@ -47,21 +48,18 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         cases: its own.
 
     Returns:
-        What is stored, and the cases with KIND; nothing, and the cases as they are, where they have no questions, or no
-        annotated topics and no night before that asked others.
+        What is stored, and the cases with KIND; nothing, and the cases as they are, where no topics are annotated, and
+        none can be drawn.
     """
-    asked = cases["question"].to_pylist() if "question" in cases.column_names else []
-    if not any(asked):
-        return {}, cases
-    texts = [text or "" for text in asked]
     mix: QuestionMix = {}
+    texts = [text or "" for text in cases["question"].to_pylist()]
     if (topics := annotated_topics(cases)) is None:
-        known, asked_others = _before(engine, row, key)
-        if known is None and not asked_others:  # to draw topics takes a while, and one set of questions has one mix
+        words_of_topics = _drawn_before(engine, row, key)
+        if words_of_topics is None:
+            words_of_topics = mix["topics"] = draw_topics(texts, cases["group"].to_pylist())
+        if not words_of_topics:
             return {}, cases
-        if known is None:
-            known = mix["topics"] = draw_topics(texts)
-        topics = [topic_of(text, known) for text in texts]
+        topics = [topic_of(text, words_of_topics) for text in texts]
     kinds = [f"{topic or 'other'}/{_length(text)}" for topic, text in zip(topics, texts, strict=True)]
     cases = cases.append_column(KIND, pa.array(kinds, pa.string()))
     measured = headline(cases)
@@ -72,35 +70,48 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
 def annotated_topics(cases: pa.Table) -> list[str | None] | None:
     """Return the topics of the cases, where at least half of them have one."""
     given = [cases[name].to_pylist() for name in ("cluster", "topic") if name in cases.column_names]
-    topics = [next((one for one in of if one is not None), None) for of in zip(*given, strict=True)]
+    topics = [next(filter(None, of), None) for of in zip(*given, strict=True)]
     there = sum(topic is not None for topic in topics)
     return topics if there and 2 * there >= len(cases) else None
 
 
-def draw_topics(texts: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the words that tell the largest topics of questions from one another (class-based TF-IDF)."""
+def draw_topics(texts: Sequence[str], users: Sequence[str | None]) -> dict[str, dict[str, float]]:
+    """Return the words that tell the largest topics of questions from one another.
+
+    A word is used for a topic if more people have it in questions of that topic than would by chance, and it has no
+    digit: what few people wrote, as a name, is not kept.
+
+    Args:
+        texts: the questions.
+        users: who asked each; None where that is not known.
+    """
     plain = tuple(without_personal_data(text) for text in texts)
-    counts: dict[str, Counter[str]] = {}
-    sizes: Counter[str] = Counter()
-    for topic, text in zip(topics_by_words(plain), plain, strict=True):
+    topics = topics_by_words(plain)
+    sizes = Counter(topic for topic in topics if topic is not None)
+    of_all: Counter[str] = Counter()
+    people: dict[tuple[str, str], set[str]] = {}
+    for topic, text, user in zip(topics, plain, users, strict=True):
+        asked = words(text)
+        of_all.update(asked)
         if topic is not None:
-            sizes[topic] += 1
-            counts.setdefault(topic, Counter()).update(words(text))
-    overall = sum(counts.values(), Counter[str]())
-    usual = overall.total() / max(1, len(counts))
+            for word in asked:
+                people.setdefault((word, topic), set()).add(user or text)
+    largest = {topic for topic, _ in sizes.most_common(TOPICS)}
     told: dict[str, dict[str, float]] = {}
-    for topic, size in sizes.most_common(TOPICS):
-        for word, n in counts[topic].most_common(WORDS):
-            if n > 1:  # what one person wrote says nothing of a topic
-                told.setdefault(word, {})[topic] = round(n / size * math.log(1 + usual / overall[word]), 4)
+    for (word, topic), of in people.items():
+        n, by_chance = len(of), of_all[word] * sizes[topic] / len(texts)
+        shared = n >= SEVERAL and n - by_chance > SURE * by_chance**0.5
+        if topic in largest and shared and not any(map(str.isdigit, word)):
+            told.setdefault(word, {})[topic] = round(math.log(n / by_chance), 2)
     return told
 
 
 def topic_of(text: str, told: Telling) -> str | None:
     """Return the topic that a question's words tell most of; None where they tell of none."""
-    weights: Counter[str] = Counter()
-    for word in sorted(words(text)):
-        weights.update(told.get(word, {}))
+    weights: dict[str, float] = {}
+    for word in sorted(words(text) & told.keys()):
+        for topic, weight in told[word].items():
+            weights[topic] = weights.get(topic, 0.0) + weight
     return max(sorted(weights), key=lambda topic: weights[topic], default=None)
 
 
@@ -109,12 +120,12 @@ def _length(text: str) -> str:
     return next((length for length, most in LENGTHS.items() if n <= most), "long")
 
 
-def _before(engine: Engine, row: RowMapping, key: str) -> tuple[Telling | None, bool]:
-    """The topics by which the nights before were sorted, and whether one of these asked other questions."""
+def _drawn_before(engine: Engine, row: RowMapping, key: str) -> Telling | None:
+    """The words by which the nights before were sorted."""
     of = evaluation.c
-    before = nights_like(row, key), of.started_at < row["started_at"]
     drawn = of.resolved["mix"]["topics"]
-    newest = select(drawn).where(*before, drawn.astext.is_not(None)).order_by(of.started_at.desc(), of.id.desc())
-    others = select(exists().where(*before, of.case_set_hash != row["case_set_hash"]))
+    before = nights_like(row, key), of.started_at < row["started_at"], drawn.astext.is_not(None)
+    newest = select(drawn).where(*before).order_by(of.started_at.desc(), of.id.desc()).limit(1)
     with engine.connect() as connection:
-        return connection.scalar(newest.limit(1)), bool(connection.scalar(others))
+        found: Telling | None = connection.scalar(newest)
+    return found

@@ -164,7 +164,7 @@ class History:
         run, values = str(uuid.uuid4()), np.asarray(hits, dtype=np.float64).tolist()
         columns = dict(columns or {}) | dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
         columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
-        given = {"night": self.n, "flow_run_id": run, "case_set_hash": cases, **more}
+        given = {"night": self.n, "flow_run_id": run, **more}
         self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
         row = journal.find(self.engine, self.last)
         if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():

@@ -10,9 +10,12 @@ from metrics.statistics.groups import Floats, Ints
 
 LIKE_ALL = 5.0
 """Questions of each kind of which it is assumed, before any was asked, that they score like all others."""
-WEEK, WEEKS = 7, 4
-"""Days of a week, and weeks after which weekdays are told apart."""
-HALF = WEEK // 2
+LATE = 10
+"""Nights whose mix is held against that of all nights."""
+WEEK, HALF = 7, 3
+"""Days."""
+FIRST, FEWEST, NEWEST = 4, 3, 12
+"""Weeks that must have passed, in which a weekday must have been, and of which at most it is told."""
 
 
 def remove_mix(nights: Sequence[Night]) -> list[Night]:
@@ -26,8 +29,8 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
         nights: oldest first, with `cells`; one without them stays as it is.
 
     Returns:
-        As many, with `mix`, and as much more `sampling` as the effects are uncertain. Their error is the same in all
-        nights, which are taken for independent: it is counted as often as there were nights.
+        As many, with `mix`, and as much more `sampling` as the effects are uncertain. An error of the effects adds the
+        same to all nights of late, while nights are taken for independent: it is counted as often as there were nights.
 
     Reference: Kitagawa 1955, Components of a difference between two rates; Robinson 1991, That BLUP is a good thing.
 
@@ -41,27 +44,32 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
     """
     kinds = {kind: number for number, kind in enumerate(sorted({kind for night in nights for kind in night.cells}))}
     usual: Floats | None = None
+    of_all = of_late = np.zeros(len(kinds))
     precision, sums = LIKE_ALL * np.eye(len(kinds)), np.zeros(len(kinds))
     found, told = [], 0
     for night in nights:
         if not night.cells:
             found.append(night)
             continue
-        told += 1
-        shares = _table(night.cells, kinds)[0] / night.total
-        usual = shares if usual is None else usual
+        n, _ = _table(night.cells, kinds)
         new, scored = _table(night.cells if night.change is None else night.new_cells, kinds)
-        new_shares = new / max(1.0, new.sum())
+        shares, new_shares = (of / max(1.0, of.sum()) for of in (n, new))
+        usual = shares if usual is None else usual
+        told += 1
+        of_all = of_all + (shares - of_all) / told
+        of_late = of_late + (shares - of_late) / min(told, LATE)
         precision += np.diag(new) - np.outer(new, new_shares)
         sums += scored - new_shares * scored.sum()
-        uncertain = np.linalg.inv(precision)
-        mix, new_mix = (float((of - usual) @ uncertain @ sums) for of in (shares, new_shares))
-        spread = float((new_shares - usual) @ uncertain @ (new_shares - usual))
+        effects, by_night, lasting = np.linalg.solve(
+            precision, np.array([sums, new_shares - usual, of_late - of_all]).T
+        ).T
+        spread = (new_shares - usual) @ by_night + told * (of_late - of_all) @ lasting
+        mix = float((shares - usual) @ effects)
         found.append(
             night._replace(
                 value=night.value - mix,
-                new_value=None if night.new_value is None else night.new_value - new_mix,
-                sampling=night.sampling * (1 + told * new.sum() * spread),
+                new_value=None if night.new_value is None else night.new_value - float((new_shares - usual) @ effects),
+                sampling=night.sampling * float(1 + new.sum() * spread),
                 mix=mix,
             )
         )
@@ -71,26 +79,22 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
 def remove_weekdays(nights: Sequence[Night]) -> list[Night]:
     """Return the nights as if all had been on the same day of the week.
 
-    What a weekday adds is the mean of how far the level was from that of the week around it, on such days whose week
-    had passed before the night that is corrected; shrunk by as much as these means differ by chance.
+    What a weekday adds is the mean of how far the level was from that of the nights around it, on such days of the
+    newest weeks before the night that is corrected; shrunk by as much as these means differ by chance.
 
     Args:
-        nights: oldest first, with `day`; those of the first weeks, and one without a day, stay as they are.
+        nights: oldest first, with `day`; those of the first weeks stay as they are.
 
     Reference: James and Stein 1961, Estimation with quadratic loss.
     """
     levels = np.cumsum([0.0, *(night.moved_since(before) for before, night in pairwise(nights))])
-    at = {night.day: number for number, night in enumerate(nights)}
-    beyond = np.full(len(nights), np.nan)
-    for number, night in enumerate(nights):
-        week = [at[day] for day in range(night.day - HALF, night.day + HALF + 1) if day in at]
-        if len(week) == WEEK:
-            beyond[number] = levels[number] - levels[week].mean()
     days = np.array([night.day for night in nights])
+    beyond = levels - [levels[np.abs(days - day) <= HALF].mean() for day in days.tolist()]
     found, before = list[Night](), 0.0
     for night in nights:
-        known = (days < night.day - HALF) & ~np.isnan(beyond)
-        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK)
+        known = (days < night.day - HALF) & (days >= max(night.day - NEWEST * WEEK, nights[0].day + HALF))
+        begun = night.day >= nights[0].day + FIRST * WEEK
+        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK) if begun else 0.0
         found.append(
             night._replace(
                 value=night.value - adds,
@@ -105,11 +109,12 @@ def remove_weekdays(nights: Sequence[Night]) -> list[Night]:
 def _adds(weekdays: Ints, beyond: Floats, weekday: int) -> float:
     """What a weekday adds, by those so far."""
     n = np.bincount(weekdays, minlength=WEEK)
-    if n.min() < WEEKS - 1:  # weeks begin and end within one
+    if n[weekday] < FEWEST or (often := n >= FEWEST).sum() < 2:
         return 0.0
-    means = np.bincount(weekdays, beyond, minlength=WEEK) / n
-    by_chance = ((beyond - means[weekdays]) ** 2).sum() / (len(beyond) - WEEK) * (1 / n).mean()
-    differ = (means**2).sum() / (WEEK - 1)
+    weekdays, beyond = weekdays[often[weekdays]], beyond[often[weekdays]]
+    means = np.bincount(weekdays, beyond, minlength=WEEK) / np.maximum(1, n)
+    by_chance = ((beyond - means[weekdays]) ** 2).sum() / (len(beyond) - often.sum()) * (1 / n[often]).mean()
+    differ = (means[often] ** 2).sum() / (often.sum() - 1)
     return float(means[weekday] * max(0.0, 1 - by_chance / differ)) if differ else 0.0
 
 

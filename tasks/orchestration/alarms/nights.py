@@ -1,6 +1,7 @@
 """The nights of a tier since the accepted one, as `metrics.statistics.alarms` watches them."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, case, or_, select
@@ -17,6 +18,9 @@ from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
 from tasks.comparison.totals import ERRORS
 from tasks.orchestration.documents import MetricChange
 from tasks.results.summary import HEADLINE_STRATUM
+
+MIDDAY = timedelta(hours=12)
+"""What is added to the time of a night: those that begin shortly before and after midnight are of one day."""
 
 
 class WatchedNight(NamedTuple):
@@ -78,7 +82,7 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
         for name, found in values.get(one["id"], {}).items():
             of_metric = dict(found) | {
                 "cells": (one["cells"] or {}).get(name, {}),
-                "day": one["started_at"].toordinal(),
+                "day": (one["started_at"] + MIDDAY).toordinal(),
             }
             lines[name].add(one["id"], of_metric, one[name], told=one["verdict"] == "regressed")
     nights = {name: line.comparable() for name, line in lines.items()}

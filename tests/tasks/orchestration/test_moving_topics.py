@@ -53,18 +53,24 @@ def test_a_loss_among_harder_questions_raises_one(history: History, annotated: b
     assert "regressed" in told
 
 
-def test_topics_are_drawn_when_other_questions_are_asked_and_no_question_is_kept_with_them(
-    history: History, engine: Engine
-) -> None:
-    for night in (0, 0, 1, 2):
+def test_topics_are_drawn_once_and_no_question_is_kept_with_them(history: History, engine: Engine) -> None:
+    for night in range(3):
         asked(history, (0.5, 0.3, 0.2), annotated=False, night=night)
     mixes = select(evaluation.c.resolved["mix"]).where(evaluation.c.source == history.source)
     with engine.connect() as connection:
-        *same, others, last = connection.scalars(mixes.order_by(evaluation.c.started_at))
-    assert same == [None, None]
-    assert {"карто", "пропу", "визу"} <= {*others["topics"]}
-    assert [*last] == ["cells"]
-    assert {*last["cells"]["mrr"]} == {*others["cells"]["mrr"]}
+        first, *later = connection.scalars(mixes.order_by(evaluation.c.started_at))
+    assert {"карто", "пропу", "визу"} <= {*first["topics"]}
+    assert [[*mix] for mix in later] == [["cells"]] * 2
+    assert {*first["cells"]["mrr"]} == {*later[1]["cells"]["mrr"]}
+
+
+def test_what_few_people_wrote_and_what_has_digits_is_no_word_of_a_topic() -> None:
+    texts = [f"{ASKED[topic][number % 2]}" for topic in RATES for number in range(40)]
+    texts += ["Почему Кожемякина из комнаты 417б без пропуска в корпус?", "Где пропуск в корпус, Кожемякина, 417б?"]
+    users = [*(f"{number}" for number in range(len(texts) - 2)), "same", "same"]
+    told = draw_topics(texts, users)
+    assert told
+    assert not {"кожем", "417б"} & {*told}
 
 
 def test_questions_that_are_all_alike_are_of_no_topic(history: History) -> None:
@@ -76,9 +82,9 @@ def test_questions_that_are_all_alike_are_of_no_topic(history: History) -> None:
 
 def test_words_of_a_topic_sort_questions_that_are_asked_later() -> None:
     texts = [f"{ASKED[topic][number % 2]}" for topic in RATES for number in range(40)]
-    told = draw_topics(texts)
+    told = draw_topics(texts, [f"{number % 9}" for number in range(len(texts))])
     sorted_ = [topic_of(text, told) for text in texts]
     assert len({*sorted_[:40]} & {*sorted_[40:80]}) == 0
     assert topic_of("Оплата обучения: какой картой?", told) == sorted_[0]
     assert topic_of("Совсем другое", told) is None
-    assert draw_topics(["a", "b"]) == {}
+    assert draw_topics(["a", "b"], [None, None]) == {}

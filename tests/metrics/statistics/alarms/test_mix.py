@@ -75,7 +75,7 @@ def weeks(count: int, *, lower: float, noise: float, lost: float = 0.0) -> list[
 def test_weekends_that_are_lower_are_none_of_the_level_after_a_month() -> None:
     raw = weeks(12, lower=0.02, noise=0.004)
     found = remove_weekdays(raw)
-    assert found[: 4 * WEEK - 1] == raw[: 4 * WEEK - 1]
+    assert found[: 4 * WEEK] == raw[: 4 * WEEK]
     late = slice(8 * WEEK, None)
     before, after = (np.std([night.value for night in of[late]]) for of in (raw, found))
     assert before > 0.009
@@ -90,6 +90,31 @@ def test_a_loss_is_no_weekday() -> None:
     assert np.mean(levels[: 6 * WEEK]) - np.mean(levels[6 * WEEK :]) == pytest.approx(0.05, abs=0.003)
 
 
-def test_without_weekdays_or_with_nights_missed_nothing_is_made_up() -> None:
-    raw = weeks(12, lower=0.02, noise=0.0)[::2]
-    assert remove_weekdays(raw) == raw
+def test_weekdays_are_told_where_nights_are_missing_or_doubled() -> None:
+    whole = weeks(12, lower=0.02, noise=0.002)
+    chosen = [night for night in whole if night.day % WEEK != 2 and night.day != 33]  # no Wednesdays
+    twice = [*chosen[:20], chosen[19], *chosen[20:]]
+    for nights in (chosen, twice):
+        values = [night.value for night in remove_weekdays([night._replace(change=None) for night in nights])]
+        assert np.std(values[6 * WEEK :]) < 0.005 < 0.008 < np.std([night.value for night in nights[6 * WEEK :]])
+    few = whole[::9]
+    assert [night.value for night in remove_weekdays(few)] == [night.value for night in few]
+
+
+def test_weekdays_that_begin_late_are_told_within_a_quarter() -> None:
+    late = [
+        night._replace(value=night.value - (0.03 if night.day % WEEK >= 5 and night.day > 140 else 0.0), change=None)
+        for night in weeks(40, lower=0.0, noise=0.002)
+    ]
+    assert np.std([night.value for night in remove_weekdays(late)[35 * WEEK :]]) < 0.004
+
+
+def test_what_one_night_adds_by_chance_inflates_nothing() -> None:
+    """Of 36 kinds each night asks some more and some fewer, and the first one has few questions."""
+    chance, nights = np.random.default_rng(0), []
+    for number in range(90):
+        counts = chance.multinomial(300 if number else 20, np.full(36, 1 / 36)).tolist()
+        cells = {str(kind): (n, 0.8 * n) for kind, n in enumerate(counts) if n}
+        nights.append(Night(0.8, 0.16 / sum(counts), sum(counts), cells=cells))
+    found = remove_mix(nights)
+    assert np.median([after.sampling / before.sampling for after, before in zip(found, nights, strict=True)]) < 1.2
