@@ -39,14 +39,14 @@ def beside_baseline(engine: Engine, row: RowMapping) -> Beside:
         row: of an evaluation that is completed, or invalid.
     """
     found = since_accepted(engine, row)
-    missing = None if row["accepted_at"] or row["state"] != "completed" else _problem("not accepted", row, None)
+    missing = None if row["accepted_at"] or row["state"] != "completed" else remark("not accepted", row, None)
     if found is None:
         return Beside(None, None, {}, None, missing)
     before = found["a"]["evaluation_id"]
     since = dict.fromkeys(LANGUAGES, datetime.fromisoformat(found["a"]["started_at"]).strftime("%Y-%m-%d"))
     if "metrics" not in found:
         why = found["reason"]
-        return Beside(before, since, {}, found, _problem("not comparable", row, before, error=why) if why else missing)
+        return Beside(before, since, {}, found, remark("not comparable", row, before, error=why) if why else missing)
     return Beside(before, since, found["metrics"], found, _too_few(found, row))
 
 
@@ -55,9 +55,17 @@ def _too_few(found: EvaluationComparison, row: RowMapping) -> Text | None:
     if any(one["verdict"] != "inconclusive" for one in metrics):
         return None
     n = max((one["n"] for one in metrics), default=0)
-    return _problem("too few", row, found["a"]["evaluation_id"], n=n)
+    return remark("too few", row, found["a"]["evaluation_id"], n=n)
 
 
-def _problem(why: str, row: RowMapping, baseline: str | None, **known: object) -> Text:
+def remark(why: str, row: RowMapping, baseline: str | None, **known: object) -> Text:
+    """Return one of the texts on what a night says of an evaluation.
+
+    Args:
+        why: which.
+        row: of the evaluation.
+        baseline: what it is judged against.
+        known: what else the text names.
+    """
     known |= {"id": row["id"], "baseline": baseline}
     return {language: texts("nightly_remarks", language)[why].format(**known) for language in LANGUAGES}

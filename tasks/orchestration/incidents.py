@@ -124,7 +124,7 @@ def _conclude(engine: Engine, night: _Night, asked: Persistence | None, tells: T
     row, found, was_open = night
     key, kind = row["comparability_key"], night.kind
     if found.remark:
-        log.warning(found.remark[settings().language])
+        log.log(logging.INFO if found.verdict == "good" else logging.WARNING, found.remark[settings().language])
     if not _keep(engine, row["id"], found):
         return
     told = []

@@ -17,8 +17,9 @@ from tasks.comparison.noise_floor import floors
 from tasks.comparison.totals import ERRORS
 from tasks.orchestration.alarms.budget import least_change, looks_for_one
 from tasks.orchestration.alarms.nights import WatchedNight, nights_since
+from tasks.orchestration.baselines import remark
 from tasks.orchestration.documents import GOOD, MetricChange, NightlyVerdict
-from tasks.texts import LANGUAGES, Text, texts
+from tasks.texts import Text
 
 
 class LevelVerdict(NamedTuple):
@@ -46,8 +47,8 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     baseline = journal.baseline(engine, row["id"])
     if baseline is None:
         good = row["accepted_at"] is not None  # the first of its key
-        remark = None if good else _remark("not accepted", row, baseline)
-        return LevelVerdict("good" if good else "inconclusive", baseline, [], remark)
+        said = None if good else remark("not accepted", row, baseline)
+        return LevelVerdict("good" if good else "inconclusive", baseline, [], said)
     line = _Line(levels_of(engine, row))
     *before, tonight = nights_since(engine, row, baseline, list(line.levels))
     for night in before:
@@ -61,10 +62,12 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     rings = line.watch.rings(looks_for_one(engine, row))
     watched = line.watch.lost or [name for name in line.levels if name != ERRORS]
     if not rings and all(name not in tonight.nights or line.levels[name].vague for name in watched):
-        return LevelVerdict("inconclusive", baseline, [], _remark("vague", row, baseline))
+        return LevelVerdict("inconclusive", baseline, [], remark("vague", row, baseline))
     lost = rings or line.watch.lost
     changes = [line.change(name, loss, tonight) for name, loss in lost.items()]
-    return LevelVerdict("regressed" if lost else "good", baseline, changes, _harder(row, baseline, tonight))
+    if changes:
+        return LevelVerdict("regressed", baseline, changes)
+    return LevelVerdict("good", baseline, [], _harder(row, baseline, tonight))
 
 
 def levels_of(engine: Engine, row: RowMapping) -> dict[str, Level]:
@@ -143,12 +146,7 @@ def _harder(row: RowMapping, baseline: str, tonight: WatchedNight) -> Text | Non
         and (night.mix < 0) == (metric(name).better == "higher")
     }
     return (
-        _remark("harder", row, baseline, mixes=", ".join(f"{name} {mix:+.3f}" for name, mix in mixes.items()))
+        remark("harder", row, baseline, mixes=", ".join(f"{name} {mix:+.3f}" for name, mix in mixes.items()))
         if mixes
         else None
     )
-
-
-def _remark(why: str, row: RowMapping, baseline: str | None, **known: str) -> Text:
-    known |= {"id": row["id"], "baseline": str(baseline)}
-    return {language: texts("nightly_remarks", language)[why].format(**known) for language in LANGUAGES}

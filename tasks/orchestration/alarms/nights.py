@@ -10,7 +10,7 @@ from sqlalchemy.engine import RowMapping
 from db.tables import evaluation, evaluation_metric, nightly_verdict
 from metrics.metric import Metric
 from metrics.statistics.alarms.mix import remove_mix, remove_weekdays
-from metrics.statistics.alarms.noise import Night, of_cases
+from metrics.statistics.alarms.noise import Cells, Night, of_cases
 from metrics.statistics.ewma import HISTORY
 from metrics.statistics.intervals import normal_quantile
 from metrics.table import metric
@@ -80,11 +80,8 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
     lines = {name: _Chain(metric(name)) for name in metrics}
     for one in rows:
         for name, found in values.get(one["id"], {}).items():
-            of_metric = dict(found) | {
-                "cells": (one["cells"] or {}).get(name, {}),
-                "day": (one["started_at"] + MIDDAY).toordinal(),
-            }
-            lines[name].add(one["id"], of_metric, one[name], told=one["verdict"] == "regressed")
+            cells, day = (one["cells"] or {}).get(name, {}), (one["started_at"] + MIDDAY).toordinal()
+            lines[name].add(one["id"], found, one[name], cells=cells, day=day, told=one["verdict"] == "regressed")
     nights = {name: line.comparable() for name, line in lines.items()}
     return [
         WatchedNight(
@@ -111,19 +108,16 @@ class _Chain:
         self._levels: dict[str, float] = {}
         self._aside: set[str] = set()
 
-    def add(self, name: str, measured: Mapping[str, Any], change: Mapping[str, Any] | None, *, told: bool) -> None:
+    def add(
+        self, name: str, measured: RowMapping, change: Mapping[str, Any] | None, *, cells: Cells, day: int, told: bool
+    ) -> None:
         """One more night; whether an alarm was raised in it. Without an interval it tells nothing, and is left out."""
         if measured["ci_low"] is None or measured["ci_high"] is None:
             return
         deviation = (measured["ci_high"] - measured["ci_low"]) / 2 / normal_quantile(0.95)
         one_case = self._metric.high / measured["n_scored"]  # however alike the others are
-        night = Night(
-            measured["value"],
-            max(deviation, one_case) ** 2,
-            measured["n_scored"],
-            day=measured["day"],
-            cells=measured["cells"],
-        )
+        spread = max(deviation, one_case) ** 2
+        night = Night(measured["value"], spread, measured["n_scored"], day=day, cells=cells)
         since = change and change.get("since")  # no change that was stored before these had it
         if change is None or since not in self._levels or change["n"] < min(FEWEST_FOLLOWED, SHARED * night.total):
             before = self._last

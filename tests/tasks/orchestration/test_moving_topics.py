@@ -36,6 +36,7 @@ def asked(history: History, shares: Sequence[float], *, lost: float = 0.0, annot
 def test_a_season_of_harder_questions_raises_no_alarm_and_is_told(
     history: History, annotated: bool, caplog: Any
 ) -> None:
+    caplog.set_level("INFO", "yarus")
     for night in range(6):
         assert asked(history, (0.5, 0.3, 0.2), annotated=annotated, night=night) == "good"
     assert "вопросы сложнее" not in caplog.text
