@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import pyarrow as pa
 from sqlalchemy import Engine, select
@@ -87,21 +88,19 @@ def draw_topics(texts: Sequence[str], users: Sequence[str | None]) -> dict[str, 
     """
     plain = tuple(without_personal_data(text) for text in texts)
     topics = topics_by_words(plain)
-    sizes = Counter(topic for topic in topics if topic is not None)
-    of_all: Counter[str] = Counter()
-    people: dict[tuple[str, str], set[str]] = {}
+    sizes = Counter(topics)
+    people: dict[tuple[str, str | None], set[str]] = {}  # by word and topic, and of all topics under None
     for topic, text, user in zip(topics, plain, users, strict=True):
-        asked = words(text)
-        of_all.update(asked)
-        if topic is not None:
-            for word in asked:
-                people.setdefault((word, topic), set()).add(user or text)
+        for key in product(words(text), {topic, None}):
+            people.setdefault(key, set()).add(user or text)
     largest = {topic for topic, _ in sizes.most_common(TOPICS)}
     told: dict[str, dict[str, float]] = {}
     for (word, topic), of in people.items():
-        n, by_chance = len(of), of_all[word] * sizes[topic] / len(texts)
+        if topic is None or topic not in largest:
+            continue
+        n, by_chance = len(of), len(people[word, None]) * sizes[topic] / len(texts)
         shared = n >= SEVERAL and n - by_chance > SURE * by_chance**0.5
-        if topic in largest and shared and not any(map(str.isdigit, word)):
+        if shared and not any(map(str.isdigit, word)):
             told.setdefault(word, {})[topic] = round(math.log(n / by_chance), 2)
     return told
 

@@ -146,6 +146,7 @@ ELSEWHERE = {
     "prune": "tasks/operations/**/*.py",
     "alerts": "tasks/orchestration/incidents.py",
     "incidents": "tasks/orchestration/incidents.py",
+    "nightly_remarks": "tasks/orchestration/alarms/levels.py",
     "slice_values": "tasks/comparison/slices.py",
     "gate": "tasks/comparison/gates/*.py",
     "trend": "tasks/comparison/bands.py",
