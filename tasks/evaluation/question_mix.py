@@ -17,6 +17,7 @@ from tasks.cases.pseudonyms import without_personal_data
 from tasks.cases.text import WORD, words
 from tasks.comparison.common_cases import headline
 from tasks.comparison.paired_changes import KIND, cells_of, nights_like
+from tasks.comparison.totals import ERRORS
 from tasks.config.tiers import TIERS
 from tasks.corpus.topics import topics_by_words
 
@@ -36,7 +37,8 @@ class QuestionMix(TypedDict, total=False):
     """By which the questions of this night and of later ones are sorted; in the night that drew them, where none are
     annotated."""
     cells: dict[str, Cells]
-    """Headline metric -> kind of question -> how many were measured, and the sum of their values."""
+    """Headline metric that is a mean over questions -> kind of question -> how many were measured, and the sum of their
+    values."""
 
 
 def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> tuple[QuestionMix, pa.Table]:
@@ -64,7 +66,8 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
     kinds = [f"{topic or 'other'}/{_length(text)}" for topic, text in zip(topics, texts, strict=True)]
     cases = cases.append_column(KIND, pa.array(kinds, pa.string()))
     measured = headline(cases)
-    mix["cells"] = {name: cells_of(metric(name), measured) for name in TIERS[row["tier"]].headlines}
+    cells = {name: cells_of(metric(name), measured) for name in TIERS[row["tier"]].headlines if name != ERRORS}
+    mix["cells"] = {name: of for name, of in cells.items() if of}
     return mix, cases
 
 
