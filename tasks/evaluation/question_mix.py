@@ -51,9 +51,11 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         cases: its own.
 
     Returns:
-        What is stored, and the cases with KIND; nothing, and the cases as they are, where no topics are annotated, and
-        none can be drawn.
+        What is stored, and the cases with KIND; nothing, and the cases as they are, where these are no questions, or no
+        topics are annotated and none can be drawn.
     """
+    if "question" not in cases.column_names:
+        return {}, cases
     mix: QuestionMix = {}
     texts = [text or "" for text in cases["question"].to_pylist()]
     if (topics := annotated_topics(cases)) is None:

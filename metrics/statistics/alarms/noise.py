@@ -127,9 +127,10 @@ class Noises:
 
     def add(self, night: Night, last: Night) -> Noise:
         """One more night, and the last before it; the noise with it."""
+        drift = 0.0
         if len(self._levels) > FEWEST:  # by the nights before: this one may be the first of a loss
             self._night, drift = self._together()
-            self._drifts.append(drift)
+        self._drifts.append(drift)
         expected, replaced, new, own = night.sampling + last.sampling, 0.0, 1.0, 0.0
         self._sums.append(self._sums[-1])
         self._levels.append(self._levels[-1] + night.moved_since(last))
@@ -169,6 +170,7 @@ class Noises:
         del self._sums[nights + 1 :]
         del self._levels[nights + 1 :]
         del self._values[nights + 1 :]
+        del self._drifts[nights + 1 :]
 
     @property
     def now(self) -> Noise:

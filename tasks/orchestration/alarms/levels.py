@@ -145,8 +145,7 @@ def _harder(row: RowMapping, baseline: str, tonight: WatchedNight) -> Text | Non
         if abs(night.mix) > normal_quantile(0.95) * night.sampling**0.5
         and (night.mix < 0) == (metric(name).better == "higher")
     }
-    return (
-        remark("harder", row, baseline, mixes=", ".join(f"{name} {mix:+.3f}" for name, mix in mixes.items()))
-        if mixes
-        else None
-    )
+    if not mixes:
+        return None
+    said = ", ".join(f"{name} {mix:+.3f}" for name, mix in mixes.items())
+    return remark("harder", row, baseline, mixes=said)
