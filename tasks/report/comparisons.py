@@ -61,7 +61,10 @@ def comparison(entry: Entry) -> Document | None:
         return None
     said = [*statements([found]), *(one for one in found.get("statements", []) if one["kind"] == "reach")]
     told = {"a": found["a"], "b": found["b"], "said": said, "metrics": []}
-    if "metrics" not in found or is_invalid(found):
+    if "metrics" not in found:
+        return told
+    told["n_common"] = found["n_common"]
+    if is_invalid(found):
         return told
     headline = TIERS[entry.tier].headlines
     metrics = [
@@ -82,7 +85,6 @@ def comparison(entry: Entry) -> Document | None:
     ]
     listed = {name: _listed(found["cases"][name]) for name in LISTS}
     return told | {
-        "n_common": found["n_common"],
         "explained": found["explained"],
         "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
         "unjudged": _unjudged(found["unequally_judged"]),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import Engine, delete
+from sqlalchemy import Engine, delete, update
 
 from db.errors import InputError
 from db.tables import evaluation
@@ -43,6 +43,21 @@ def test_two_of_one_tier_are_compared_in_a_file_of_choice(two: list[str], tmp_pa
     page = out.read_text(encoding="utf-8")
     assert f"Compared with {two[0]}" in page
     assert '<html lang="en"' in page
+
+
+@pytest.mark.parametrize("changed", [{"state": "invalid"}, {"comparability_key": "another"}])
+def test_of_one_that_cannot_be_compared_no_metric_is(
+    two: list[str], engine: Engine, tmp_path: Path, changed: dict[str, str]
+) -> None:
+    out = tmp_path / "page.html"
+    with engine.begin() as connection:
+        connection.execute(update(evaluation).where(evaluation.c.id == two[1]).values(**changed))
+    CliRunner().invoke(cli, ["report", two[1], "--out", str(out), "--language", "en"], catch_exceptions=False)
+    page = out.read_text(encoding="utf-8")
+    invalid = "state" in changed
+    assert (f"Compared with {two[0]}" in page, "Invalid, so nothing can be said of a change" in page) == (invalid,) * 2
+    assert ("was measured otherwise" in page) != invalid
+    assert 'class="metrics compare"' not in page
 
 
 def test_without_a_name_the_newest_of_every_tier_is_shown(two: list[str], engine: Engine, tmp_path: Path) -> None:
