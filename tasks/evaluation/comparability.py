@@ -68,6 +68,9 @@ MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbati
 MEASURED_BY += ("contexts", "unreferenced", "own_documents", "sent")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
+LATER = {("judge_pipeline", "sut_error_rate")}
+"""Tiers, and metrics that they were given later: their keys stay as they were."""
+
 
 def is_rolling(run: Run) -> bool:
     """Whether its questions are those of a log that goes on, so that evaluations with others are compared with it."""
@@ -91,7 +94,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
         "metrics": [
             metric.signature_with(**metric_options(run))
             for metric in measured_by(run.tier, run.resolved)
-            if metric.in_key
+            if metric.in_key and (run.tier, metric.name) not in LATER
         ],
         "labels": f"{labels}, filled by a judge" if "pool" in found else labels,
         **{name: found[name] for name in MEASURED_BY if name in found},

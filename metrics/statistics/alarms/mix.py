@@ -86,6 +86,13 @@ def remove_weekdays(nights: Sequence[Night]) -> list[Night]:
         nights: oldest first, with `day`; those of the first weeks stay as they are.
 
     Reference: James and Stein 1961, Estimation with quadratic loss.
+
+    Example:
+        >>> from metrics.statistics.alarms.mix import remove_weekdays
+        >>> from metrics.statistics.alarms.noise import Night
+        >>> nights = [Night(0.8 - 0.02 * (day % 7 == 6), 0.001, 160, day=day) for day in range(42)]
+        >>> [round(night.value, 2) for night in remove_weekdays(nights)[20:42:7]]  # Sundays
+        [0.78, 0.78, 0.8, 0.8]
     """
     levels = np.cumsum([0.0, *(night.moved_since(before) for before, night in pairwise(nights))])
     days = np.array([night.day for night in nights])
