@@ -39,10 +39,6 @@ class World(NamedTuple):
     weekend: bool = False
     by_words: bool = False
     """Whether topics are drawn from words, because nobody annotates them."""
-    false: float = 1.0
-    """Most false alarms a year of an installation all of whose tiers are such."""
-    found: float = 0.9
-    """Least share of losses that are told of."""
 
 
 WORLDS = (
@@ -56,7 +52,7 @@ WORLDS = (
     World("jump of 5 points, 300 new questions a night, topics by words", jump=True, by_words=True),
     World("a topic comes in, 300 new questions a night", comes_in=True),
     World("a topic comes in, 300 new questions a night, topics by words", comes_in=True, by_words=True),
-    World("weekends 2 points lower, frozen set of 300", new=0, weekend=True, false=4.0, found=0.8),
+    World("weekends 2 points lower, frozen set of 300", new=0, weekend=True),
     World("weekends 2 points lower, 300 new questions a night", weekend=True),
     World("weekends 2 points lower, 1,000 new questions a night", 1_000, 1_000, weekend=True),
 )
@@ -68,11 +64,11 @@ def claims(effort: float) -> Iterator[Claim]:
     for number, world in enumerate(WORLDS):
         of_words = max(1, round(years * (0.25 if world.by_words else 1)))
         rate = sum(len(alarms(world, YEAR, [1, number, year])) for year in range(of_words)) / of_words
-        yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.false / TIERS, rate, of_words)
+        yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, of_words)
     for number, world in enumerate(WORLDS):
         again = max(1, round(repetitions * (0.25 if world.by_words else 1)))
         told = sum(_is_told(alarms(world, CALM + SOON, [2, number, one], LOSS)) for one in range(again))
-        yield Claim(f"{world.name}, -5 points: told of within {SOON} nights", world.found, 1, told / again, again)
+        yield Claim(f"{world.name}, -5 points: told of within {SOON} nights", 0.9, 1, told / again, again)
 
 
 def _is_told(opened: list[int]) -> bool:
