@@ -121,8 +121,9 @@ class Level:
         noise, paired, start = self._noise, night.change is not None, None
         if paired != self._paired or not self._nights:
             self._kept, self._chained, chained = 1 / last.total, last.value, self._chained
-            own = noise.case * self._kept + noise.night
-            start = Start(paired, last.value, chained, own, last.sampling + noise.night)
+            whole = self._whole(last)
+            own = noise.case * self._kept + whole
+            start = Start(paired, last.value, chained, own, last.sampling + whole)
         self._paired = paired
         if night.change is None:  # other cases than before
             value, spread = [night.value], [night.sampling]
@@ -139,8 +140,12 @@ class Level:
             if night.new_value is not None:
                 value, parts = [*value, night.new_value], [*parts, LEVEL]
                 spread = [*spread, night.sampling * night.total / night.n_new]
-        variances = np.diag(np.maximum(spread, LEAST_SPREAD)) + noise.night
+        variances = np.diag(np.maximum(spread, LEAST_SPREAD)) + self._whole(night)
         return Observation(np.array(value), np.array(parts), variances, np.array(wander), start)
+
+    def _whole(self, night: Night) -> float:
+        """Variance of what a night adds to all its cases."""
+        return self._noise.night + night.unknown
 
     def _likely(self) -> Floats:
         """(2, nights) evidence, in logarithms, that a loss began in each night: at once, and by and by."""

@@ -16,6 +16,9 @@ WEEK, HALF = 7, 3
 """Days."""
 FIRST, FEWEST, NEWEST = 4, 3, 12
 """Weeks that must have passed, in which a weekday must have been, and of which at most it is told."""
+UNKNOWN, DIFFER = 2, 0.01
+"""Weeks in which a night of another weekday than the first may be lower for that alone; by so much of a metric's range,
+as a standard deviation."""
 
 
 def remove_mix(nights: Sequence[Night]) -> list[Night]:
@@ -76,14 +79,18 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
     return found
 
 
-def remove_weekdays(nights: Sequence[Night]) -> list[Night]:
+def remove_weekdays(nights: Sequence[Night], span: float = 1.0) -> list[Night]:
     """Return the nights as if all had been on the same day of the week.
 
     What a weekday adds is the mean of how far the level was from that of the nights around it, on such days of the
     newest weeks before the night that is corrected; shrunk by as much as these means differ by chance.
 
     Args:
-        nights: oldest first, with `day`; those of the first weeks stay as they are.
+        nights: oldest first, with `day`.
+        span: the range of the metric.
+
+    Returns:
+        As many. Those of the first weeks keep their values, and have what is `unknown` of their weekday.
 
     Reference: James and Stein 1961, Estimation with quadratic loss.
 
@@ -100,13 +107,14 @@ def remove_weekdays(nights: Sequence[Night]) -> list[Night]:
     found, before = list[Night](), 0.0
     for night in nights:
         known = (days < night.day - HALF) & (days >= max(night.day - NEWEST * WEEK, nights[0].day + HALF))
-        begun = night.day >= nights[0].day + FIRST * WEEK
-        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK) if begun else 0.0
+        passed = night.day - nights[0].day
+        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK) if passed >= FIRST * WEEK else 0.0
         found.append(
             night._replace(
                 value=night.value - adds,
                 new_value=None if night.new_value is None else night.new_value - adds,
                 change=None if night.change is None else night.change - adds + before,
+                unknown=(DIFFER * span) ** 2 if passed < UNKNOWN * WEEK and passed % WEEK else 0.0,
             )
         )
         before = adds

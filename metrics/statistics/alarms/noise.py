@@ -47,6 +47,8 @@ class Night(NamedTuple):
     """Their value; None where there are none."""
     day: int = 0
     """Of the calendar, as `date.toordinal` counts."""
+    unknown: float = 0.0
+    """Variance of what its weekday adds of which nothing is known yet."""
     cells: Cells = MappingProxyType({})
     """Of all cases; empty where kinds of questions are not known."""
     new_cells: Cells = MappingProxyType({})

@@ -135,7 +135,8 @@ class _Chain:
         """The nights as if all had asked the same kinds of questions on the same weekday; failures are only counted."""
         if self._metric.name == ERRORS:
             return self.nights
-        return dict(zip(self.nights, remove_weekdays(remove_mix([*self.nights.values()])), strict=True))
+        nights = remove_weekdays(remove_mix([*self.nights.values()]), self._metric.high)
+        return dict(zip(self.nights, nights, strict=True))
 
     @property
     def _last(self) -> str:

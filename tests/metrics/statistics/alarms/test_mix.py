@@ -5,8 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from metrics.statistics.alarms.level import Level
 from metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
 from metrics.statistics.alarms.noise import Cells, Night
+from metrics.statistics.alarms.watch import Watch
 
 EASY, HARD = 0.9, 0.5
 
@@ -75,13 +77,30 @@ def weeks(count: int, *, lower: float, noise: float, lost: float = 0.0) -> list[
 def test_weekends_that_are_lower_are_none_of_the_level_after_a_month() -> None:
     raw = weeks(12, lower=0.02, noise=0.004)
     found = remove_weekdays(raw)
-    assert found[: 4 * WEEK] == raw[: 4 * WEEK]
+    assert [night.value for night in found[: 4 * WEEK]] == [night.value for night in raw[: 4 * WEEK]]
     late = slice(8 * WEEK, None)
     before, after = (np.std([night.value for night in of[late]]) for of in (raw, found))
     assert before > 0.009
     assert after < 0.006
     for earlier, later in pairwise(found):
         assert later.change == pytest.approx(later.value - earlier.value)
+
+
+def test_in_the_first_weeks_a_weekday_other_than_the_first_is_uncertain() -> None:
+    found = remove_weekdays(weeks(4, lower=0.0, noise=0.0), span=2.0)
+    uncertain = [night.day for night in found if night.unknown == pytest.approx(0.02**2)]
+    assert uncertain == [day for day in range(2 * WEEK) if day % WEEK]
+    assert not any(night.unknown for night in found if night.day not in uncertain)
+
+
+def test_first_weekends_that_are_lower_ring_less_and_a_loss_rings() -> None:
+    def rung(lower: float, lost: float) -> bool:
+        watch = Watch({"mrr": Level(0.005)})
+        nights = remove_weekdays(weeks(2, lower=lower, noise=0.0, lost=lost))
+        return any(watch.look({"mrr": night}, looks=3_000) for night in nights)
+
+    assert not rung(0.02, 0.0)
+    assert rung(0.0, 0.05)
 
 
 def test_a_loss_is_no_weekday() -> None:
