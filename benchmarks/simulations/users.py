@@ -27,6 +27,8 @@ FEW = 0.1
 """Share of the users on whom a loss falls that is not shared, or more where these have less to lose."""
 HEADLINES = ("mrr", "ndcg@10", "hit_rate@1")
 FLOOR = 0.8
+RARELY = 10
+"""Times as many logs are drawn, at most, where few of them allow a promise."""
 Users = NDArray[np.intp]
 Share = tuple[float, int]
 """Share of those that were tried, and how many were."""
@@ -74,7 +76,9 @@ def claim_detectable(log: Log, seed: list[int], times: int) -> Iterator[Claim]:
     for number, kind in enumerate(ANSWERS):
         found: list[bool] = []
         found_on_few: list[bool] = []
-        for repetition in range(times):
+        for repetition in range(RARELY * times):
+            if len(found) == times:
+                break
             chance = np.random.default_rng([*seed, number, repetition])
             users = log.draw(chance)
             told = compare_users(lose(chance, users, kind, 0.0), users, repetition).comparison.smallest_detectable
