@@ -124,6 +124,23 @@ def at_home_for_module(home: Path, engine: Engine) -> Iterator[Path]:
         yield home
 
 
+@pytest.fixture(scope="module")
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home of the module's own, with nothing in it."""
+    folder = tmp_path_factory.mktemp("own") / "дом"
+    folder.mkdir()
+    yield folder
+    embedded.release(folder)
+
+
+@pytest.fixture
+def at_own_home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """That home, set as YARUS_HOME for this process too: for what looks at every source that there is."""
+    _go_home(own_home, monkeypatch)
+    yield own_home
+    own(own_home, None).dispose()
+
+
 def _go_home(home: Path, patch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("YARUS_")]:
         patch.delenv(name)

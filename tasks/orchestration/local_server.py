@@ -36,7 +36,7 @@ def prepare_prefect() -> None:
         ServerUnavailable: the server of the home cannot be started.
     """
     home = settings().home.absolute()
-    os.environ |= home_server.server_environment(home)
+    _put(home_server.server_environment(home))
     if home_server.is_wanted(home):
         _join(home)
     else:
@@ -61,6 +61,11 @@ def let_in() -> None:
 def _reaching(api: str, variables: dict[str, str]) -> None:
     """Has Prefect's clients go by these settings, here and in what we start."""
     server_access.past_proxies(api)
+    _put(variables)
+
+
+def _put(variables: dict[str, str]) -> None:
+    """Puts into the environment what Prefect goes by, also where it has been imported before."""
     os.environ |= variables
     if "prefect" in sys.modules:
         from prefect.context import refresh_global_settings_context

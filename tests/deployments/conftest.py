@@ -6,18 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.embedded import server as embedded
 from db.engine import own
 from tests.support.prefect_servers import Serve
-
-
-@pytest.fixture(scope="module")
-def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home of the module's own, with nothing in it."""
-    folder = tmp_path_factory.mktemp("serve") / "дом"
-    folder.mkdir()
-    yield folder
-    embedded.release(folder)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,9 @@
 """The command line as tests use it: in processes of its own or in this one. Imported by full name."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -12,25 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.forked import Forked, Ran
+
 Document = dict[str, Any]
 SECRET = "s3cret"
 ENGLISH = {"YARUS_LANGUAGE": "en"}
 """For tests of words that stand in the code."""
 CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
 """Where no database answers."""
-
-
-class Ran(NamedTuple):
-    """What a command left: its streams and its exit code."""
-
-    out: str
-    err: str
-    code: int
-
-    @property
-    def json(self) -> Any:
-        """The one document on stdout."""
-        return json.loads(self.out)
 
 
 class CommandLine:
@@ -43,24 +31,30 @@ class CommandLine:
 
     def __call__(self, *words: str, env: dict[str, str] | None = None, ok: bool = True) -> Ran:
         """Runs a command to its end; with `ok` it must have succeeded, with exit code 0."""
-        process = self.start(*words, env=env)
-        out, err = process.communicate(timeout=240)
+        ran = self.fork(*words, env=env).ran()
         if ok:
-            assert process.returncode == 0, f"yarus {' '.join(words)}: exit code {process.returncode}\n{err}\n{out}"
-        return Ran(out, err, process.returncode)
+            assert ran.code == 0, f"yarus {' '.join(words)}: exit code {ran.code}\n{ran.err}\n{ran.out}"
+        return ran
+
+    def fork(self, *words: str, env: dict[str, str] | None = None) -> Forked:
+        """Starts a command without the seconds that its imports take."""
+        return Forked(words, self._environment(words, env), self.home)
 
     def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
-        """Starts a command, or Python code that has the command's words in sys.argv."""
+        """Starts a command as a user does, or Python code that has the command's words in sys.argv."""
         program = ["-c", script] if script else ["-m", "flows"]
-        server = self.server() if words and words[0] in self.FLOWS else {}
         return subprocess.Popen(
             [sys.executable, *program, *words],
-            env=environment(self.home) | server | (env or {}),
+            env=self._environment(words, env),
             cwd=self.home,  # no .env and no module of the project's is found here by chance
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+    def _environment(self, words: Sequence[str], env: dict[str, str] | None) -> dict[str, str]:
+        server = self.server() if words and words[0] in self.FLOWS else {}
+        return environment(self.home) | server | (env or {})
 
 
 def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
@@ -98,16 +92,25 @@ class Command(NamedTuple):
 
 def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, Ran]:
     """What the commands left, run as many at once as there are processors."""
-    waiting, left = dict(commands), {}
+    waiting, left = dict(commands), dict[str, Ran]()
     while waiting:
         some = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
-        started = [
-            (name, yarus.start(*command.words, env=command.env, script=command.script)) for name, command in some
-        ]
-        for name, process in started:
-            out, err = process.communicate(timeout=240)
-            left[name] = Ran(out, err, process.returncode)
+        started = {name: _begun(yarus, command) for name, command in some}
+        left |= {name: ran() for name, ran in started.items()}
     return left
+
+
+def _begun(yarus: CommandLine, command: Command) -> Callable[[], Ran]:
+    """Starts a command; what is returned waits for its end."""
+    if command.script is None:
+        return yarus.fork(*command.words, env=command.env).ran
+    process = yarus.start(*command.words, env=command.env, script=command.script)
+
+    def ran() -> Ran:
+        out, err = process.communicate(timeout=240)
+        return Ran(out, err, process.returncode)
+
+    return ran
 
 
 def refused(ran: Ran, code: int, words: tuple[str, ...]) -> None:

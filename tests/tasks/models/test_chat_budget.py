@@ -205,11 +205,12 @@ def buyer(home, llm_server: FakeLLMServer, tag: str, n: int, budget: float) -> "
 
 
 def test_a_kill_between_request_and_reply_gives_nothing_back(llm_server: FakeLLMServer, engine, home, tag):
-    llm_server.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=30)
+    usual = scores(0.5, tokens=None)  # of each process the first goes alone, then four
+    llm_server.script = lambda number, request: Do(usual, after_s=0 if number % 5 == 1 else 30)
     dear = most(priced(llm_server.url))
     for kill in range(1, 4):
         process = buyer(home, llm_server, tag, 60, 40.5 * dear)
-        while len(llm_server.requests) < 4 * kill and process.poll() is None:
+        while len(llm_server.requests) < 5 * kill and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate()

