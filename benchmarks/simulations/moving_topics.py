@@ -62,13 +62,12 @@ def claims(effort: float) -> Iterator[Claim]:
     """False alarms a year in each world, and true losses told of in the midst of it."""
     years, repetitions = max(1, round(40 * effort)), max(4, round(100 * effort))
     for number, world in enumerate(WORLDS):
-        of_words = max(1, round(years * (0.25 if world.by_words else 1)))
-        rate = sum(len(alarms(world, YEAR, [1, number, year])) for year in range(of_words)) / of_words
-        yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, of_words)
+        rate = sum(len(alarms(world, YEAR, [1, number, year])) for year in range(years)) / years
+        yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
     for number, world in enumerate(WORLDS):
-        again = max(1, round(repetitions * (0.25 if world.by_words else 1)))
-        told = sum(_is_told(alarms(world, CALM + SOON, [2, number, one], LOSS)) for one in range(again))
-        yield Claim(f"{world.name}, -5 points: told of within {SOON} nights", 0.9, 1, told / again, again)
+        told = sum(_is_told(alarms(world, CALM + SOON, [2, number, one], LOSS)) for one in range(repetitions))
+        what = f"{world.name}, -5 points: told of within {SOON} nights"
+        yield Claim(what, 0.9, 1, told / repetitions, repetitions)
 
 
 def _is_told(opened: list[int]) -> bool:
