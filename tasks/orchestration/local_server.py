@@ -66,6 +66,8 @@ def _reaching(api: str, variables: dict[str, str]) -> None:
 
 def _put(variables: dict[str, str]) -> None:
     """Puts into the environment what Prefect goes by, also where it has been imported before."""
+    if variables.items() <= os.environ.items():
+        return
     os.environ |= variables
     if "prefect" in sys.modules:
         from prefect.context import refresh_global_settings_context

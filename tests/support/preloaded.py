@@ -12,6 +12,7 @@ import tasks
 OTHERS = (
     "aiohttp",
     "alembic.command",
+    "fastapi",
     "httpx",
     "jinja2",
     "lxml.html",
@@ -22,6 +23,8 @@ OTHERS = (
     "prefect.flow_engine",
     "prefect.server.events",
     "prefect.task_engine",
+    "prefect.utilities.visualization",
+    "pyarrow.dataset",
     "rapidfuzz.process",
     "rich.markup",
     "rich.status",
