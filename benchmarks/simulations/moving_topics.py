@@ -53,6 +53,7 @@ WORLDS = (
     World("a topic comes in, 300 new questions a night", comes_in=True),
     World("a topic comes in, 300 new questions a night, topics by words", comes_in=True, by_words=True),
     World("weekends 2 points lower, frozen set of 300", new=0, weekend=True),
+    World("weekends 2 points lower, frozen set of 1,000", 1_000, 0, weekend=True),
     World("weekends 2 points lower, 300 new questions a night", weekend=True),
     World("weekends 2 points lower, 1,000 new questions a night", 1_000, 1_000, weekend=True),
 )

@@ -100,7 +100,8 @@ def _detectable(found: _Groups, n: int, *, alpha: float, power: float, margin: f
             return UNDEFINED
         reached = NORMAL.inv_cdf(min(max(share, 0.02), 0.98))
         loss = min(most, loss * (t + NORMAL.inv_cdf(power)) / max(0.5, t + reached))
-    return min(most, loss * (1 + 1 / (4 * found.degrees)))  # few groups show less spread than there is
+    loss *= 1 + 1 / (4 * found.degrees)  # few groups show less spread than there is
+    return loss if loss <= most else UNDEFINED
 
 
 def _groups_of(differences: Floats, codes: Ints, span: float) -> _Groups:

@@ -71,8 +71,10 @@ def _put(variables: dict[str, str]) -> None:
     os.environ |= variables
     if "prefect" in sys.modules:
         from prefect.context import refresh_global_settings_context
+        from prefect.logging.configuration import setup_logging
 
         refresh_global_settings_context()
+        setup_logging()
 
 
 def start_server() -> None:

@@ -12,12 +12,18 @@ import os
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import pytest
+
 import flows
 
+ROOT = Path(__file__).parents[2]
+PRELOADED = "tests.support.preloaded"
 LONGEST_S = 240
 
 
@@ -38,22 +44,31 @@ class Forked:
     """`yarus`, at work."""
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
-        self._streams = tempfile.TemporaryDirectory()
+        self._streams = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        for name in ("out", "err"):
+            (Path(self._streams.name) / name).touch()
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.support.preloaded"])
+        with pytest.MonkeyPatch.context() as patch:  # what is imported there heeds neither this test nor its folder
+            patch.chdir(ROOT)
+            for name in [name for name in os.environ if name.startswith(("YARUS_", "PREFECT_", "PG"))]:
+                patch.delenv(name)
+            forkserver.set_forkserver_preload([PRELOADED])
+            forkserver.ensure_running()
         given = (self._streams.name, list(words), dict(environment), str(folder))
         self._process = context.Process(target=_run, args=given)
         self._process.start()
 
     def ran(self) -> Ran:
-        """Waits for its end."""
+        """Waits for its end, at most so long."""
         with self._streams as folder:
-            self._process.join(LONGEST_S)
-            code = self._process.exitcode
-            out, err = ((Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
-            if code is None:
+            try:
+                self._process.join(LONGEST_S)
+            finally:
+                code = self._process.exitcode
                 self._process.kill()
-                raise TimeoutError(f"no end after {LONGEST_S} s\n{err}\n{out}")
+                self._process.join()
+            out, err = ((Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
+            assert code is not None, f"no end after {LONGEST_S} s\n{err}\n{out}"
             return Ran(out, err, code)
 
 
@@ -66,17 +81,21 @@ def _run(streams: str, words: list[str], environment: dict[str, str], folder: st
     os.environ.update(environment)
     sys.path[:0] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["yarus", *words]
+    assert PRELOADED in sys.modules
     importlib.reload(flows)  # which puts into the environment what Prefect is to find there
     from prefect.context import refresh_global_settings_context
 
     from flows.__main__ import main
 
     refresh_global_settings_context()
-    code = 0
+    code = 1
     try:
         main()
+        code = 0
     except SystemExit as ended:
-        code = int(ended.code or 0)
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # noqa: BLE001 - as Python does at the end of a program
+        traceback.print_exc()
     finally:
         threading._shutdown()
         atexit._run_exitfuncs()

@@ -2,7 +2,10 @@
 
 import gc
 import importlib
+import logging
 import pkgutil
+
+from prefect.logging.configuration import PROCESS_LOGGING_CONFIG
 
 import db
 import flows
@@ -42,4 +45,11 @@ for _package in (flows, tasks, metrics, db):
             importlib.import_module(_module.name)
 for _name in OTHERS:
     importlib.import_module(_name)
+for _logger in [
+    logging.root,
+    *logging.root.manager.loggerDict.values(),
+]:  # Prefect's, until a command says what it shows
+    if isinstance(_logger, logging.Logger):
+        _logger.handlers.clear()
+PROCESS_LOGGING_CONFIG.clear()
 gc.freeze()

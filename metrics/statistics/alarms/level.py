@@ -197,8 +197,8 @@ class Level:
         """Whether the last night says next to nothing: what it alone can tell is far more than the least."""
         if not self._nights:
             return False
-        said = self._nights[-1].said
-        alone = 1 / np.linalg.inv(said.spread).sum() + said.wander.sum()
+        said, night = self._nights[-1].said, self._nights[-1].night
+        alone = 1 / np.linalg.inv(said.spread - night.unknown).sum() + said.wander.sum()
         return bool(normal_quantile(0.95) * alone**0.5 > VAGUE * self.least)
 
     @property

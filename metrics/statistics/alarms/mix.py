@@ -16,9 +16,8 @@ WEEK, HALF = 7, 3
 """Days."""
 FIRST, FEWEST, NEWEST = 4, 3, 12
 """Weeks that must have passed, in which a weekday must have been, and of which at most it is told."""
-UNKNOWN, DIFFER = 2, 0.01
-"""Weeks in which a night of another weekday than the first may be lower for that alone; by so much of a metric's range,
-as a standard deviation."""
+DIFFER = 0.01
+"""What a weekday adds before that is told, as a standard deviation: a share of the best value of a metric."""
 
 
 def remove_mix(nights: Sequence[Night]) -> list[Night]:
@@ -79,7 +78,7 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
     return found
 
 
-def remove_weekdays(nights: Sequence[Night], span: float = 1.0) -> list[Night]:
+def remove_weekdays(nights: Sequence[Night], best: float = 1.0) -> list[Night]:
     """Return the nights as if all had been on the same day of the week.
 
     What a weekday adds is the mean of how far the level was from that of the nights around it, on such days of the
@@ -87,7 +86,7 @@ def remove_weekdays(nights: Sequence[Night], span: float = 1.0) -> list[Night]:
 
     Args:
         nights: oldest first, with `day`.
-        span: the range of the metric.
+        best: the highest value that the metric can have.
 
     Returns:
         As many. Those of the first weeks keep their values, and have what is `unknown` of their weekday.
@@ -106,15 +105,16 @@ def remove_weekdays(nights: Sequence[Night], span: float = 1.0) -> list[Night]:
     beyond = levels - [levels[np.abs(days - day) <= HALF].mean() for day in days.tolist()]
     found, before = list[Night](), 0.0
     for night in nights:
-        known = (days < night.day - HALF) & (days >= max(night.day - NEWEST * WEEK, nights[0].day + HALF))
         passed = night.day - nights[0].day
-        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK) if passed >= FIRST * WEEK else 0.0
+        told = passed >= FIRST * WEEK
+        known = (days < night.day - HALF) & (days >= max(night.day - NEWEST * WEEK, nights[0].day + HALF))
+        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK) if told else 0.0
         found.append(
             night._replace(
                 value=night.value - adds,
                 new_value=None if night.new_value is None else night.new_value - adds,
                 change=None if night.change is None else night.change - adds + before,
-                unknown=(DIFFER * span) ** 2 if passed < UNKNOWN * WEEK and passed % WEEK else 0.0,
+                unknown=0.0 if told or passed % WEEK == 0 else (DIFFER * best) ** 2,
             )
         )
         before = adds
