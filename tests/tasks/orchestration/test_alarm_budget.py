@@ -22,7 +22,7 @@ def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: 
     for _ in range(8):
         history.night(np.array(share(0.9)) ^ (chance.random(N_WATCHED) < 0.05))
     assert history.night(np.array(share(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "good"
-    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "10")
+    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "1000")
     assert history.night(np.array(share(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "regressed"
 
 
