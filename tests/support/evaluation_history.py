@@ -4,6 +4,7 @@ import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from tasks.orchestration.incidents import follow_run, incidents
 from tasks.results.aggregate import strata, summarise
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
+APART = 400
+"""Days between the first nights of two histories."""
 Columns = Mapping[str, Sequence[Any]]
 N_GATED = 200
 """Cases of what a gate judges."""
@@ -153,10 +156,13 @@ def one(
 
 
 class History:
-    """Nights of one tier over a source of its own."""
+    """Nights of one tier over a source of its own, in a year of its own: other tests' nights do not count as looks."""
+
+    _years = count(1)
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self.engine, self.folder, self.source, self.n = engine, folder, source_name(), 0
+        self._first = -APART * next(self._years)
 
     def night(self, hits: Any, *, cases: str = "", columns: Columns | None = None, **more: Any) -> str:
         """The verdict of a night whose evaluation has those hits; cases of another name are other cases."""
@@ -164,7 +170,7 @@ class History:
         run, values = str(uuid.uuid4()), np.asarray(hits, dtype=np.float64).tolist()
         columns = dict(columns or {}) | dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
         columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
-        given = {"night": self.n, "flow_run_id": run, **more}
+        given = {"night": self._first + self.n, "flow_run_id": run, **more}
         self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
         row = journal.find(self.engine, self.last)
         if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():

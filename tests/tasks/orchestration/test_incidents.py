@@ -28,8 +28,9 @@ def test_a_night_of_other_questions_in_between_leaves_the_level_as_it_is(history
     for _ in range(3):
         assert history.night(share(0.9)) == "good"
     assert history.night(share(0.88), cases="other") == "good"
-    assert history.night(share(0.8)) == "regressed"
-    assert history.night(share(0.9)) == "good"
+    assert history.night(share(0.85)) == "regressed"
+    nights = [history.night(share(0.9)) for _ in range(3)]
+    assert nights == ["regressed", "regressed", "good"]  # weekdays are unknown
 
 
 def test_a_night_after_a_small_one_is_compared_with_the_one_before_that(history: History) -> None:
@@ -60,7 +61,7 @@ def test_a_slow_decline_opens_an_incident_though_no_night_is_worse_than_the_one_
     """0.2 points a night, of which every fifth is looked at; how soon: benchmarks/simulations/baselines.py."""
     chance = np.random.default_rng(0)
     verdicts = []
-    for night in range(0, 71, 5):
+    for night in range(0, 51, 5):
         hits = np.array(share(0.8 - 0.002 * night))
         verdicts.append(history.night(hits ^ (chance.random(N_WATCHED) < 0.02)))
         if night:
@@ -138,7 +139,7 @@ def test_what_judges_stored_answers_has_a_baseline_of_its_own(engine: Engine, hi
 
 
 def test_what_nights_lack_leaves_the_level_as_it_is(history: History) -> None:
-    """A night is missing, two have one start, one is invalid, a week measures nothing: then ten points are gone."""
+    """A night is missing, two have one start, one is invalid, a week measures nothing: then five points are gone."""
     for hit in (0.9, 0.9):
         assert history.night(share(hit)) == "good"
     history.n += 3
@@ -149,8 +150,8 @@ def test_what_nights_lack_leaves_the_level_as_it_is(history: History) -> None:
     assert history.night(share(0.9)) == "good"
     for _ in range(6):
         assert history.night([None] * N_WATCHED) == "inconclusive"
-    assert history.night(share(0.8)) == "regressed"
-    assert history.night(share(0.9)) == "good"
+    assert history.night(share(0.85)) == "regressed"
+    assert [history.night(share(0.9)) for _ in range(2)] == ["regressed", "good"]  # the weekday is unknown
     assert history.open == []
 
 
@@ -199,11 +200,11 @@ def test_what_is_told_of_a_loss(history: History, caplog: Any) -> None:
 
 def test_a_level_that_is_accepted_at_the_gate_ends_the_incident_with_the_next_night(history: History) -> None:
     history.night(share(0.9))
-    assert [history.night(share(0.7)) for _ in range(2)] == ["regressed"] * 2
+    assert [history.night(share(0.8)) for _ in range(2)] == ["regressed"] * 2
     journal.accept(history.engine, history.last)
-    assert history.night(share(0.7)) == "good"
+    assert history.night(share(0.8)) == "good"
     assert history.open == []
-    assert history.night(share(0.5)) == "regressed"
+    assert history.night(share(0.7)) == "regressed"
 
 
 def test_a_night_whose_clock_was_ahead_ends_once(history: History, caplog: pytest.LogCaptureFixture) -> None:
