@@ -1,6 +1,7 @@
 """`import flows`: the examples of docs/python.md in a running loop as a notebook has it, and what they promise."""
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,15 @@ print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), l
     assert columns == ["a", "b", "difference", "p", "verdict"]
     assert children
     until("end of its servers", lambda: not [pid for pid in children if psutil.pid_exists(pid)])
+
+
+def test_prefect_that_was_imported_before_heeds_what_yarus_sets(home: Path, prefect_server: dict[str, str]) -> None:
+    script = """
+import logging, prefect, flows
+flows.start_prefect()
+print([handler.level for handler in logging.getLogger().handlers])
+"""
+    assert json.loads(python(home, script, env=prefect_server)) == [logging.WARNING]
 
 
 def test_the_script_of_the_page_runs(home: Path, prefect_server: dict[str, str]) -> None:

@@ -45,10 +45,8 @@ for _package in (flows, tasks, metrics, db):
             importlib.import_module(_module.name)
 for _name in OTHERS:
     importlib.import_module(_name)
-for _logger in [
-    logging.root,
-    *logging.root.manager.loggerDict.values(),
-]:  # Prefect's, until a command says what it shows
+# Prefect sets up logs when it is imported, which a command does later, when its variables are known.
+for _logger in (logging.root, *logging.root.manager.loggerDict.values()):
     if isinstance(_logger, logging.Logger):
         _logger.handlers.clear()
 PROCESS_LOGGING_CONFIG.clear()
