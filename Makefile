@@ -3,12 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(shell command -v uv)
+PYTEST := $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Images set it to stay small; without compiled modules every command would compile Prefect anew, for seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo demo-llm test check serve bench simulate mutate clean
+.PHONY: install demo demo-llm test test-all check serve bench simulate mutate clean
 
 install: .venv/.installed
 
@@ -22,8 +23,13 @@ demo-llm: .venv/.demo-llm
 serve: .venv/.installed
 	@exec $(BIN)/yarus serve
 
+# What is worth running after every change: each promise in its cheapest form, in minutes.
 test: .venv/.test
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) $(ARGS)
+
+# The rest too: other processes, browsers, simulations, real models, every form of everything.
+test-all: .venv/.test
+	@$(PYTEST) $(ARGS); everyday=$$?; $(PYTEST) -m slow $(ARGS) && exit $$everyday
 
 check: .venv/.test
 	$(BIN)/ruff format --check .

@@ -19,6 +19,11 @@ from db.engine import own, own_at
 from tasks.orchestration.server_process import SQLITE
 from tests.support.command_line import CommandLine, environment
 from tests.support.database.production import PRODUCTION
+from tests.support.durations import (  # noqa: F401 - hooks of pytest
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_terminal_summary,
+)
 from tests.support.processes import answers
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
