@@ -36,9 +36,9 @@ class CommandLine:
             assert ran.code == 0, f"yarus {' '.join(words)}: exit code {ran.code}\n{ran.err}\n{ran.out}"
         return ran
 
-    def fork(self, *words: str, env: dict[str, str] | None = None) -> Forked:
-        """Starts a command without the seconds that its imports take."""
-        return Forked(words, self._environment(words, env), self.home)
+    def fork(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> Forked:
+        """Starts a command, or a script, without the seconds that its imports take."""
+        return Forked(words, self._environment(words, env), self.home, script)
 
     def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
         """Starts a command as a user does, or Python code that has the command's words in sys.argv."""
@@ -95,22 +95,9 @@ def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, R
     waiting, left = dict(commands), dict[str, Ran]()
     while waiting:
         some = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
-        started = {name: _begun(yarus, command) for name, command in some}
-        left |= {name: ran() for name, ran in started.items()}
+        started = {name: yarus.fork(*command.words, env=command.env, script=command.script) for name, command in some}
+        left |= {name: process.ran() for name, process in started.items()}
     return left
-
-
-def _begun(yarus: CommandLine, command: Command) -> Callable[[], Ran]:
-    """Starts a command; what is returned waits for its end."""
-    if command.script is None:
-        return yarus.fork(*command.words, env=command.env).ran
-    process = yarus.start(*command.words, env=command.env, script=command.script)
-
-    def ran() -> Ran:
-        out, err = process.communicate(timeout=240)
-        return Ran(out, err, process.returncode)
-
-    return ran
 
 
 def refused(ran: Ran, code: int, words: tuple[str, ...]) -> None:

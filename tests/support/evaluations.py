@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from db.sources import loaded, snapshot
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
-from tasks.evaluation import finish
+from tasks.evaluation import batches, finish, progress
 from tests.support.llm_server import says, scores
 
 Document = dict[str, Any]
@@ -39,15 +39,20 @@ def evaluate(tier: str, **parameters: Any) -> Document:
     """The summary of an evaluation by the flow's own steps, in their order."""
     module = import_module(f"flows.{tier}")
     with pytest.MonkeyPatch.context() as patch:
-        for place in (module, finish):
+        for place in (module, finish, batches):
             for name, value in list(vars(place).items()):
                 if isinstance(value, Task):
                     patch.setattr(place, name, value.fn)
+        patch.setattr(progress, "best_effort", _unheard)  # Prefect's server would be started to be told
         patch.setattr(logging.getLogger("yarus"), "handlers", [])  # Prefect's own, which wants a flow run
         flow = getattr(module, tier)
         done = asyncio.run(flow.fn(TIERS[tier].parameters.model_validate(parameters)))  # type: ignore[index]
     summary: Document = done if isinstance(done, dict) else done.data  # an invalid evaluation ends in a state
     return summary
+
+
+async def _unheard(request: Coroutine[Any, Any, Any]) -> None:
+    request.close()
 
 
 def cases_of(summary: Mapping[str, Any]) -> pa.Table:

@@ -25,6 +25,8 @@ import flows
 ROOT = Path(__file__).parents[2]
 PRELOADED = "tests.support.preloaded"
 LONGEST_S = 240
+WITHOUT_PREFECT = {"runs", "show", "cases", "compare", "gate", "trend", "report", "export", "load"}
+"""Commands that use no Prefect, as `tests/flows/cli/shell/test_imports.py` sees; reading its settings takes 0.15 s."""
 
 
 class Ran(NamedTuple):
@@ -43,7 +45,9 @@ class Ran(NamedTuple):
 class Forked:
     """`yarus`, at work."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, words: Sequence[str], environment: Mapping[str, str], folder: Path, script: str | None = None
+    ) -> None:
         self._streams = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         for name in ("out", "err"):
             (Path(self._streams.name) / name).touch()
@@ -54,9 +58,19 @@ class Forked:
                 patch.delenv(name)
             forkserver.set_forkserver_preload([PRELOADED])
             forkserver.ensure_running()
-        given = (self._streams.name, list(words), dict(environment), str(folder))
+        given = (self._streams.name, list(words), dict(environment), str(folder), script)
         self._process = context.Process(target=_run, args=given)
         self._process.start()
+        assert self._process.pid
+        self.pid = self._process.pid
+
+    def is_running(self) -> bool:
+        return self._process.is_alive()
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal, if it is still there."""
+        if self.is_running():
+            os.kill(self.pid, number)
 
     def ran(self) -> Ran:
         """Waits for its end, at most so long."""
@@ -72,8 +86,8 @@ class Forked:
             return Ran(out, err, code)
 
 
-def _run(streams: str, words: list[str], environment: dict[str, str], folder: str) -> NoReturn:
-    """As `python -m flows` does, but for the imports."""
+def _run(streams: str, words: list[str], environment: dict[str, str], folder: str, script: str | None) -> NoReturn:
+    """As `python -m flows`, or `python -c` that script, does, but for the imports."""
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(Path(streams) / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
     os.chdir(folder)
@@ -87,10 +101,14 @@ def _run(streams: str, words: list[str], environment: dict[str, str], folder: st
 
     from flows.__main__ import main
 
-    refresh_global_settings_context()
+    if not words or words[0] not in WITHOUT_PREFECT:
+        refresh_global_settings_context()
     code = 1
     try:
-        main()
+        if script is None:
+            main()
+        else:
+            exec(script, {"__name__": "__main__"})  # noqa: S102 - as `python -c` does
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)

@@ -11,6 +11,7 @@ import db
 import flows
 import metrics
 import tasks
+from tasks.texts.messages import catalogue
 
 OTHERS = (
     "aiohttp",
@@ -45,6 +46,7 @@ for _package in (flows, tasks, metrics, db):
             importlib.import_module(_module.name)
 for _name in OTHERS:
     importlib.import_module(_name)
+catalogue("ru")
 # Prefect sets up logs when it is imported, which a command does later, when its variables are known.
 for _logger in (logging.root, *logging.root.manager.loggerDict.values()):
     if isinstance(_logger, logging.Logger):
