@@ -31,9 +31,17 @@ function resolved(value) {
   return value;
 }
 
+// Plotly fits a chart to a window that changes, but not one of a page that is closed then: it is fitted when it is shown.
+const shown = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.clientWidth && target._fullLayout && Math.abs(target.clientWidth - target._fullLayout.width) > 1) window.Plotly.Plots.resize(target);
+  }
+});
+
 const drawn = new Set();
 function draw(element, library) {
   const figure = resolved(data.figures[element.dataset.figure]);
+  if (!drawn.has(element)) shown.observe(element);
   drawn.add(element);
   return library.react(element, figure.data, figure.layout, { displayModeBar: false, responsive: true });
 }
