@@ -361,6 +361,7 @@ class Table:
         return text if text.strip() else None
 
     def _chunks(self) -> Iterator[Row | Rejected]:
+        main = self._main("chunk")
         for place, read in self.values():
             if isinstance(read, Rejected):
                 yield read
@@ -368,11 +369,12 @@ class Table:
             values = dict(read)
             values["confluence_url"] = _first(values.get("confluence_url"))
             row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY["chunks"]})
-            yield Row(place, {"id": row_id, **{name: values[name] for name in self._main("chunk")}})
+            yield Row(place, {"id": row_id, **{name: values[name] for name in main}})
 
     def _main(self, table: str) -> list[str]:
         """Our columns of a table that the file has, but for the id."""
-        return [name for name in self.mapping if name in source_tables(None)[table].columns and name != "id"]
+        columns = source_tables(None)[table].columns
+        return [name for name in self.mapping if name in columns and name != "id"]
 
     def _asked(self) -> Iterator[tuple[str, str, dict[str, Any]] | Rejected]:
         """Place, id and values of each row with a question."""

@@ -6,6 +6,7 @@ is left out says something. None where an answer has nothing to damage so.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from random import Random
 
 from tasks.cases.text import words
@@ -123,9 +124,14 @@ def negate(answer: str, language: str) -> str | None:
 
 def names_in(text: str) -> list[str]:
     """What a text names, in order: quoted, or with capital letters inside a sentence; no number, month or weekday."""
-    dates = {_plain(name) for series in (*SERIES["en"], *SERIES["ru"]) for name in series.split()}
     found = (match[0] for match in NAME.finditer(text))
-    return [name for name in dict.fromkeys(found) if len(name) > 1 and not dates & _plain_words(name)]
+    return [name for name in dict.fromkeys(found) if len(name) > 1 and not _dates() & _plain_words(name)]
+
+
+@cache
+def _dates() -> set[str]:
+    """Months and weekdays of both languages."""
+    return {_plain(name) for series in (*SERIES["en"], *SERIES["ru"]) for name in series.split()}
 
 
 def exchange_name(answer: str, own: Iterable[str], others: Iterable[str], known: str, chance: Random) -> str | None:

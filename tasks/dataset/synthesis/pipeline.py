@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from db.source_rows import Corpus
 from tasks.cases.labels import Row
@@ -77,8 +76,10 @@ class Makers:
         return [fit([self.material.corpus.texts[place]], CONTEXT_TOKENS)[0] for place in likeness.argsort()[-NEAREST:]]
 
     @cached_property
-    def _vectors(self) -> tuple[TfidfVectorizer, Any]:
-        """Of all chunks; only unanswerable questions need them."""
+    def _vectors(self) -> tuple[Any, Any]:
+        """The vectorizer and the vectors of all chunks; only unanswerable questions need them, and scikit-learn."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True, dtype=np.float32)
         return vectors, vectors.fit_transform(self.material.corpus.texts)
 
