@@ -212,7 +212,18 @@ def _test(mutant: Mutant, limits_s: dict[Path, float]) -> None:
 def _pytest(*arguments: str) -> int:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):  # noqa: PTH123
         return int(
-            pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile=mutation", *arguments])
+            pytest.main(
+                [
+                    "-q",
+                    "-m",
+                    "",
+                    "-p",
+                    "no:cacheprovider",
+                    "--assert=plain",
+                    "--hypothesis-profile=mutation",
+                    *arguments,
+                ]
+            )
         )
 
 

@@ -21,6 +21,14 @@ from benchmarks import Row
 
 ROUNDS = 5
 PEER = "import prefect.server.api.server"
+EVERYTHING = """
+import importlib, pkgutil, {0}
+for module in pkgutil.walk_packages({0}.__path__, "{0}."):
+    if not module.name.startswith(("db.migrations", "flows.cli.demo_llm", "flows.pytest_plugin")):
+        importlib.import_module(module.name)
+"""
+IMPORTS = {"flows": 1.8, "tasks": 1.8, "metrics": 0.2, "db": 0.6, "deployments": 1.8}
+"""Every module of our packages, imported by a process of its own, and the most that it may take."""
 QUESTIONS, CHUNKS = 5_000, 200
 RUN = ("run", "tier0", "--json")
 RUNS = (("yarus run tier0, no server there", 1.6), ("yarus run tier0, with one", 0.8))
@@ -50,6 +58,11 @@ def run() -> Iterator[Row]:
             peer_s = median(peers)
             for (what, target), seconds in zip((*RUNS, *_named()), times, strict=True):
                 yield Row(what, PEER, median(seconds), peer_s, target, "at most")
+            for package, target in IMPORTS.items():
+                imported = [
+                    _timed([sys.executable, "-c", EVERYTHING.format(package)], variables) for _ in range(ROUNDS)
+                ]
+                yield Row(f"import all of {package}", PEER, median(imported), peer_s, target, "at most")
             yield Row(
                 "real_users, 1,000 cases beyond the start", PEER, _thousand(variables, home), peer_s, 0.15, "at most"
             )

@@ -132,12 +132,12 @@ def sat(
     questions = [ENGLISH if number % 2 else paper.subject.question for number, paper in enumerate(drawn)]
     scored = [
         [
-            _row(judge, chance, item, prompt, script_of(question))
+            _row(judge, chance, item, prompt, script)
             for item in paper.items
             for prompt in prompts
             if prompt in (*item["damaged"], *item["sound"])
         ]
-        for paper, question in zip(drawn, questions, strict=True)
+        for paper, script in zip(drawn, map(script_of, questions), strict=True)
     ]
     cases = table(
         case_id=[paper.subject.question_id for paper in drawn],

@@ -1,7 +1,7 @@
 """Intervals of one evaluation: in what share of repetitions do they contain the truth?"""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +71,7 @@ def independent(n: int) -> Iterator[Line]:
     for share in (0.5, 0.9):
         yield Line(f"share {share}", n, 0, share, partial(share_of, n, share))
     for name, scores in SCORES.items():
-        truth = float(scores(np.random.default_rng(1), TRUTH).mean())
+        truth = mean_of(name)
         yield Line(name, n, 0, truth, partial(score_of, n, scores), 0.4 if "continuous" in name else 1)
     yield Line("skewed mean (gamma)", n, 0, 2.0, partial(skewed, n), 0.4)
     for positive in (0.5, 0.9):
@@ -99,6 +99,12 @@ def truth_of(name: str, positive: float) -> float:
     """What a metric of the set would be over endless cases."""
     statistic = SET_METRICS[name].statistic
     return np.nan if statistic is None else float(statistic(outcome_shares(positive)))
+
+
+@cache
+def mean_of(name: str) -> float:
+    """What scores of a kind would be on average over endless cases."""
+    return float(SCORES[name](np.random.default_rng(1), TRUTH).mean())
 
 
 def share_of(n: int, share: float, rng: Generator) -> Interval:
