@@ -19,12 +19,18 @@ def journal_of(own_home: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def served(own_home: Path) -> Iterator[Serve]:
+def starting(own_home: Path) -> Iterator[Serve]:
+    """It, which may not be ready yet."""
     serve = Serve(own_home, PYTHONPATH=str(own_home))  # where a test puts a system of its own
     try:
-        serve.first_words = "".join(serve.said("Ctrl-C"))
         yield serve
     finally:
         if serve.process.poll() is None:
             serve.stop()
         serve.close()
+
+
+@pytest.fixture(scope="module")
+def served(starting: Serve) -> Serve:
+    starting.first_words = "".join(starting.said("Ctrl-C"))
+    return starting

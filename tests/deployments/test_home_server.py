@@ -1,13 +1,12 @@
 """The server that a home's commands share, as processes: found, outliving them, ended, and never left over."""
 
-import json
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -16,23 +15,48 @@ import pytest
 
 from db.embedded import server as postgresql
 from tasks.orchestration import home_server
-from tests.support.command_line import ENGLISH, Command, CommandLine, environment, together
-from tests.support.processes import delete, until
+from tests.support.command_line import ENGLISH, Command, CommandLine, environment, here, together
+from tests.support.forked import Forked
+from tests.support.processes import delete, free_port, until
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
 STAYS = {"YARUS_SERVER_IDLE_S": "600"}
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
-@pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[CommandLine]:
-    """The command line on a home of its own, of which nothing is left."""
-    home = tmp_path / "home"
+@contextmanager
+def new_home(folder: Path) -> Iterator[CommandLine]:
+    """The command line on a home in that folder, of which nothing is left running."""
+    home = folder / "home"
     home.mkdir()
     yield CommandLine(home)
     home_server.stop(home)
     postgresql.stop(home)
     assert servers(home) == []
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[CommandLine]:
+    """The command line on a home of the test's own."""
+    with new_home(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line on one home of several tests: a server that one leaves running is the next one's."""
+    with new_home(tmp_path_factory.mktemp("shared")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def removed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """Another home, removed while its servers run."""
+    with new_home(tmp_path_factory.mktemp("removed")) as made:
+        made(*RUN, env=STAYS)
+        assert len(servers(made.home)) == 2
+        delete(made.home)
+        yield made
 
 
 def servers(home: Path) -> list[psutil.Process]:
@@ -47,6 +71,13 @@ def servers(home: Path) -> list[psutil.Process]:
         if ("deployments.process" in words and folder == str(home)) or database:
             found.append(process)
     return found
+
+
+def is_prefect(process: psutil.Process) -> bool:
+    try:
+        return "deployments.process" in process.cmdline()
+    except psutil.NoSuchProcess:  # it has ended meanwhile
+        return False
 
 
 def states(home: Path) -> list[str]:
@@ -64,14 +95,20 @@ def known(home: Path, flow_run_id: str) -> str:
     return str(reply.raise_for_status().json()["state"]["type"])
 
 
+@pytest.mark.slow("process: servers that start")
 def test_two_first_runs_at_once_share_a_server_and_the_next_finds_it(fresh: CommandLine) -> None:
-    first = together(fresh, {name: Command(RUN, STAYS) for name in ("one", "other")})
+    """No proxy that the environment names stands between: the server is on this machine."""
+    nobody = f"http://127.0.0.1:{free_port()}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy")
+    env = STAYS | dict.fromkeys(names, nobody)
+    first = together(fresh, {name: Command(RUN, env) for name in ("one", "other")})
     assert [ran.code for ran in first.values()] == [0, 0], first
     server = home_server.running(fresh.home)
     assert server is not None
-    again = fresh(*RUN, env=STAYS)
+    again = fresh(*RUN, env=env)
     assert home_server.running(fresh.home) == server
     for ran in (*first.values(), again):
+        assert (ran.json["state"], "has not recorded" in ran.err) == ("completed", False), ran.err
         assert known(fresh.home, ran.json["flow_run_id"]) == "COMPLETED"
     assert postgresql.is_running(fresh.home)
     checks = {check["what"]: check["found"] for check in fresh("doctor", "--json").json}
@@ -82,6 +119,7 @@ def test_two_first_runs_at_once_share_a_server_and_the_next_finds_it(fresh: Comm
     assert servers(fresh.home) == []
 
 
+@pytest.mark.slow("process: a server that ends")
 def test_without_idle_time_it_ends_with_the_command_and_has_recorded_every_task_run(fresh: CommandLine) -> None:
     parquet = fresh("run", "tier1", "--json").json
     until("end of the server", lambda: not servers(fresh.home))
@@ -90,6 +128,7 @@ def test_without_idle_time_it_ends_with_the_command_and_has_recorded_every_task_
     assert set(found) == {"COMPLETED"}
 
 
+@pytest.mark.slow("process: servers that are killed while they start")
 @pytest.mark.parametrize("moment", ["address", "password", "prefect.db-wal"])
 def test_a_command_that_is_killed_while_it_starts_leaves_nothing(fresh: CommandLine, moment: str) -> None:
     started = fresh.start(*RUN)
@@ -101,56 +140,76 @@ def test_a_command_that_is_killed_while_it_starts_leaves_nothing(fresh: CommandL
     until("end of both", lambda: not servers(fresh.home))
 
 
-def test_a_server_that_is_killed_is_started_again(fresh: CommandLine) -> None:
-    fresh(*RUN, env=STAYS)
-    server = home_server.running(fresh.home)
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()),) * 2)
+from flows.__main__ import main
+main()
+"""
+"""The command on a disk that takes no file longer than so many bytes."""
+
+
+@pytest.mark.slow("process: servers that cannot start")
+@pytest.mark.parametrize("room", [64_000, 400_000])
+def test_a_disk_without_room_is_named_and_with_room_it_goes_on(fresh: CommandLine, room: int) -> None:
+    postgresql.running(fresh.home)  # by a process that has room
+    try:
+        process = fresh.start(*RUN, str(room), env=ENGLISH, script=FULL)
+        out, err = process.communicate(timeout=240)
+        assert (process.returncode, out) == (3, ""), err
+        assert f"no room in {fresh.home / 'prefect'}" in err
+        assert "Traceback" not in err
+        assert fresh(*RUN).json["state"] == "completed"
+    finally:
+        postgresql.release(fresh.home)
+    until("end of both", lambda: not servers(fresh.home))
+
+
+@pytest.mark.slow("process: another server after one that was killed")
+def test_a_server_that_is_killed_is_started_again(shared: CommandLine) -> None:
+    shared(*RUN, env=STAYS)
+    server = home_server.running(shared.home)
     assert server is not None
     psutil.Process(server.pid).kill()
-    again = fresh(*RUN, env=STAYS).json
-    assert home_server.running(fresh.home) not in (None, server)
-    assert known(fresh.home, again["flow_run_id"]) == "COMPLETED"
+    again = shared(*RUN, env=STAYS).json
+    assert home_server.running(shared.home) not in (None, server)
+    assert known(shared.home, again["flow_run_id"]) == "COMPLETED"
 
 
-def test_a_home_that_is_removed_takes_its_servers_along(fresh: CommandLine) -> None:
-    fresh(*RUN, env=STAYS)
-    assert len(servers(fresh.home)) == 2
-    delete(fresh.home)
-    until("end of the servers", lambda: not servers(fresh.home))
-    fresh.home.mkdir()
-
-
-def test_a_server_that_hangs_is_ended(fresh: CommandLine) -> None:
-    fresh(*RUN, env=STAYS)
-    server = home_server.running(fresh.home)
+@pytest.mark.slow("wait: for a server that does not answer")
+def test_a_server_that_hangs_is_ended(shared: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared(*RUN, env=STAYS)
+    server = home_server.running(shared.home)
     assert server is not None
     psutil.Process(server.pid).suspend()
-    assert fresh("stop", "--json").json["prefect"] == "stopped"
+    monkeypatch.setattr(home_server, "STOP_S", 3.0)  # how long it waits is not the point
+    assert here("stop", "--json", env={"YARUS_HOME": str(shared.home)}).json["prefect"] == "stopped"
     assert not psutil.pid_exists(server.pid) or psutil.Process(server.pid).status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_file_where_the_home_should_be_is_named(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("no folder")
-    refused = subprocess.run(
-        [sys.executable, "-m", "flows", *RUN],
-        env=environment(tmp_path / "home"),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (refused.returncode, refused.stdout) == (3, ""), refused.stderr
-    assert str(tmp_path / "home") in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
-def test_ctrl_c_while_it_starts_ends_the_command(fresh: CommandLine) -> None:
-    started = fresh.start(*RUN, env=STAYS)
-    until("address", lambda: (fresh.home / "prefect" / "address").exists())
+@pytest.mark.slow("process: a server that is interrupted while it starts")
+def test_ctrl_c_while_it_starts_ends_the_command(shared: CommandLine) -> None:
+    home_server.stop(shared.home)
+    started = shared.start(*RUN, env=STAYS)
+    until("server", lambda: home_server.running(shared.home))
     time.sleep(0.5)
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (130, ""), err
     assert "Traceback" not in err
+
+
+@pytest.mark.slow("process: a server whose home is removed")
+def test_a_home_that_is_removed_takes_its_server_along(removed: CommandLine) -> None:
+    until("end of Prefect's server", lambda: not any(map(is_prefect, servers(removed.home))), 180)
+
+
+def test_a_file_where_the_home_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder")
+    refused = Forked(RUN, environment(tmp_path / "home"), tmp_path).ran()
+    assert (refused.code, refused.out) == (3, ""), refused.err
+    assert str(tmp_path / "home") in refused.err
+    assert "Traceback" not in refused.err
 
 
 def test_ctrl_c_within_code_that_is_made_of_text_ends_the_command_as_elsewhere(fresh: CommandLine) -> None:
@@ -168,45 +227,7 @@ main()
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "")
 
 
-def test_runs_appear_at_the_server_of_serve(fresh: CommandLine) -> None:
-    """One that is announced when the others start, though it answers later."""
-    from tests.support.prefect_servers import Serve
-
-    served = Serve(fresh.home)
-    try:
-        until("address", lambda: (fresh.home / "prefect" / "address").exists())
-        ran = list(together(fresh, {name: Command(RUN) for name in ("one", "other")}).values())
-        served.said("Ctrl-C")
-        ran += [fresh(*RUN) for _ in range(3)]
-        assert [document.code for document in ran] == [0] * 5
-        for document in ran:
-            assert served.run(json.loads(document.out)["flow_run_id"])["state_type"] == "COMPLETED"
-        assert set(fresh("alerts", "apply", "--json").json["automations"].values()) == {"created"}
-        assert fresh("stop", "--json").json == {"prefect": "serving", "postgresql": "in use"}
-    finally:
-        served.close()
-        served.stop()
-
-
-FULL = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()),) * 2)
-from flows.__main__ import main
-main()
-"""
-"""The command on a disk that takes no file longer than so many bytes."""
-
-
-@pytest.mark.parametrize("room", [64_000, 400_000])
-def test_a_disk_without_room_is_named_and_with_room_it_goes_on(fresh: CommandLine, room: int) -> None:
-    postgresql.running(fresh.home)  # by a process that has room
-    try:
-        process = fresh.start(*RUN, str(room), env=ENGLISH, script=FULL)
-        out, err = process.communicate(timeout=120)
-        assert (process.returncode, out) == (3, ""), err
-        assert f"no room in {fresh.home / 'prefect'}" in err
-        assert "Traceback" not in err
-        assert fresh(*RUN).json["state"] == "completed"
-    finally:
-        postgresql.release(fresh.home)
-    until("end of both", lambda: not servers(fresh.home))
+@pytest.mark.slow("wait: PostgreSQL looks once a minute whether its files are there")
+def test_its_postgresql_follows(removed: CommandLine) -> None:
+    until("end of the servers", lambda: not servers(removed.home), 180)
+    removed.home.mkdir()

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 
 from deployments.prefect_tables import made_by_prefect
 from tasks.orchestration.server_process import SQLITE, TABLES, make_tables
@@ -22,6 +23,15 @@ def lines(sql: str) -> list[str]:
     return sorted(line.strip().rstrip(",") for line in sql.splitlines())
 
 
+def test_they_are_of_prefects_newest_migration() -> None:
+    from prefect.server import database
+
+    migrations = Path(database.__file__).parent / "_migrations"
+    newest = ScriptDirectory(str(migrations), version_locations=[str(migrations / "versions" / "sqlite")])
+    assert f"INSERT INTO \"alembic_version\" VALUES('{newest.get_current_head()}');" in TABLES.read_text(), WAY
+
+
+@pytest.mark.slow("process: Prefect's migrations take ten seconds")
 def test_they_are_what_prefect_makes() -> None:
     assert lines(TABLES.read_text(encoding="utf-8")) == lines(made_by_prefect()), f"Prefect's tables changed: {WAY}"
 

@@ -14,6 +14,7 @@ from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import Serve
 from tests.support.processes import until
 
+pytestmark = pytest.mark.slow("browser: Prefect's UI")
 expect.set_options(timeout=PATIENCE_MS)
 FOREIGN = "tracker.example"
 PAGES = ("/dashboard", "/runs", "/flows", "/deployments", "/work-pools", "/blocks", "/automations")
@@ -81,6 +82,32 @@ def test_no_page_asks_another_server(browser: Browser, served: Serve, run: dict[
         page.wait_for_load_state("networkidle")
         assert {one.failure for one in foreign(asked)} <= {"csp"}, [one.url for one in foreign(asked)]
         assert complaints == []
+
+
+def test_a_run_from_the_browser(page: Page, served: Serve, run: dict[str, Any]) -> None:
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    page.goto(f"{served.url}/v2/deployments/deployment/{served.deployment('tier1')['id']}/run")
+    expect(page.get_by_text("Откуда вопросы: загруженный источник").first).to_be_visible()
+    expect(page.get_by_text("Например: 200").first).to_be_visible()
+    page.get_by_role("tab", name="int").first.click()
+    page.locator("input[type=number]").first.fill("20")
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile("tab=Runs|/runs/"))
+    newest = {"sort": "EXPECTED_START_TIME_DESC", "limit": 1, "flow_runs": {"tags": {"all_": ["tier1"]}}}
+    [made] = served.post("/flow_runs/filter", newest)
+    assert made["parameters"]["parameters"]["limit"] == 20
+    assert served.ended(made["id"])["state_name"] == "Completed"
+    page.goto(f"{served.url}/v2/runs/flow-run/{made['id']}")
+    expect(page.get_by_text("tier1 sample · 20").first).to_be_visible()
+    page.get_by_text("Artifacts", exact=True).first.click()
+    expect(page.get_by_text("tier1-sample-verdict").first).to_be_visible()
+    table = served.artifacts(made["id"])["tier1-sample-metrics"]
+    page.goto(f"{served.url}/v2/artifacts/artifact/{table['id']}")
+    expect(page.get_by_text("hit_rate@1", exact=True).first).to_be_visible()
+    expect(page.get_by_text("+0.000 (", exact=False).first).to_be_visible()  # since the run through the API
+    expect(page.get_by_text("tier1 sample · 20").first).to_be_visible()
+    assert {one.failure for one in foreign(asked)} <= {"csp"}, [one.url for one in foreign(asked)]
 
 
 def test_what_a_text_would_ask_of_another_server_does_not_leave(page: Page, served: Serve) -> None:

@@ -53,6 +53,7 @@ def refused(prefect_server: dict[str, str]) -> dict[str, str]:
         return asyncio.run(asked())
 
 
+@pytest.mark.slow("prefect: a worker of its own")
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_run_that_brings_a_program_along_is_refused(refused: dict[str, str], name: str) -> None:
     assert name in refused[name]

@@ -1,4 +1,4 @@
-"""`yarus serve` from nothing to its end: deployments, runs through the API and the browser, schedules, stopping."""
+"""`yarus serve` from nothing to its end: deployments, runs by the command line and the API, schedules, stopping."""
 
 import re
 import time
@@ -15,14 +15,22 @@ from sqlalchemy import Engine, select
 from db.tables import evaluation
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.tiers import TIERS
-from tasks.orchestration.server_access import link
 from tasks.orchestration.server_process import STOP_S
 from tasks.texts import texts
 from tests.support.command_line import CommandLine
+from tests.support.forked import Forked
 from tests.support.prefect_servers import PATIENCE_S, Serve, table_of
+from tests.support.processes import until
 
-CHROMIUM = Path("/usr/bin/chromium")
+RUN = ("run", "tier0", "--limit", "20", "--json")
 UNREACHABLE = "http://127.0.0.1:9/nothing-listens-here"
+
+
+@pytest.fixture(scope="module")
+def early(starting: Serve) -> list[Forked]:
+    """Runs by the command line, begun when the server was announced: it answers later."""
+    until("address", lambda: (starting.home / "prefect" / "address").exists())
+    return [CommandLine(starting.home).fork(*RUN) for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,15 @@ def rows_of(engine: Engine, *flow_run_ids: str) -> list[Any]:
     with engine.connect() as connection:
         wanted = select(evaluation).where(evaluation.c.flow_run_id.in_(flow_run_ids))
         return list(connection.execute(wanted.order_by(evaluation.c.started_at)).mappings())
+
+
+def test_runs_of_the_command_line_appear_there(early: list[Forked], served: Serve) -> None:
+    yarus = CommandLine(served.home)
+    for run in [*(one.ran() for one in early), yarus(*RUN)]:
+        assert run.code == 0, run.err
+        assert served.run(run.json["flow_run_id"])["state_type"] == "COMPLETED"
+    assert set(yarus("alerts", "apply", "--json").json["automations"].values()) == {"created"}
+    assert yarus("stop", "--json").json == {"prefect": "serving", "postgresql": "in use"}
 
 
 def test_it_says_where_everything_is(served: Serve) -> None:
@@ -123,6 +140,7 @@ def test_nonsense_is_refused_before_it_runs(served: Serve, body: dict[str, Any],
     assert named in refused.json()["detail"]
 
 
+@pytest.mark.slow("breadth: another run, after a valid one")
 def test_an_invalid_evaluation_is_seen(served: Serve, journal_of: Engine) -> None:
     run = served.ended(served.trigger("tier1", limit=20, retriever=UNREACHABLE))
     assert run["state_name"] == "Invalid"
@@ -131,6 +149,7 @@ def test_an_invalid_evaluation_is_seen(served: Serve, journal_of: Engine) -> Non
     assert "недействителен" in served.artifacts(run["id"])["tier1-sample-verdict"]["data"]
 
 
+@pytest.mark.slow("prefect: a night of every tier")
 def test_a_night_evaluates_every_tier(served: Serve, night: tuple[dict[str, Any], ...], journal_of: Engine) -> None:
     run, _ = night
     assert run["state_name"] == "Completed", run["state"]["message"]
@@ -148,54 +167,14 @@ def test_a_night_evaluates_every_tier(served: Serve, night: tuple[dict[str, Any]
     assert report[0] in served.artifacts(run["id"])["nightly-sample-report"]["data"]
 
 
+@pytest.mark.slow("prefect: needs that night")
 def test_a_second_night_is_refused_while_one_runs(night: tuple[dict[str, Any], ...]) -> None:
     _, second = night
     assert second["state_name"] == "Cancelled"
     assert "concurrency limit" in second["state"]["message"]
 
 
-def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_path: Path) -> None:
-    if not CHROMIUM.exists():
-        pytest.skip("needs Chromium: apt-get install chromium")
-    from playwright.sync_api import Request, expect, sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.set_default_timeout(60_000)
-        expect.set_options(timeout=60_000)
-        asked: list[Request] = []
-        page.on("request", lambda request: asked.append(request))
-        page.goto(link(served.url, served.password))
-        expect(page).to_have_url(re.compile("/dashboard"))
-        page.goto(f"{served.url}/v2/deployments/deployment/{served.deployment('tier1')['id']}/run")
-        expect(page.get_by_text("Откуда вопросы: загруженный источник").first).to_be_visible()
-        expect(page.get_by_text("Например: 200").first).to_be_visible()
-        page.get_by_role("tab", name="int").first.click()
-        page.locator("input[type=number]").first.fill("60")
-        page.screenshot(path=tmp_path / "prefect-form.png")
-        page.get_by_role("button", name="Submit").click()
-        expect(page).to_have_url(re.compile("tab=Runs|/runs/"))
-        newest = {"sort": "EXPECTED_START_TIME_DESC", "limit": 1, "flow_runs": {"tags": {"all_": ["tier1"]}}}
-        [run] = served.post("/flow_runs/filter", newest)
-        assert run["parameters"]["parameters"]["limit"] == 60
-        assert served.ended(run["id"])["state_name"] == "Completed"
-        page.goto(f"{served.url}/v2/runs/flow-run/{run['id']}")
-        expect(page.get_by_text("tier1 sample · 60").first).to_be_visible()
-        page.get_by_text("Artifacts", exact=True).first.click()
-        expect(page.get_by_text("tier1-sample-verdict").first).to_be_visible()
-        page.screenshot(path=tmp_path / "prefect-artifacts.png")
-        table = served.artifacts(run["id"])["tier1-sample-metrics"]
-        page.goto(f"{served.url}/v2/artifacts/artifact/{table['id']}")
-        expect(page.get_by_text("hit_rate@1", exact=True).first).to_be_visible()
-        expect(page.get_by_text("+0.000 (", exact=False).first).to_be_visible()  # since the run through the API
-        expect(page.get_by_text("tier1 sample · 60").first).to_be_visible()
-        page.screenshot(path=tmp_path / "prefect-run.png")
-        outside = [one for one in asked if not re.match(r"(http|ws)://127\.0\.0\.1|data:|blob:", one.url)]
-        assert {one.failure for one in outside} <= {"csp"}, [one.url for one in outside]  # our server forbids it
-        browser.close()
-
-
+@pytest.mark.slow("wait: for a schedule")
 def test_a_schedule_fires_and_an_overlapping_run_is_refused(served: Serve, journal_of: Engine) -> None:
     nightly = served.deployment("nightly")["id"]
     short = {
@@ -224,7 +203,17 @@ def test_a_schedule_fires_and_an_overlapping_run_is_refused(served: Serve, journ
     assert all(end <= start for (_, end), (start, _) in pairwise(times))  # one after another, never two at once
 
 
-def test_the_server_met_no_trouble(served: Serve, tier1_run: dict[str, Any], night: object) -> None:
+def test_the_server_met_no_trouble(served: Serve, tier1_run: dict[str, Any]) -> None:
+    no_trouble(served)
+
+
+@pytest.mark.slow("prefect: needs that night")
+def test_the_server_met_no_trouble_at_night_either(served: Serve, night: tuple[dict[str, Any], ...]) -> None:
+    no_trouble(served)
+
+
+def no_trouble(served: Serve) -> None:
+    """That its log has none of what failed before."""
     words = (served.home / "prefect" / "server.log").read_text(encoding="utf-8")
     assert "database is locked" not in words
     assert "Traceback" not in words
@@ -241,6 +230,7 @@ def answer(question):
 """
 
 
+@pytest.mark.slow("process: a run that is stopped and resumed")
 def test_stopped_it_leaves_nothing_running_and_what_ran_can_be_resumed(
     served: Serve, journal_of: Engine, own_home: Path
 ) -> None:

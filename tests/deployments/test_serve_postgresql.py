@@ -17,6 +17,8 @@ from tasks.orchestration.server_process import STOP_S
 from tests.support.prefect_servers import Serve
 from tests.support.processes import free_port
 
+pytestmark = pytest.mark.slow("process: another yarus serve, on a PostgreSQL of its own")
+
 
 def programs() -> Path | None:
     """The folder of an installed PostgreSQL's programs; the embedded one has no pg_trgm."""

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tasks.orchestration.server_process import SQLITE, start, stop
 from tests.support.command_line import environment
@@ -30,6 +31,7 @@ def starting(home: Path, name: str) -> Iterator[Started]:
         stop(process)
 
 
+@pytest.mark.slow("process: three servers at once")
 def test_each_gets_ready_and_one_that_is_killed_holds_up_none(tmp_path: Path) -> None:
     """Both would make the tables, and one fail; whoever comes first may be killed in the middle."""
     database = tmp_path / "prefect.db"

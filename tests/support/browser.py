@@ -3,12 +3,15 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+FAULTS = (Path(__file__).parent / "layout.js").read_text(encoding="utf-8")
+"""A script: what cannot be read on a page."""
 PATIENCE_MS = 60_000
 """Longest wait for anything, on a slow and busy machine."""
 

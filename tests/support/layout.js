@@ -11,33 +11,45 @@
 
   const modal = document.querySelector("dialog[open]");
   const texts = [];
-  const walker = document.createTreeWalker(modal ?? document.body, NodeFilter.SHOW_TEXT);
+  const silent = "script, style, noscript, option, .hidden, .skip, [hidden]";
+  // What is not displayed is passed over whole: most of a page is, and to ask each text is slow.
+  const walker = document.createTreeWalker(modal ?? document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT, (node) => {
+    if (node.nodeType === Node.TEXT_NODE) return node.data.trim() ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT;
+    return node.matches(silent) || styled(node).display === "none" ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
+  });
   const range = document.createRange();
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const text = node.data.trim();
     const element = node.parentElement;
-    if (!text || ["SCRIPT", "STYLE", "NOSCRIPT", "OPTION"].includes(element.tagName) || !element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
-    if (element.closest(".hidden, .skip, [hidden]")) continue;
+    if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) if (box.width > 1 && box.height > 1) texts.push({ node, text, element, box, inside: [] });
   }
 
-  const faults = new Set();
-  for (const one of texts) {
-    for (let at = one.element; at && at !== document.documentElement; at = at.parentElement) {
-      const { overflowX, overflowY, position } = styled(at);
-      if (at.tagName === "svg") continue;
-      if (overflowX !== "visible" || overflowY !== "visible") {
-        if (ellipsis(at)) { one.cut = at.getBoundingClientRect(); break; }
-        const edge = at.getBoundingClientRect();
-        if (one.box.right > edge.right + SPACE || one.box.left < edge.left - SLACK) { faults.add(`cut at the side: ${said(one)}`); break; }
-        const scrolls = ["auto", "scroll"].includes(overflowY);
-        if (!scrolls && (one.box.bottom > edge.bottom + SLACK || one.box.top < edge.top - SLACK)) { faults.add(`cut above or below: ${said(one)}`); break; }
-        if (scrolls) one.inside.push(edge);
-      }
-      if (position === "fixed") break;
+  /** What cuts off what stands in an element, from the inside outwards. */
+  const edges = new Map();
+  const cutting = (element) => {
+    if (!element || element === document.documentElement) return [];
+    if (!edges.has(element)) {
+      const { overflowX, overflowY, position } = styled(element);
+      const drawing = element.tagName === "svg";
+      const above = position === "fixed" && !drawing ? [] : cutting(element.parentElement);
+      const cuts = !drawing && (overflowX !== "visible" || overflowY !== "visible");
+      const own = () => ({ edge: element.getBoundingClientRect(), scrolls: ["auto", "scroll"].includes(overflowY), ellipsis: ellipsis(element) });
+      edges.set(element, cuts ? [own(), ...above] : above);
     }
-    const width = document.documentElement.clientWidth;
+    return edges.get(element);
+  };
+
+  const faults = new Set();
+  const width = document.documentElement.clientWidth;
+  for (const one of texts) {
+    for (const { edge, scrolls, ellipsis } of cutting(one.element)) {
+      if (ellipsis) { one.cut = edge; break; }
+      if (one.box.right > edge.right + SPACE || one.box.left < edge.left - SLACK) { faults.add(`cut at the side: ${said(one)}`); break; }
+      if (!scrolls && (one.box.bottom > edge.bottom + SLACK || one.box.top < edge.top - SLACK)) { faults.add(`cut above or below: ${said(one)}`); break; }
+      if (scrolls) one.inside.push(edge);
+    }
     if (one.box.right > width + SPACE || one.box.left < -SLACK) faults.add(`beyond the window: ${said(one)}`);
   }
 

@@ -68,7 +68,9 @@ def answers(process: psutil.Process) -> bool:
 
 PATIENCE_S = 200
 # The worker looks often, and no run is submitted long before its time: those of a schedule would refuse one another.
+# The server looks often, too, whether there is a schedule that was added to what is deployed: of itself once a minute.
 SOON = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_WORKER_PREFETCH_SECONDS": "1"}
+SOON |= {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "3"}
 
 
 class Serve:

@@ -16,6 +16,7 @@ from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import Serve
 
 expect.set_options(timeout=PATIENCE_MS)
+pytestmark = pytest.mark.slow("process: `yarus serve`; what is refused is tested in test_guard.py, too")
 SECRET = "s3cret-of-a-block"
 NAME = "rebound.example"
 """A name that the attacker has lead to this machine."""

@@ -21,6 +21,7 @@ from tests.tasks.labelling.labelled import named
 
 RATE, SENSITIVITY, SPECIFICITY = 0.7, 0.95, 0.6
 NAME = "avg_faithfulness_corrected"
+pytestmark = pytest.mark.slow("browser: with servers of their own; what is kept is tested in test_label_pages.py, too")
 
 
 def good(asked: str) -> bool:

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from sqlalchemy import Engine
 
 from tests.support.browser import PATIENCE_MS, chromium
-from tests.support.command_line import environment
+from tests.support.command_line import CommandLine, environment
 from tests.support.evaluation_history import with_cases
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -136,6 +136,7 @@ def choose(page: Page, *ids: str) -> None:
         page.locator(f"td.pick input[value='{name}']").check()
 
 
+@pytest.mark.slow("browser: pages that are served")
 def test_any_two_are_chosen_in_the_list_and_compared(page: Page, nights: list[str]) -> None:
     choose(page, nights[0])
     expect(page.locator(".chosen")).to_contain_text("Выберите ещё один прогон")
@@ -152,6 +153,7 @@ def test_any_two_are_chosen_in_the_list_and_compared(page: Page, nights: list[st
     expect(page.locator(".chosen")).to_be_hidden()
 
 
+@pytest.mark.slow("browser: another choice")
 def test_of_different_tiers_nothing_is_compared_and_it_is_said(page: Page, nights: list[str]) -> None:
     choose(page, nights[0], nights[3])
     expect(page.locator(".chosen")).to_contain_text("Уровни разные")
@@ -160,6 +162,7 @@ def test_of_different_tiers_nothing_is_compared_and_it_is_said(page: Page, night
     expect(page.locator("nav.tabs a[href='#tier3']")).to_be_visible()
 
 
+@pytest.mark.slow("wait: for the page to look again")
 def test_pages_stay_current(page: Page, nights: list[str], journal_of: Engine, tmp_path: Path) -> None:
     newest = page.context.new_page()
     newest.goto(page.url + "newest.html#tier3/cases?q=Вопрос+37")
@@ -173,6 +176,7 @@ def test_pages_stay_current(page: Page, nights: list[str], journal_of: Engine, t
     expect(newest.locator(".news")).to_be_hidden()
 
 
+@pytest.mark.slow("browser: two of their own")
 def test_the_browser_is_let_in_once_by_what_others_may_see(browser: Browser, viewed: Viewed) -> None:
     assert viewed.opened.startswith(f"{viewed.server}/enter#")
     secret = unquote(viewed.address.partition("#")[2])
@@ -185,6 +189,7 @@ def test_the_browser_is_let_in_once_by_what_others_may_see(browser: Browser, vie
     with_another.context.close()
 
 
+@pytest.mark.slow("process: a second `yarus view`")
 def test_what_it_is_asked_to_show_comes_first(browser: Browser, own_home: Path, nights: list[str]) -> None:
     viewed = start(own_home, "--no-browser", nights[0], nights[1])
     with entered(browser, viewed.address) as (_, page):
@@ -194,6 +199,7 @@ def test_what_it_is_asked_to_show_comes_first(browser: Browser, own_home: Path, 
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.slow("browser: pages that are served")
 @pytest.mark.parametrize("named", ["of=nothing", "of=%00", "of=last", "", "of=<script>x</script>", "of=tier3"])
 def test_what_cannot_be_shown_is_said_on_a_page(viewed: Viewed, nights: list[str], named: str) -> None:
     reply = httpx.get(f"{viewed.server}/report.html?{named}", headers=viewed.entitled, timeout=60)
@@ -203,6 +209,7 @@ def test_what_cannot_be_shown_is_said_on_a_page(viewed: Viewed, nights: list[str
     assert httpx.get(f"{viewed.server}/report.html?{nine}", headers=viewed.entitled, timeout=60).status_code == 404
 
 
+@pytest.mark.slow("browser: pages that are served")
 @pytest.mark.parametrize("path", ["/", "/newest.html", "/report.html?of=last", "/now", "/index.html"])
 def test_others_get_nothing(viewed: Viewed, path: str) -> None:
     address = f"{viewed.server}{path}"
@@ -212,9 +219,7 @@ def test_others_get_nothing(viewed: Viewed, path: str) -> None:
     assert httpx.post(address, headers=viewed.entitled, timeout=60).status_code == 501
 
 
+@pytest.mark.slow("browser: pages that are served")
 def test_an_evaluation_that_is_not_there_is_refused_at_once(own_home: Path, nights: list[str]) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "flows", "view", "--no-browser", "nothing"], env=environment(own_home), cwd=own_home,
-        text=True, capture_output=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert (ran.returncode, "nothing" in ran.stderr, "Traceback" in ran.stderr) == (2, True, False)
+    ran = CommandLine(own_home)("view", "--no-browser", "nothing", ok=False)
+    assert (ran.code, "nothing" in ran.err, "Traceback" in ran.err) == (2, True, False)

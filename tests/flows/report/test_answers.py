@@ -83,7 +83,7 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture(params=[1280, 390])
+@pytest.fixture(params=[1280, pytest.param(390, marks=pytest.mark.slow("breadth: at a telephone's width"))])
 def page(browser: Browser, shown: Shown, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The page of answers, at two widths."""
     at = f"{shown.path.as_uri()}#answers-tier3"
@@ -109,6 +109,7 @@ def test_rows_are_questions_and_columns_are_evaluations(page: Page) -> None:
     expect(page.locator(".matrix .pager")).to_contain_text(f"26–50 из {N}")
 
 
+@pytest.mark.slow("browser: more of the page of answers")
 def test_those_that_differ_are_filtered_and_marked(page: Page) -> None:
     chosen = page.locator(".matrix select")
     chosen.nth(0).select_option("answers")
@@ -127,6 +128,7 @@ def test_those_that_differ_are_filtered_and_marked(page: Page) -> None:
     assert "status=sut_error" in page.url
 
 
+@pytest.mark.slow("browser: more of the page of answers")
 def test_the_address_holds_the_choice_and_a_row_opens_with_all_answers(page: Page) -> None:
     page.evaluate("location.hash = '#answers-tier3/rows?q=Вопрос+36%3F&differ=scores'")
     rows(page, 1)
@@ -141,6 +143,7 @@ def test_the_address_holds_the_choice_and_a_row_opens_with_all_answers(page: Pag
     expect(page.locator(".matrix input[type=search]")).to_have_value("Вопрос 36?")
 
 
+@pytest.mark.slow("browser: more of the page of answers")
 def test_an_address_that_is_set_while_a_page_is_drawn_is_followed(page: Page, shown: Shown) -> None:
     rows(page, N)
     drawn_meanwhile = "document.dispatchEvent(new CustomEvent('chosen', { detail: 'lang' }))"
@@ -153,6 +156,7 @@ def test_an_address_that_is_set_while_a_page_is_drawn_is_followed(page: Page, sh
     expect(found).to_have_count(1)
 
 
+@pytest.mark.slow("browser: more of the page of answers")
 def test_a_trace_says_what_was_found_asked_replied_and_judged(page: Page, shown: Shown) -> None:
     page.locator(".matrix tbody tr").first.locator("td").nth(1).locator(".more").click()
     trace = page.locator("dialog .trace")
@@ -172,6 +176,7 @@ def test_a_trace_says_what_was_found_asked_replied_and_judged(page: Page, shown:
     assert shown.ids[1] in page.url
 
 
+@pytest.mark.slow("browser: a report of its own")
 def test_scores_of_different_judges_are_not_held_against_each_other(
     engine: Engine, home: Path, tmp_path: Path, browser: Browser
 ) -> None:
@@ -183,6 +188,7 @@ def test_scores_of_different_judges_are_not_held_against_each_other(
         expect(page.locator(".matrix td.best")).to_have_count(0)
 
 
+@pytest.mark.slow("browser: more of the page of answers")
 def test_from_the_disk_the_list_gives_the_command_that_compares(
     engine: Engine, shown: Shown, tmp_path: Path, browser: Browser
 ) -> None:
@@ -195,6 +201,7 @@ def test_from_the_disk_the_list_gives_the_command_that_compares(
         expect(page.get_by_role("button", name="Сравнить")).to_have_count(0)
 
 
+@pytest.mark.slow("browser: two reports of its own")
 def test_evaluations_without_a_common_question_are_said_to_be_so(
     engine: Engine, shown: Shown, home: Path, tmp_path: Path, browser: Browser
 ) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
 from tasks.report.write import report
-from tests.support.browser import PATIENCE_MS, chromium, page_of
+from tests.support.browser import FAULTS, PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -18,6 +18,7 @@ PLANTED = "</script><script>window.planted = 1</script><img src=x onerror='windo
 RIGHT_TO_LEFT = "متى يبدأ التسجيل\u202eabc"
 LONG = "слово " * 180_000
 N = 120
+WIDE = {"width": 1280, "height": 800}
 INVENTED = "\U0001f600\u202e Справка до 31.02.2025 стоит 500 рублей <img src=x onerror='window.planted = 3'>."
 FACTS = [
     {"kind": kind, "text": text, "start": start, "end": start + len(text)}
@@ -104,12 +105,30 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture
-def page(browser: Browser, shown: Shown) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def opened(browser: Browser, shown: Shown) -> Iterator[Page]:
     """The report, opened from the disk at 1280 pixels."""
-    with page_of(browser, shown.path.as_uri(), viewport={"width": 1280, "height": 800}) as opened:
-        yield opened
-        assert opened.evaluate("window.planted") is None, "a planted script has run"
+    with page_of(browser, shown.path.as_uri(), viewport=WIDE) as page:
+        yield page
+
+
+@pytest.fixture
+def page(opened: Page) -> Iterator[Page]:
+    """The same as it opens, with nothing chosen: for tests that change neither its language nor its looks."""
+    go(opened, "#tier3/cases")
+    expect(opened.locator("#tier3 [role=status]")).to_have_text(f"Найдено {N} из {N}")
+    go(opened, "#overview")
+    expect(opened.locator("#overview")).to_be_visible()
+    yield opened
+    assert opened.evaluate("window.planted") is None, "a planted script has run"
+
+
+@pytest.fixture
+def own_page(browser: Browser, shown: Shown) -> Iterator[Page]:
+    """Opened anew for a test that changes its language or looks."""
+    with page_of(browser, shown.path.as_uri(), viewport=WIDE) as page:
+        yield page
+        assert page.evaluate("window.planted") is None, "a planted script has run"
 
 
 def go(page: Page, address: str) -> None:
@@ -199,17 +218,18 @@ def test_two_evaluations_are_compared_down_to_the_words_of_an_answer(page: Page,
     expect(page.locator(f'[data-page="{shown.before}"]')).to_have_count(1)
 
 
-def test_language_and_theme_are_switched(page: Page) -> None:
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.locator("[data-choice=theme] [data-value=dark]").click()
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
-    page.locator("[data-choice=lang] [data-value=en]").click()
-    expect(page.locator("#overview h1 span[lang=en]")).to_be_visible()
-    expect(page.locator("#overview h1 span[lang=ru]")).not_to_be_visible()
-    go(page, "#tier3")
-    expect(page.locator("#tier3 [role=status]")).to_have_text(f"{N} of {N} found")
-    assert page.locator("html").get_attribute("lang") == "en"
-    assert page.title().startswith("Report")
+@pytest.mark.slow("browser: a page of its own")
+def test_language_and_theme_are_switched(own_page: Page) -> None:
+    background = own_page.evaluate("getComputedStyle(document.body).backgroundColor")
+    own_page.locator("[data-choice=theme] [data-value=dark]").click()
+    assert own_page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+    own_page.locator("[data-choice=lang] [data-value=en]").click()
+    expect(own_page.locator("#overview h1 span[lang=en]")).to_be_visible()
+    expect(own_page.locator("#overview h1 span[lang=ru]")).not_to_be_visible()
+    go(own_page, "#tier3")
+    expect(own_page.locator("#tier3 [role=status]")).to_have_text(f"{N} of {N} found")
+    assert own_page.locator("html").get_attribute("lang") == "en"
+    assert own_page.title().startswith("Report")
 
 
 def test_hostile_texts_are_shown_as_texts(page: Page) -> None:
@@ -223,12 +243,13 @@ def test_hostile_texts_are_shown_as_texts(page: Page) -> None:
     assert len(case.locator(".block").first.inner_text()) > 1_000_000
 
 
-def test_charts_are_drawn_when_they_come_into_view(page: Page) -> None:
-    go(page, "#tier3/charts")
-    expect(page.locator("#tier3 .chart .main-svg").first).to_be_visible()
-    before = page.locator("#tier3 .chart .bars path").first.evaluate("one => getComputedStyle(one).fill")
-    page.locator("[data-choice=theme] [data-value=dark]").click()
-    page.wait_for_function(
+@pytest.mark.slow("browser: a page of its own")
+def test_charts_are_drawn_when_they_come_into_view(own_page: Page) -> None:
+    go(own_page, "#tier3/charts")
+    expect(own_page.locator("#tier3 .chart .main-svg").first).to_be_visible()
+    before = own_page.locator("#tier3 .chart .bars path").first.evaluate("one => getComputedStyle(one).fill")
+    own_page.locator("[data-choice=theme] [data-value=dark]").click()
+    own_page.wait_for_function(
         "was => getComputedStyle(document.querySelector('#tier3 .chart .bars path')).fill !== was", arg=before
     )
 
@@ -256,19 +277,26 @@ def test_a_link_opens_its_case_and_the_keyboard_suffices(browser: Browser, shown
         expect(page.locator("#overview")).to_be_visible()
 
 
-@pytest.mark.parametrize("address", ["#overview", "#tier3", "#tier3/cases", "#trends", "#about"])
-def test_a_telephone_shows_it_without_scrolling_sideways(browser: Browser, shown: Shown, address: str) -> None:
-    with page_of(browser, shown.path.as_uri() + address, viewport={"width": 390, "height": 844}) as page:
-        expect(page.locator("section.page.open h1").first).to_be_visible()
-        wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert page.evaluate(wider) == 0
+def test_a_telephone_shows_it_without_scrolling_sideways(browser: Browser, shown: Shown) -> None:
+    """Nor does anything lie under something else there, or is cut off: of every page, see test_layout.py."""
+    found: list[str] = []
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with page_of(browser, shown.path.as_uri(), viewport={"width": 390, "height": 844}) as page:
+        for address in ("#overview", "#tier3", "#tier3/cases", "#trends", "#about"):
+            go(page, address)
+            expect(page.locator(f"section.page.open{address.partition('/')[0]} h1").first).to_be_visible()
+            found += [f"{address}: {fault}" for fault in page.evaluate(FAULTS)]
+            if page.evaluate(wider):
+                found.append(f"{address} is wider")
+    assert found == []
 
 
-def test_paper_shows_every_section_and_no_controls(page: Page) -> None:
-    page.emulate_media(media="print")
-    expect(page.locator("#tier3 h1")).to_be_visible()
-    expect(page.locator("#about h1")).to_be_visible()
-    expect(page.locator("header.top")).not_to_be_visible()
+@pytest.mark.slow("browser: a page of its own")
+def test_paper_shows_every_section_and_no_controls(own_page: Page) -> None:
+    own_page.emulate_media(media="print")
+    expect(own_page.locator("#tier3 h1")).to_be_visible()
+    expect(own_page.locator("#about h1")).to_be_visible()
+    expect(own_page.locator("header.top")).not_to_be_visible()
 
 
 def test_every_control_has_a_name(page: Page) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, expect
 from sqlalchemy import Engine, update
 
 from db.tables import evaluation
@@ -17,6 +17,7 @@ from tests.support.evaluation_history import START, source_name, with_cases, wri
 
 expect.set_options(timeout=PATIENCE_MS)
 N = 120
+TRENDS = (("tier1", "hit_rate@1"), ("tier2", "avg_faithfulness"), ("tier3", "avg_e2e_score"))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,10 @@ def fell(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -
         return report(engine, ids[2:], folder / "page.html", "ru")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [pytest.param(1280, 800, marks=pytest.mark.slow("breadth: another width")), (390, 844)],
+)
 def test_the_first_screen_says_what_is_weakest_lost_changed_and_next(
     browser: Browser, fell: Path, width: int, height: int
 ) -> None:
@@ -81,25 +85,35 @@ def test_a_question_that_broke_is_one_line_with_its_metrics_before_and_after(bro
         assert page.locator("#tier1 .statements .is-settings").count() == 1
 
 
-@pytest.mark.parametrize("apart", [20.0, 3_600.0, 40_000.0, 86_400.0, 10 * 86_400.0])
+@pytest.mark.slow("browser: trends of many lengths")
+@pytest.mark.parametrize(
+    "apart",
+    [
+        (86_400.0, 20.0, 3_600.0),
+        pytest.param((40_000.0, 10 * 86_400.0), marks=pytest.mark.slow("breadth: other distances")),
+    ],
+)
 def test_no_two_ticks_of_a_trend_say_the_same(
-    engine: Engine, at_home: Path, browser: Browser, tmp_path: Path, apart: float
+    engine: Engine, at_home: Path, browser: Browser, tmp_path: Path, apart: tuple[float, ...]
 ) -> None:
     """Six evaluations of one day showed that day five times."""
-    ids = write(engine, source_name(), [0.7, 0.72, 0.71, 0.69, 0.7, 0.73])
-    with engine.begin() as connection:
-        for number, name in enumerate(ids):
-            start = {"started_at": START + timedelta(seconds=apart * number)}
-            connection.execute(update(evaluation).where(evaluation.c.id == name).values(**start))
-    path = report(engine, ids[-1:], tmp_path / "page.html", "ru")
+    last: list[str] = []
+    for (tier, metric), seconds in zip(TRENDS, apart, strict=False):
+        ids = write(engine, source_name(), [0.7, 0.72, 0.71, 0.69, 0.7, 0.73], tier=tier, metric=metric)
+        with engine.begin() as connection:
+            for number, name in enumerate(ids):
+                start = {"started_at": START + timedelta(seconds=seconds * number)}
+                connection.execute(update(evaluation).where(evaluation.c.id == name).values(**start))
+        last += ids[-1:]
+    path = report(engine, last, tmp_path / "page.html", "ru")
     with page_of(browser, f"{path.as_uri()}#trends") as page:
-        labels = ticks(page)
-    assert 2 <= len(labels) <= 8
-    assert len(set(labels)) == len(labels), labels
+        charts = page.locator("#trends .chart")
+        expect(charts).to_have_count(len(apart))
+        found = [ticks(chart) for chart in charts.all()]
+    assert [labels for labels in found if not 2 <= len(labels) <= 8 or len(set(labels)) < len(labels)] == []
 
 
-def ticks(page: Page) -> list[str]:
-    chart = page.locator("#trends .chart").first
+def ticks(chart: Locator) -> list[str]:
     chart.scroll_into_view_if_needed()
     expect(chart.locator(".xtick text").first).to_be_visible()
     return chart.locator(".xtick text").all_text_contents()

@@ -19,6 +19,7 @@ TOLD = [
 ]
 
 
+@pytest.mark.slow("browser: an evaluation with dialogs")
 def test_the_turn_and_what_was_told_are_shown(
     engine: Engine, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

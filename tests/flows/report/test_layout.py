@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import chromium, page_of
+from tests.support.browser import FAULTS, chromium, page_of
 from tests.support.command_line import CommandLine, Document
 
-FAULTS = (Path(__file__).parents[2] / "support" / "layout.js").read_text(encoding="utf-8")
 FONTS = ("DejaVu Sans", "Liberation Sans", "system-ui")
 """The widest of all that people have, one as wide as Arial (Segoe lies between the two), and the machine's own."""
+WHOLE_NIGHT = pytest.mark.slow("browser: a whole night; a small report is read in test_browser.py")
 WIDTHS = (390, 768, 1280, 1920)
 PAPER = 720
 """Pixels of A4 between its margins."""
@@ -24,15 +24,22 @@ PUT_ON = """font => {
     document.head.append(style);
 }"""
 OPEN_ALL = "for (const one of document.querySelectorAll('section.page.open details')) one.open = true"
-CHARTS = "[...document.querySelectorAll('section.page.open .chart')].map((one) => one.dataset.figure)"
 DRAWN = """async () => {
-    for (const chart of document.querySelectorAll("section.page.open .chart")) {
-        chart.scrollIntoView();
-        while (!chart.querySelector(".main-svg")) await new Promise((done) => setTimeout(done, 20));
+    const charts = [...document.querySelectorAll("section.page.open .chart")];
+    const drawing = (chart) => chart.querySelector(".main-svg");
+    const soon = () => new Promise((done) => setTimeout(done, 20));
+    for (const chart of charts) {
+        if (!drawing(chart)) chart.scrollIntoView();
+        while (!drawing(chart)) await soon();
     }
+    const unfit = () => charts.filter((one) => Math.abs(drawing(one).getAttribute("width") - one.clientWidth) > 1);
+    for (const end = performance.now() + 20_000; unfit().length && performance.now() < end;) await soon();
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
     scrollTo(0, 0);
+    return unfit().map((one) => `not as wide as its place: ${one.dataset.figure}`);
 }"""
+"""Scrolls to every chart that was not drawn yet, waits until all fit the window; which do not."""
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +59,19 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-def faults_of(page: Page, place: str) -> list[str]:
-    """What is wrong on the page that is open, with everything on it unfolded and drawn."""
-    page.evaluate(OPEN_ALL)
-    page.evaluate(DRAWN)
-    return [f"{place}: {fault}" for fault in page.evaluate(FAULTS)]
+@pytest.fixture(scope="module")
+def page(written: Path, browser: Browser) -> Iterator[Page]:
+    """The report at 1280 pixels."""
+    with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 900}) as opened:
+        yield opened
+
+
+def resize(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+
+
+def speak(page: Page, language: str) -> None:
+    page.locator(f"[data-choice=lang] [data-value={language}]").click()
 
 
 def pages_of(page: Page) -> list[str]:
@@ -64,31 +79,53 @@ def pages_of(page: Page) -> list[str]:
     return found
 
 
+def open_page(page: Page, name: str) -> None:
+    page.evaluate("name => { location.hash = name }", name)
+    page.locator(f'section.page.open[data-page="{name}"]').wait_for()
+
+
+@WHOLE_NIGHT
 @pytest.mark.parametrize(("theme", "font"), [("light", FONTS[0]), ("dark", FONTS[1])])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_can_be_read(browser: Browser, written: Path, width: int, theme: str, font: str) -> None:
+def test_every_page_can_be_read(written: Path, browser: Browser, theme: str, font: str) -> None:
+    """With everything on it unfolded and drawn, in windows that grow on one page and shrink on the next."""
     found: list[str] = []
-    with page_of(browser, written.as_uri(), viewport={"width": width, "height": 900}) as page:
+    widths = list(WIDTHS)
+    with page_of(browser, written.as_uri(), viewport={"width": widths[0], "height": 900}) as page:
         page.locator(f"[data-choice=theme] [data-value={theme}]").click()
         page.evaluate(PUT_ON, font)
         for language in ("ru", "en"):
-            page.locator(f"[data-choice=lang] [data-value={language}]").click()
+            speak(page, language)
             for name in pages_of(page):
-                page.evaluate("name => { location.hash = name }", name)
-                page.locator(f'section.page.open[data-page="{name}"]').wait_for()
-                found += faults_of(page, f"{name}, {language}")
+                open_page(page, name)
+                page.evaluate(OPEN_ALL)
+                for width in widths:
+                    resize(page, width)
+                    faults = page.evaluate(DRAWN) + page.evaluate(FAULTS)
+                    found += [f"{name}, {language}, {width}: {fault}" for fault in faults]
+                widths.reverse()
     assert found == []
 
 
+@WHOLE_NIGHT
+def test_charts_fit_a_window_that_has_changed_while_their_page_was_closed(written: Path, browser: Browser) -> None:
+    with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 900}) as page:
+        open_page(page, "trends")
+        assert page.evaluate(DRAWN) == []
+        open_page(page, "overview")
+        resize(page, 390)
+        open_page(page, "trends")
+        assert page.evaluate(DRAWN) + page.evaluate(FAULTS) == []
+
+
+@WHOLE_NIGHT
 @pytest.mark.parametrize("language", ["ru", "en"])
-def test_every_page_can_be_read_on_paper(browser: Browser, written: Path, language: str) -> None:
+def test_every_page_can_be_read_on_paper(written: Path, browser: Browser, language: str) -> None:
     with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 1000}) as page:
-        page.locator(f"[data-choice=lang] [data-value={language}]").click()
+        speak(page, language)
         page.evaluate(PUT_ON, FONTS[0])
         for name in pages_of(page):
-            page.evaluate("name => { location.hash = name }", name)
-            page.locator(f'section.page.open[data-page="{name}"]').wait_for()
-            page.evaluate(DRAWN)
+            open_page(page, name)
+            assert page.evaluate(DRAWN) == []
         page.emulate_media(media="print")
         page.set_viewport_size({"width": PAPER, "height": 1000})
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -96,95 +133,94 @@ def test_every_page_can_be_read_on_paper(browser: Browser, written: Path, langua
         assert page.evaluate(FAULTS) == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_case_can_be_read(browser: Browser, written: Path, width: int) -> None:
+@WHOLE_NIGHT
+def test_every_case_can_be_read(written: Path, browser: Browser) -> None:
     found: list[str] = []
-    still = {"reduced_motion": "reduce", "viewport": {"width": width, "height": 900}}
-    with page_of(browser, written.as_uri(), **still) as page:
+    with page_of(browser, written.as_uri(), reduced_motion="reduce") as page:
         page.evaluate(PUT_ON, FONTS[0])
+        page.evaluate("for (const chart of document.querySelectorAll('.chart')) chart.remove()")  # behind what is read
         for language in ("ru", "en"):
-            page.locator(f"[data-choice=lang] [data-value={language}]").click()
+            speak(page, language)
             for name in (name for name in pages_of(page) if page.locator(f'[data-page="{name}"] .list').count()):
                 page.evaluate("name => { location.hash = `${name}/cases` }", name)
                 page.locator(f'[data-page="{name}"] .list td.q a').first.click()
                 page.locator("dialog h2").wait_for()
-                found += [f"{name}, {language}: {fault}" for fault in page.evaluate(FAULTS)]
+                for width in WIDTHS:
+                    resize(page, width)
+                    page.evaluate(FRAMES)
+                    found += [f"{name}, {language}, {width}: {fault}" for fault in page.evaluate(FAULTS)]
                 page.keyboard.press("Escape")
                 page.locator("dialog").wait_for(state="hidden")
     assert found == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_table_that_grows_in_a_window_that_does_not_is_read(
-    browser: Browser, written: Path, home: Path, width: int
-) -> None:
-    with page_of(browser, (home / "reports" / "index.html").as_uri(), viewport={"width": width, "height": 900}) as page:
-        page.evaluate(
-            "() => { document.querySelector('tbody tr').cells[3].textContent = 'a_source_of_a_long_name'.repeat(12); }"
-        )
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        assert page.evaluate(FAULTS) == []
+@WHOLE_NIGHT
+def test_the_index_can_be_read(written: Path, browser: Browser, home: Path) -> None:
+    """A table too that has grown in a window that has not."""
+    found: list[str] = []
+    with page_of(browser, (home / "reports" / "index.html").as_uri()) as page:
+        for width in WIDTHS:
+            resize(page, width)
+            for font in FONTS:
+                page.evaluate(PUT_ON, font)
+                for language in ("ru", "en"):
+                    speak(page, language)
+                    page.evaluate(FRAMES)
+                    found += [f"{width}, {font}, {language}: {fault}" for fault in page.evaluate(FAULTS)]
+        for width in WIDTHS:
+            resize(page, width)
+            page.reload()
+            page.evaluate(
+                "document.querySelector('tbody tr').cells[3].textContent = 'a_source_of_a_long_name'.repeat(12)"
+            )
+            page.evaluate(FRAMES)
+            found += [f"{width}, grown: {fault}" for fault in page.evaluate(FAULTS)]
+    assert found == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_index_can_be_read(browser: Browser, written: Path, home: Path, width: int) -> None:
-    with page_of(browser, (home / "reports" / "index.html").as_uri(), viewport={"width": width, "height": 900}) as page:
-        for font in FONTS:
-            page.evaluate(PUT_ON, font)
-            for language in ("ru", "en"):
-                page.locator(f"[data-choice=lang] [data-value={language}]").click()
-                page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-                assert page.evaluate(FAULTS) == [], f"{language}, {font}"
-
-
-@pytest.mark.parametrize("language", ["ru", "en"])
-def test_why_something_was_not_measured_is_said_in_the_language_of_the_page(
-    browser: Browser, written: Path, language: str
-) -> None:
-    with page_of(browser, written.as_uri()) as page:
-        page.locator(f"[data-choice=lang] [data-value={language}]").click()
-        page.evaluate("location.hash = 'tier1'")
-        page.locator("section.page.open[data-page=tier1]").wait_for()
+@WHOLE_NIGHT
+def test_why_something_was_not_measured_is_said_in_the_language_of_the_page(page: Page) -> None:
+    for language in ("ru", "en"):
+        speak(page, language)
+        open_page(page, "tier1")
         page.evaluate(OPEN_ALL)
         said = page.locator("section.page.open .reasons .text").all_inner_texts()
         page.evaluate("location.hash = 'tier1/cases?status=unlabelled'")
         page.locator("[data-page=tier1] .list td.q a").first.click()
         said.append(page.locator("dialog .problem").inner_text())
-    assert len(said) > 2
-    assert {bool(re.search("[а-яё]", text)) for text in said} == {language == "ru"}
+        page.keyboard.press("Escape")
+        page.locator("dialog").wait_for(state="hidden")
+        assert len(said) > 2
+        assert {bool(re.search("[а-яё]", text)) for text in said} == {language == "ru"}
 
 
-def test_no_part_of_a_page_is_empty(browser: Browser, written: Path) -> None:
-    with page_of(browser, written.as_uri()) as page:
-        for name in pages_of(page):
-            page.evaluate("name => { location.hash = name }", name)
-            page.locator(f'section.page.open[data-page="{name}"]').wait_for()
-            charts = page.locator("section.page.open .charts").evaluate_all(
-                "all => all.map((one) => one.childElementCount)"
-            )
-            assert 0 not in charts, name
+@WHOLE_NIGHT
+def test_no_part_of_a_page_is_empty(page: Page) -> None:
+    empty = "[...document.querySelectorAll('.charts')].filter((one) => !one.childElementCount).length"
+    assert page.locator(".charts").count()
+    assert page.evaluate(empty) == 0
 
 
-def test_texts_are_not_called_questions(browser: Browser, written: Path) -> None:
-    with page_of(browser, written.as_uri()) as page:
-        page.locator("[data-choice=lang] [data-value=ru]").click()
-        for name, facts, head in (("tier0", "Тексты: 148", "Текст"), ("tier2", "Вопросы: 374", "Вопрос")):
-            page.evaluate("name => { location.hash = `${name}/cases` }", name)
-            page.locator(f'[data-page="{name}"] .list td.q a').first.wait_for()
-            assert facts in page.locator(f'[data-page="{name}"] header .facts').inner_text()
-            assert page.locator(f'[data-page="{name}"] .list th').first.inner_text() == head
+@WHOLE_NIGHT
+def test_texts_are_not_called_questions(page: Page) -> None:
+    speak(page, "ru")
+    for name, facts, head in (("tier0", "Тексты: 148", "Текст"), ("tier2", "Вопросы: 374", "Вопрос")):
+        page.evaluate("name => { location.hash = `${name}/cases` }", name)
+        page.locator(f'[data-page="{name}"] .list td.q a').first.wait_for()
+        assert facts in page.locator(f'[data-page="{name}"] header .facts').inner_text()
+        assert page.locator(f'[data-page="{name}"] .list th').first.inner_text() == head
 
 
-def test_a_row_of_links_is_one_row(browser: Browser, written: Path) -> None:
+@WHOLE_NIGHT
+def test_a_row_of_links_is_one_row(page: Page) -> None:
     tops = (
         "[...document.querySelectorAll('nav.tabs .tiers a')].map((one) => Math.round(one.getBoundingClientRect().top))"
     )
-    with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 900}) as page:
-        for font in FONTS:
-            page.evaluate(PUT_ON, font)
-            for language in ("ru", "en"):
-                page.locator(f"[data-choice=lang] [data-value={language}]").click()
-                assert len(set(page.evaluate(tops))) == 1, f"{language}, {font}"
+    for font in FONTS:
+        page.evaluate(PUT_ON, font)
+        for language in ("ru", "en"):
+            speak(page, language)
+            assert len(set(page.evaluate(tops))) == 1, f"{language}, {font}"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
 
 expect.set_options(timeout=PATIENCE_MS)
+pytestmark = pytest.mark.slow("browser: claims and their support")
 HOSTILE = "<img src=x onerror='window.planted = 1'>"
 MADE_UP = f"Приём закончился 12 января {HOSTILE}."
 ANSWER = f"\U0001f600 Документы носят в деканат. {MADE_UP} Нужен паспорт."
