@@ -13,9 +13,9 @@ from tests.support.llm_server import FakeLLMServer
 
 
 @pytest.fixture(scope="session")
-def by_fulltext(yarus_alone: CommandLine, xquad_source: str) -> Document:
-    """XQuAD-ru by PostgreSQL's text search, on a Prefect server of the run's own."""
-    return yarus_alone("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
+def by_fulltext(yarus: CommandLine, xquad_source: str) -> Document:
+    """XQuAD-ru by PostgreSQL's text search."""
+    return yarus("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,7 @@ def python(home: Path, script: str, *words: str, env: dict[str, str] | None = No
     return ran.stdout
 
 
+@pytest.mark.slow("prefect: three evaluations on a server of their own")
 def test_the_cells_of_the_page_run_and_leave_no_process(home: Path) -> None:
     """Three evaluations by both ways, on a server that is started for them."""
     look = """
@@ -64,6 +65,7 @@ print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), l
     until("end of its servers", lambda: not [pid for pid in children if psutil.pid_exists(pid)])
 
 
+@pytest.mark.slow("process: what is imported first")
 def test_prefect_that_was_imported_before_heeds_what_yarus_sets(home: Path, prefect_server: dict[str, str]) -> None:
     script = """
 import logging, prefect, flows
@@ -78,6 +80,7 @@ def test_the_script_of_the_page_runs(home: Path, prefect_server: dict[str, str])
     assert "hit_rate@1" in python(home, script, env=prefect_server)
 
 
+@pytest.mark.slow("prefect: two evaluations; the script of the page awaits one")
 def test_a_flow_can_be_awaited_as_it_stands(home: Path, prefect_server: dict[str, str]) -> None:
     """Twice, on a server that is found."""
     flow = "from flows.tier1 import tier1; from tasks.config.parameters import Tier1"
@@ -85,6 +88,7 @@ def test_a_flow_can_be_awaited_as_it_stands(home: Path, prefect_server: dict[str
     assert python(home, NOTEBOOK, flow, cell, cell, env=prefect_server).split() == ["completed", "completed"]
 
 
+@pytest.mark.slow("wait: longer than a stopped command may last")
 def test_an_interrupted_cell_leaves_the_notebook_alive(home: Path, prefect_server: dict[str, str]) -> None:
     """What is cancelled can be finished in the same notebook, later than a stopped command may last."""
     interrupted = """
@@ -92,7 +96,7 @@ import asyncio, flows
 from db import journal
 from tasks.config.connections import database
 from tasks.evaluation.process_exit import GRACE_S
-running = asyncio.create_task(flows.run("judge", source="sample"))
+running = asyncio.create_task(flows.run("judge", source="sample", limit=60))
 while "running" not in [row["state"] for row in journal.listing(database(), limit=1)]:
     assert not running.done(), running.result()
     await asyncio.sleep(0.05)

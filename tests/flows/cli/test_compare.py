@@ -17,6 +17,7 @@ from tests.support.command_line import ENGLISH, here
 from tests.support.evaluations import evaluate
 
 Night = dict[str, dict[str, Any]]
+pytestmark = pytest.mark.slow("breadth: comparisons of a night; test_gate.py and tests/tasks/comparison have others")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,10 @@ def run(*words: str, language: str = "ru") -> Result:
     return result
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    "tier",
+    TIERS,
+)
 def test_an_evaluation_equals_itself_in_every_metric(engine: Engine, at_home: Path, night: Night, tier: str) -> None:
     """Both sides have the values that the tier itself stored: they are recomputed from the same cases in one way."""
     name = night[tier]["evaluation_id"]

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine
 
 from tasks.corpus.analytics import corpus
 from tasks.corpus.stored import stored
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import here
 from tests.support.evaluations import rows_of
 
 Document = dict[str, Any]
+pytestmark = pytest.mark.slow("breadth: the corpus of a night")
 
 
 def test_topics_hold_every_question_once(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
@@ -35,11 +37,11 @@ def test_the_night_keeps_it(night: dict[str, Document], engine: Engine, at_home:
     assert stored(engine, "nothing") is None
 
 
-def test_by_the_command_line(night: dict[str, Document], yarus: CommandLine, at_home: Path) -> None:
-    found = yarus("corpus", "--evaluation", night["tier1"]["evaluation_id"], "--points", "50", "--json").json
+def test_by_the_command_line(night: dict[str, Document], at_home: Path) -> None:
+    found = here("corpus", "--evaluation", night["tier1"]["evaluation_id"], "--points", "50", "--json").json
     assert found["utilisation"]["evaluations"] == [night["tier1"]["evaluation_id"]]
     assert len(found["map"]["x"]) == 50
-    told = yarus("corpus")
+    told = here("corpus")
     assert "Что написать в первую очередь" in told.out
     wrong = here("corpus", "--evaluation", night["ux"]["evaluation_id"])
     assert (wrong.code, "tier1, real_users, tier3" in wrong.err) == (2, True)

@@ -15,6 +15,7 @@ from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.report.write import index, report
 from tests.support.command_line import ENGLISH, CommandLine, here, refused
 from tests.support.evaluation_history import source_name, with_cases, write
+from tests.support.evaluations import evaluate
 
 EVIL = "[red]<img src=x onerror='window.planted=1'>"
 
@@ -23,9 +24,11 @@ def planted(engine: Engine, folder: Path, source: str, night: int = 0, **called:
     return with_cases(engine, folder, source, {"mrr": [1.0, 0.5]}, night=night, statuses={"ok": 2}, **called)
 
 
-def test_a_run_has_its_name_and_tags_everywhere_and_the_same_key(yarus: CommandLine, engine: Engine) -> None:
+def test_a_run_has_its_name_and_tags_everywhere_and_the_same_key(
+    yarus: CommandLine, engine: Engine, at_home: Path
+) -> None:
+    plain = evaluate("tier1", limit=20)
     asked = ("run", "tier1", "--limit", "20", "--json")
-    plain = yarus(*asked).json
     named = yarus(*asked, "--name", " Перед выпуском 2.1 ", "--tag", "ночь", "--tag", "b", "--tag", "b").json
     assert (plain["name"], plain["tags"]) == (None, [])
     assert (named["name"], named["tags"]) == ("Перед выпуском 2.1", ["ночь", "b"])
@@ -35,7 +38,7 @@ def test_a_run_has_its_name_and_tags_everywhere_and_the_same_key(yarus: CommandL
         for view in ("latest", "trend"):
             rows = connection.execute(text(of_view.format(view)), {"id": named["evaluation_id"]}).all()
             assert [tuple(row) for row in rows] == [("Перед выпуском 2.1", ["ночь", "b"])], view
-    assert yarus("show", "Перед выпуском 2.1", "--json").json["evaluation_id"] == named["evaluation_id"]
+    assert here("show", "Перед выпуском 2.1", "--json").json["evaluation_id"] == named["evaluation_id"]
     repeated, _ = parameters_of_repeated(engine, TIERS["tier1"].parameters(name="другое"))
     assert repeated.name == "другое"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 from sqlalchemy import Engine
 
 from db import journal
 from tests.support.command_line import CommandLine, Document, environment
 from tests.support.evaluations import cases_of, load, question
+from tests.support.interrupted import known
 from tests.support.processes import free_port, until
 
 CASES = 600
@@ -76,30 +76,35 @@ def same(found: Document, local: Document) -> None:
     assert there.select(kept).equals(here.select(kept))
 
 
+@pytest.mark.slow("process: a cluster")
 @pytest.mark.timeout(240)
 def test_a_worker_is_killed_and_every_case_is_there_once(
     yarus: CommandLine, home: Path, engine: Engine, source: str, local: Document, prefect_server: dict[str, str]
 ) -> None:
+    before = known(engine)
     with cluster(home, prefect_server, 2) as (address, workers):
         env = prefect_server | {"YARUS_DASK_ADDRESS": address}
-        driver = yarus.start(*words(source), "--runner", "dask", env=env)
-        until("evaluation", lambda: journal.find(engine, "last")["id"] != local["evaluation_id"] or driver.poll())
-        assert driver.poll() is None, driver.communicate()
-        name = journal.find(engine, "last")["id"]
-        until("batch", lambda: journal.batches_done(engine, name) or driver.poll() is not None)
+        driver = yarus.fork(*words(source), "--runner", "dask", env=env)
+        until("evaluation", lambda: known(engine) - before or not driver.is_running())
+        assert driver.is_running(), driver.ran()
+        [name] = known(engine) - before
+        until("batch", lambda: journal.batches_done(engine, name) or not driver.is_running())
         assert len(journal.batches_done(engine, name)) < CASES // 100
         workers[0].send_signal(signal.SIGKILL)
-        out, err = driver.communicate(timeout=180)
-        assert driver.returncode == 0, err
+        out, err, code = driver.ran()
+        assert code == 0, err
         assert workers[1].poll() is None
-    same(yarus("show", name, "--json").json, local)
-    assert len(cases_of(yarus("show", name, "--json").json)) == CASES
+    found = yarus("show", name, "--json").json
+    same(found, local)
+    assert len(cases_of(found)) == CASES
     assert out.startswith("{")
 
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
     """An object store; the variables by which it is reached."""
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer("127.0.0.1", 0)
     server.start()
     host, port = server.get_host_and_port()
@@ -120,6 +125,7 @@ def bucket() -> Iterator[dict[str, str]]:
     server.stop()
 
 
+@pytest.mark.slow("process: a cluster")
 @pytest.mark.timeout(240)
 def test_a_cluster_of_this_machine_and_an_object_store_for_work_and_results(
     yarus_alone: CommandLine, source: str, local: Document, bucket: dict[str, str]

@@ -62,6 +62,7 @@ def test_it_is_told_in_words_and_the_cases_are_found(told: Document, yarus: Comm
     assert {row["question_id"] for row in found.json} == {str(i) for i in INVENTED}
 
 
+@pytest.mark.slow("breadth: an evaluation of an older version")
 def test_an_evaluation_from_before_is_read_and_compared(
     told: Document, engine: Engine, yarus: CommandLine, tmp_path: Path
 ) -> None:

@@ -63,7 +63,11 @@ def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize(
-    "words", [("tier1", "--retriever", "misbehaving:retrieve"), ("tier3", "--sut", "misbehaving:answer")]
+    "words",
+    [
+        pytest.param(("tier1", "--retriever", "misbehaving:retrieve"), marks=pytest.mark.slow("breadth: a retriever")),
+        ("tier3", "--sut", "misbehaving:answer"),
+    ],
 )
 def test_whatever_it_raises_costs_one_case_its_value(yarus: CommandLine, source: str, words: tuple[str, ...]) -> None:
     env = {"YARUS_MIN_COVERAGE": "0.1"}
@@ -95,6 +99,7 @@ def answer(question):
 """
 
 
+@pytest.mark.slow("process: as a user starts it")
 def test_a_bot_whose_packages_are_called_as_ours_is_evaluated(yarus: CommandLine, source: str, tmp_path: Path) -> None:
     """Started as a user starts it, in the folder of the bot."""
     parts = {
@@ -125,6 +130,7 @@ def answer(question):
 """
 
 
+@pytest.mark.slow("process: a function that hears of a stop late")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_by_the_person_still_stops(
     yarus: CommandLine, source: str, at_home_for_module: Path, stop: signal.Signals
@@ -132,10 +138,9 @@ def test_a_stop_by_the_person_still_stops(
     (at_home_for_module / "slow_to_answer.py").write_text(SLOW, encoding="utf-8")
     asked = at_home_for_module / "asked"
     asked.unlink(missing_ok=True)
-    process = yarus.start("run", "tier3", "--source", source, "--sut", "slow_to_answer:answer")
+    process = yarus.fork("run", "tier3", "--source", source, "--sut", "slow_to_answer:answer")
     until("question", asked.exists)
-    process.send_signal(stop)
+    process.signal(stop)
     started = time.monotonic()
-    process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.ran().code == 130
     assert time.monotonic() - started < 60

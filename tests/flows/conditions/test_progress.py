@@ -57,6 +57,7 @@ def test_cases_tokens_and_cost_are_counted_while_a_batch_is_on_its_way(
     assert shown() is None
 
 
+@pytest.mark.slow("wait: seconds between lines")
 def test_the_log_says_it_now_and_then(
     service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -72,10 +73,19 @@ def test_the_log_says_it_now_and_then(
     assert lines[0].startswith(f"tier3 {source} · вопросов 0 из 15 (")
 
 
+SOON = """
+from flows.__main__ import main
+from tasks.evaluation import progress
+progress.EVERY_S = 0.5
+main()
+"""
+"""The command line, which tells Prefect sooner."""
+
+
 def in_terminal(words: tuple[str, ...], home: Path, env: dict[str, str]) -> str:
     """What a command says on stderr where that is a terminal, wide enough for a line."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "flows", *words]
+    command = [sys.executable, "-c", SOON, *words]
     variables = environment(home) | env | {"COLUMNS": "200", "TERM": "xterm"}
     with subprocess.Popen(command, env=variables, cwd=home, stdout=subprocess.DEVNULL, stderr=theirs) as process:
         os.close(theirs)
@@ -93,13 +103,14 @@ def in_terminal(words: tuple[str, ...], home: Path, env: dict[str, str]) -> str:
     return said.decode()
 
 
+@pytest.mark.slow("process: a terminal")
 def test_a_terminal_and_prefect_show_it(
     service: FakeLLMServer, home: Path, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:
     n = 60
     service.script = lambda number, request: (
-        http(500, "broken") if number % 10 == 0 else slowly(request, 0.6)
-    )  # 54 of them, four at once: more than the five seconds after which Prefect is told
+        http(500, "broken") if number % 10 == 0 else slowly(request, 0.2)
+    )  # 54 of them, four at once: more than the time after which Prefect is told, and the terminal is written anew
     source = load(tmp_path, source_name(), [question(i) for i in range(n)])
     env = prefect_server | {"YARUS_SUT_CONCURRENCY": "4"}
     said = in_terminal(("run", "tier3", "--source", source, "--sut", service.url), home, env)
@@ -117,6 +128,7 @@ def test_a_terminal_and_prefect_show_it(
     assert "не удалось: 6" in found[0]["description"]
 
 
+@pytest.mark.slow("process: four runs")
 def test_quiet_says_nothing_and_verbose_says_why(
     yarus: CommandLine, service: FakeLLMServer, tmp_path: Path, at_home: Path
 ) -> None:

@@ -32,6 +32,7 @@ def run(yarus: CommandLine, source: str, *more: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow("prefect: three evaluations")
 def test_a_corpus_with_twins_scores_as_without(yarus: CommandLine, doubled: str, xquad_ru: Path) -> None:
     """Every metric is what it is without the copies; counted apart, the copies that come first are misses."""
     yarus("load", "squad", str(xquad_ru), "--into", "xquad_single", "--json")

@@ -217,6 +217,7 @@ def test_an_estimate_counts_the_calls_about_follow_ups(
     assert planned == len(judge.requests) == 9 * 2 + 6
 
 
+@pytest.mark.slow("breadth: a dialog that is resumed")
 def test_a_dialog_that_was_cut_off_is_asked_again_from_its_first_turn(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
 ) -> None:

@@ -89,6 +89,7 @@ def answers_from(chunks: Sequence[Document]) -> Callable[[int, Document], bytes]
     return script
 
 
+@pytest.mark.slow("breadth: what a difference comes to on real dialogs")
 def test_what_forgets_loses_on_follow_ups_and_ties_on_first_turns(
     service: FakeLLMServer, xquad_ru: Path, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_resume_with_another_model_is_refused(
         evaluate("tier1", resume=stopped)
 
 
+@pytest.mark.slow("wait: retries")
 def test_a_server_that_dies_leaves_errors_and_no_scores(source: str, server: FakeLLMServer) -> None:
     server.script = lambda number, request: (
         http(503, "gone") if any("Что велит" in text for text in request["input"]) else lexical(number, request)
@@ -166,7 +167,13 @@ def test_the_log_of_users_has_a_question_that_is_refused(source: str, server: Fa
     assert rows["8"]["status"] == "ok"
 
 
-def test_the_doctor_asks_it(server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_asks_it(server: FakeLLMServer, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a database of its own: it looks at every source, and other tests leave many."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("CREATE DATABASE of_embedder")
+    monkeypatch.setenv(
+        "YARUS_DATABASE_URL", engine.url.set(database="of_embedder").render_as_string(hide_password=False)
+    )
     monkeypatch.setenv("YARUS_SIMILARITY_EMBEDDER", f"{server.url}#measuring")
 
     def checks() -> dict[str, dict[str, Any]]:

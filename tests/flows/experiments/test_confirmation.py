@@ -108,6 +108,7 @@ def nights(engine: Engine, judge: FakeLLMServer, tmp_path: Path) -> Nights:
     return found
 
 
+@pytest.mark.slow("breadth: alarms that are confirmed")
 def test_an_alarm_says_how_many_changes_persisted(
     nights: Nights, judge: FakeLLMServer, engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,6 +128,7 @@ def test_an_alarm_says_how_many_changes_persisted(
     assert said in report(engine, [bad["evaluation_id"]], tmp_path / "page.html", "ru").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow("breadth: ten nights")
 def test_a_loss_that_is_gone_when_it_is_asked_again_was_one(nights: Nights, caplog: pytest.LogCaptureFixture) -> None:
     """Held back, its evidence would ring in the good night after it; and what fails every night would never ring."""
     for _ in range(6):
@@ -139,6 +141,7 @@ def test_a_loss_that_is_gone_when_it_is_asked_again_was_one(nights: Nights, capl
     assert (len(nights.confirming), nights.open) == (1, [])
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_what_is_stopped_while_it_asks_again_rings_all_the_same(
     nights: Nights, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -152,6 +155,7 @@ def test_what_is_stopped_while_it_asks_again_rings_all_the_same(
     assert "Переспрошено" not in caplog.text
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_what_asks_again_is_not_gated(nights: Nights, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rule = tmp_path / "gate.toml"
     rule.write_text('[[rule]]\nmetric = "avg_e2e_score"\nfloor = 0.2\n', encoding="utf-8")
@@ -163,6 +167,7 @@ def test_what_asks_again_is_not_gated(nights: Nights, monkeypatch: pytest.Monkey
     assert "gate" not in again
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_what_cannot_be_asked_again_rings(
     nights: Nights, judge: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,6 +180,7 @@ def test_what_cannot_be_asked_again_rings(
     assert "Переспрошено" not in caplog.text
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_it_is_of_no_history_and_no_noise(nights: Nights, engine: Engine) -> None:
     bad = nights.night([0.1] * LOST)
     (again,) = nights.confirming
@@ -194,6 +200,7 @@ def test_nothing_that_changed_cannot_be_confirmed(nights: Nights, engine: Engine
         parameters_of_repeated(engine, Tier3(confirms="tier3-nothing"))
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_both_may_spend_the_budget_once(
     nights: Nights, judge: FakeLLMServer, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +251,7 @@ def test_a_retriever_of_their_own_is_asked_again(
     assert to_confirm(engine, ours, fell) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_what_cannot_be_confirmed_says_why(nights: Nights, engine: Engine) -> None:
     good = nights.evaluations[0]
     bad = nights.night([0.1] * LOST)["evaluation_id"]
@@ -262,6 +270,7 @@ def test_what_cannot_be_confirmed_says_why(nights: Nights, engine: Engine) -> No
         evaluate("tier3", confirms=bad)
 
 
+@pytest.mark.slow("breadth: more alarms that are confirmed or not")
 def test_a_dry_run_refuses_what_the_run_would(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = nights.night([0.1] * LOST)["evaluation_id"]
     assert asyncio.run(plan("tier3", Tier3(confirms=bad))).cases == LOST

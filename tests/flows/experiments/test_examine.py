@@ -8,16 +8,17 @@ import pytest
 from scipy.stats import pearsonr
 
 from metrics.preferences import accuracy, pearson
-from tests.support.command_line import ENGLISH, CommandLine
+from tests.support.command_line import ENGLISH, here
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "ragchecker"
 LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragchecker.json"
 
 
-def test_people_and_ragchecker_are_where_they_were_published(yarus: CommandLine) -> None:
+@pytest.mark.slow("breadth: published figures, by 280 pairs")
+def test_people_and_ragchecker_are_where_they_were_published(at_home: Path) -> None:
     if not LABELLED.exists():
         pytest.skip(f"needs RAGChecker's files in {FOLDER}")
-    found = yarus("examine", str(LABELLED), "--scored", str(SCORED), "--json").json
+    found = here("examine", str(LABELLED), "--scored", str(SCORED), "--json").json
     assert (found["pairs"], found["stand_in"]) == (280, True)
     people = {aspect: of["pearson"] for aspect, of in found["people"].items()}
     assert people == pytest.approx({"correctness": 0.637, "completeness": 0.719, "overall": 0.701}, abs=5e-4)
@@ -26,8 +27,6 @@ def test_people_and_ragchecker_are_where_they_were_published(yarus: CommandLine)
     for of in (*found["prompts"]["e2e_score"].values(), *found["people"].values()):
         assert of["pearson_low"] < of["pearson"] < of["pearson_high"]
         assert 0.5 < of["accuracy_low"] < of["accuracy"] < of["accuracy_high"] < 1
-    shown = yarus("examine", str(LABELLED)).out
-    assert "не языковая модель" in shown or "No language model judged" in shown
 
 
 def row(number: int = 0, **more: Any) -> dict[str, Any]:
@@ -49,21 +48,24 @@ def row(number: int = 0, **more: Any) -> dict[str, Any]:
         (json.dumps([row(), row(), row(1)]), "not every pair was labelled by as many people"),
     ],
 )
-def test_a_file_that_is_none_is_refused(yarus: CommandLine, tmp_path: Path, content: str, says: str) -> None:
+def test_a_file_that_is_none_is_refused(at_home: Path, tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(content, encoding="utf-8")
-    done = yarus("examine", str(file), env=ENGLISH, ok=False)
+    done = here("examine", str(file), env=ENGLISH)
     assert done.code == 2
     assert says in done.err and str(file) in done.err
 
 
-def test_one_person_and_one_pair(yarus: CommandLine, tmp_path: Path) -> None:
+def test_one_person_and_one_pair(at_home: Path, tmp_path: Path) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps([row()]), encoding="utf-8")
-    found = yarus("examine", str(file), "--json").json
+    found = here("examine", str(file), "--json").json
     assert found["people"] == {"correctness": None, "completeness": None, "overall": None}
     assert found["prompts"]["e2e_score"]["overall"]["pearson"] is None
     assert found["prompts"]["e2e_score"]["overall"]["accuracy"] == 1
+    shown = here("examine", str(file))
+    assert shown.code == 0
+    assert "не языковая модель" in shown.out or "No language model judged" in shown.out
 
 
 def test_the_correlation_is_scipys_over_both_people() -> None:

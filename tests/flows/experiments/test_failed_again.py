@@ -47,6 +47,7 @@ def first(judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypa
     return evaluate("tier3", source=source, sut=service.url, k=3, name="первый")
 
 
+@pytest.mark.slow("wait: retries of a server that fails")
 def test_only_what_failed_is_asked_and_what_was_received_is_not_bought_again(
     first: Document, judge: FakeLLMServer, service: FakeLLMServer, engine: Engine
 ) -> None:

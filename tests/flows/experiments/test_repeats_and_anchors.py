@@ -72,6 +72,7 @@ def test_a_repeated_evaluation_asks_anew_and_shows_the_noise(
     assert found["noise"] == {"band": bands["avg_e2e_score"], "pairs": 1, "n": N}
 
 
+@pytest.mark.slow("breadth: an anchor's evaluations")
 def test_an_anchor_tells_the_drift_of_the_judge(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "anchored", [question(i) for i in range(N)])
     first = evaluate("tier3", source=source)
@@ -125,6 +126,7 @@ def test_what_makes_no_pair(
         evaluate("tier3", again=name)
 
 
+@pytest.mark.slow("prefect: two nights")
 def test_a_night_with_an_anchor(at_home: Path, yarus: CommandLine, night: dict[str, Document]) -> None:
     anchor = night["tier3"]["evaluation_id"]
     document = yarus("run", "nightly", "--tiers", "ux", "--anchor", anchor, "--json").json

@@ -10,19 +10,21 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from sqlalchemy import Engine
-from statsmodels.stats.multitest import multipletests
 
 from tasks.experiments.arms import SWEEP_METRICS
 from tasks.experiments.stored import sweeps
 from tasks.report.experiment_pages import pages
 from tests.support.command_line import ENGLISH, CommandLine, Ran, here
-from tests.support.evaluations import chance, metric_of, passages, question, texts
+from tests.support.evaluations import chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 
 Document = dict[str, Any]
 QUESTIONS = 12
 MODELS = ("small", "middle", "large")
 MISSING = "absent"
+JUDGES = ("strict", "mild")
+ARMS = (1 + len(MODELS)) * len(JUDGES)
+COMPLETED = len(MODELS) * len(JUDGES)
 PRICES = {model: {"input": 2**place, "output": 0, "as_of": "2026-01-01"} for place, model in enumerate(MODELS)}
 
 
@@ -58,18 +60,14 @@ def rank(number: int, request: Document) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def source(yarus: CommandLine, home: Path) -> str:
-    rows = {"chunks": passages(10), "questions": [question(i, score=1 if i % 3 else 5) for i in range(QUESTIONS)]}
-    for kind, given in rows.items():
-        file = home / f"swept.{kind}.jsonl"
-        file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in given), encoding="utf-8")
-        yarus("load", "table", str(file), "--into", "swept", "--kind", kind)
-    return "swept"
+def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    questions = [question(i, score=1 if i % 3 else 5) for i in range(QUESTIONS)]
+    return load(tmp_path_factory.mktemp("swept"), "swept", questions)
 
 
 @pytest.fixture(scope="module")
 def swept(yarus: CommandLine, source: str, prefect_server: dict[str, str]) -> Iterator[Swept]:
-    """Four generators, one of which is not there, by three judges: twelve arms, over one retriever on sockets."""
+    """Four generators, one of which is not there, by two judges: eight arms, over one retriever on sockets."""
     models, retriever = FakeLLMServer(script=models_say), FakeLLMServer(script=rank)
     models.start()
     retriever.start()
@@ -77,7 +75,7 @@ def swept(yarus: CommandLine, source: str, prefect_server: dict[str, str]) -> It
     env |= {f"YARUS_{role}__BASE_URL": models.url for role in ("GENERATOR", "JUDGE")}
     env |= {f"YARUS_{role}__MODEL": "unused" for role in ("GENERATOR", "JUDGE")}
     generators = ",".join((MISSING, *MODELS))
-    words = ("--source", source, "--generators", generators, "--judges", "strict,mild,odd", "--json")
+    words = ("--source", source, "--generators", generators, "--judges", ",".join(JUDGES), "--json")
     yield Swept(yarus("sweep", *words, env=env, ok=False), models, retriever, env)
     models.stop()
     retriever.stop()
@@ -87,10 +85,10 @@ def arms(swept: Swept) -> dict[tuple[str, str], Document]:
     return {(arm["generator_model"], arm["judge_model"]): arm for arm in swept.document["arms"]}
 
 
-def test_every_combination_is_an_arm_with_an_ordinary_evaluation(swept: Swept, yarus: CommandLine) -> None:
-    assert len(arms(swept)) == 12
+def test_every_combination_is_an_arm_with_an_ordinary_evaluation(swept: Swept, at_home: Path) -> None:
+    assert len(arms(swept)) == ARMS
     whole = arms(swept)["large", "mild"]
-    shown = yarus("show", whole["evaluation_id"], "--json").json
+    shown = here("show", whole["evaluation_id"], "--json").json
     assert (shown["state"], shown["system"]["generator"], shown["system"]["judge"]["model"]) == (
         "completed", "large", "mild",
     )  # fmt: skip
@@ -116,7 +114,7 @@ def test_each_retrieval_and_each_generation_is_made_once(swept: Swept) -> None:
 def test_an_arm_that_fails_does_not_stop_the_others_and_says_why(swept: Swept) -> None:
     states = {models: arm["state"] for models, arm in arms(swept).items()}
     assert {models for models, state in states.items() if state != "completed"} == {
-        (MISSING, judge) for judge in ("strict", "mild", "odd")
+        (MISSING, judge) for judge in JUDGES
     }
     failed = arms(swept)[MISSING, "mild"]
     assert MISSING in failed["error"]
@@ -128,12 +126,14 @@ def test_an_arm_that_fails_does_not_stop_the_others_and_says_why(swept: Swept) -
 def test_scores_of_different_judges_are_not_compared_and_p_is_holms(swept: Swept) -> None:
     pairs = swept.document["pairs"]
     judge = {arm["arm"]: arm["judge_model"] for arm in swept.document["arms"]}
-    assert len(pairs) == 9 * 8 // 2 * len(SWEEP_METRICS["tier3"])
+    assert len(pairs) == COMPLETED * (COMPLETED - 1) // 2 * len(SWEEP_METRICS["tier3"])
     for pair in pairs:
         judged = pair["metric"] in ("avg_e2e_score", "avg_faithfulness")
         untold = judged and judge[pair["a"]] != judge[pair["b"]]
         assert (pair["reason"] == "judged by different judges") == untold, pair
         assert (pair["p"] is None) == untold
+    from statsmodels.stats.multitest import multipletests
+
     told = [pair for pair in pairs if pair["p"] is not None]
     theirs = multipletests([pair["p"] for pair in told], method="holm")[1]
     assert [pair["p_holm"] for pair in told] == pytest.approx(theirs.tolist())
@@ -142,14 +142,14 @@ def test_scores_of_different_judges_are_not_compared_and_p_is_holms(swept: Swept
 def test_cost_is_of_the_answers_whoever_paid_and_latency_of_the_system(swept: Swept) -> None:
     # 100 tokens read at 1, 2 and 4 USD a million: 0.1, 0.2 and 0.4 USD for 1,000 answers.
     for place, model in enumerate(MODELS):
-        for judge in ("strict", "mild", "odd"):
+        for judge in JUDGES:
             arm = arms(swept)[model, judge]
             assert arm["cost_usd"] == pytest.approx(0.1 * 2**place)
             assert 0 < arm["latency_ms_p50"] <= arm["latency_ms_p95"]
 
 
 def test_the_front_is_of_arms_of_one_judge(swept: Swept) -> None:
-    for judge in ("strict", "mild", "odd"):
+    for judge in JUDGES:
         some = [arm for arm in swept.document["arms"] if arm["judge_model"] == judge and arm["state"] == "completed"]
         place = {arm["arm"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in some}
         for arm in some:
@@ -166,7 +166,7 @@ def _quality(arm: Document) -> float:
 
 def test_judges_are_compared_with_people(swept: Swept) -> None:
     judges = {said["judge_model"]: said for said in swept.document["judges"]}
-    assert set(judges) == {"strict", "mild", "odd"}
+    assert set(judges) == {*JUDGES}
     for said in judges.values():
         assert said["tier"] == "judge"
         assert said["metrics"]["user_votes_weighted_kappa"]["n_scored"] == QUESTIONS
@@ -185,12 +185,12 @@ def test_the_report_has_its_page(swept: Swept, engine: Engine, at_home: Path) ->
     table, pairs, judges = page["blocks"]
     named = [f"{number}. {arm['arm']}" for number, arm in enumerate(swept.document["arms"], start=1)]
     assert [row[0]["ru"] for row in table["rows"]] == named
-    assert len([line for line in table["lines"] if line["problem"]]) == 3
+    assert len([line for line in table["lines"] if line["problem"]]) == len(JUDGES)
     assert pairs["heading"]["en"].startswith("Differences")
-    assert len(judges["rows"]) == 3
+    assert len(judges["rows"]) == len(JUDGES)
     front = figures["sweep-cost_usd"]["data"][0]
     assert sorted(set(front["x"])) == pytest.approx([0.1, 0.2, 0.4])
-    assert len(front["y"]) == len(front["error_y"]["array"]) == 9
+    assert len(front["y"]) == len(front["error_y"]["array"]) == COMPLETED
     assert [named[int(number) - 1] for number in front["text"]] == front["hovertext"]
     assert {chart["id"] for chart in table["charts"]} == set(figures)
 
@@ -207,6 +207,7 @@ def test_the_table_is_an_artifact(swept: Swept) -> None:
     assert [row["arm"] for row in rows] == [arm["arm"] for arm in swept.document["arms"]]
 
 
+@pytest.mark.slow("prefect: the arms that failed, evaluated")
 def test_resumed_it_makes_what_is_missing_and_no_call_twice(swept: Swept, yarus: CommandLine) -> None:
     before = len(swept.models.requests)
     known = (*MODELS, MISSING)
@@ -223,7 +224,7 @@ def test_resumed_it_makes_what_is_missing_and_no_call_twice(swept: Swept, yarus:
     assert found["sweep_id"] == swept.document["sweep_id"]
     kept = {arm["arm"]: arm["evaluation_id"] for arm in swept.document["arms"] if arm["state"] == "completed"}
     now = {arm["arm"]: arm["evaluation_id"] for arm in found["arms"]}
-    assert len(now) == 12 and kept.items() <= now.items()
+    assert len(now) == ARMS and kept.items() <= now.items()
     fresh = [request for request in swept.models.requests[before:] if metric_of(request) == "generation"]
     assert Counter(request["model"] for request in fresh) == {MISSING: QUESTIONS}
 
@@ -235,6 +236,7 @@ def test_what_cannot_be_swept_is_said_at_once(at_home: Path) -> None:
         assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran
 
 
+@pytest.mark.slow("prefect: four evaluations")
 def test_robustness_by_one_command(yarus: CommandLine) -> None:
     words = ("--kinds", "lower,layout,paraphrase", "--tiers", "tier1", "--limit", "60", "--json")
     found = yarus("robustness", *words).json

@@ -16,6 +16,7 @@ from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 
+pytestmark = pytest.mark.slow("breadth: more axes of a sweep")
 Document = dict[str, Any]
 QUESTIONS = 8
 BROKEN = 5
@@ -116,19 +117,19 @@ def arms(swept: Swept, **axes: str) -> list[Document]:
     return [arm for arm in swept.document["arms"] if axes.items() <= arm.items()]
 
 
-def test_every_combination_is_an_arm_and_an_ordinary_evaluation(swept: Swept, yarus: CommandLine) -> None:
+def test_every_combination_is_an_arm_and_an_ordinary_evaluation(swept: Swept, at_home: Path) -> None:
     assert len(arms(swept)) == 8
     named = [arm["arm"] for arm in arms(swept)]
     assert named[0] == f"source swept_whole, reranker {swept.reranker.url}, prompt swept_terse.txt"
     assert len(set(named)) == 8
     [arm] = arms(swept, source="swept_halves", reranker="swept_reranker:longest", generator_prompt="swept_long.txt")
-    shown = yarus("show", arm["evaluation_id"], "--json").json
+    shown = here("show", arm["evaluation_id"], "--json").json
     assert (shown["source"], shown["system"]["unit"]) == ("swept_halves", "page")
     assert (shown["system"]["reranker"], shown["system"]["rerank_depth"]) == ("swept_reranker:longest", DEPTH)
     prompt, _, digest = shown["system"]["generator_prompt"].partition("|")
     assert (prompt, len(digest)) == ("swept_long.txt", 16)
     [other] = arms(swept, source="swept_halves", reranker=swept.reranker.url, generator_prompt="swept_terse.txt")
-    before = yarus("show", other["evaluation_id"], "--json").json
+    before = here("show", other["evaluation_id"], "--json").json
     assert before["system"]["reranker_identity"] == f"{swept.reranker.url}|model:big"
     assert before["comparability_key"] == shown["comparability_key"], "factors of the system are no part of the key"
 
@@ -150,11 +151,11 @@ def test_a_question_is_retrieved_once_a_source_and_scored_once_a_re_ranker(swept
     assert set(generated.values()) == {1}, "what reads the same prompt gets the stored reply"
 
 
-def test_re_ranking_decides_what_is_found_and_its_failure_is_its_cases_alone(swept: Swept, yarus: CommandLine) -> None:
+def test_re_ranking_decides_what_is_found_and_its_failure_is_its_cases_alone(swept: Swept, at_home: Path) -> None:
     for source in ("swept_whole", "swept_halves"):
         [arm] = arms(swept, source=source, reranker=swept.reranker.url, generator_prompt="swept_terse.txt")
         assert arm["state"] == "invalid", "one of eight questions has no ranking"
-        rows = yarus("cases", arm["evaluation_id"], "--json").json
+        rows = here("cases", arm["evaluation_id"], "--json").json
         found = {row["question_id"]: row for row in rows}
         assert found[str(BROKEN)]["status"] == "sut_error"
         assert "expected a score for each of" in found[str(BROKEN)]["reason"]

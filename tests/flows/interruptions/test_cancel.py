@@ -27,7 +27,15 @@ def same(resumed: Document, whole: Document) -> None:
         assert resumed["metrics"][name] == whole["metrics"][name], name
 
 
-@pytest.mark.parametrize("how", ["cancelled in the UI", "Ctrl-C", "SIGTERM"])
+@pytest.mark.slow("process: Ctrl-C")
+@pytest.mark.parametrize(
+    "how",
+    [
+        "Ctrl-C",
+        pytest.param("SIGTERM", marks=pytest.mark.slow("breadth: another signal")),
+        pytest.param("cancelled in the UI", marks=pytest.mark.slow("prefect: it hears of it when it asks")),
+    ],
+)
 def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     how: str,
     yarus: CommandLine,
@@ -38,17 +46,17 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     undisturbed: Document,
 ) -> None:
     before = known(engine)
-    process = yarus.start(*sluggish, env=variables(prefect_server, 600))  # nobody waits for the first question
-    row = until("evaluation", lambda: process.poll() is not None or running(engine, before))
-    assert process.poll() is None, process.communicate()
+    process = yarus.fork(*sluggish, env=variables(prefect_server, 600))  # nobody waits for the first question
+    row = until("evaluation", lambda: not process.is_running() or running(engine, before))
+    assert process.is_running(), process.ran()
     begun = time.monotonic()
     if how != "cancelled in the UI":
-        process.send_signal(signal.SIGINT if how == "Ctrl-C" else signal.SIGTERM)
+        process.signal(signal.SIGINT if how == "Ctrl-C" else signal.SIGTERM)
     else:
         set_state(prefect_server, row["flow_run_id"], "CANCELLING", "Cancelling")
-    out, err = process.communicate(timeout=60)
+    out, err, code = process.ran()
     took = time.monotonic() - begun
-    assert (process.returncode, out) == (130, ""), err
+    assert (code, out) == (130, ""), err
     assert f"yarus run tier1 --resume {row['id']}" in err
     assert "Traceback" not in err
     stopped_in_time(engine, home, row["id"], took)
@@ -67,6 +75,7 @@ main()
 """
 
 
+@pytest.mark.slow("process: a server of its own, as a user's")
 def test_ctrl_c_in_a_terminal_which_reaches_every_process_of_the_command(
     yarus_alone: CommandLine, home: Path, engine: Engine, sluggish: tuple[str, ...]
 ) -> None:
@@ -98,6 +107,7 @@ def serving(home: Path, port: int, name: str) -> Iterator[subprocess.Popen[bytes
             server.kill()
 
 
+@pytest.mark.slow("process: a server to be killed")
 def test_the_server_is_killed_in_the_middle(
     yarus: CommandLine,
     home: Path,
@@ -110,24 +120,24 @@ def test_the_server_is_killed_in_the_middle(
     port = free_port()
     gate = home / "of a lost server.toml"
     gate.write_text("[[rule]]\nmetric = 'mrr'\nfloor = 1.0\n", encoding="utf-8")
-    lost = {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_CLIENT_MAX_RETRIES": "1"}
+    lost = {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_CLIENT_MAX_RETRIES": "0"}
     lost |= {"YARUS_GATE_FILE": str(gate)}
     before = known(engine)
     with serving(home, port, "killed-server") as server:
         until("server", lambda: answers(port))
-        process = yarus.start(*sluggish, env=variables(lost, 0.03))
-        row = until("evaluation", lambda: process.poll() is not None or running(engine, before))
-        assert process.poll() is None, process.communicate()
+        process = yarus.fork(*sluggish, env=variables(lost, 0.03))
+        row = until("evaluation", lambda: not process.is_running() or running(engine, before))
+        assert process.is_running(), process.ran()
         server.kill()
         server.wait()
-    out, err = process.communicate(timeout=120)
+    out, err, code = process.ran()
     after = journal.find(engine, row["id"])
     if after["state"] == "completed":  # and says so, whatever Prefect could be told
-        assert process.returncode == 1, err  # by its gate
+        assert code == 1, err  # by its gate
         assert json.loads(out)["gate"]["failed"] == ["mrr: floor"]
         same(json.loads(out), undisturbed)
         return
-    assert (out, process.returncode, after["state"]) == ("", 3, "failed"), err
+    assert (out, code, after["state"]) == ("", 3, "failed"), err
     assert f"yarus run tier1 --resume {row['id']}" in after["error"]
     no_half_result(engine, home, row["id"])
     same(yarus("run", "tier1", "--resume", row["id"], "--json", env=variables(prefect_server)).json, undisturbed)

@@ -1,8 +1,6 @@
 """Evaluations that are killed, stopped or cut off: never half a file, a true journal, the same figures at the end."""
 
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,8 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from db.tables import evaluation, evaluation_batch, evaluation_metric
-from tests.support.command_line import ENGLISH, Command, CommandLine, Document, Ran, together
+from tests.support.command_line import ENGLISH, CommandLine, Document, here
+from tests.support.forked import Forked
 
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 
@@ -56,11 +55,12 @@ KILLED_AT = {
     "the metrics are there, the work is not cleared": {"module": "shutil", "function": "rmtree"},
 }
 FINISHED = "the metrics are there, the work is not cleared"
-PART = ("--limit", "400")  # four batches
+BATCHES = 4
+EVERY_MOMENT = pytest.mark.slow("breadth: more moments of a kill")
 
 
-def words(source: str, *more: str) -> tuple[str, ...]:
-    return ("run", "tier1", "--source", source, "--retriever", "fulltext", "--json", *more)
+def words(source: str) -> tuple[str, ...]:
+    return ("run", "tier1", "--source", source, "--retriever", "fulltext", "--json", "--limit", f"{100 * BATCHES}")
 
 
 def files(home: Path, name: str) -> list[Path]:
@@ -91,12 +91,6 @@ def whole(yarus: CommandLine, source: str) -> Document:
     return yarus(*words(source)).json
 
 
-@pytest.fixture(scope="module")
-def part(yarus: CommandLine, source: str) -> Document:
-    """The same for some of the questions."""
-    return yarus(*words(source, *PART)).json
-
-
 @pytest.fixture(autouse=True)
 def consistent(engine: Engine, home: Path) -> Iterator[None]:
     """After each test: whatever is finished has its file and metrics, whatever is not has neither."""
@@ -112,122 +106,115 @@ def consistent(engine: Engine, home: Path) -> Iterator[None]:
         assert len(pq.read_table(path)) > 0  # what has the name of a result is one, whole
 
 
-@pytest.fixture(scope="module")
-def killed(yarus: CommandLine, engine: Engine, source: str) -> dict[str, str]:
-    """The ids of evaluations that killed themselves, by moment; the label of their system tells them apart."""
-    commands = {}
-    for moment, change in KILLED_AT.items():
-        script = SUICIDE.format(**{"when": "True", "before": "", "signal": "SIGKILL"} | change)
-        commands[moment] = Command(words(source, *PART), {"YARUS_SUT_LABEL": moment}, script)
-    left = together(yarus, commands)
-    assert {ran.code for ran in left.values()} == {-signal.SIGKILL}, left
-    with engine.connect() as connection:
-        rows = connection.execute(select(evaluation.c.sut_label, evaluation.c.id)).all()
-    return {row.sut_label: row.id for row in rows if row.sut_label in KILLED_AT}
+def killed(yarus: CommandLine, engine: Engine, source: str, moment: str) -> tuple[Document, list[Path]]:
+    """What the journal says of an evaluation that killed itself at that moment, and what is left in the results."""
+    script = SUICIDE.format(**{"when": "True", "before": "", "signal": "SIGKILL"} | KILLED_AT[moment])
+    ran = yarus.fork(*words(source), script=script).ran()
+    assert ran.code == -signal.SIGKILL, ran
+    row, _, _ = newest(engine, source)
+    return here("show", row["id"], "--json").json, files(yarus.home, row["id"])
 
 
-@pytest.fixture(scope="module")
-def resumed(yarus: CommandLine, home: Path, killed: dict[str, str]) -> dict[str, tuple[Document, list[Path], Ran]]:
-    """What the journal said of each, what was left in the results, and what resuming came to."""
-    shown = together(yarus, {moment: Command(("show", name, "--json")) for moment, name in killed.items()})
-    left = {moment: files(home, name) for moment, name in killed.items()}
-    again = {
-        moment: Command(("run", "tier1", "--resume", name, "--json"))
-        for moment, name in killed.items()
+@pytest.mark.parametrize(
+    "moment",
+    [
+        moment if moment == "a batch is written but not noted" else pytest.param(moment, marks=EVERY_MOMENT)
+        for moment in KILLED_AT
         if moment != FINISHED
-    }
-    ran = together(yarus, again) | {FINISHED: Ran("", "", 0)}
-    return {moment: (shown[moment].json, left[moment], ran[moment]) for moment in KILLED_AT}
-
-
-@pytest.mark.parametrize("moment", [moment for moment in KILLED_AT if moment != FINISHED])
+    ],
+)
 def test_killed_and_resumed_it_comes_to_the_same(
-    resumed: dict[str, tuple[Document, list[Path], Ran]], home: Path, part: Document, moment: str
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str, whole: Document, moment: str
 ) -> None:
-    shown, left, ran = resumed[moment]
+    shown, left = killed(yarus, engine, source, moment)
     assert (shown["state"], shown["metrics"]) == ("failed", {})
     assert f"yarus run tier1 --resume {shown['evaluation_id']}" in shown["error"]
     assert left == []  # nothing without metrics stays among the results
-    assert ran.code == 0, ran
-    again = ran.json
+    again = yarus("run", "tier1", "--resume", shown["evaluation_id"], "--json").json
     assert (again["evaluation_id"], again["state"], again["error"]) == (shown["evaluation_id"], "completed", None)
     for same in ("comparability_key", "case_set_hash", "n_cases", "statuses", "coverage", "notes"):
-        assert again[same] == part[same], same
+        assert again[same] == whole[same], same
     for name in QUALITY:
-        assert again["metrics"][name] == part["metrics"][name], name
+        assert again["metrics"][name] == whole["metrics"][name], name
     columns = ["question_id", "retrieved", "relevant", *QUALITY]
-    assert pq.read_table(again["parquet"], columns=columns).equals(pq.read_table(part["parquet"], columns=columns))
-    assert files(home, again["evaluation_id"]) == [Path(again["parquet"])]
+    assert pq.read_table(again["parquet"], columns=columns).equals(pq.read_table(whole["parquet"], columns=columns))
+    assert files(at_home, again["evaluation_id"]) == [Path(again["parquet"])]
 
 
+@EVERY_MOMENT
 def test_killed_after_the_last_word_it_is_finished(
-    resumed: dict[str, tuple[Document, list[Path], Ran]], part: Document
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str, whole: Document
 ) -> None:
-    shown, left, _ = resumed[FINISHED]
+    shown, left = killed(yarus, engine, source, FINISHED)
     assert (shown["state"], left) == ("completed", [Path(shown["parquet"])])
-    assert shown["metrics"]["mrr"] == part["metrics"]["mrr"]
+    assert shown["metrics"]["mrr"] == whole["metrics"]["mrr"]
 
 
-@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow("process: signals")
+@pytest.mark.parametrize(
+    "kill", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow("breadth: another signal"))]
+)
 def test_stopped_it_says_how_to_go_on(
     yarus: CommandLine, home: Path, engine: Engine, source: str, whole: Document, kill: int
 ) -> None:
-    process = yarus.start(*words(source))
+    process = yarus.fork(*words(source))
     wait_for_a_batch(engine, source, process)
-    process.send_signal(kill)
-    out, err = process.communicate(timeout=240)
+    process.signal(kill)
+    out, err, code = process.ran()
     row, batches, _ = newest(engine, source)
     assert out == ""
     assert row["state"] == "cancelled", err
     assert f"yarus run tier1 --resume {row['id']}" in row["error"]
     assert f"yarus run tier1 --resume {row['id']}" in err
     assert "Traceback" not in err
-    assert process.returncode == 130
-    assert 0 < batches < 12
+    assert code == 130
+    assert 0 < batches < BATCHES
     resumed = yarus("run", "tier1", "--resume", row["id"], "--json").json
     assert resumed["metrics"]["mrr"] == whole["metrics"]["mrr"]
 
 
-def wait_for_a_batch(engine: Engine, source: str, process: "subprocess.Popen[str]") -> None:
+def wait_for_a_batch(engine: Engine, source: str, process: Forked) -> None:
     """Until the newest evaluation runs and has a finished batch."""
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline and process.is_running():
         row, batches, _ = newest(engine, source)
         if row["state"] == "running" and batches:
             return
         time.sleep(0.01)
-    pytest.fail(f"no batch was finished: {process.communicate()}")
+    pytest.fail(f"no batch was finished: {process.ran()}")
 
 
+@pytest.mark.slow("process: a run that is suspended, and another beside it")
 def test_a_living_evaluation_cannot_be_resumed_nor_is_it_marked_orphaned(
-    yarus: CommandLine, engine: Engine, source: str, whole: Document
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str
 ) -> None:
-    process = yarus.start(*words(source))
+    process = yarus.fork(*words(source))
     wait_for_a_batch(engine, source, process)
-    os.kill(process.pid, signal.SIGSTOP)
+    process.signal(signal.SIGSTOP)
     row, _, _ = newest(engine, source)
-    assert yarus("show", row["id"], "--json").json["state"] == "running"
+    assert here("show", row["id"], "--json").json["state"] == "running"
     refused = yarus("run", "tier1", "--resume", row["id"], env=ENGLISH, ok=False)
-    os.kill(process.pid, signal.SIGCONT)
-    assert process.communicate(timeout=240)[1] == ""
-    assert process.returncode == 0
+    process.signal(signal.SIGCONT)
+    ran = process.ran()
+    assert (ran.err, ran.code) == ("", 0)
     assert refused.code == 2
     assert f"evaluation {row['id']} is running in another process" in refused.err
     assert "Traceback" not in refused.err
 
 
 def test_a_finished_evaluation_is_never_changed(
-    yarus: CommandLine, engine: Engine, source: str, whole: Document
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str, whole: Document
 ) -> None:
     before = Path(whole["parquet"]).read_bytes()
     refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], env=ENGLISH, ok=False)
     assert refused.code == 2
     assert "is finished" in refused.err
-    assert yarus("show", whole["evaluation_id"], "--json").json == whole
+    assert here("show", whole["evaluation_id"], "--json").json == whole
     assert Path(whole["parquet"]).read_bytes() == before
 
 
-def test_the_database_fails_in_the_middle(yarus: CommandLine, engine: Engine, source: str, whole: Document) -> None:
+@pytest.mark.slow("breadth: a failure that is no kill")
+def test_the_database_fails_in_the_middle(yarus: CommandLine, engine: Engine, source: str) -> None:
     """The connection is cut in the middle of a statement, as by a restart of the server."""
     cut = "arguments[0].connect().exec_driver_sql('SELECT pg_terminate_backend(pg_backend_pid())')"
     script = SUICIDE.format(
@@ -237,10 +224,9 @@ def test_the_database_fails_in_the_middle(yarus: CommandLine, engine: Engine, so
         signal="SIGKILL",
         before=f"arguments[2] == 2 and {cut}",
     )
-    process = yarus.start(*words(source, *PART), script=script)
-    _, err = process.communicate(timeout=240)
+    _, err, code = yarus.fork(*words(source), script=script).ran()
     row, _, _ = newest(engine, source)
-    assert (process.returncode, row["state"]) == (3, "failed"), err
+    assert (code, row["state"]) == (3, "failed"), err
     assert "Traceback" not in err
     assert "terminating connection" in err
     assert "DatabaseUnavailable" in row["error"]

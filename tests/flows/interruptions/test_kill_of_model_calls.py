@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from db import journal
-from tests.support.command_line import CommandLine
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import cases_of, load, question, roles, steady
+from tests.support.forked import Forked
 from tests.support.llm_server import Do, FakeLLMServer
 
 KILLS = 3
@@ -22,10 +23,11 @@ SLOW_S = 0.04  # a reply: long enough for a kill to fall among the calls
 MONEY = ["tokens_in", "tokens_out", "cost_usd"]
 
 
-def started(yarus: CommandLine, *words: str, env: dict[str, str]) -> Any:
-    return yarus.start("run", "tier2", *words, "--json", env=env)
+def started(yarus: CommandLine, *words: str, env: dict[str, str]) -> Forked:
+    return yarus.fork("run", "tier2", *words, "--json", env=env)
 
 
+@pytest.mark.slow("process: three kills at random moments")
 @pytest.mark.timeout(240)
 def test_killed_and_resumed(
     yarus: CommandLine, at_home: Path, engine: Any, tmp_path: Path, prefect_server: dict[str, str]
@@ -44,23 +46,23 @@ def test_killed_and_resumed(
     for kill in range(KILLS):
         wanted = len(server.requests) + dice.randint(1, 2 * CASES * 4 // (2 * KILLS + 2))
         deadline = time.monotonic() + 60
-        while len(server.requests) < wanted and process.poll() is None and time.monotonic() < deadline:
+        while len(server.requests) < wanted and process.is_running() and time.monotonic() < deadline:
             time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait(30) == -signal.SIGKILL, f"kill {kill} came too late: {process.communicate()}"
-        process.communicate()
+        process.signal(signal.SIGKILL)
+        ran = process.ran()
+        assert ran.code == -signal.SIGKILL, f"kill {kill} came too late: {ran}"
         killed.append(len(server.requests))
         evaluation_id = evaluation_id or journal.find(engine, "last")["id"]
         process = started(yarus, "--resume", evaluation_id, env=env)
-    err = process.communicate(timeout=240)[1]
-    assert process.returncode == 0, err
+    ran = process.ran()
+    assert ran.code == 0, ran.err
     calls = Counter(request["messages"][0]["content"] for request in server.requests)
     resent = sum(calls.values()) - len(calls)
 
     undisturbed = yarus("run", "tier2", "--source", source, "--json", env=variables("undisturbed")).json
     whole = sum(request["model"] == "undisturbed" for request in server.requests)
     server.stop()
-    resumed = yarus("show", evaluation_id or "", "--json").json
+    resumed = here("show", evaluation_id or "", "--json").json
     assert whole == len({*calls})
     # All that a kill may cost is what each role has in flight, and the few replies received and not yet committed.
     assert resent <= ROLES * (CONCURRENCY + CONCURRENCY // 4) * KILLS, (resent, killed)

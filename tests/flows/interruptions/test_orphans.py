@@ -10,8 +10,13 @@ from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import answers, listens, servers
 from tests.support.processes import until
 
+LATER = pytest.mark.slow("breadth: later moments")
 
-@pytest.mark.parametrize("moment", [psutil.Process.is_running, listens, answers])
+
+@pytest.mark.slow("process: kills while servers start")
+@pytest.mark.parametrize(
+    "moment", [psutil.Process.is_running, pytest.param(listens, marks=LATER), pytest.param(answers, marks=LATER)]
+)
 def test_killed_at_any_moment_a_run_leaves_no_server(
     yarus_alone: CommandLine, moment: Callable[[psutil.Process], bool]
 ) -> None:

@@ -5,6 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import cases_of, load, question, roles, steady
 from tests.support.llm_server import JSON, FakeLLMServer, http, says
@@ -28,6 +30,7 @@ def answer_like_a_thinking_model(number: int, request: dict[str, Any]) -> Any:
     return steady(number, request)
 
 
+@pytest.mark.slow("breadth: in a whole evaluation")
 def test_evaluation_learns_what_the_model_takes(yarus: CommandLine, at_home: Path, tmp_path: Path) -> None:
     server = FakeLLMServer(script=answer_like_a_thinking_model)
     server.start()
@@ -44,6 +47,7 @@ def test_evaluation_learns_what_the_model_takes(yarus: CommandLine, at_home: Pat
     assert second["system"]["sent"] == first["system"]["sent"]
 
 
+@pytest.mark.slow("process: stopped and resumed")
 def test_refused_key_stops_and_resume_buys_nothing_again(yarus: CommandLine, at_home: Path, tmp_path: Path) -> None:
     server = FakeLLMServer(
         script=lambda number, request: steady(number, request) if number <= 20 else refuse("Invalid API key", 401)

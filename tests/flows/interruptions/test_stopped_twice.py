@@ -14,15 +14,17 @@ from tests.support.processes import until
 
 AGAIN_S = 0.1
 AT_MOST = 600
+LATER = pytest.mark.slow("breadth: later moments")
 
 
+@pytest.mark.slow("process: two signals")
 @pytest.mark.parametrize(
     ("moment", "then"),
     [
         (psutil.Process.is_running, signal.SIGINT),
-        (listens, signal.SIGTERM),
-        (answers, signal.SIGINT),
-        (answers, signal.SIGTERM),
+        pytest.param(listens, signal.SIGTERM, marks=LATER),
+        pytest.param(answers, signal.SIGINT, marks=LATER),
+        pytest.param(answers, signal.SIGTERM, marks=LATER),
     ],
 )
 def test_stopped_again_and_again(

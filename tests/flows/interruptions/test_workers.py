@@ -7,15 +7,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import psutil
-from sqlalchemy import Engine
+import pytest
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import WorkPoolCreate
+from sqlalchemy import Engine, select
 
 from db import journal
+from db.tables import evaluation
 from tests.support.command_line import Document, environment
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of
 from tests.support.processes import until
+
+pytestmark = [pytest.mark.slow("prefect: workers, and processes of theirs"), pytest.mark.timeout(600)]
 
 
 def kill(worker: "subprocess.Popen[bytes]") -> None:
@@ -40,8 +48,6 @@ def working(home: Path, server: Server, seconds: float) -> Iterator[subprocess.P
 
 def deployed(server: Server, flow: str, given: Document) -> str:
     """A run of a flow that waits for a worker; its id."""
-    from prefect.client.orchestration import PrefectClient
-    from prefect.client.schemas.actions import WorkPoolCreate
 
     async def create() -> str:
         async with PrefectClient(server["PREFECT_API_URL"]) as client:
@@ -62,48 +68,107 @@ def as_whole(engine: Engine, name: str, whole: Document) -> None:
         assert metrics[metric]["value"] == whole["metrics"][metric]["value"], metric
 
 
-def retried(server: Server, flow_run_id: str) -> None:
-    """What Retry does in the UI."""
-    set_state(server, flow_run_id, "SCHEDULED", "AwaitingRetry")
+SOME, FEWER = {"limit": 150}, {"limit": 140}
+"""By the number of questions the nights' evaluations are told apart."""
+
+
+class Run(NamedTuple):
+    """A run whose worker was killed, and that was retried."""
+
+    id: str
+    left: Document
+    """The evaluation that was killed."""
+    done: dict[str, Any]
+    """Evaluations that were finished before it: id -> when."""
+    after: set[str]
+    """All its evaluations in the end."""
+
+
+@pytest.fixture(scope="module")
+def retried(home: Path, engine: Engine, sluggish: tuple[str, ...], prefect_server: Server) -> dict[str, Run]:
+    """A tier's run and two nights: what they left when their worker was killed, and what Retry in the UI made of it."""
+    before = known(engine)
+    server = prefect_server | {"YARUS_RETRIEVER": "sluggish:retrieve"}
+    ids = {
+        "tier": deployed(server, "tier1", SOME | {"retriever": "sluggish:retrieve"}),
+        "night": deployed(server, "nightly", SOME | {"tiers": ["tier0", "tier1"]}),
+        "night with another setting": deployed(server, "nightly", FEWER | {"tiers": ["tier1"]}),
+    }
+
+    def begun() -> dict[str, list[Document]]:
+        """The evaluations of each run."""
+        with engine.connect() as connection:
+            rows = connection.execute(select(evaluation).where(evaluation.c.id.not_in(before))).mappings()
+            found: dict[str, list[Document]] = {name: [] for name in ids}
+            for row in rows:
+                fewer = row["parameters"]["limit"] == FEWER["limit"]
+                night = "night with another setting" if fewer else "night"
+                found["tier" if row["flow_run_id"] == ids["tier"] else night].append(dict(row))
+        return found
+
+    def asks(row: Document) -> bool:
+        return row["state"] == "running" and row["tier"] == "tier1" and "k" in (row["resolved"] or {})
+
+    def all_ask() -> bool:
+        return all(any(map(asks, rows)) for rows in begun().values())
+
+    with working(home, server, 60) as worker:
+        until("evaluation of each", all_ask, seconds=200)
+        kill(worker)
+    killed = begun()
+    left = {name: next(filter(asks, rows)) for name, rows in killed.items()}
+    for row in left.values():
+        no_half_result(engine, home, row["id"])
+    for flow_run_id in ids.values():
+        set_state(server, flow_run_id, "SCHEDULED", "AwaitingRetry")
+    asyncio.run(set_variables(server, ids["night with another setting"], {"YARUS_RETRIEVER": "fulltext"}))
+    with working(home, server, 0):
+        until("end", lambda: {state_of(server, each) for each in ids.values()} == {"COMPLETED"}, seconds=200)
+    ended = begun()
+    return {
+        name: Run(
+            flow_run_id,
+            left[name],
+            {row["id"]: row["finished_at"] for row in killed[name] if row["finished_at"]},
+            {row["id"] for row in ended[name]},
+        )
+        for name, flow_run_id in ids.items()
+    }
+
+
+async def set_variables(server: Server, flow_run_id: str, variables: dict[str, str]) -> None:
+    """Has a run that is scheduled begin with these."""
+    async with PrefectClient(server["PREFECT_API_URL"]) as client:
+        await client.update_flow_run(UUID(flow_run_id), job_variables={"env": variables})
 
 
 def test_the_worker_is_killed_and_prefects_retry_goes_on(
-    home: Path,
-    engine: Engine,
-    sluggish: tuple[str, ...],
-    prefect_server: Server,
-    undisturbed: Document,
+    engine: Engine, retried: dict[str, Run], undisturbed: Document
 ) -> None:
-    before = known(engine)
-    flow_run_id = deployed(prefect_server, "tier1", {"limit": 150, "retriever": "sluggish:retrieve"})
-    with working(home, prefect_server, 60) as worker:
-        row = until("evaluation", lambda: running(engine, before))
-        kill(worker)
-    assert row["flow_run_id"] == flow_run_id
-    no_half_result(engine, home, row["id"])
-    retried(prefect_server, flow_run_id)
-    with working(home, prefect_server, 0):
-        until("end", lambda: journal.find(engine, row["id"])["state"] == "completed")
-        until("end", lambda: state_of(prefect_server, flow_run_id) == "COMPLETED")
-    assert {row["id"]} == known(engine) - before  # none was begun anew
-    as_whole(engine, row["id"], undisturbed)
+    run = retried["tier"]
+    assert run.left["flow_run_id"] == run.id
+    assert run.after == {run.left["id"]}  # none was begun anew
+    as_whole(engine, run.left["id"], undisturbed)
 
 
-def test_a_night_is_retried_with_another_setting(
-    home: Path, engine: Engine, sluggish: tuple[str, ...], prefect_server: Server
-) -> None:
+def test_a_night_is_retried_with_another_setting(engine: Engine, retried: dict[str, Run]) -> None:
     """What was begun would be half another one's: it is left, and the tier evaluated anew."""
-    before = known(engine)
-    flow_run_id = deployed(prefect_server, "nightly", {"limit": 150, "tiers": ["tier1"]})
-    with working(home, prefect_server | {"YARUS_RETRIEVER": "sluggish:retrieve"}, 60) as worker:
-        left = until("evaluation", lambda: running(engine, before))
-        kill(worker)
-    retried(prefect_server, flow_run_id)
-    with working(home, prefect_server | {"YARUS_RETRIEVER": "fulltext"}, 0):
-        until("end", lambda: state_of(prefect_server, flow_run_id) == "COMPLETED")
-    [anew] = known(engine) - before - {left["id"]}
+    run = retried["night with another setting"]
+    [anew] = run.after - {run.left["id"]}
     assert journal.find(engine, anew)["state"] == "completed"
-    assert journal.find(engine, left["id"])["state"] == "failed"
+    assert journal.find(engine, run.left["id"])["state"] == "failed"
+
+
+def test_a_night_is_retried_from_where_it_was_left(
+    engine: Engine, retried: dict[str, Run], undisturbed: Document
+) -> None:
+    """What was completed is not evaluated again, what was begun goes on."""
+    run = retried["night"]
+    [(done, finished_at)] = run.done.items()
+    assert run.after == {done, run.left["id"]}
+    assert journal.find(engine, run.left["id"])["state"] == "completed"
+    assert journal.find(engine, done)["finished_at"] == finished_at
+    as_whole(engine, run.left["id"], undisturbed)
 
 
 def test_a_run_of_a_worker_is_cancelled_in_the_ui(
@@ -124,29 +189,3 @@ def test_a_run_of_a_worker_is_cancelled_in_the_ui(
     assert "Crashed" not in history_of(prefect_server, flow_run_id)
     assert errors_of(prefect_server, flow_run_id) == []
     stopped_in_time(engine, home, row["id"], took)
-
-
-def test_a_night_is_retried_from_where_it_was_left(
-    home: Path,
-    engine: Engine,
-    sluggish: tuple[str, ...],
-    prefect_server: Server,
-    undisturbed: Document,
-) -> None:
-    """What was completed is not evaluated again, what was begun goes on."""
-    before = known(engine)
-    server = prefect_server | {"YARUS_RETRIEVER": "sluggish:retrieve"}
-    flow_run_id = deployed(server, "nightly", {"limit": 150, "tiers": ["tier0", "tier1"]})
-    with working(home, server, 60) as worker:
-        row = until("evaluation", lambda: running(engine, before))
-        kill(worker)
-    assert row["tier"] == "tier1"
-    [done] = known(engine) - before - {row["id"]}
-    finished_at = journal.find(engine, done)["finished_at"]
-    retried(server, flow_run_id)
-    with working(home, server, 0):
-        until("end", lambda: state_of(server, flow_run_id) == "COMPLETED")
-    assert known(engine) - before == {done, row["id"]}
-    assert journal.find(engine, row["id"])["state"] == "completed"
-    assert journal.find(engine, done)["finished_at"] == finished_at
-    as_whole(engine, row["id"], undisturbed)

@@ -21,6 +21,7 @@ from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import texts
 from tests.support.llm_server import FakeLLMServer, http
 
+pytestmark = pytest.mark.slow("process: four nights, and all that is shown of them")
 Document = dict[str, Any]
 NOTE = translations("pseudonyms", "note")
 PHONE, NAME, MAIL, USER = "+7 927 555-41-42", "Кузнецов Аркадий Львович", "arkady.k@mail.example", "47110815"

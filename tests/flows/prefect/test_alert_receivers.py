@@ -25,7 +25,15 @@ def _leaves_nothing(prefect_server: dict[str, str]) -> Iterator[None]:
         httpx.delete(f"{api}/automations/{made['id']}", timeout=30).raise_for_status()
 
 
-@pytest.mark.parametrize("name", RECEIVERS)
+@pytest.mark.slow("prefect: what a receiver may do to its server")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a body without end",
+        pytest.param("a gzip bomb", marks=pytest.mark.slow("breadth: another way to say too much")),
+        pytest.param("a byte now and then", marks=pytest.mark.slow("wait: for the limit of a call")),
+    ],
+)
 def test_a_receiver_that_says_too_much_is_given_up(
     name: str, yarus: CommandLine, prefect_server: dict[str, str]
 ) -> None:
@@ -47,6 +55,7 @@ def test_a_receiver_that_redirects_has_got_nothing(yarus: CommandLine, prefect_s
     assert (len(receiver.heads), elsewhere.heads) == (1, [])
 
 
+@pytest.mark.slow("prefect: what a receiver may do to its server")
 def test_what_a_receiver_says_is_not_kept(yarus: CommandLine, prefect_server: dict[str, str]) -> None:
     """It may repeat what it was sent, with its secret."""
     with stranger(lambda: iter([whole(b"your key is t0p-s3cret", b"x-key: t0p-s3cret")])) as receiver:

@@ -37,36 +37,25 @@ def retrieve(question, k):
         found = []
     return [(chunk, rank) for rank, chunk in enumerate(dict.fromkeys([*found, *(f"x{n}" for n in range(k))]))][:k]
 """
+# Then two nights over a source that nobody has set up: one bad setting.
 NIGHTS = """
-import asyncio, json, sys
+import asyncio, json
 from pathlib import Path
 import flows
 from flows.nightly import nightly
 from tasks.config.connections import database
 from tasks.orchestration.incidents import incidents
 from tasks.config.flow_parameters import Nightly
-from tasks.config.settings import settings
 ill, done = Path("ill"), []
-for night in sys.argv[1:]:
-    ill.touch() if night == "bad" else ill.unlink(missing_ok=True)
+for bad in (True, True, False):
+    ill.touch() if bad else ill.unlink(missing_ok=True)
     night = asyncio.run(nightly(Nightly(tiers=["tier1"], limit=60)))
     mine = [one for one in incidents(database()) if (one["tier"], one["source"]) == ("tier1", "sample")]
     done.append((night["evaluations"][0], mine))
-print(json.dumps(done))
-"""
-# Two nights over a source that nobody has set up: one bad setting.
-FORGOTTEN = """
-import asyncio
-from tasks.config.connections import database
-from tasks.orchestration.incidents import incidents
-from prefect.runtime import flow_run
-import flows
-from flows.nightly import nightly
-from tasks.config.flow_parameters import Nightly
-print(*(one["tier"] for one in incidents(database()) if one["source"] == "production"))
+before = [one["tier"] for one in incidents(database()) if one["source"] == "production"]
 for _ in range(2):
-    state = asyncio.run(nightly(Nightly(source="production"), return_state=True))
-    print(state.state_details.flow_run_id, state.message, sep="\\t")
+    asyncio.run(nightly(Nightly(source="production"), return_state=True))
+print(json.dumps([done, before]))
 """
 REPORTS = "http://reports.example"
 
@@ -103,14 +92,8 @@ def nights(
     env = prefect_server | {"YARUS_RETRIEVER": "moody:retrieve", "YARUS_LANGUAGE": "en"}
     env |= {"YARUS_REPORT_URL": REPORTS}
 
-    def spent(*kinds: str) -> list[Any]:
-        process = yarus.start(*kinds, env=env, script=NIGHTS)
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, err
-        assert SECRET not in out + err
-        return list(json.loads(out))
-
-    ((first, _),) = spent("good")  # ends what nights of other tests have left open, before anybody is told
+    # It ends what nights of other tests have left open, before anybody is told.
+    (first,) = yarus("run", "nightly", "--tiers", "tier1", "--limit", "60", "--json", env=env).json["evaluations"]
     told = yarus("gate", "--accept", first["evaluation_id"], env=env).out
     assert f"{first['evaluation_id']} is accepted as the baseline" in told
     applied = yarus("alerts", "apply", "--webhook", url, "--header", f"X-Key={SECRET}", "--json", env=env)
@@ -118,16 +101,19 @@ def nights(
     again = yarus("alerts", "apply", "--json", env=env)
     assert set(again.json["automations"].values()) == {"updated"}
     assert again.json["webhook"] == "kept"
-    done = [(first, []), *spent("bad", "bad", "good")]
-    process = yarus.start(env=env, script=FORGOTTEN)
+    process = yarus.start(env=env, script=NIGHTS)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
+    assert SECRET not in out + err
+    spent, before = json.loads(out)
+    done = [(first, []), *spent]
     yarus("alerts", "test", env=env)  # comes last, so that nothing else is on its way
     for ran in (applied, again):
         assert SECRET not in ran.out + ran.err
-    return [night for night, _ in done], messages, [opened for _, opened in done], {*out.splitlines()[0].split()}
+    return [night for night, _ in done], messages, [opened for _, opened in done], {*before}
 
 
+@pytest.mark.slow("prefect: nights on a server of their own")
 def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
     nights: Nights,
 ) -> None:
@@ -147,6 +133,7 @@ def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
     assert [(one["what"], one["evaluation_id"]) for one in closed["incidents"]] == [("closed", well["evaluation_id"])]
 
 
+@pytest.mark.slow("prefect: nights on a server of their own")
 def test_the_link_leads_to_the_night(nights: Nights, home: Path, prefect_server: dict[str, str]) -> None:
     (_, bad, _, _), messages, *_ = nights
     message = messages[0][2]
@@ -159,6 +146,7 @@ def test_the_link_leads_to_the_night(nights: Nights, home: Path, prefect_server:
     assert run["name"] == "nightly sample"
 
 
+@pytest.mark.slow("prefect: nights on a server of their own")
 def test_one_bad_setting_is_one_message_that_says_its_cause_once(nights: Nights) -> None:
     _, messages, _, before = nights
     message = messages[2][2]
@@ -172,6 +160,7 @@ def test_one_bad_setting_is_one_message_that_says_its_cause_once(nights: Nights)
     assert link == message["link"] == message["run"]  # there is nothing to report
 
 
+@pytest.mark.slow("prefect: nights on a server of their own")
 def test_what_is_open_is_listed_with_the_accepted_evaluation(
     nights: Nights,
 ) -> None:
@@ -182,6 +171,7 @@ def test_what_is_open_is_listed_with_the_accepted_evaluation(
     assert (incident["baseline"], incident["nights"], incident["verdict"]) == (good["evaluation_id"], 2, "regressed")
 
 
+@pytest.mark.slow("prefect: nights on a server of their own")
 def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: dict[str, str]) -> None:
     (_, bad, worse, well), *_ = nights
     names = {night["evaluation_id"] for night in (bad, worse, well)}
@@ -207,6 +197,7 @@ def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: 
     assert event["payload"]["verdict"] == "regressed"
 
 
+@pytest.mark.slow("breadth: another receiver that refuses")
 def test_a_receiver_that_refuses_is_named_by_the_test_but_its_address_is_not(
     nights: object, yarus: CommandLine, prefect_server: dict[str, str], received: tuple[str, list[Message]]
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_run_ends_in_a_state_that_says_what_it_came_to(
     assert [gated_night[0], gated_night[1], gated_night[4]] == ["FAILED", "GateFailed", False]
 
 
+@pytest.mark.slow("prefect: flows of their own")
 def test_the_command_line_ends_with_1_where_a_gate_is_not_passed(
     yarus: CommandLine, home: Path, prefect_server: dict[str, str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_verdict_has_its_sentences_and_at_most_ten_cases(
         assert f"(http://reports:1/{document['evaluation_id']}.html)" in text
 
 
+@pytest.mark.slow("prefect: flows of their own")
 def test_the_change_is_that_since_the_evaluation_before(at_home: Path, engine: Engine) -> None:
     before, again = (evaluate("tier1") for _ in range(2))
     changes = changes_since(engine, again)
@@ -124,6 +126,7 @@ def test_the_change_is_that_since_the_evaluation_before(at_home: Path, engine: E
     assert row["recall@3"].startswith("+0.000 (")
 
 
+@pytest.mark.slow("prefect: flows of their own")
 def test_a_night_that_fell_has_its_numbers_and_what_was_changed(at_home: Path, engine: Engine) -> None:
     """Whatever is proven: a fall with its interval is no empty cell, also where the night is invalid."""
     journal.accept(engine, evaluate("tier1", limit=60)["evaluation_id"])  # not what other tests left
@@ -200,6 +203,7 @@ print(json.dumps(asyncio.run(use())))
 """
 
 
+@pytest.mark.slow("prefect: flows of their own")
 def test_a_key_may_stand_in_a_secret_block(yarus: CommandLine, home: Path, prefect_server: dict[str, str]) -> None:
     keys = {"YARUS_JUDGE__API_KEY": "block:judge-key", "YARUS_GATE__API_KEY": "block:nobody"}
     process = yarus.start(env=prefect_server | keys, script=BLOCKS)

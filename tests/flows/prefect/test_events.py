@@ -33,7 +33,7 @@ def clean(engine: Engine) -> Iterator[None]:
         connection.execute(delete(evaluation).where(evaluation.c.source == SOURCE))
 
 
-def night(engine: Engine, state: str, key: str | None = "k", **more: Any) -> str:
+def night(engine: Engine, state: str, key: str | None = "of incidents", **more: Any) -> str:
     """An evaluation of the next night, judged twice, as when a night is retried; its id."""
     number = next(NIGHT)
     row = {
@@ -106,7 +106,7 @@ def test_what_a_retry_of_the_night_brings_to_its_end_ends_the_incident(engine: E
     failed = night(engine, "failed", key=None)
     assert opened(engine) == [(failed, "failed", 1)]
     flow_run_id = str(uuid.uuid4())  # Prefect's retry makes a new run of the tier
-    brought = {"state": "completed", "comparability_key": "another", "flow_run_id": flow_run_id}
+    brought = {"state": "completed", "comparability_key": "another of incidents", "flow_run_id": flow_run_id}
     with engine.begin() as connection:
         connection.execute(evaluation.update().where(evaluation.c.id == failed).values(brought))
         journal.accept_first(connection, failed)
@@ -114,7 +114,7 @@ def test_what_a_retry_of_the_night_brings_to_its_end_ends_the_incident(engine: E
     for _ in range(2):
         incidents.follow_run(engine, flow_run_id)
     assert (opened(engine), said(engine)) == ([], ["good", "good"])
-    night(engine, "completed", key="another again")
+    night(engine, "completed", key="a third of incidents")
     told = [record.getMessage() for record in caplog.records if record.name == "yarus"]
     assert len(told) == 2  # one message each way
     assert f"снова в порядке, после {failed}" in told[1]
@@ -225,6 +225,7 @@ def test_a_level_is_accepted_if_it_can_be_compared_with(engine: Engine, at_home:
     assert accept(engine, good) == {"evaluation_id": good, "verdict": "accepted"}  # of no night
 
 
+@pytest.mark.slow("wait: Prefect takes no shorter limit than ten seconds")
 def test_a_run_without_a_heartbeat_is_marked_as_crashed(prefect_server: dict[str, str]) -> None:
     url = prefect_server["PREFECT_API_URL"]
     (automation,) = [one for one in declared()["automations"] if one["name"] == "yarus: dead runs"]

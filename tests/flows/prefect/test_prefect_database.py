@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.orchestration.server_process import ServerUnavailable, require_sound
+from tasks.orchestration.server_process import ServerUnavailable, make_tables, require_sound
 from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.processes import free_port
 
@@ -92,14 +92,14 @@ def test_commands_say_it_in_one_line(yarus_alone: CommandLine, database: Path, w
     assert "Traceback" not in refused.err
 
 
+@pytest.mark.slow("process: a server that cannot start")
 def test_damage_that_only_the_server_meets_ends_the_command_with_its_words(
     yarus_alone: CommandLine, tmp_path: Path
 ) -> None:
     path = tmp_path / "prefect.db"
     env = ENGLISH | {"PREFECT_API_DATABASE_CONNECTION_URL": url(path)}
-    yarus_alone("run", "tier0", env=env)  # which makes it
+    make_tables(url(path))
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         [root] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
         [size] = connection.execute("PRAGMA page_size").fetchone()
     with path.open("r+b") as file:

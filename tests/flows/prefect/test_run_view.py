@@ -77,11 +77,13 @@ def tried(yarus: CommandLine, prefect_server: dict[str, str]) -> dict[str, dict[
     return found
 
 
+@pytest.mark.slow("prefect: retries of tasks")
 def test_a_source_that_was_lost_is_read_again(tried: dict[str, dict[str, int]]) -> None:
     for step in LOADS:
         assert tried[step] == {"restarts": 3, "a query took too long": 1, "no such source": 1}, step
 
 
+@pytest.mark.slow("prefect: retries of tasks")
 @pytest.mark.parametrize("step", ["write", "evaluate_batch", "finish"])
 def test_what_asks_models_or_ends_an_evaluation_is_tried_once(tried: dict[str, dict[str, int]], step: str) -> None:
     assert set(tried[step].values()) == {1}

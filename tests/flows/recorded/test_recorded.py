@@ -94,6 +94,7 @@ def test_a_file_of_traces_and_a_table_give_identical_metrics(at_home: Path, tmp_
             assert {case["span_id"] for case in ours.values()} == {span_id(said, "rag") for said in turns}
 
 
+@pytest.mark.slow("breadth: recorded answers in more tiers")
 def test_what_needs_no_reference_is_measured_without_one_and_no_model_is_asked_for_answers(
     judge: FakeLLMServer, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_what_cannot_be_done_with_recorded_answers_is_refused_in_words(at_home: 
         evaluate("tier2", source="recorded_refused", sut="recorded", repeats=2)
 
 
+@pytest.mark.slow("breadth: recorded answers in more tiers")
 def test_a_setting_makes_every_tier_take_them_and_a_source_without_passages_will_do(
     at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +260,7 @@ def test_a_dry_run_counts_only_what_the_judge_is_asked(judge: FakeLLMServer, tmp
         assert planned["roles"]["judge"]["calls"] == calls
 
 
+@pytest.mark.slow("breadth: recorded answers in more tiers")
 def test_recorded_answers_are_judged_again_and_frozen_as_such(at_home: Path, tmp_path: Path) -> None:
     turns = [turn(i) for i in range(4)]
     from_traces(tmp_path, "rejudged", [langfuse(said, scores=[{"name": "feedback", "value": 1}]) for said in turns])

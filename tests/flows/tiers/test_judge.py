@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from sklearn.metrics import cohen_kappa_score
 from sqlalchemy import Engine
 
 from db import journal
 from db.errors import ModelUnavailable
 from flows.terminal.summary import print_summary
-from tests.support.command_line import CommandLine
+from tests.support.command_line import here
 from tests.support.evaluations import (
     cases_of,
     evaluate,
@@ -68,9 +67,12 @@ def test_means_and_probes_are_those_of_the_stored_replies(night: dict[str, Docum
     assert value(night["judge"], "bias_padded") < 0
 
 
+@pytest.mark.slow("simulation: 300 questions of a random judge")
 def test_a_judge_that_answers_at_random_is_found_out(
     judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     dice = random.Random(7)
     judge.script = lambda number, request: scores(dice.randrange(5) / 4)
     source = load(tmp_path, "at_random", [question(i) for i in range(300)])
@@ -114,6 +116,7 @@ def test_a_judge_of_one_score_has_no_kappa(
     assert "gives all answers the same score" in printed(summary, capsys)
 
 
+@pytest.mark.slow("breadth: another judge")
 def test_a_judge_that_likes_long_answers_is_caught(
     judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,21 +149,20 @@ def test_the_own_models_answers_are_paid_for_too(judge: FakeLLMServer, engine: E
         assert sum(row[name] for row in rows_of(summary)) == paid[name] == tokens, name
 
 
-def test_every_evaluation_asks_anew_but_not_after_a_stop(
-    judge: FakeLLMServer, tmp_path: Path, yarus: CommandLine
-) -> None:
-    source = load(tmp_path, "anew", [question(i) for i in range(30)])
-    whole = 30 * (2 + 2 + 1 + 1)  # twice, padded and plea, the own model's answer and its verdict
+@pytest.mark.slow("breadth: another judge")
+def test_every_evaluation_asks_anew_but_not_after_a_stop(judge: FakeLLMServer, tmp_path: Path) -> None:
+    source = load(tmp_path, "anew", [question(i) for i in range(15)])
+    whole = 15 * (2 + 2 + 1 + 1)  # twice, padded and plea, the own model's answer and its verdict
     first = evaluate("judge", source=source, exam=0)
     assert len(judge.requests) == whole
     second = evaluate("judge", source=source, exam=0)
-    assert len(judge.requests) == 2 * whole - 30  # the own model's answers are no measurement: bought once
+    assert len(judge.requests) == 2 * whole - 15  # the own model's answers are no measurement: bought once
     assert first["comparability_key"] == second["comparability_key"]
 
     good: list[int] = []
 
     def stops(number: int, request: Document) -> Any:
-        if len(good) >= 70:
+        if len(good) >= 30:
             return http(401, "no such key")
         good.append(number)
         return steady(number, request)
@@ -168,12 +170,12 @@ def test_every_evaluation_asks_anew_but_not_after_a_stop(
     judge.script = stops
     with pytest.raises(ModelUnavailable, match="401"):
         evaluate("judge", source=source, exam=0)
-    stopped = yarus("runs", "--json").json[0]
+    stopped = here("runs", "--json").json[0]
     assert (stopped["tier"], stopped["state"]) == ("judge", "failed")
     asked = len(judge.requests)
     judge.script = steady
     resumed = evaluate("judge", resume=stopped["evaluation_id"])
-    assert 0 <= len(judge.requests) - asked - (whole - 30 - 70) <= 16  # those in flight at the stop are asked again
+    assert 0 <= len(judge.requests) - asked - (whole - 15 - 30) <= 16  # those in flight at the stop are asked again
     same = ("avg_faithfulness", "weighted_kappa", "bias_padded", "consistency_score", "user_votes_spearman")
     assert [value(resumed, name) for name in same] == [value(first, name) for name in same]
 

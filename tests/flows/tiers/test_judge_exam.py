@@ -10,7 +10,7 @@ import pytest
 
 from db.errors import ModelUnavailable
 from flows.terminal.summary import print_summary
-from tests.support.command_line import CommandLine
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import (
     chance,
     evaluate,
@@ -29,7 +29,9 @@ Truth = dict[tuple[str, str], bool]
 """Question and answer -> whether it is damaged for what is read beside the question."""
 Judge = Callable[[str, bool], float]
 """(answer with what it is judged by, whether it is damaged) -> score."""
-FEW = {"source": "sample", "limit": 100, "exam": 60, "probes": False}
+FEW = {"source": "sample", "limit": 60, "exam": 60, "probes": False}
+FEWER = FEW | {"limit": 20, "exam": 24}
+"""Enough to tell judges of no use, and for what is asked, not what is found."""
 JUDGED = ("faithfulness", "answer_relevance", "answer_correctness", "e2e_score")
 GRADES = re.compile(r"Excellent|Good|Needs attention|Отлично|Хорошо|Требует внимания")
 
@@ -85,6 +87,10 @@ def planted(key: str, damaged: bool) -> float:
     return 1.0 if damaged == missed else 0.0
 
 
+def perfect(key: str, damaged: bool) -> float:
+    return float(not damaged)
+
+
 JUDGES: dict[str, tuple[Judge, str, str]] = {
     "constant 1": (lambda key, damaged: 1.0, "constant", "always gives 1.00"),
     "constant 0.5": (lambda key, damaged: 0.5, "constant", "always gives 0.50"),
@@ -98,13 +104,20 @@ JUDGES: dict[str, tuple[Judge, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.slow("breadth: judges of no use")
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "by length" else pytest.param(name, marks=pytest.mark.slow("breadth: another judge of no use"))
+        for name in JUDGES
+    ],
+)
 def test_a_useless_judge_is_named_and_none_of_its_numbers_is_graded(
     name: str, server: FakeLLMServer, papers: list[Document], capsys: pytest.CaptureFixture[str]
 ) -> None:
     judge, outcome, words = JUDGES[name]
     server.script = judging(judge, papers)
-    found = evaluate("judge", **FEW)
+    found = evaluate("judge", **FEWER)
     assert {prompt: found["exam"][prompt]["outcome"] for prompt in JUDGED} == dict.fromkeys(JUDGED, outcome)
     print_summary(found, "en")
     shown = capsys.readouterr().out
@@ -148,37 +161,40 @@ def test_a_judge_of_known_error_passes_with_its_sensitivity_and_specificity(
     assert after["metrics"]["avg_faithfulness"]["grade"] is not None
 
 
+@pytest.mark.slow("breadth: what the stopped exam asks, too")
 def test_nothing_is_asked_twice_and_nothing_that_was_bought(server: FakeLLMServer, papers: list[Document]) -> None:
-    server.script = judging(planted, papers)
-    evaluate("judge", **FEW)
+    server.script = judging(perfect, papers)
+    evaluate("judge", **FEWER)
     asked = [json.dumps(request, sort_keys=True) for request in server.requests]
-    again = 2 * 100  # every logged answer is judged twice past the store
+    again = 2 * FEWER["limit"]  # every logged answer is judged twice past the store
     assert len(asked) - len(set(asked)) <= again
     first = len(asked)
-    evaluate("judge", **FEW)
+    evaluate("judge", **FEWER)
     assert len(server.requests) - first <= again, "the exam was bought once"
 
 
+@pytest.mark.slow("breadth: another exam")
 def test_another_wording_is_another_judge(
     server: FakeLLMServer, papers: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.script = judging(planted, papers)
-    evaluate("judge", **FEW)
+    server.script = judging(perfect, papers)
+    evaluate("judge", **FEWER)
     (tmp_path / "faithfulness.txt").write_text("Оцени иначе: $question $context $answer", encoding="utf-8")
     monkeypatch.setenv("YARUS_JUDGE__PROMPT", str(tmp_path))
     found = evaluate("tier2", source="sample", limit=20)["metrics"]
     assert (found["avg_faithfulness"]["judge"], found["avg_answer_relevance"]["judge"]) == ("missing", "passed")
 
 
+@pytest.mark.slow("breadth: another judge of no use")
 def test_judge_that_refuses_half_fails_the_exam(server: FakeLLMServer, papers: list[Document]) -> None:
-    sound = judging(planted, papers)
+    sound = judging(perfect, papers)
 
     def script(number: int, request: Document) -> Any:
         refused = chance("refuses", json.dumps(request, sort_keys=True)) < 0.5
         return says("Не могу оценить.") if refused else sound(number, request)
 
     server.script = script
-    found = evaluate("judge", **FEW)
+    found = evaluate("judge", **FEWER)
     assert found["exam"]["faithfulness"]["outcome"] == "unreadable"
     assert found["exam"]["faithfulness"]["scored"] < found["exam"]["faithfulness"]["asked"]
     assert found["metrics"]["avg_faithfulness"]["judge"] == "failed"
@@ -197,21 +213,19 @@ def test_too_few_cases_say_nothing(server: FakeLLMServer, tmp_path: Path, n: int
     assert value(found, "exam_auc_faithfulness") is None or n
 
 
-def test_a_stopped_exam_goes_on_without_buying_anything_again(
-    server: FakeLLMServer, papers: list[Document], yarus: CommandLine
-) -> None:
-    answers, seen = judging(planted, papers), set[str]()
+def test_a_stopped_exam_goes_on_without_buying_anything_again(server: FakeLLMServer, papers: list[Document]) -> None:
+    answers, seen = judging(perfect, papers), set[str]()
 
     def stops(number: int, request: Document) -> Any:
-        if number > 700:
+        if number > 250:
             return http(401, "no such key")
         seen.add(json.dumps(request, sort_keys=True))
         return answers(number, request)
 
     server.script = stops
     with pytest.raises(ModelUnavailable, match="401"):
-        evaluate("judge", **FEW)
-    stopped = yarus("runs", "--json").json[0]
+        evaluate("judge", **FEWER)
+    stopped = here("runs", "--json").json[0]
     bought = len(server.requests)
     server.script = answers
     resumed = evaluate("judge", resume=stopped["evaluation_id"])
@@ -220,27 +234,25 @@ def test_a_stopped_exam_goes_on_without_buying_anything_again(
     assert resumed["exam"]["faithfulness"]["outcome"] == "sound"
 
 
-def test_a_dry_run_counts_what_the_exam_will_ask(
-    server: FakeLLMServer, papers: list[Document], yarus: CommandLine
-) -> None:
-    server.script = judging(planted, papers)
-    words = ("run", "judge", "--source", "sample", "--limit", "100", "--set", "probes=false", "--dry-run", "--json")
-    variables = roles(server.url, "judge", "gate")
-    (plan,) = yarus(*words, env=variables).json["plans"]
+def test_a_dry_run_counts_what_the_exam_will_ask(server: FakeLLMServer, papers: list[Document]) -> None:
+    server.script = judging(perfect, papers)
+    words = [f"--set={name}={value}" for name, value in FEWER.items()]
+    (plan,) = here("run", "judge", *words, "--dry-run", "--json").json["plans"]
     before = len(server.requests)
-    evaluate("judge", **FEW)
+    evaluate("judge", **FEWER)
     asked = [request["model"].split("-")[0] for request in server.requests[before:]]
     assert {role: plan["roles"][role]["calls"] for role in ("judge", "gate")} == {
         role: asked.count(role) for role in ("judge", "gate")
     }
 
 
+@pytest.mark.slow("prefect: a night of its own")
 def test_the_tiers_of_a_night_know_the_exam_of_its_judge(
     server: FakeLLMServer, papers: list[Document], yarus: CommandLine
 ) -> None:
-    server.script = judging(planted, papers)
+    server.script = judging(perfect, papers)
     variables = roles(server.url, "judge", "gate") | {"YARUS_JUDGE__MODEL": "judge-of-the-night"}
-    words = ("run", "nightly", "--source", "sample", "--limit", "100", "--set", "tiers=tier2,judge", "--json")
+    words = ("run", "nightly", "--source", "sample", "--limit", "20", "--set", "tiers=tier2,judge", "--json")
     night = yarus(*words, env=variables).json
     by_tier = {summary["tier"]: summary["metrics"] for summary in night["evaluations"]}
     assert by_tier["tier2"]["avg_faithfulness"]["judge"] == "passed"

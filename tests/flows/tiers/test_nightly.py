@@ -16,7 +16,7 @@ from tasks.config.tiers import TIERS
 from tasks.operations.night_plan import plan_night
 from tasks.results.guidance import next_step
 from tasks.results.queries import matching, where
-from tests.support.command_line import CommandLine
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import passages, question
 from tests.support.sources import store
 
@@ -27,14 +27,6 @@ NOT_MEASURED = {
     "judge": {"avg_latency_ms", "bias_language"},
     "judge_pipeline": {"avg_latency_ms"},
 }
-SOME_TIERS = """
-import asyncio, json, sys
-from flows.nightly import nightly
-from tasks.config.flow_parameters import Nightly
-given = Nightly(source=sys.argv[1], tiers=sys.argv[3:], nuggets=sys.argv[2] == "nuggets")
-state = asyncio.run(nightly(given, return_state=True))
-print(json.dumps(state.result(raise_on_failure=False)))
-"""
 RETRIED = """
 import asyncio, json
 from prefect.client.orchestration import get_client
@@ -115,27 +107,25 @@ def test_an_interval_holds_its_value(night: Night) -> None:
                 assert metric["ci_low"] <= metric["value"] <= (math.inf if open_above else metric["ci_high"]), name
 
 
-def test_a_tier_that_fails_does_not_stop_the_others(
-    at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
-) -> None:
+@pytest.mark.slow("prefect: a night of its own")
+def test_a_tier_that_fails_does_not_stop_the_others(at_home: Path, engine: Engine, yarus: CommandLine) -> None:
     source = store(engine, "without_nuggets", [question(i) for i in range(5)], passages(10))
-    process = yarus.start(source, "nuggets", "tier2", "tier1", env=prefect_server, script=SOME_TIERS)
-    document = json.loads(process.communicate(timeout=240)[0])
+    words = ("--source", source, "--set", "nuggets=true", "--set", "tiers=tier2,tier1", "--json")
+    ran = yarus("run", "nightly", *words, ok=False)
+    document = ran.json
     failed, completed = document["evaluations"]
+    assert ran.code == 1
     assert document["state"] == "failed"
     assert (failed["tier"], failed["state"], "dataset nuggets" in failed["error"]) == ("tier2", "failed", True)
     assert (completed["tier"], completed["state"]) == ("tier1", "completed")
 
 
-def test_nightly_skips_what_a_source_cannot_measure(
-    at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
-) -> None:
+def test_nightly_skips_what_a_source_cannot_measure(at_home: Path, engine: Engine, yarus: CommandLine) -> None:
     """A tier without cases is not begun and does not fail the night; of an earlier night's tier it is begun."""
     pages = [{"id": f"c{i}", "confluence_url": f"https://a/{i}", "text": f"Правило {i}."} for i in range(3)]
     labelled = [{"question": f"Что велит правило {i}?", "relevant_urls": [f"https://a/{i}"]} for i in range(3)]
     source = store(engine, "skipping", labelled, pages)
-    process = yarus.start(source, "", "tier0", "tier1", "tier3", env=prefect_server, script=SOME_TIERS)
-    out, err = process.communicate(timeout=240)
+    out, err, _ = yarus("run", "nightly", "--source", source, "--set", "tiers=tier0,tier1,tier3", "--json")
     night = json.loads(out)
     assert (night["state"], [of["tier"] for of in night["evaluations"]]) == ("completed", ["tier1"])
     skipped = {tier["tier"]: tier["missing"] for tier in night["skipped"]}
@@ -146,14 +136,15 @@ def test_nightly_skips_what_a_source_cannot_measure(
     assert plan.begun == ["tier1"]  # which was measured: that its labels are lost is to be seen
 
 
-def test_nightly_refuses_a_source_without_anything_to_measure(yarus: CommandLine, engine: Engine) -> None:
+def test_nightly_refuses_a_source_without_anything_to_measure(at_home: Path, engine: Engine) -> None:
     store(engine, "nothing_at_all", [{"question": "Где столовая?"}])
     for more in ((), ("--dry-run",)):
-        refused = yarus("run", "nightly", "--source", "nothing_at_all", *more, ok=False)
+        refused = here("run", "nightly", "--source", "nothing_at_all", *more)
         assert refused.code == 2
         assert "измерять нечего" in refused.err and "yarus load table" in refused.err
 
 
+@pytest.mark.slow("prefect: a night that is retried as a server does it")
 def test_a_retried_night_judges_what_was_completed_and_an_anchor_is_looked_for_first(
     at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
 ) -> None:

@@ -21,7 +21,7 @@ SOURCE = "small_model"
 RUNS = {
     "judge": ("--limit", "1", "--exam", "1", "--probes", "false"),
     "tier2": ("--limit", "2"),
-    "tier3": ("--limit", "2"),
+    "tier3": ("--limit", "1"),
 }
 """Arguments of each tier; the exam comes first, so that the others know of it."""
 REASONS = re.compile(
@@ -29,7 +29,7 @@ REASONS = re.compile(
     r"score \S+ is outside 0\.\.1|a JSON \w+, not an object|cut off after \d+ tokens \(…__MAX_TOKENS\)"
 )
 """All that can be wrong with a reply that has come."""
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow("model: SmolLM2 answers and judges on the CPU")]
 
 
 @pytest.fixture(scope="session")
@@ -72,10 +72,10 @@ def count_calls(engine: Engine) -> Any:
         ).scalar_one()
 
 
-@pytest.mark.parametrize("tier", ["tier2", "tier3"])
-def test_small_model_answers_every_question(summaries: dict[str, Document], tier: str) -> None:
+@pytest.mark.parametrize(("tier", "n"), [("tier2", 2), ("tier3", 1)])
+def test_small_model_answers_every_question(summaries: dict[str, Document], tier: str, n: int) -> None:
     rows = rows_of(summaries[tier])
-    assert len(rows) == 2
+    assert len(rows) == n
     assert all(row["answer"] for row in rows)
     assert set(summaries[tier]["statuses"]) <= {"ok", "parse_error", "sut_refusal"}
     assert MODEL in str(summaries[tier]["system"])

@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
 
-from tests.support.command_line import CommandLine
+from tests.support.command_line import CommandLine, here
 
 Document = dict[str, Any]
 TREC = {"hit_rate": "success", "mrr": "recip_rank", "recall": "recall", "precision": "P", "ndcg": "ndcg_cut"}
+TWO = "prefect: two runs at once, each with a server of its own"
 QUALITY = [
     *(f"hit_rate@{k}" for k in (1, 5, 10)),
     "mrr",
@@ -38,11 +39,13 @@ def test_fulltext_reaches_its_figures(by_fulltext: Document) -> None:
     assert by_fulltext["system"]["unit"] == "chunk"
 
 
+@pytest.mark.slow(TWO)
 def test_dense_with_the_lexical_embedder_reaches_its_figures(two_at_once: list[Document]) -> None:
     assert two_at_once[0]["metrics"]["hit_rate@10"]["value"] >= 0.95
     assert "no language model" in two_at_once[0]["system"]["embedder_identity"]
 
 
+@pytest.mark.slow(TWO)
 def test_two_at_once_are_equal_in_everything_but_time(two_at_once: list[Document]) -> None:
     first, second = two_at_once
     assert first["evaluation_id"] != second["evaluation_id"]
@@ -51,13 +54,15 @@ def test_two_at_once_are_equal_in_everything_but_time(two_at_once: list[Document
     assert {name: first["metrics"][name] for name in QUALITY} == {name: second["metrics"][name] for name in QUALITY}
 
 
+@pytest.mark.slow(TWO)
 def test_the_retriever_is_compared_not_part_of_the_key(by_fulltext: Document, two_at_once: list[Document]) -> None:
     assert by_fulltext["comparability_key"] == two_at_once[0]["comparability_key"]
 
 
-@pytest.mark.parametrize("which", ["fulltext", "dense"])
-def test_every_metric_is_trec_evals(by_fulltext: Document, two_at_once: list[Document], which: str) -> None:
-    document = by_fulltext if which == "fulltext" else two_at_once[0]
+@pytest.mark.parametrize("which", ["fulltext", pytest.param("dense", marks=pytest.mark.slow(TWO))])
+def test_every_metric_is_trec_evals(request: pytest.FixtureRequest, which: str) -> None:
+    document = request.getfixturevalue("by_fulltext" if which == "fulltext" else "two_at_once")
+    document = document if which == "fulltext" else document[0]
     cases = pq.read_table(document["parquet"])
     for name in QUALITY:
         theirs = trec(cases, name)
@@ -93,9 +98,9 @@ def test_the_file_has_one_row_a_case_in_its_place(by_fulltext: Document, home: P
     assert not (home / "work" / path.stem).exists()
 
 
-def test_what_is_printed_is_what_is_stored(yarus: CommandLine, by_fulltext: Document) -> None:
-    assert yarus("show", by_fulltext["evaluation_id"], "--json").json == by_fulltext
-    listed = {row["evaluation_id"]: row for row in yarus("runs", "--limit", "100000", "--json").json}
+def test_what_is_printed_is_what_is_stored(at_home: Path, by_fulltext: Document) -> None:
+    assert here("show", by_fulltext["evaluation_id"], "--json").json == by_fulltext
+    listed = {row["evaluation_id"]: row for row in here("runs", "--limit", "100000", "--json").json}
     assert listed[by_fulltext["evaluation_id"]]["comparability_key"] == by_fulltext["comparability_key"]
 
 
@@ -107,16 +112,14 @@ def test_every_mean_has_an_interval_around_it(by_fulltext: Document) -> None:
     assert {"retrieval_latency_ms_p50", "retrieval_latency_ms_p95"} <= by_fulltext["metrics"].keys()
 
 
-def test_the_cases_where_nothing_was_found_are_those_that_are_counted(
-    yarus: CommandLine, by_fulltext: Document
-) -> None:
-    missed = yarus("cases", by_fulltext["evaluation_id"], "--where", "hit_rate@10=0", "--limit", "99", "--json").json
+def test_the_cases_where_nothing_was_found_are_those_that_are_counted(at_home: Path, by_fulltext: Document) -> None:
+    missed = here("cases", by_fulltext["evaluation_id"], "--where", "hit_rate@10=0", "--limit", "99", "--json").json
     assert len(missed) == round((1 - by_fulltext["metrics"]["hit_rate@10"]["value"]) * 1190)
     assert not any(set(case["relevant"]) & set(case["retrieved"]) for case in missed)
 
 
-def test_for_people_the_table_says_it_in_words(yarus: CommandLine, by_fulltext: Document) -> None:
-    shown = yarus("show", by_fulltext["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
+def test_for_people_the_table_says_it_in_words(at_home: Path, by_fulltext: Document) -> None:
+    shown = here("show", by_fulltext["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
     for words in (
         "hit_rate@10",
         "0.986",
@@ -128,6 +131,7 @@ def test_for_people_the_table_says_it_in_words(yarus: CommandLine, by_fulltext: 
         assert words in shown
 
 
+@pytest.mark.slow("model: MiniLM embeds all of XQuAD")
 def test_minilm_reaches_its_published_figures(
     yarus: CommandLine, xquad_en: Path, prefect_server: dict[str, str]
 ) -> None:

@@ -37,6 +37,7 @@ no_function = 5
 """
 
 
+@pytest.mark.slow("wait: a slow callable")
 def test_a_slow_callable_is_asked_one_question_at_a_time(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "slow", [question(i) for i in range(102)])  # two batches, which are in flight together
     rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:slow", limit=102))
@@ -45,6 +46,7 @@ def test_a_slow_callable_is_asked_one_question_at_a_time(judge: FakeLLMServer, t
     assert [row["answer"] for row in rows] == [row["question"] for row in rows]
 
 
+@pytest.mark.slow("wait: ten seconds")
 def test_a_callable_may_need_ten_seconds(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "ten_seconds", [question(0)])
     [row] = rows_of(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))

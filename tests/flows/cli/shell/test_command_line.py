@@ -121,6 +121,7 @@ def test_nothing_is_loaded_of_a_broken_file(wrong: dict[str, Ran], engine: Engin
     assert f"source_{name}" not in inspect(engine).get_schema_names()
 
 
+@pytest.mark.slow("breadth: a document of every command")
 def test_for_programs_there_is_one_document_and_nothing_else(yarus: CommandLine, by_fulltext: dict[str, Any]) -> None:
     name = by_fulltext["evaluation_id"]
     commands = (("runs",), ("show", name), ("cases", name, "--limit", "2"), ("doctor",))

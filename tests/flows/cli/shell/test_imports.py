@@ -33,6 +33,8 @@ COMMANDS: tuple[tuple[str, set[str]], ...] = (
     ("prune --older-than 90000d --dry-run", TABLES),
     ("doctor", TABLES | {"rapidfuzz", "scipy"}),
 )
+EVERYDAY = ("runs", "show {b}")
+"""A command that reads our tables alone, and one of those that compute."""
 
 
 @pytest.fixture(scope="module")
@@ -43,24 +45,39 @@ def words(engine: Engine, home: Path) -> dict[str, str]:
     return {"source": source, "a": a, "b": b}
 
 
-@pytest.mark.parametrize(("command", "used"), COMMANDS, ids=[command for command, _ in COMMANDS])
+@pytest.mark.parametrize(
+    ("command", "used"),
+    [
+        pytest.param(
+            command,
+            used,
+            id=command,
+            marks=() if command in EVERYDAY else pytest.mark.slow("process: Python starts for another command"),
+        )
+        for command, used in COMMANDS
+    ],
+)
 def test_a_command_imports_what_it_uses(
     yarus: CommandLine, words: dict[str, str], tmp_path: Path, command: str, used: set[str]
 ) -> None:
     script = LOADED.format(COMMAND, HEAVY | TABLES)
     alone = {"YARUS_HOME": str(tmp_path)} if command == "doctor" else {}  # it finds what other tests have broken
-    yarus("runs", env=alone)  # a new home makes its tables
+    if alone:
+        yarus("runs", env=alone)  # a new home makes its tables
     process = yarus.start(*command.format(**words).split(), script=script, env=alone)
     said = process.communicate(timeout=240)[1]
     assert process.returncode == 0, said
     assert set(said.splitlines()[-1].split()) <= used
 
 
-@pytest.mark.parametrize("flow", ["tier0", "tier1", "real_users", "nightly"])
-def test_a_flow_imports_what_every_run_of_it_uses(home: Path, flow: str) -> None:
+def test_a_flow_imports_what_every_run_of_it_uses(home: Path) -> None:
+    """One process imports one after another, and says after each what has come with it."""
     never = {"mlflow", "pandas", "prefect.server", "sentence_transformers", "sklearn", "torch"}
-    script = LOADED.format(f"import flows.{flow}", never)
+    flows = ("tier0", "tier1", "real_users", "nightly")
+    script = "\n".join(
+        LOADED.format(f"import flows.{flow}; print('{flow}:', end=' ', file=sys.stderr)", never) for flow in flows
+    )
     ran = subprocess.run(
         [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
     )
-    assert ran.stderr.split() == []
+    assert ran.stderr.split() == [f"{flow}:" for flow in flows]

@@ -154,17 +154,21 @@ def evaluated(yarus: CommandLine, apart: dict[str, str]) -> str:
     return str(ran.json["evaluation_id"])
 
 
+@pytest.mark.slow("breadth: every list of an evaluation in both languages")
 @pytest.mark.parametrize("words", [("doctor",), ("runs",), ("cases", "{id}", "--limit", "3"), ("show", "{id}")])
 def test_lists_are_of_one_language(
-    yarus: CommandLine, home: Path, apart: dict[str, str], evaluated: str, words: tuple[str, ...]
+    at_home: Path, apart: dict[str, str], evaluated: str, words: tuple[str, ...]
 ) -> None:
     given = [word.format(id=evaluated) for word in words]
-    russian, english = (yarus(*given, env=apart | of).out.replace(str(home), "") for of in ({}, ENGLISH))
+    russian, english = (here(*given, env=apart | of).out.replace(str(at_home), "") for of in ({}, ENGLISH))
+    assert russian and english
     questions = {word for line in english.splitlines() if line.startswith("  ") for word in line.split()}
     assert foreign("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
     assert not re.search("[а-яё]", " ".join(set(english.split()) - questions))
 
 
-def test_the_corpus_is_told_in_russian(yarus: CommandLine, apart: dict[str, str], evaluated: str) -> None:
+@pytest.mark.slow("breadth: every list of an evaluation in both languages")
+def test_the_corpus_is_told_in_russian(at_home: Path, apart: dict[str, str], evaluated: str) -> None:
     """In English its topics are named as in Russian: by words of the questions."""
-    assert foreign(yarus("corpus", env=apart).out) == set()
+    told = here("corpus", env=apart)
+    assert (told.code, foreign(told.out)) == (0, set())
