@@ -119,6 +119,7 @@ def test_a_name_that_prefects_database_cannot_have(tmp_path: Path, name: str) ->
         prefect_database(home)
 
 
+@pytest.mark.slow("process: two commands and a Prefect server")
 def test_every_part_that_commands_make_is_private(tmp_path: Path) -> None:
     home = tmp_path / "home"
     yarus = CommandLine(home)

@@ -56,6 +56,7 @@ def test_the_migrations_make_exactly_the_tables_that_are_declared(fresh: Engine)
         assert connections.current_revision(connection) == connections.head_revision()
 
 
+@pytest.mark.slow("breadth: every migration, twice")
 def test_they_can_be_undone_and_done_again(fresh: Engine) -> None:
     connections.migrate(fresh)
     config = connections.alembic_config()

@@ -199,6 +199,7 @@ EFFECTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow("breadth: a database of many views")
 def test_a_view_with_side_effects_can_only_fail(engine: Engine, production: Production) -> None:
     """For a role that may only SELECT; both where it is evaluated and where it is copied."""
     url = hostile(production, "effects", "CREATE TABLE seen (x int); CREATE SEQUENCE counter",

@@ -55,6 +55,7 @@ def test_the_canonical_form(raw: str | None, canonical: str | None) -> None:
     assert canonical_url(raw) == canonical
 
 
+@pytest.mark.slow("breadth: any text")
 @given(st.text(max_size=60))
 def test_no_text_breaks_it(text: str) -> None:
     canonical = canonical_url(text)

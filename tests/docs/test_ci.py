@@ -51,6 +51,7 @@ def test_the_workflow_and_the_job_run_the_script_and_keep_the_home() -> None:
     assert [rule["variables"]["CACHE_POLICY"] for rule in GITLAB["evaluate"]["rules"]] == ["pull", "pull-push"]
 
 
+@pytest.mark.slow("process: it is run as it stands, three times")
 def test_the_script_accepts_a_first_run_and_stops_a_loss(
     repository: Path, home: Path, prefect_server: dict[str, str]
 ) -> None:

@@ -100,6 +100,7 @@ def there(project: Path, home: Path, yarus: CommandLine) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.slow("process: a copy of the project is run")
 def test_the_metric_and_the_tier_work(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
     """In a flow run, whose artifacts and states are Prefect's; in its printed summary; in the report."""
     source = load(tmp_path, "of_style", ROWS)
@@ -121,6 +122,7 @@ def test_the_metric_and_the_tier_work(there: Callable[..., str], at_home: Path, 
     assert "Length of answers" in html
 
 
+@pytest.mark.slow("process: a copy of the project is run")
 def test_a_night_has_the_tier(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
     source = load(tmp_path, "night_of_style", ROWS)
     night = json.loads(there("run", "nightly", "--source", source, "--set", "tiers=tier1,style", "--json"))
@@ -130,6 +132,7 @@ def test_a_night_has_the_tier(there: Callable[..., str], at_home: Path, tmp_path
     ]
 
 
+@pytest.mark.slow("process: a copy of the project is run")
 def test_the_retriever_finds(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
     source = load(tmp_path, "of_overlap", [question(i) for i in range(10)])
     summary = json.loads(there("run", "tier1", "--source", source, "--retriever", "overlap", "--json"))

@@ -86,6 +86,7 @@ def ids(at_home_for_module: Path) -> dict[str, str]:
     return {evaluation["tier"]: evaluation["evaluation_id"] for evaluation in found}
 
 
+@pytest.mark.slow("breadth: every tier and command")
 def test_a_night_and_what_is_read_of_it(ids: dict[str, str]) -> None:
     again = check("run", as_json(evaluate("tier1", source="sample")))["evaluation_id"]
     for evaluation in ids.values():
@@ -106,12 +107,14 @@ def test_a_night_and_what_is_read_of_it(ids: dict[str, str]) -> None:
         check("run TIER --dry-run", here("run", tier, "--dry-run", "--json").out)
 
 
+@pytest.mark.slow("prefect: two commands of several runs")
 def test_sweeps_and_probes(yarus: CommandLine) -> None:
     some = ("--limit", "20", "--json")
     check("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *some).out)
     check("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *some).out)
 
 
+@pytest.mark.slow("breadth: every tier and command")
 def test_data_sets(ids: dict[str, str], tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     said = [

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 needs_data = pytest.mark.skipif(not people.DATA.exists(), reason=f"needs {people.DATA}")
 
 
+@pytest.mark.slow("model: MiniLM embeds 840 texts")
 @needs_data
 def test_the_table_is_what_the_metrics_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "DRAWS", 20)  # the intervals are those that were drawn with all

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
-from sklearn.metrics import cohen_kappa_score
 
 from metrics.agreement import (
     chance_consistency,
@@ -96,6 +94,8 @@ def test_one_value_throughout_has_no_kappa_and_no_rank_correlation() -> None:
 
 @given(PAIRS)
 def test_kappa_equals_scikit_learn_on_a_shared_scale(pairs: list[tuple[int, int]]) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     first, second = map(list, zip(*pairs, strict=True))
     value = weighted_kappa(np.array(first) / 4, np.array(second) / 4)
     if len(set(first) | set(second)) == 1:
@@ -118,6 +118,8 @@ def test_closed_forms_equal_all_combinations(pairs: list[tuple[float, float]]) -
 
 @given(PAIRS)
 def test_spearman_equals_scipy(pairs: list[tuple[int, int]]) -> None:
+    from scipy.stats import spearmanr
+
     first, second = map(list, zip(*pairs, strict=True))
     value = spearman(first, second)
     if len(set(first)) > 1 and len(set(second)) > 1:

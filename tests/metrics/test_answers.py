@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial.distance import cosine
 
 from metrics.answers import exact_match, semantic_similarity
 
@@ -36,6 +35,8 @@ VECTORS = st.lists(st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3),
 
 @given(st.lists(st.tuples(VECTORS, VECTORS), min_size=1, max_size=5))
 def test_semantic_similarity_equals_scipy(pairs: list[tuple[list[float], list[float]]]) -> None:
+    from scipy.spatial.distance import cosine
+
     found = semantic_similarity([one for one, _ in pairs], [other for _, other in pairs])
     np.testing.assert_allclose(found, [1 - cosine(*pair) for pair in pairs], rtol=0, atol=1e-9)
     assert (np.abs(found) <= 1).all()

@@ -4,14 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
-from sklearn.metrics import roc_auc_score
 
 from metrics.exam import auc, obedience, sensitivity, specificity
 from metrics.exam_kinds import DAMAGES, KINDS, PROMPTS, expected
 
 
 def test_the_area_is_scikit_learns() -> None:
+    from sklearn.metrics import roc_auc_score
+
     generator = np.random.default_rng(1)
     for _ in range(200):
         sound, damaged = (generator.integers(0, 5, generator.integers(1, 9)) / 4 for _ in range(2))
@@ -26,6 +26,8 @@ def test_a_partly_right_score_is_no_full_one() -> None:
 
 
 def test_obedience_with_one_request_is_a_sign_test() -> None:
+    from scipy.stats import binomtest
+
     generator = np.random.default_rng(2)
     for _ in range(100):
         planted, plain = generator.integers(0, 2, (2, generator.integers(1, 30)))

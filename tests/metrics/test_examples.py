@@ -17,6 +17,8 @@ from metrics.table import METRICS, Metric
 MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "metrics.")]
 FUNCTIONS = sorted({row.function for row in METRICS.values() if row.function})
 
+SIMULATES = pytest.mark.slow("simulation: what to expect of alarms is tried out")
+
 
 def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
     """The public ones that are defined there."""
@@ -33,7 +35,14 @@ def stored_as(function: Callable[..., Any]) -> tuple[list[str], str] | None:
     return (re.findall(r"`([^`]+)`", found[1]), found[2]) if found else None
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(module, marks=SIMULATES if module.__name__ == "metrics.statistics.alarms.expectation" else ())
+        for module in MODULES
+    ],
+    ids=lambda module: module.__name__,
+)
 def test_examples_run(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
     without = [function.__name__ for function in functions(module) if ">>> " not in (function.__doc__ or "")]

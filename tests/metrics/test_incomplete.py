@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import pytrec_eval
 
 from metrics import incomplete, retrieval
 from metrics.incomplete.selection import chances, compare_feature, reweighted_mean
@@ -24,6 +23,8 @@ def random_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
 
 
 def of_trec(rankings: list[list[str]], judged: list[dict[str, int]], measure: str) -> dict[int, float]:
+    import pytrec_eval
+
     qrels = {str(row): of for row, of in enumerate(judged)}
     run = {str(row): {name: -float(rank) for rank, name in enumerate(of)} for row, of in enumerate(rankings) if of}
     found = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-from sklearn.neighbors import NearestNeighbors
 
 from metrics.dialogue import context_by_dialog
 from metrics.embedding import (
@@ -19,6 +17,9 @@ from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, 
 @pytest.mark.parametrize("neighbours", [5, 500])
 def test_a_last_block_of_two_texts_finds_its_nearest_neighbours(neighbours: int) -> None:
     """1,026 texts are worked on as 1,024 and 2: the neighbours of the last two lie in the first block."""
+
+    from sklearn.neighbors import NearestNeighbors
+
     vectors = np.random.default_rng(1).normal(size=(1_026, 4))
     distances, _ = NearestNeighbors(n_neighbors=neighbours + 1, metric="cosine").fit(vectors).kneighbors(vectors)
     ours = nearest_neighbour_distances(vectors, neighbours=neighbours)
@@ -95,4 +96,6 @@ def test_the_first_impossible_logarithm_is_named() -> None:
     "text", ["цена ..5 руб", "a,.7", "без <skipped> слова", "пере-\nнос", "a &amp; b", "<skipped>", "x &lt; 1..2"]
 )
 def test_what_needs_the_rules_of_13a_gets_them_where_it_stands_alone(text: str) -> None:
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
     assert tokenize(text, tokenizer="13a") == Tokenizer13a()(text.rstrip()).split()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,6 +105,9 @@ def test_metrics_do_not_depend_on_the_layout_of_the_matrix() -> None:
 
 def trec(rankings: list[list[str]], relevant: list[dict[str, int]], k: int) -> dict[str, list[float]]:
     """pytrec_eval's values; falling scores, so that trec_eval's order of ties has no say."""
+
+    import pytrec_eval
+
     qrels = {str(row): labels for row, labels in enumerate(relevant)}
     run = {str(row): {name: float(-rank) for rank, name in enumerate(names)} for row, names in enumerate(rankings)}
     measures = {f"{name}.{k}" for name in METRICS[:-1]} | {"recip_rank"}
@@ -134,6 +136,7 @@ CASES = st.lists(
 )
 
 
+@pytest.mark.slow("breadth: graded rankings of XQuAD agree, these are generated")
 @given(CASES, st.integers(1, 12))
 @settings(max_examples=300, deadline=None)
 def test_equals_trec_eval_on_graded_rankings(cases: list[tuple[list[str], dict[str, int]]], k: int) -> None:

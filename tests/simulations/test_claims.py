@@ -29,9 +29,11 @@ EFFORT = {
     "probes": 0.03,
     "topics": 0.1,
 }
+CHEAP = ("verdicts", "baselines", "samples")
+REST = pytest.mark.slow("simulation: an area takes 4 to 25 s")
 
 
-@pytest.mark.parametrize("area", EFFORT)
+@pytest.mark.parametrize("area", [pytest.param(area, marks=() if area in CHEAP else REST) for area in EFFORT])
 def test_every_claim_holds(area: str) -> None:
     module: Area = import_module(f"benchmarks.simulations.{area}")  # type: ignore[assignment]
     claims = list(module.claims(EFFORT[area]))

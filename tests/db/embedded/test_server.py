@@ -127,6 +127,7 @@ def test_unknown_version(tmp_path: Path) -> None:
 # --- shared by processes ---
 
 
+@pytest.mark.slow("process: three of them")
 @on_linux
 def test_three_at_once_make_one_cluster_and_the_last_stops_it(tmp_path: Path) -> None:
     users = [User(tmp_path) for _ in range(3)]
@@ -235,6 +236,7 @@ def test_killed_server_is_replaced_and_keeps_what_was_committed(home: Path) -> N
     assert postmasters(home) != [server]
 
 
+@pytest.mark.slow("process: it is killed")
 @on_linux
 def test_killed_while_the_cluster_is_made(tmp_path: Path) -> None:
     user = User(tmp_path)

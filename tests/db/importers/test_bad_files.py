@@ -43,6 +43,7 @@ def test_a_parquet_that_repeats_one_long_text_is_refused_at_a_limit(tmp_path: Pa
     assert peak_kb() - before < 1 << 20
 
 
+@pytest.mark.slow("breadth: gigabytes are packed")
 def test_a_workbook_that_unpacks_to_more_than_is_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

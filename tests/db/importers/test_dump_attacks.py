@@ -225,6 +225,7 @@ def test_a_bomb_is_not_unpacked(
         load(engine, "bomb", path)
 
 
+@pytest.mark.slow("process: a load that dies")
 def test_two_loads_at_once_and_one_that_dies(engine: Engine, production: Production, tmp_path: Path) -> None:
     """The scratch tables are a connection's own, and gone with it."""
     path = dump(production("at_once"), tmp_path / "d", "-Fc")

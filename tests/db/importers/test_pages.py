@@ -542,6 +542,7 @@ def test_docx_with_a_doctype_is_refused(tmp_path: Path, doctype: str) -> None:
     ]
 
 
+@pytest.mark.slow("process: its memory is measured")
 def test_zip_bombs_are_refused_without_memory(tmp_path: Path) -> None:
     write(tmp_path, ratio__docx=docx(paragraph(" " * 30_000_000)))
     varied = "".join(f"{number:x} " for number in range(11_000_000))

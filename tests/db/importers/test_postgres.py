@@ -53,8 +53,10 @@ def run(url: object, *statements: str) -> list[tuple]:
 def reader(engine: Engine) -> Iterator[str]:
     """The address of another database on the embedded server, for a role that may only read."""
     run(engine.url, "CREATE DATABASE production", "CREATE ROLE copier LOGIN")
+    run(engine.url, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")  # which the counters count, too
     url = engine.url.set(database="production", username="copier")
     yield url.render_as_string(hide_password=False)
+    run(engine.url, "ALTER SYSTEM RESET autovacuum", "SELECT pg_reload_conf()")
     run(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE copier")
 
 
@@ -271,6 +273,7 @@ def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.slow("process: its memory is measured")
 def test_memory_does_not_grow_with_the_rows(engine: Engine, production: str) -> None:
     """10,000 chunks with 40 MB of vectors: copied, memory holds none of them; read, each vector once."""
     as_owner(production, "ALTER TABLE chunk ALTER embedding TYPE vector", "TRUNCATE chunk")

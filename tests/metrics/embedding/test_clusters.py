@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist, pdist
-from sklearn import metrics as peer
 
 from metrics.embedding import (
     cluster_similarities,
@@ -80,10 +78,13 @@ def test_duplicates_have_distance_0(metric: str) -> None:
     assert nearest_neighbour_distance(np.vstack((vectors, vectors)), neighbours=1) == 0
 
 
+@pytest.mark.slow("breadth: it equals its definition")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize(("n", "d", "clusters"), [(50, 3, 2), (400, 64, 7), (300, 8, 150), (2500, 16, 20)])
 def test_silhouette_equals_scikit_learn(n: int, d: int, clusters: int, metric: str, dtype: Any) -> None:
+    from sklearn import metrics as peer
+
     vectors, labels = cloud(n, d, clusters, dtype=dtype)
     expected = peer.silhouette_samples(vectors.astype(np.float64), labels, metric=metric)
     np.testing.assert_allclose(silhouette_samples(vectors, labels, metric=metric), expected, rtol=0, atol=1e-9)
@@ -91,6 +92,9 @@ def test_silhouette_equals_scikit_learn(n: int, d: int, clusters: int, metric: s
 
 
 def test_similarities_equal_the_product_of_all_pairs() -> None:
+    from scipy.spatial.distance import pdist
+    from sklearn import metrics as peer
+
     vectors, labels = cloud(300, 16, 5)
     similarity, codes = peer.pairwise.cosine_similarity(vectors), np.array(labels)
     means = []
@@ -136,6 +140,8 @@ def test_range_and_order(data: tuple[np.ndarray, list[str]], rng: Any) -> None:
 @given(labelled())
 @settings(deadline=None)
 def test_silhouette_equals_its_definition(data: tuple[np.ndarray, list[str]]) -> None:
+    from scipy.spatial.distance import cdist
+
     vectors, labels = data
     codes = np.array(labels)
     for metric in ("cosine", "euclidean"):
@@ -160,6 +166,7 @@ def test_separate_clusters_are_best() -> None:
     assert intra_cluster_similarity(vectors, labels) < 1
 
 
+@pytest.mark.slow("breadth: it equals its definition")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_cosine_silhouette_of_50000_takes_less_than_100_mb(dtype: Any) -> None:
     rng = np.random.default_rng(0)

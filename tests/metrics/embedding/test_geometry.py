@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
-from sklearn.decomposition import PCA
 
 from metrics.embedding import (
     centroid_distances,
@@ -58,6 +56,8 @@ def test_five_neighbours_and_95_percent_are_the_defaults() -> None:
 
 @pytest.mark.parametrize("n", [1500, 1024, 1025])
 def test_neighbours_equal_all_distances_sorted(n: int) -> None:
+    from scipy.spatial.distance import cdist
+
     vectors, _ = cloud(n, 8, 4)
     distances = cdist(vectors, vectors, "cosine")
     np.fill_diagonal(distances, np.inf)
@@ -67,6 +67,8 @@ def test_neighbours_equal_all_distances_sorted(n: int) -> None:
 
 @pytest.mark.parametrize(("n", "d"), [(200, 30), (20, 50), (2, 5)])
 def test_components_equal_scikit_learn(n: int, d: int) -> None:
+    from sklearn.decomposition import PCA
+
     vectors = cloud(n, d, 4)[0] * np.linspace(0.1, 3, d) + 5
     expected = PCA(n_components=0.95, svd_solver="full").fit(vectors).n_components_
     assert effective_dimensionality(vectors) == expected

@@ -17,6 +17,7 @@ def test_the_curve_shows_all_at_its_beginning_and_nothing_at_its_end() -> None:
     assert points[1].risk == pytest.approx(1 / 3) and np.isnan(points[3].risk)
 
 
+@pytest.mark.slow("simulation: forty gates")
 def test_the_interval_holds_the_threshold_of_a_planted_gate() -> None:
     """An answer is right as often as its score says: it is best shown from wrong / (wrong + hidden) on."""
     held = []
@@ -30,6 +31,7 @@ def test_the_interval_holds_the_threshold_of_a_planted_gate() -> None:
     assert sum(held) >= 37
 
 
+@pytest.mark.slow("simulation: forty gates")
 def test_a_score_that_says_nothing_saves_nothing() -> None:
     """Chosen on the same cases the threshold always seems to save; on other cases it does not."""
     saved = []

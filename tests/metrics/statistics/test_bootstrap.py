@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from metrics.statistics import (
     Interval,
@@ -36,6 +35,8 @@ SAMPLES = {
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 @pytest.mark.parametrize("name", SAMPLES)
 def test_bootstrap_equals_scipy_up_to_chance(name: str, method: str) -> None:
+    from scipy import stats
+
     values = SAMPLES[name]
     ours = bootstrap_interval(values, seed=1, method=method, resamples=40_000)  # type: ignore[arg-type]
     peer = stats.bootstrap((values,), np.mean, n_resamples=40_000, method=method, rng=2, batch=1_000)
@@ -218,6 +219,9 @@ def test_rows_whose_statistic_is_undefined() -> None:
 
 def test_intervals_cover_the_truth() -> None:
     """400 samples of 60: a 95 % interval misses the true value in about 20 of them (binomial: 8 to 33 at 99.9 %)."""
+
+    from scipy import stats
+
     generator = np.random.default_rng(11)
     yes_no = [wilson_interval(int(generator.binomial(60, 0.8)), 60) for _ in range(400)]
     skewed = [bootstrap_interval(generator.gamma(2, size=60), seed=i, resamples=1_000) for i in range(400)]
@@ -237,6 +241,7 @@ def test_memory_does_not_grow_with_the_cases() -> None:
     assert peak < 3e6
 
 
+@pytest.mark.slow("breadth: many cases")
 def test_many_cases_of_few_values_are_drawn_in_blocks() -> None:
     """10,000 x 1,000 counts held at once would be 80 MB."""
     values = np.arange(20_000) % 1_000

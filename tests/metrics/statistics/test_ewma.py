@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from metrics.statistics.ewma import HISTORY, WARM_UP, chart, deviation
 
@@ -63,6 +62,7 @@ def test_a_planted_shift_is_found_and_its_direction(shift: float, side: int, wit
     assert found.side[first] == side
 
 
+@pytest.mark.slow("simulation: many years")
 def test_calm_histories_stay_within_the_band() -> None:
     alarms = [bool(chart(calm(60, seed)).side.any()) for seed in range(200)]
     assert sum(alarms) / len(alarms) <= 0.2  # 52 nights at 0.27 %, had they nothing in common: 0.13
@@ -134,6 +134,9 @@ def test_the_newest_four_nights_have_no_part_in_the_band() -> None:
 @pytest.mark.parametrize("nights", [41, 60])
 def test_the_band_is_as_wide_as_calm_nights_wander(nights: int) -> None:
     """Simulated: how far the smoothed value and the median before it lie apart, in deviations of a night."""
+
+    from scipy import stats
+
     history = np.random.default_rng(5).normal(size=(20_000, nights))
     smoothed = history[:, 0]
     for night in history.T:
@@ -150,6 +153,9 @@ def test_the_band_is_as_wide_as_calm_nights_wander(nights: int) -> None:
 @pytest.mark.parametrize(("nights", "n"), [(9, 8), (13, 8), (14, 9), (41, 36)])
 def test_the_band_follows_from_the_weights_of_the_nights(nights: int, n: int) -> None:
     """Variance of z, that of a median of n normal values, and twice what the two share, night by night."""
+
+    from scipy import stats
+
     values = calm(nights, 7)
     weights = np.array([0.8 ** (nights - 1), *(0.2 * 0.8 ** (nights - night) for night in range(2, nights + 1))])
     share = (weights**2).sum() + math.pi / 2 / n - 2 * weights[:n].sum() / n

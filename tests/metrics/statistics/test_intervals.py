@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from metrics.statistics import (
     Interval,
@@ -35,6 +33,8 @@ def test_wilson_has_the_published_values(successes: int, n: int, low: float, hig
 
 @given(st.integers(1, 5_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
 def test_wilson_equals_statsmodels(counts: tuple[int, int], confidence: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     interval = wilson_interval(*counts, confidence=confidence)
     assert same(interval, proportion_confint(*counts, alpha=1 - confidence, method="wilson"), 1e-9)
     assert 0 <= interval.low <= counts[0] / counts[1] <= interval.high <= 1
@@ -145,6 +145,8 @@ def test_a_group_that_has_half_of_the_cases_counts_for_more_than_one_but_not_for
 
 
 def test_a_mean_in_groups_is_students_of_equal_groups() -> None:
+    from scipy import stats
+
     users = np.random.default_rng(4).normal(size=30)
     found = grouped_mean_interval(np.repeat(users, 10), np.repeat(np.arange(30), 10).tolist())
     peer = stats.t.interval(0.95, 29, users.mean(), stats.sem(users))

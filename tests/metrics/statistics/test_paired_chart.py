@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from metrics.statistics.ewma import WARM_UP
 from metrics.statistics.paired_chart import SHORTEST, NightChange, paired_chart
@@ -55,6 +54,9 @@ def test_the_band_stands_around_the_level_of_each_night() -> None:
 
 def test_noise_that_is_taken_back_is_as_wide_as_calm_nights_wander() -> None:
     """Of the smoothed level and a median of `n` nights of deviation NOISE."""
+
+    from scipy import stats
+
     n = 300
     found = width([change._replace(step=1e-6) for change in noisy(n)])
     middle = n - 4  # the newest four have no part in it

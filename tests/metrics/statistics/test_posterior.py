@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from metrics.statistics import posterior_interval
 
@@ -20,6 +19,8 @@ def rows(*counts: int) -> np.ndarray:
 
 
 def test_of_two_outcomes_it_is_jeffreys_interval() -> None:
+    from scipy import stats
+
     found = posterior_interval(rows(8, 12), first, unseen=np.eye(2), seed=1, draws=100_000)
     assert found == pytest.approx(stats.beta.ppf([0.025, 0.975], 8.5, 12.5), abs=0.003)
 

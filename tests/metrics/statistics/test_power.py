@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from metrics.statistics import mcnemar_exact, permutation_p, smallest_detectable_difference
 
@@ -12,6 +11,9 @@ from metrics.statistics import mcnemar_exact, permutation_p, smallest_detectable
 @pytest.mark.parametrize(("n", "changed"), [(200, 10), (200, 40), (60, 0), (1_000, 50)])
 def test_a_yes_no_difference_of_this_size_is_found_four_times_in_five(n: int, changed: int) -> None:
     """Exact power by summing over all outcomes, with the noise of the pairs and the difference beside it."""
+
+    from scipy import stats
+
     differences = np.zeros(n)
     differences[:changed] = np.tile([1, -1], n)[:changed]
     smallest = smallest_detectable_difference(differences, yes_no=True)

@@ -11,6 +11,8 @@ from metrics.statistics.groups import Floats, Ints
 from metrics.statistics.power import smallest_detectable_difference
 from metrics.statistics.power_in_groups import smallest_detectable_in_groups
 
+MORE = pytest.mark.slow("simulation: larger logs")
+
 
 def draw_users(generator: np.random.Generator, n: int, most: int) -> Ints:
     """Who asked each of n questions; everybody asks 1 to `most`, log-uniform."""
@@ -25,7 +27,10 @@ def lose(generator: np.random.Generator, n: int, loss: float) -> tuple[Floats, F
     return before.astype(np.float64), (before ^ changes).astype(np.float64)
 
 
-@pytest.mark.parametrize(("n", "most"), [(60, 10), (200, 10), (200, 50), (1_000, 50)])
+@pytest.mark.slow("simulation: logs of many users")
+@pytest.mark.parametrize(
+    ("n", "most"), [(60, 10), *(pytest.param(n, most, marks=MORE) for n, most in ((200, 10), (200, 50), (1_000, 50)))]
+)
 def test_a_loss_of_this_size_is_found_four_times_in_five(n: int, most: int) -> None:
     found = []
     for seed in range(100):

@@ -1,15 +1,14 @@
 """The tests of significance: agreement with scipy and statsmodels, published values, and bad input."""
 
+import gc
 import math
 import tracemalloc
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from metrics.statistics import (
     compare_paired,
@@ -29,6 +28,8 @@ def mean_difference(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
 
 
 def scipys_p(differences: np.ndarray, resamples: int = 10_000) -> float:
+    from scipy import stats
+
     sides = (differences, np.zeros_like(differences))
     return float(
         stats.permutation_test(
@@ -43,6 +44,7 @@ def test_few_pairs_are_enumerated_as_in_scipy(differences: list[float]) -> None:
     assert permutation_p(differences, seed=1) == pytest.approx(scipys_p(np.array(differences)), abs=1e-12)
 
 
+@pytest.mark.slow("breadth: few pairs agree exactly, these up to chance")
 @pytest.mark.parametrize("n", [15, 60, 203])  # 203: eight signs a byte leave a rest of three
 @pytest.mark.parametrize("shift", [0.0, 0.15, 0.3])
 def test_many_pairs_agree_with_scipy_up_to_chance(n: int, shift: float) -> None:
@@ -117,6 +119,8 @@ def test_permutation_needs_little_memory() -> None:
 
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_mcnemar_equals_statsmodels(only_a: int, only_b: int) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+
     peer = mcnemar([[7, only_a], [only_b, 5]], exact=True).pvalue if only_a + only_b else 1.0
     assert mcnemar_exact(only_a, only_b) == pytest.approx(peer, rel=1e-9)
     assert mcnemar_exact(only_a, only_b) == mcnemar_exact(only_b, only_a)
@@ -166,9 +170,19 @@ def test_counts_below_zero_are_refused(counts: tuple[int, int, int, int]) -> Non
             mcnemar_exact(*counts[1:3])
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(max_examples=20, deadline=None)  # statsmodels collects all garbage at every call
-def test_holm_equals_statsmodels(p_values: list[float]) -> None:
+@pytest.fixture(scope="module")
+def few_collected() -> Iterator[None]:
+    """What there is already is not searched for garbage: statsmodels collects it at every call."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_holm_equals_statsmodels(few_collected: None, p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     np.testing.assert_allclose(holm(p_values), multipletests(p_values, method="holm")[1], rtol=0, atol=1e-12)
 
 
@@ -181,6 +195,8 @@ def test_holm_leaves_out_what_was_not_tested() -> None:
 
 
 def test_other_values_go_by_permutation_and_student() -> None:
+    from scipy import stats
+
     generator = np.random.default_rng(5)
     a = generator.random(50)
     b = a + generator.normal(0.05, 0.2, 50)

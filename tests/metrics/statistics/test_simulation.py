@@ -46,6 +46,7 @@ def tables(
     return [tuple(row) for row in counts.tolist()]
 
 
+@pytest.mark.slow("simulation: hundreds of repetitions")
 def test_a_thousand_comparisons_of_nothing_raise_few_false_alarms() -> None:
     generator = np.random.default_rng(1)
     found = many(*scores(generator), seed=1)
@@ -55,6 +56,7 @@ def test_a_thousand_comparisons_of_nothing_raise_few_false_alarms() -> None:
     assert np.mean(np.array(exact) < 0.05) <= 0.065  # an exact test of few changes is conservative: 2.7 %
 
 
+@pytest.mark.slow("simulation: hundreds of repetitions")
 def test_five_metrics_of_an_evaluation_raise_no_more_alarms_than_one() -> None:
     """On the same questions, correlated, under Holm: in how many comparisons is any metric called different?"""
     generator = np.random.default_rng(2)
@@ -68,6 +70,7 @@ def test_five_metrics_of_an_evaluation_raise_no_more_alarms_than_one() -> None:
     assert np.mean(alarms) <= 0.065
 
 
+@pytest.mark.slow("simulation: hundreds of repetitions")
 def test_intervals_of_scores_cover_the_truth() -> None:
     found = many(*scores(np.random.default_rng(3), shift=0.02), seed=3)
     assert 0.93 <= covered(found, 0.02) <= 0.97
@@ -92,6 +95,7 @@ def test_intervals_of_yes_and_no_cover_the_truth(
     assert least <= coverage <= most
 
 
+@pytest.mark.slow("simulation: hundreds of repetitions")
 def test_a_planted_drop_as_large_as_the_detectable_one_is_found_four_times_in_five() -> None:
     generator = np.random.default_rng(5)
     reference = many(*scores(generator), seed=5)

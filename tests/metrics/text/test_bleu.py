@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from sacrebleu.metrics.bleu import BLEU
 
 from metrics.text import (
     bleu,
@@ -72,6 +71,8 @@ def test_bleu_counts_add_up_to_the_corpus() -> None:
     ],
 )
 def test_the_parts_are_those_of_sacrebleus_score(hypotheses: list[str], smoothing: bool) -> None:
+    from sacrebleu.metrics.bleu import BLEU
+
     references = ["Кошка сидит на мягком коврике. Да.", "Приказ подписал новый ректор."]
     method = {"smooth_method": "add-k", "smooth_value": 1} if smoothing else {"smooth_method": "none"}
     peer = BLEU(effective_order=True, **method).corpus_score(hypotheses, [references])

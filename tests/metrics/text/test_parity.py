@@ -5,15 +5,11 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-import jiwer
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
-from rouge_score.rouge_scorer import RougeScorer
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
 from metrics.text import bleu, chrf, corpus_bleu, rouge, rouge_all, string_similarity, tokenize, wer
 
@@ -37,6 +33,8 @@ def joined(text: str, tokenizer: str) -> str:
 
 
 def peer_bleu(cases: list[Case], tokenizer: str, *, smoothing: bool = True, max_ngram: int = 4) -> list[float]:
+    from sacrebleu.metrics.bleu import BLEU
+
     method = {"smooth_method": "add-k", "smooth_value": 1} if smoothing else {"smooth_method": "none"}
     own = tokenizer == "13a"
     scorer = BLEU(tokenize="13a" if own else "none", effective_order=True, max_ngram_order=max_ngram, **method)
@@ -50,6 +48,8 @@ def peer_bleu(cases: list[Case], tokenizer: str, *, smoothing: bool = True, max_
 
 
 def peer_chrf(cases: list[Case], **parameters: Any) -> list[float]:
+    from sacrebleu.metrics.chrf import CHRF
+
     scorer, whitespace = CHRF(**parameters), parameters.get("whitespace", False)
     scores = []
     for hypothesis, references in cases:
@@ -67,6 +67,8 @@ class Tokenizer:
 
 
 def peer_rouge(cases: list[Case], variant: str, mode: str, tokenizer: str) -> list[float]:
+    from rouge_score.rouge_scorer import RougeScorer
+
     scorer = RougeScorer([variant], tokenizer=Tokenizer(tokenizer))
     order = 2 if variant == "rouge2" else 1
     scores = []
@@ -77,6 +79,8 @@ def peer_rouge(cases: list[Case], variant: str, mode: str, tokenizer: str) -> li
 
 
 def peer_wer(pairs: list[tuple[str, str]], tokenizer: str) -> list[float]:
+    import jiwer
+
     prepared = [(joined(hypothesis, tokenizer), joined(reference, tokenizer)) for hypothesis, reference in pairs]
     return [jiwer.wer(reference, hypothesis) if reference else np.nan for hypothesis, reference in prepared]
 
@@ -111,6 +115,7 @@ def real_pairs(xquad_pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return xquad_pairs + changed
 
 
+@pytest.mark.slow("breadth: generated texts agree, these are real or long")
 @pytest.mark.parametrize("tokenizer", ["words", "13a"])
 @pytest.mark.parametrize("smoothing", [True, False])
 def test_bleu_on_real_pairs(real_pairs: list[tuple[str, str]], tokenizer: str, smoothing: bool) -> None:
@@ -119,14 +124,18 @@ def test_bleu_on_real_pairs(real_pairs: list[tuple[str, str]], tokenizer: str, s
     assert_equal(ours, peer_bleu(cases, tokenizer, smoothing=smoothing))
 
 
+@pytest.mark.slow("breadth: generated texts agree, these are real or long")
 @pytest.mark.parametrize("smoothing", [True, False])
 def test_corpus_bleu_on_real_pairs(real_pairs: list[tuple[str, str]], smoothing: bool) -> None:
+    from sacrebleu.metrics.bleu import BLEU
+
     hypotheses, references = unzip(real_pairs)
     method = {"smooth_method": "add-k", "smooth_value": 1} if smoothing else {}  # not smoothed: sacreBLEU's own default
     peer = BLEU(**method).corpus_score([nfc(text) for text in hypotheses], [[nfc(text) for text in references]])
     assert_equal(corpus_bleu(hypotheses, references, tokenizer="13a", smoothing=smoothing)[0], peer.score / 100)
 
 
+@pytest.mark.slow("breadth: generated texts agree, these are real or long")
 @pytest.mark.parametrize("mode", ["precision", "recall", "fmeasure"])
 def test_rouge_on_real_pairs(real_pairs: list[tuple[str, str]], mode: str) -> None:
     cases = [(hypothesis, [reference]) for hypothesis, reference in real_pairs]
@@ -134,6 +143,7 @@ def test_rouge_on_real_pairs(real_pairs: list[tuple[str, str]], mode: str) -> No
         assert_equal(ours, peer_rouge(cases, variant, mode, "words"))
 
 
+@pytest.mark.slow("breadth: generated texts agree, these are real or long")
 @pytest.mark.parametrize("parameters", [{}, {"word_order": 2}, {"whitespace": True, "beta": 1, "char_order": 4}])
 def test_chrf_on_real_pairs(real_pairs: list[tuple[str, str]], parameters: dict[str, Any]) -> None:
     cases = [(hypothesis, [reference]) for hypothesis, reference in real_pairs]
@@ -181,6 +191,7 @@ def test_string_similarity(pairs: list[tuple[str, str]], measure: str) -> None:
     assert_equal(string_similarity(*unzip(pairs), measure=measure), peers)
 
 
+@pytest.mark.slow("breadth: generated texts agree, these are real or long")
 @pytest.mark.parametrize("alphabet", [200, 2000, 20_000])
 @pytest.mark.parametrize("seed", range(3))
 def test_many_distinct_characters_and_long_ngrams(alphabet: int, seed: int) -> None:

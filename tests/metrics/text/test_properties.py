@@ -57,6 +57,7 @@ def test_nothing_is_better_than_the_same_text(name: str, text: str) -> None:
     assert np.isnan(value) or value == (0 if name == "wer" else 1)
 
 
+@pytest.mark.slow("breadth: metric by metric, by generated texts")
 @pytest.mark.parametrize("name", METRICS)
 @settings(max_examples=30)
 @given(pairs=PAIRS, rng=st.randoms())
@@ -71,6 +72,7 @@ def test_a_case_does_not_depend_on_the_others(name: str, pairs: list[tuple[str |
     np.testing.assert_array_equal(shuffled, together[order])
 
 
+@pytest.mark.slow("breadth: metric by metric, by generated texts")
 @pytest.mark.parametrize("name", SYMMETRICAL)
 @given(pair=st.tuples(WORDS, WORDS))
 def test_symmetry(name: str, pair: tuple[str, str]) -> None:
@@ -156,6 +158,7 @@ def peak_bytes(function: Callable[[], object]) -> int:
 BYTES_A_CHARACTER = 100
 
 
+@pytest.mark.slow("breadth: long texts")
 @pytest.mark.parametrize("name", ["bleu", "rouge1", "rougeL", "chrf", "chrf++", "wer", "jaro_winkler"])
 @pytest.mark.parametrize(
     "text",
@@ -171,6 +174,7 @@ def test_memory_is_proportional_to_one_long_text(name: str, text: str) -> None:
     assert peak < BYTES_A_CHARACTER * 2 * len(text)
 
 
+@pytest.mark.slow("breadth: long texts")
 def test_memory_does_not_grow_with_the_batch() -> None:
     """Beyond the results themselves: the work is done block by block."""
     texts = [LONG * 15] * 600
@@ -191,6 +195,7 @@ def test_equal_tokens_share_all_their_ngrams() -> None:
     assert wer([many], [few]).tolist() == [1.0]
 
 
+@pytest.mark.slow("breadth: long texts")
 @pytest.mark.parametrize("words", [60_000, 1_120_000])
 def test_more_distinct_words_than_characters_of_one_kind(words: int) -> None:
     """Words are compared as characters, but for surrogates; where there are more words, as numbers."""

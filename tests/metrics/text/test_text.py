@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rouge_score.rouge_scorer import RougeScorer
 
 from metrics.text import (
     bleu,
@@ -169,6 +168,8 @@ def test_worked_examples(
 
 
 def test_identical_russian_text_is_1_and_rouge_score_alone_gives_0() -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     text_ = "Москва — столица России"
     assert {name: values.tolist() for name, values in rouge_all([text_], [text_]).items()} == {
         "rouge1": [1.0],

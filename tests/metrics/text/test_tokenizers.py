@@ -7,8 +7,6 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
 
 from metrics.text.tokenizers import END, get_tokenizer, normalise, tokenize
 
@@ -51,6 +49,7 @@ def test_different_thai_words_stay_different() -> None:
     assert tokenize("ที่") != tokenize("ทู่")
 
 
+@pytest.mark.slow("breadth: a million characters, thrice")
 def test_every_mark_continues_a_word_and_nothing_else_is_added_to_w() -> None:
     """All characters: exactly the marks go on a word beyond what \\w does, and none of them starts one."""
     points = [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]
@@ -110,12 +109,17 @@ def test_13a(text: str, tokens: list[str]) -> None:
 @given(st.one_of(TRICKY, st.text(), REPLACED.map("".join), st.tuples(TRICKY, REPLACED.map("".join)).map("".join)))
 def test_13a_equals_sacrebleu(text: str) -> None:
     """As BLEU calls it: without the white space at the end."""
+
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
     text = unicodedata.normalize("NFC", text)
     assert tokenize(text, "13a") == Tokenizer13a()(text.rstrip()).split()
 
 
 @given(st.text())
 def test_char_and_whitespace(text: str) -> None:
+    from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
+
     text = unicodedata.normalize("NFC", text)
     assert tokenize(text, "char") == TokenizerChar()(text).split()
     assert tokenize(text, "whitespace") == text.split()

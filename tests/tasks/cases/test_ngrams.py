@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.utils import murmurhash3_32
 
 from tasks.cases import ngrams
 from tasks.cases.ngrams import murmur3, ngram_counts
@@ -15,6 +13,8 @@ ODD = ["", "  ", "а", "б в", "Ёлка\u00a0и\u2003ёлка", "図書館 �
 
 
 def theirs(texts: list[str]) -> np.ndarray:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
     vectorizer = HashingVectorizer(
         analyzer="char_wb", ngram_range=(3, 4), n_features=2_000, norm=None, dtype=np.float32
     )
@@ -40,4 +40,6 @@ def test_nothing_to_count() -> None:
 
 @given(st.lists(st.binary(max_size=20)))
 def test_the_hash(keys: list[bytes]) -> None:
+    from sklearn.utils import murmurhash3_32
+
     assert murmur3(keys).tolist() == [murmurhash3_32(key, 0) for key in keys]

@@ -55,6 +55,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("asked")
 
 
+@pytest.mark.slow("breadth: two evaluations")
 def test_the_system_is_asked_the_change_and_judged_by_what_was_meant(
     at_home: Path, asked: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

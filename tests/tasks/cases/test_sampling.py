@@ -23,6 +23,7 @@ def topics(n: int, seed: int, topics: int = 60) -> list[str]:
     return [f"{topic}|{chance.choice([5, None, 1])}" for topic in chance.choices(range(topics), sizes, k=n)]
 
 
+@pytest.mark.slow("simulation: many samples")
 def test_every_stratum_keeps_its_share_but_for_a_few_cases() -> None:
     """Of 700 in 1,000 a sample of 100 that knows no strata is off by 4.3 as a standard deviation."""
     strata = ["a"] * 700 + ["b"] * 250 + ["c"] * 50
@@ -43,6 +44,7 @@ def test_it_is_seeded_ascending_and_without_repeats() -> None:
     assert sampled([], [], 5, 0) == []
 
 
+@pytest.mark.slow("simulation: many samples")
 def test_every_case_is_as_likely() -> None:
     strata = ["a"] * 35 + ["b"] * 15 + ["c"] * 6 + ["d"] * 3 + ["e"]
     drawn = Counter(strata[number] for seed in range(4000) for number in sampled(names(60), strata, 17, seed))

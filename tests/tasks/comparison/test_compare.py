@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import Engine
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
@@ -54,7 +52,11 @@ def test_the_document_is_as_agreed(engine: Engine, plant: Plant) -> None:
     assert found["metrics"]["ndcg@10"]["difference"] is None
 
 
+@pytest.mark.slow("breadth: statsmodels as a second opinion")
 def test_yes_and_no_and_holm_agree_with_statsmodels(engine: Engine, plant: Plant) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+    from statsmodels.stats.multitest import multipletests
+
     worse = np.where(np.arange(N) < 12, 0.0, HITS)
     found = metrics(compare(engine, plant(**{"hit_rate@1": HITS, "mrr": RANKS}),
                             plant(**{"hit_rate@1": worse, "mrr": np.clip(RANKS - 0.02, 0, 1)})))  # fmt: skip

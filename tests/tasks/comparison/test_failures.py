@@ -153,6 +153,7 @@ def test_rule_about_a_stratum_leaves_alike_failures_out(engine: Engine, plant: P
     assert (rule["verdict"], rule["n"]) == ("fail", N // 2 - 10)
 
 
+@pytest.mark.slow("simulation: many comparisons")
 def test_alike_failures_are_seldom_a_loss(engine: Engine, plant: Plant) -> None:
     verdicts = [
         gate(engine, after, read_policy(), baseline=before)["verdict"]

@@ -1,6 +1,7 @@
 """How often the gate is wrong, counted: on noise, and on drops of the size that it says it detects."""
 
 import numpy as np
+import pytest
 
 from metrics.statistics.differences.comparison import adjusted
 from metrics.statistics.differences.numbers import Compared, Number
@@ -33,11 +34,13 @@ def gates(shift: float, seed: int, n_gates: int) -> list[list[str]]:
     return verdicts
 
 
+@pytest.mark.slow("simulation: a thousand gates")
 def test_a_thousand_gates_on_noise_fail_rarely() -> None:
     failed = np.mean(["fail" in verdicts for verdicts in gates(0.0, 0, 1_000)])
     assert failed <= 0.065  # of any regression 0.025: half of the false alarms are improvements
 
 
+@pytest.mark.slow("simulation: hundreds of gates")
 def test_a_drop_of_the_detectable_size_is_found_as_often_as_is_said() -> None:
     # Of differences with a deviation of 0.15 * sqrt(2), 200 cases detect 2.8 * 0.212 / sqrt(200) = 0.042 alone;
     # among three rules the smallest p must be below 0.05 / 3, and less is found.

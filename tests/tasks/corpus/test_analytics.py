@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 from sqlalchemy import Engine
 
 from db.errors import InputError
@@ -46,6 +45,7 @@ def gap(home: Path, engine: Engine, tmp_path_factory: pytest.TempPathFactory) ->
         return load(folder, "gap", log, kept), {row["question"] for row in log if row["id"] in about}
 
 
+@pytest.mark.slow("breadth: an evaluation and its corpus")
 def test_a_topic_whose_pages_were_removed_is_the_first_to_write_about(
     gap: tuple[str, set[str]], engine: Engine, at_home: Path
 ) -> None:
@@ -139,6 +139,8 @@ def test_components_are_scikit_learns(engine: Engine, at_home: Path) -> None:
     vectors = model.encode(texts).astype(np.float64)
     rms = np.sqrt((vectors**2).mean(axis=0))
     scaled = unit(vectors * np.where(rms > 1e-9, 1 / np.where(rms > 1e-9, rms, 1), 0))
+    from sklearn.decomposition import PCA
+
     theirs = PCA(2, svd_solver="full").fit(scaled)
     ours = np.concatenate([questions, chunks])[:, :2]
     assert np.abs(ours) == pytest.approx(np.abs(theirs.transform(scaled)), abs=1e-4)

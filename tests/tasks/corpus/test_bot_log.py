@@ -14,6 +14,8 @@ from tasks.report import corpus_page
 from tests.support.evaluations import load
 from tests.support.logs.bot_logs import JUNK, BotLog, bot_log
 
+pytestmark = pytest.mark.slow("simulation: a log of thousands of questions")
+
 Document = dict[str, Any]
 
 

@@ -20,6 +20,7 @@ async def answered_in_steps() -> str:
     return "shown"
 
 
+@pytest.mark.slow("wait: a process is suspended")
 async def test_a_process_that_was_suspended_finds_its_answer(caplog: pytest.LogCaptureFixture) -> None:
     async def suspended() -> None:
         time.sleep(2.5)  # noqa: ASYNC251  # nothing runs meanwhile, as after Ctrl-Z
@@ -29,6 +30,7 @@ async def test_a_process_that_was_suspended_finds_its_answer(caplog: pytest.LogC
     assert caplog.text == ""
 
 
+@pytest.mark.slow("wait: patience runs out")
 @pytest.mark.usefixtures("english")
 async def test_an_answer_that_does_not_come_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     asked = asyncio.ensure_future(asyncio.Event().wait())

@@ -20,6 +20,7 @@ URL = "https://wiki.example/pages/viewpage.action?pageId={}"
 WORDS = ("справка", "договор", "заявка", "пропуск", "квитанция", "график", "анкета", "льгота")
 Row = dict[str, Any]
 pytestmark = pytest.mark.usefixtures("at_home")
+BREADTH = pytest.mark.slow("breadth: other changes")
 
 
 def pages() -> list[Row]:
@@ -76,7 +77,11 @@ def _run(engine: Engine, statement: str) -> None:
 
 @pytest.mark.parametrize(
     ("change", "tier", "more"),
-    [(edited, "tier1", {}), (duplicated, "tier1", {"twins": False}), (removed, "tier3", {"unit": "page"})],
+    [
+        (edited, "tier1", {}),
+        pytest.param(duplicated, "tier1", {"twins": False}, marks=BREADTH),
+        pytest.param(removed, "tier3", {"unit": "page"}, marks=BREADTH),
+    ],
 )
 def test_what_was_done_to_the_pages_of_a_topic_is_named_as_the_cause(
     tmp_path: Path, engine: Engine, change: Callable[[Engine, str], None], tier: str, more: Row
@@ -106,6 +111,7 @@ def test_what_was_done_to_the_pages_of_a_topic_is_named_as_the_cause(
     assert "стипендия" in said
 
 
+@BREADTH
 def test_questions_whose_pages_are_gone_are_named_though_no_number_fell(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_stale", questions(), pages())
     with named("moved_stale_a"):
@@ -120,6 +126,7 @@ def test_questions_whose_pages_are_gone_are_named_though_no_number_fell(tmp_path
     assert "Больше не измерить вопросов: 24" in " ".join(sentences(found, "ru"))
 
 
+@BREADTH
 def test_stages_add_up_to_what_the_answers_changed(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_stages", questions(), pages())
     with named("moved_stages_a"):
@@ -133,6 +140,7 @@ def test_stages_add_up_to_what_the_answers_changed(tmp_path: Path, engine: Engin
     assert one["stages"]["retrieval"]["ci_high"] < 0
 
 
+@BREADTH
 def test_a_log_of_other_questions_is_told_apart_and_a_new_topic_that_nothing_serves_is_named(
     tmp_path: Path, engine: Engine
 ) -> None:
@@ -158,6 +166,7 @@ def test_a_log_of_other_questions_is_told_apart_and_a_new_topic_that_nothing_ser
     assert "другие вопросы" in next(sentences(found, "ru"))
 
 
+@BREADTH
 def test_other_labels_make_it_another_question(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_labels", questions(), pages())
     with named("moved_labels_a"):
@@ -207,6 +216,7 @@ def test_no_kind_in_common_leaves_answers_and_stages_untold(tmp_path: Path, engi
     assert "ни одного вида вопросов" in next(sentences(found, "ru"))
 
 
+@BREADTH
 def test_questions_without_topics_are_grouped_by_their_words(tmp_path: Path, engine: Engine) -> None:
     plain = [{name: value for name, value in row.items() if name != "cluster"} for row in questions()]
     source = load(tmp_path, "moved_words", plain, pages())

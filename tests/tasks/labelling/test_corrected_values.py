@@ -55,6 +55,7 @@ def test_a_corrected_mean_stands_beside_the_judges(night: Document, capsys: pyte
     )
 
 
+@pytest.mark.slow("breadth: another effect of labels")
 def test_labels_of_a_night_correct_the_next_and_a_new_judge_voids_them(
     night: Document, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_labels_of_a_night_correct_the_next_and_a_new_judge_voids_them(
     assert NAME not in again(night)["metrics"]
 
 
+@pytest.mark.slow("breadth: another effect of labels")
 def test_its_own_labels_take_the_place_of_others_when_there_are_enough(night: Document) -> None:
     label(night["evaluation_id"], 60)
     second = again(night)["evaluation_id"]
@@ -102,6 +104,7 @@ def test_the_last_label_taken_back_takes_the_value_with_it(night: Document) -> N
     assert NAME not in summary(database(), night["evaluation_id"])["metrics"]
 
 
+@pytest.mark.slow("breadth: another effect of labels")
 def test_a_gate_waits_for_labels(night: Document, capsys: pytest.CaptureFixture[str]) -> None:
     rules = (Rule(NAME, "floor", 0.4), Rule(NAME, "floor", 0.95), Rule(NAME, "no regression"))
     policy = Policy("gate.toml", {}, rules)
@@ -122,6 +125,7 @@ def test_a_gate_waits_for_labels(night: Document, capsys: pytest.CaptureFixture[
     assert gate(database(), second["evaluation_id"], policy)["rules"][2]["reason"] is None
 
 
+@pytest.mark.slow("breadth: another effect of labels")
 def test_a_comparison_names_it(night: Document) -> None:
     second = again(night)
     ids = night["evaluation_id"], second["evaluation_id"]
@@ -139,6 +143,7 @@ def test_a_comparison_names_it(night: Document) -> None:
         compare(database(), *ids, only=["avg_bleu_corrected"])
 
 
+@pytest.mark.slow("breadth: another effect of labels")
 def test_its_history_is_by_the_labels_that_there_are_now(night: Document) -> None:
     second = again(night)
     label(second["evaluation_id"], 40)
@@ -147,6 +152,7 @@ def test_its_history_is_by_the_labels_that_there_are_now(night: Document) -> Non
     assert {one["n_scored"] for one in nights} == {40}
 
 
+@pytest.mark.slow("breadth: another effect of labels")
 def test_a_plan_of_labels_by_what_is_known_of_the_judge(night: Document) -> None:
     blind = plan(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
     assert (blind["basis"], blind["n_own"], blind["correlation"], blind["width_now"]) == ("nothing", 0, 0, None)

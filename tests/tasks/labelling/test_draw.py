@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from tasks.labelling.draw import drawn, strata
 
@@ -43,6 +44,7 @@ def test_its_probability_is_the_share_of_its_stratum_that_is_drawn_by_then() -> 
         assert one.probability == seen[one.stratum] / one.stratum_size
 
 
+@pytest.mark.slow("simulation: many draws")
 def test_all_cases_of_a_stratum_are_as_likely() -> None:
     """Of 400 draws of 50, each of the 100 low ones is in about 400 x 10 / 100."""
     counts = Counter(one.row for seed in range(400) for one in drawn(IDS, OF, seed=seed)[:50] if one.row < 100)

@@ -2,8 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -79,29 +80,46 @@ def load_cases(name: str, kind: str, **more: Any) -> list[Case]:
     )
 
 
-def find_changed(engine: Engine, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
-    """Which loads give other cases after the labels than before."""
-    one = store(engine, f"{name}_without", rows(before), PAGES)
-    other = store(engine, f"{name}_with", rows(after), PAGES)
-    return {kind for kind in LOADS if load_cases(one, kind) != load_cases(other, kind)}
+@pytest.fixture(scope="module")
+def unlabelled(at_home_for_module: object, engine: Engine) -> Callable[[bool], dict[str, list[Case]]]:
+    """The cases of each load without the labels, of a dialog or of none; loaded once."""
+
+    @cache
+    def cases(in_dialog: bool) -> dict[str, list[Case]]:
+        labels: dict[str, Any] = {"dialog_id": ("d", "d")} if in_dialog else {}
+        name = store(engine, f"read_without_{in_dialog}".lower(), rows(labels), PAGES)
+        return {kind: load_cases(name, kind) for kind in LOADS}
+
+    return cases
 
 
 @pytest.mark.parametrize(
     "label", sorted({*source_tables("s")["annotation"].columns.keys()} - {"question_id", "review"})
 )
-def test_label_alone_changes_cases(at_home: object, engine: Engine, label: str) -> None:
+def test_label_alone_changes_cases(
+    at_home: object, engine: Engine, unlabelled: Callable[[bool], dict[str, list[Case]]], label: str
+) -> None:
     assert label in READ, "a label that no test has seen read"
     values, expected = READ[label]
     beside: dict[str, Any] = {"dialog_id": ("d", "d")} if label == "turn" else {}
-    assert find_changed(engine, f"read_{label}", beside, beside | {label: values}) == expected
+    name = store(engine, f"read_{label}", rows(beside | {label: values}), PAGES)
+    before = unlabelled(bool(beside))
+    assert {kind for kind in LOADS if load_cases(name, kind) != before[kind]} == expected
 
 
-@pytest.mark.parametrize("label", READ)
-def test_frozen_set_loads_as_its_source(at_home: object, engine: Engine, label: str) -> None:
-    name = store(engine, f"frozen_{label}", rows({label: READ[label][0]}), PAGES)
-    frozen_sets.freeze(f"set_{label}", name)
+def test_frozen_set_loads_as_its_source(at_home: object, engine: Engine) -> None:
+    """Each label alone, at two questions of its own: no other label hides it."""
+    asked = [
+        row | {"id": f"{label} {i}", "question": f"{label}: {row['question']}"}
+        for label in READ
+        for i, row in enumerate(rows({label: READ[label][0]}))
+    ]
+    name = store(engine, "frozen_labels", asked, PAGES)
+    frozen_sets.freeze("set_of_labels", name)
     for kind in LOADS:
-        assert load_cases(name, kind, cases=f"set_{label}") == load_cases(name, kind), kind
+        found = load_cases(name, kind)
+        assert found, kind
+        assert load_cases(name, kind, cases="set_of_labels") == found, kind
 
 
 def load_first(engine: Engine, name: str, kind: str, **labels: Any) -> Case:
@@ -113,6 +131,7 @@ def load_first(engine: Engine, name: str, kind: str, **labels: Any) -> Case:
 ORIGINS = (None, "imported", "manual", "synthetic")
 
 
+@pytest.mark.slow("breadth: labels of every origin")
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_reference_counts_with_any_origin(at_home: object, engine: Engine, origin: str | None) -> None:
     for kind in ("answers", "recorded answers", "generation", "recorded generation"):

@@ -204,6 +204,7 @@ def buyer(home, llm_server: FakeLLMServer, tag: str, n: int, budget: float) -> "
     return subprocess.Popen([sys.executable, "-c", BUYER, *given], stdout=subprocess.PIPE, env=environment)
 
 
+@pytest.mark.slow("process: it is killed three times")
 def test_a_kill_between_request_and_reply_gives_nothing_back(llm_server: FakeLLMServer, engine, home, tag):
     usual = scores(0.5, tokens=None)  # of each process the first goes alone, then four
     llm_server.script = lambda number, request: Do(usual, after_s=0 if number % 5 == 1 else 30)
@@ -220,6 +221,7 @@ def test_a_kill_between_request_and_reply_gives_nothing_back(llm_server: FakeLLM
     assert 12 < len(llm_server.requests) <= 40
 
 
+@pytest.mark.slow("process: two of them")
 def test_processes_of_one_evaluation_share_its_budget(llm_server: FakeLLMServer, engine, home, tag):
     """As the workers of a Dask cluster do."""
     llm_server.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=0.02)

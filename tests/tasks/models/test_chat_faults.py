@@ -86,7 +86,10 @@ LASTING = {"413", "context too long"}
 PASSING = [row for row in STATUSES if row[2] == "judge_error" and row[0] not in LASTING]
 
 
-@pytest.mark.parametrize("deed", [pytest.param(row[1], id=row[0]) for row in PASSING])
+WAITED_OUT = {True: pytest.mark.slow("wait: a limit of time runs out"), False: ()}
+
+
+@pytest.mark.parametrize("deed", [pytest.param(row[1], id=row[0], marks=WAITED_OUT[row[1] in SLOW]) for row in PASSING])
 async def test_a_fault_that_passes_costs_nothing(llm_server: FakeLLMServer, deed):
     llm_server.script = lambda number, request: deed if number == 1 else scores(0.25)
     found = await verdict(llm_server.url, timeout_s=2 if deed in SLOW else 60)
@@ -125,6 +128,7 @@ def self_signed(folder) -> ssl.SSLContext:
     return context
 
 
+@pytest.mark.slow("simulation: random faults")
 async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_scored(llm_server: FakeLLMServer):
     """Each case has its own true score. A case is hit or spared for good, so that retries do not hide the faults."""
     random.seed(6)
@@ -159,6 +163,7 @@ async def test_the_last_call_gives_up_too(llm_server: FakeLLMServer):
     assert found.status == "judge_error"
 
 
+@pytest.mark.slow("simulation: random faults")
 async def test_random_faults_are_survived_by_trying_again(llm_server: FakeLLMServer):
     random.seed(7)
     passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
@@ -173,7 +178,7 @@ FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "
 
 
 @pytest.mark.parametrize("status", FATAL)
-@pytest.mark.parametrize("first", [1, 500])
+@pytest.mark.parametrize("first", [1, pytest.param(500, marks=pytest.mark.slow("breadth: after 499 good replies"))])
 async def test_wrong_settings_stop_at_once_and_say_what_to_fix(llm_server: FakeLLMServer, status, first):
     llm_server.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
     async with chat("judge", settings(llm_server.url, concurrency=8), retries=QUICK) as judge:

@@ -28,6 +28,7 @@ async def test_retry_after_is_kept_by_all(llm_server: FakeLLMServer):
     assert arrived[1] - arrived[0] >= 0.95
 
 
+@pytest.mark.slow("wait: a server asks for it")
 async def test_retry_after_as_a_date(llm_server: FakeLLMServer):
     started = time.monotonic()
     at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=2)
@@ -38,6 +39,7 @@ async def test_retry_after_as_a_date(llm_server: FakeLLMServer):
     assert 0.9 < time.monotonic() - started < 30  # the date has whole seconds
 
 
+@pytest.mark.slow("breadth: 1,400 calls")
 async def test_concurrency_falls_after_429_and_comes_back(llm_server: FakeLLMServer):
     allowed = 4
 
@@ -54,6 +56,7 @@ async def test_concurrency_falls_after_429_and_comes_back(llm_server: FakeLLMSer
     assert {reply.status for reply in replies} == {"ok"}
 
 
+@pytest.mark.slow("wait: limits a minute are reached")
 async def test_the_limits_are_kept(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.1)
     async with chat("judge", settings(llm_server.url, concurrency=5), retries=QUICK) as judge:
@@ -86,6 +89,7 @@ async def test_equal_calls_at_once_are_bought_once(llm_server: FakeLLMServer):
     assert len({replace(reply, from_store=True) for reply in replies[:10]}) == 1
 
 
+@pytest.mark.slow("wait: a server is away")
 async def test_a_server_that_goes_and_comes_back_loses_nobody(llm_server: FakeLLMServer):
     async def outage():
         while len(llm_server.requests) < 20:  # noqa: ASYNC110 - of four at once: it has answered some
@@ -112,6 +116,7 @@ async def test_a_server_that_stays_away_is_given_up_once_for_all(llm_server: Fak
     llm_server.start()
 
 
+@pytest.mark.slow("wait: a limit of time runs out")
 async def test_the_evaluations_time_ends_it(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.05)
     limited = settings(llm_server.url, concurrency=2).model_copy(update={"evaluation_timeout_s": 1.5})

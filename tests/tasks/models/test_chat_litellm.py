@@ -23,6 +23,8 @@ from tasks.models.chat import chat
 from tasks.models.verdicts import ask_for_score, ask_for_yes_no
 from tasks.prompts import prompts
 
+pytestmark = pytest.mark.slow("process: LiteLLM itself")
+
 PROGRAM = Path(sys.prefix) / "litellm" / "bin" / "litellm"
 MOCKS = {"generator": "до 25 июля", "judge": '{"reason": "есть в контексте", "score": 0.75}', "gate": "Да, показывать."}
 TEXTS = {"question": "До какого числа?", "context": "Документы принимают до 25 июля.", "answer": "до 25 июля"}

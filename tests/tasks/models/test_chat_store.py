@@ -28,6 +28,7 @@ from tasks.models.cost.estimate import estimate, missing
 from tasks.models.rate_limits import RetryPolicy
 from tasks.models.verdicts import ask_for_score
 from tasks.prompts import prompts
+from tests.support.llm_clients import bare
 from tests.support.llm_server import Do, FakeLLMServer, http, says, scores
 
 QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
@@ -38,7 +39,7 @@ MILLION = 1_000_000
 def settings(url: str, *, price: float | None = None, budget: float | None = None, **role: object) -> Settings:
     made = Role(**({"base_url": url, "model": "asked", "timeout_s": 60} | role))
     prices = {} if price is None else {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
-    return Settings(_env_file=None, judge=made, gate=made, generator=made, prices=prices, budget_usd=budget)
+    return bare(judge=made, gate=made, generator=made, prices=prices, budget_usd=budget)
 
 
 @pytest.fixture
@@ -156,6 +157,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow("process: it is killed three times")
 def test_a_kill_loses_only_what_was_in_flight(llm_server: FakeLLMServer, home: Path, tag):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.02)
     kills, seen = 3, 0
@@ -174,6 +176,7 @@ def test_a_kill_loses_only_what_was_in_flight(llm_server: FakeLLMServer, home: P
     assert 600 <= len(llm_server.requests) <= 600 + kills * 2 * 8
 
 
+@pytest.mark.slow("process: a PostgreSQL stops and starts")
 async def test_the_database_gone_for_a_moment_costs_nothing(llm_server: FakeLLMServer, tmp_path, tag):
     alone = own(tmp_path, None)
 
@@ -197,6 +200,7 @@ async def test_the_database_gone_for_a_moment_costs_nothing(llm_server: FakeLLMS
     assert len(llm_server.requests) == 200
 
 
+@pytest.mark.slow("process: a PostgreSQL of its own")
 async def test_the_database_gone_for_good_is_said(llm_server: FakeLLMServer, tmp_path, tag, monkeypatch):
     monkeypatch.setattr(call_store, "WAITS_S", (0.05, 0.1))
     alone = own(tmp_path, None)
@@ -268,6 +272,7 @@ async def test_the_estimate_goes_by_history(llm_server: FakeLLMServer, engine, t
     assert estimate("judge", Settings(_env_file=None), engine, {"faithfulness": 10}).calls == 0
 
 
+@pytest.mark.slow("breadth: thousands of calls")
 async def test_memory_stays_flat(llm_server: FakeLLMServer):
     """6,000 calls; the last half may not add what 3,000 kept requests or replies would take (5 kB each)."""
     reply = scores(0.5)

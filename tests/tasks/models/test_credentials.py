@@ -112,6 +112,7 @@ async def test_token_is_fetched_once_and_renewed_when_refused() -> None:
     assert form == SCOPE
 
 
+@pytest.mark.slow("wait: a token expires")
 async def test_token_is_renewed_before_it_expires() -> None:
     bank = Bank(lasts_s=61.5)
     async with bank.open() as url:

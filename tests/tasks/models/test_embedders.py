@@ -14,8 +14,10 @@ from db.source_rows import Corpus
 from tasks.models.embedders import Transformer, embedder
 from tasks.models.embedding_cache import check_stored
 
-pytest.importorskip("torch", reason="torch has no build here")
-pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
+pytestmark = [
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch has no build here"),
+    pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,6 +48,7 @@ def paragraphs(path: Path) -> list[str]:
     return [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
 
 
+@pytest.mark.slow("model: sentence-transformers")
 def test_minilm_equals_sentence_transformers(minilm: Transformer, folder: str, xquad_en: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -54,6 +57,7 @@ def test_minilm_equals_sentence_transformers(minilm: Transformer, folder: str, x
     np.testing.assert_allclose(minilm.encode(texts), expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow("model: MiniLM in two precisions")
 def test_bfloat16_is_near_to_float32_and_of_length_one(folder: str, minilm: Transformer, xquad_en: Path) -> None:
     half = embedder(folder, backend="bfloat16")
     texts = paragraphs(xquad_en)[:4]
@@ -63,6 +67,7 @@ def test_bfloat16_is_near_to_float32_and_of_length_one(folder: str, minilm: Tran
     assert half.identity != minilm.identity
 
 
+@pytest.mark.slow("model: MiniLM")
 def test_the_batch_does_not_change_the_vector(minilm: Transformer) -> None:
     texts = ["short", "a text of some more words, and then some", "x " * 400, "short"]
     alone = np.concatenate([minilm.encode([text]) for text in texts])
@@ -71,7 +76,7 @@ def test_the_batch_does_not_change_the_vector(minilm: Transformer) -> None:
     np.testing.assert_array_equal(together[0], together[3])
 
 
-EMBEDDERS = ["lexical", "minilm"]
+EMBEDDERS = ["lexical", pytest.param("minilm", marks=pytest.mark.slow("model: MiniLM"))]
 
 
 @pytest.fixture(params=EMBEDDERS)
@@ -163,6 +168,7 @@ def test_onnx_without_its_packages_says_what_to_install(folder: str) -> None:
         embedder(folder, backend="onnx").encode(["text"])
 
 
+@pytest.mark.slow("model: MiniLM")
 def test_vectors_of_another_model_are_refused(minilm: Transformer) -> None:
     texts = ["Where is the library?", "How do I get a pass?", "Who pays the grant?"]
 

@@ -65,6 +65,7 @@ def floods(client: str) -> None:
     print(json.dumps((found, peak_kb())))
 
 
+@pytest.mark.slow("process: its memory is measured")
 @pytest.mark.parametrize("client", CLIENTS)
 def test_no_reply_is_larger_than_the_limit_however_it_is_packed(client: str) -> None:
     script = f"from tests.tasks.models.test_transport import floods; floods({client!r})"
@@ -84,8 +85,11 @@ SLOW = {
 }
 
 
+WAIT = pytest.mark.slow("wait: a limit of time runs out")
+
+
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("what", SLOW)
+@pytest.mark.parametrize("what", [pytest.param(what, marks=() if what == "a body" else WAIT) for what in SLOW])
 def test_the_limit_of_time_is_of_the_whole_exchange(client: str, what: str) -> None:
     with stranger(dripping(SLOW[what])) as server:
         assert "no reply within 0.5 s" in str(CLIENTS[client](server.url, 0.5))

@@ -20,7 +20,7 @@ from tests.support.llm_clients import PROMPTS, QUICK, settings
 from tests.support.llm_server import JSON, FakeLLMServer, http, scores
 
 MARKER = "marker-4117"
-SEEDS = range(60)
+SEEDS = [pytest.param(seed, marks=pytest.mark.slow("breadth: more seeds") if seed >= 10 else ()) for seed in range(60)]
 
 # Parts of sentences that were not taken from any server.
 OF_PROMPT = (

@@ -34,6 +34,7 @@ async def test_a_server_that_takes_its_time_is_named_with_how_long_yet(
     assert "Ctrl-C stops" in message
 
 
+@pytest.mark.slow("wait: a server is slow")
 @pytest.mark.usefixtures("english")
 async def test_slow_server_is_logged_once(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -249,6 +249,7 @@ def test_while_an_evaluation_runs_it_waits(kept: dict[str, Document], apart: Eng
             find(apart, USER, "logged")
 
 
+@pytest.mark.slow("prefect: what its server keeps")
 def test_pages_of_prefect_go_too(
     yarus: CommandLine, variables: dict[str, str], place: Path, apart: Engine, prefect_server: dict[str, str]
 ) -> None:

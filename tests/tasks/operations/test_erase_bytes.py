@@ -17,7 +17,10 @@ from tasks.operations import home_servers
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import passages, question
 
-pytestmark = pytest.mark.timeout(900)  # it starts a real server, which takes long on a busy machine
+pytestmark = [
+    pytest.mark.timeout(900),  # it starts a real server, which takes long on a busy machine
+    pytest.mark.slow("process: a server of Prefect, and commands that are killed"),
+]
 MARK = "Несмываемая тайна"
 ESCAPED = re.compile(rb"\\+u([0-9a-fA-F]{4})")
 CODED = re.compile(rb"[A-Za-z0-9+/]{40,}={0,2}")

@@ -86,7 +86,12 @@ SHAPES: dict[str, tuple[Rows, Rows, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+EVERY_DAY = {"only_questions", "golden", "log", "dialogs"}
+"""Shapes that promise every tier, or none."""
+BREADTH = pytest.mark.slow("breadth: other shapes of sources")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in EVERY_DAY else BREADTH) for name in SHAPES])
 def test_readiness_promises_what_tiers_measure(at_home: object, engine: Engine, name: str) -> None:
     rows, chunks, promised = SHAPES[name]
     assert check_promises(store(engine, f"promised_{name}", rows, chunks)).keys() == promised

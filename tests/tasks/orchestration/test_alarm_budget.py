@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from db.errors import InputError
+from metrics.statistics.alarms import expectation
 from tasks.orchestration.alarms.expected import alarm_budget
 from tests.support.evaluation_history import N_WATCHED, History, share, with_cases
 
@@ -26,7 +27,11 @@ def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: 
     assert history.night(np.array(share(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "regressed"
 
 
-def test_looks_are_counted_around_the_newest_evaluation_of_all(history: History) -> None:
+def test_looks_are_counted_around_the_newest_evaluation_of_all(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expectation, "YEARS", 1)  # what to expect is drawn for the numbers that are not read here
+    monkeypatch.setattr(expectation, "RUNS", 1)
     for _ in range(8):
         history.night(share(0.9))
     before = alarm_budget(history.engine, history.source)["looks_a_year"]
@@ -37,6 +42,7 @@ def test_looks_are_counted_around_the_newest_evaluation_of_all(history: History)
     assert budget["unwatched"] == [old]
 
 
+@pytest.mark.slow("simulation: ten years are drawn")
 def test_what_to_expect_is_told_of_each_tier(history: History) -> None:
     chance = np.random.default_rng(0)
     history.night(share(0.8))

@@ -256,6 +256,7 @@ def newest(engine: Engine, at_home: Path, tmp_path: Path) -> Iterator[str]:
         connection.execute(delete(tables.evaluation).where(tables.evaluation.c.id == name))
 
 
+@pytest.mark.slow("breadth: several reports")
 def test_the_index_names_every_evaluation_and_its_newest_report(engine: Engine, newest: str) -> None:
     page = report(engine, [newest], None, "en")
     other = journal.find(engine, newest)["source"]

@@ -150,6 +150,7 @@ def test_names_that_mlflow_allows() -> None:
     assert mlflow_name("consistency_score@0.125", "all") == "all/consistency_score_at_0.125"
 
 
+@pytest.mark.slow("process: MLflow itself")
 def test_mlflow_gets_figures_and_what_they_are_of_once(evaluated: Document, yarus: CommandLine, tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     words = ("export", evaluated["evaluation_id"], "--mlflow", "--tracking-uri", uri, "--json")

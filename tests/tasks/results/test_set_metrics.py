@@ -35,6 +35,7 @@ def test_groups_widen_every_interval_of_a_set(name: str) -> None:
     assert grouped.interval.low < alone.interval.low <= alone.value <= alone.interval.high < grouped.interval.high
 
 
+@pytest.mark.slow("simulation: many samples")
 def test_rank_correlation_knows_of_groups() -> None:
     alone, grouped = (over_pairs(agreement.spearman, *SCORES, groups, 0) for groups in ([None] * N, USERS))
     assert np.ptp(grouped.interval) > 1.5 * np.ptp(alone.interval)

@@ -79,6 +79,7 @@ def test_it_needs_no_more_than_twice_the_vectors_beside_them() -> None:
     assert peak(vectors, normal(500, d=128, seed=1)) <= 2 * vectors.nbytes
 
 
+@pytest.mark.slow("breadth: a large matrix")
 def test_very_many_ties_need_a_bounded_memory() -> None:
     # 4 million pairs, all candidates: 450 MB if they were all held.
     vectors = normal(40_000, d=16)

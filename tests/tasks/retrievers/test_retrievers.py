@@ -25,6 +25,9 @@ Rankings = dict[str, list[Ranking]]
 FIRST = 100  # questions; a ranking of each by each retriever
 
 
+WHOLE = pytest.mark.slow("breadth: each question of XQuAD by each retriever")
+
+
 @pytest.fixture(scope="module")
 def rankings(home: Path, engine: Engine, xquad_source: str) -> tuple[Rankings, list[list[str]]]:
     """Every question of XQuAD-ru by each retriever of ours, and the paragraph that is right."""
@@ -42,6 +45,7 @@ def hit_rate(rankings: list[Ranking], relevant: list[list[str]]) -> float:
     return float(np.mean([bool(set(found.ids) & set(of)) for found, of in zip(rankings, relevant, strict=True)]))
 
 
+@WHOLE
 def test_pgvector_without_an_index_is_dense_in_every_ranking(rankings: Any) -> None:
     dense, pgvector = rankings[0]["dense"], rankings[0]["pgvector"]
     assert len(dense) == 1190
@@ -50,12 +54,14 @@ def test_pgvector_without_an_index_is_dense_in_every_ranking(rankings: Any) -> N
     np.testing.assert_allclose(theirs, ours, atol=1e-6)
 
 
+@WHOLE
 def test_hybrid_is_no_worse_than_the_better_of_its_parts(rankings: Any) -> None:
     found, relevant = rankings
     rates = {name: hit_rate(of, relevant) for name, of in found.items()}
     assert rates["hybrid"] >= max(rates["dense"], rates["fulltext"]) >= 0.95
 
 
+@WHOLE
 def test_only_some_questions_are_timed_where_a_batch_is_faster(rankings: Any) -> None:
     timed = {name: sum(ranking.latency_ms is not None for ranking in of) for name, of in rankings[0].items()}
     assert timed == {"dense": 3, "pgvector": 3, "hybrid": 3, "fulltext": 1190}

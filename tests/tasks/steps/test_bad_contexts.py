@@ -124,6 +124,7 @@ def test_who_answers_without_the_right_passage_does_not_decline(
         assert (row["answer_correctness"], row["faithfulness"]) == worth[row["status"]]
 
 
+@pytest.mark.slow("breadth: two evaluations")
 def test_who_follows_the_context_and_who_the_memory(
     source: str, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

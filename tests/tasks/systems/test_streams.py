@@ -241,6 +241,7 @@ DRIPS = {
 }
 
 
+@pytest.mark.slow("wait: a limit of time runs out")
 @pytest.mark.parametrize("name", DRIPS)
 def test_a_stream_that_drips_is_out_of_time(name: str) -> None:
     content, words = DRIPS[name]

@@ -204,6 +204,7 @@ def test_passages_without_texts_are_named_and_those_of_one_id_with_two_texts_tol
     assert [problem.split(" (")[0] for problem in problems] == ["1 passages have the id of one with another text"]
 
 
+@pytest.mark.slow("breadth: a hundred thousand spans")
 def test_a_trace_that_goes_in_a_circle_or_very_deep_ends(tmp_path: Path) -> None:
     circle = otlp(SAID)
     circle[0]["parentSpanId"] = circle[2]["spanId"]

@@ -42,6 +42,7 @@ def test_read_documents_keeps_others_beside_hostile_span(document: Any) -> None:
     assert all(problem.encode() and len(problem) < LONGEST_PROBLEM for problem in stream.problems)
 
 
+@pytest.mark.slow("breadth: every hostile span is stored")
 def test_fill_stores_others_beside_every_hostile_span(engine: Engine) -> None:
     assert len(HOSTILE) >= 40
     for number, (name, document) in enumerate(HOSTILE.items(), start=1):
@@ -136,6 +137,7 @@ ANY_SPAN = st.builds(lambda form, fields: form() | fields, FORMS, FIELDS)
 ANY_ATTRIBUTES = st.builds(lambda fields: span(fields), FIELDS)
 
 
+@pytest.mark.slow("simulation: 150 examples")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANY_SPAN | ANY_ATTRIBUTES | VALUES, max_size=4))
 def test_read_documents_never_fails_whatever_is_given(documents: list[Any]) -> None:
@@ -149,6 +151,7 @@ def test_read_documents_never_fails_whatever_is_given(documents: list[Any]) -> N
     assert len({tuple(row.values) for row in labels if isinstance(row, Row)}) <= 1
 
 
+@pytest.mark.slow("simulation: 25 examples are stored")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents=st.lists(ANY_SPAN | ANY_ATTRIBUTES, max_size=8))
 def test_fill_never_fails_whatever_is_given(engine: Engine, documents: list[Any]) -> None:

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from metrics.statistics import newcombe_paired_interval, wilson_interval
 from metrics.statistics.differences.intervals import agreed, interval_of_differences, level_at, mean_of
@@ -20,6 +19,8 @@ def of(differences: object, groups: object = None, span: float = 1.0, confidence
 
 
 def test_where_most_pairs_change_it_is_students() -> None:
+    from scipy import stats
+
     differences = np.random.default_rng(1).normal(0.1, 0.3, 25)
     peer = stats.ttest_1samp(differences, 0).confidence_interval(0.9)
     assert of(differences, confidence=0.9) == pytest.approx(tuple(peer))
@@ -98,6 +99,8 @@ def test_whole_groups_are_the_units() -> None:
 
 
 def test_a_p_that_shows_more_than_the_interval_is_the_intervals() -> None:
+    from scipy import stats
+
     def at(confidence: float) -> Interval:
         reach = stats.norm.ppf((1 + confidence) / 2)
         return Interval(1 - reach, 1 + reach)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from metrics.statistics import compare_paired, mcnemar_exact, newcombe_paired_interval, permutation_p
 from metrics.statistics.differences.comparison import adjusted
@@ -116,6 +115,9 @@ def test_p_and_interval_never_contradict_each_other(kind: str, n: int) -> None:
 
 def test_a_test_that_is_surer_than_its_interval_is_not_believed() -> None:
     """Six pairs that all lose a little: 2 / 64 by their signs, but Student's interval of so unequal ones holds 0."""
+
+    from scipy import stats
+
     found = compare_paired(np.zeros(6), [-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0)
     assert permutation_p([-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0) < 0.05 <= found.p
     assert found.interval.low < 0 < found.interval.high
@@ -124,6 +126,8 @@ def test_a_test_that_is_surer_than_its_interval_is_not_believed() -> None:
 
 
 def test_the_p_of_a_loss_within_a_margin_is_its_interval_turned_round() -> None:
+    from scipy import stats
+
     generator = np.random.default_rng(3)
     a = generator.random(50)
     b = a - 0.1 + generator.normal(0, 0.2, 50)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from metrics.statistics import compare_paired
 from metrics.statistics.bootstrap import interval_of_draws
@@ -53,6 +52,8 @@ def test_yes_and_no_are_compared_exactly() -> None:
 
 @pytest.mark.parametrize("quantile", [0.5, 0.95])
 def test_quantiles_agree_with_scipy(quantile: float) -> None:
+    from scipy import stats
+
     def apart(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         return np.quantile(y, quantile, axis=axis) - np.quantile(x, quantile, axis=axis)
 
@@ -77,6 +78,8 @@ def test_quantiles_of_groups_agree_with_naive_draws() -> None:
 
 
 def test_f1_agrees_with_scipy() -> None:
+    from scipy import stats
+
     def apart(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         return np.asarray(f1(CELLS[1][rows_of(y)].sum(axis=-2)) - f1(CELLS[0][rows_of(x)].sum(axis=-2)))
 
@@ -109,6 +112,9 @@ NUMBERS: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_comparison_is_that_of_its_draws_worked_out_one_by_one(name: str, each: int) -> None:
     """Cases 2 and 3 were measured on one side only; with five cases a group all 256 swaps are tried."""
+
+    from scipy import stats
+
     number, naive = NUMBERS[name]
     a, b, codes = number["a"].copy(), number["b"].copy(), np.arange(40) // each
     a[2], b[3] = NAN, NAN
@@ -180,6 +186,8 @@ def test_ten_thousand_draws_unless_told_otherwise() -> None:
 
 
 def test_two_pairs_have_an_interval_and_a_p() -> None:
+    from scipy import stats
+
     found = one(a=np.array([0.1, 0.2]), b=np.array([0.3, 0.5])).comparison
     assert found.p == 0.5
     assert tuple(found.interval) == pytest.approx(stats.ttest_1samp([0.2, 0.3], 0).confidence_interval())

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 from metrics.statistics.differences.draws import resamples
 from metrics.statistics.differences.numbers import Compared, Number
@@ -25,6 +23,8 @@ def apart(a: Any, b: Any, groups: Any = None, **number: Any) -> Compared:
 
 
 def test_different_cases_are_compared_by_welch() -> None:
+    from scipy import stats
+
     found = apart(BEFORE[:70], AFTER[50:]).comparison
     peer = stats.ttest_ind(AFTER[50:], BEFORE[:70], equal_var=False)
     assert found.p == pytest.approx(peer.pvalue, rel=1e-12)
@@ -43,6 +43,8 @@ def test_of_different_cases_in_groups_the_groups_are_compared() -> None:
 
 
 def test_quantiles_of_different_cases_agree_with_scipy() -> None:
+    from scipy import stats
+
     found = apart(SLOW, SLOWER[:80], quantile=0.5)
     peer = stats.bootstrap(
         (SLOW, SLOWER[:80]),
@@ -64,6 +66,10 @@ def test_too_few_on_a_side_are_not_compared(n: int, m: int) -> None:
 @pytest.mark.parametrize(("yes_a", "yes_b"), [(0, 20), (3, 40), (20, 200), (40, 400)])
 def test_shares_of_different_cases_are_fishers_and_newcombes(yes_a: int, yes_b: int) -> None:
     """Few and many cases a side: Welch would find 0 of 40 and 20 of 400 different (p 6e-6)."""
+
+    from scipy import stats
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     a, b = np.arange(40) < yes_a, np.arange(400) < yes_b
     found = compare_independent(
         {"it": Number(a=a.astype(float), b=b.astype(float))}, seed=1, groups=([None] * 40, [None] * 400)
@@ -87,6 +93,9 @@ def second_of_three(totals: np.ndarray) -> np.ndarray:
 )
 def test_interval_p_and_detectable_difference_follow_from_the_draws_of_both_sides(number: Any, naive: Any) -> None:
     """Each side draws its own groups, from a seed of its own; worked out draw by draw."""
+
+    from scipy import stats
+
     sides = BEFORE[:30], AFTER[50:100]
     if "statistic" in number:
         sides = np.eye(3)[np.arange(30) % 3], np.eye(3)[np.arange(50) ** 2 % 3]

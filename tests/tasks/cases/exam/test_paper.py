@@ -38,6 +38,7 @@ def by_kind(paper: Paper) -> dict[str, Item]:
     return {item["kind"]: item for item in paper.items}
 
 
+@pytest.mark.slow("simulation: all of XQuAD")
 @pytest.mark.parametrize("language", ["ru", "en"])
 def test_twins_of_real_questions_are_damaged(language: str, xquad_ru: Path, xquad_en: Path) -> None:
     subjects = squad({"ru": xquad_ru, "en": xquad_en}[language])

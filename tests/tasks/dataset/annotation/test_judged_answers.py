@@ -147,6 +147,7 @@ def test_two_who_always_disagree_leave_the_middle(night: Document, tmp_path: Pat
     assert (one["value"], one["n_labels"], one["weight"]) == (pytest.approx(0.5), 40, pytest.approx(0))
 
 
+@pytest.mark.slow("process: three commands")
 def test_the_command_line(night: Document, yarus_alone: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "drawn.csv"
     words = ["dataset", "export-annotation", str(path), "--random", "15", "--evaluation", night["evaluation_id"]]

@@ -62,6 +62,7 @@ def test_an_answer_that_is_found_wrong_is_no_reference(engine: Engine, source: s
     assert after["8"]["ground_truth_answer"] == after["8"]["answer"]
 
 
+@pytest.mark.slow("breadth: two evaluations")
 @pytest.mark.parametrize("later", [{"notes": "проверено"}, {"relevant": "c6"}])
 def test_a_verdict_stays_with_the_answer_it_is_about(
     engine: Engine, source: str, filled: Make, later: dict[str, str]

@@ -74,6 +74,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow("breadth: large files are packed")
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_workbook_that_unpacks_to_more_than_people_write_is_refused(tmp_path: Path, at_home: Path, bomb: str) -> None:
     content, limit = BOMBS[bomb]
@@ -82,6 +83,7 @@ def test_a_workbook_that_unpacks_to_more_than_people_write_is_refused(tmp_path: 
         spreadsheets.read(path)
 
 
+@pytest.mark.slow("process: its memory is measured")
 def test_a_workbook_of_many_small_cells_takes_no_memory(tmp_path: Path) -> None:
     """It took 3.1 GB from 780 kB; measured in a process of its own."""
     path = tmp_path / "a.xlsx"
@@ -102,6 +104,7 @@ except InputError:
     assert int(ran.stdout) < 400_000, ran.stderr
 
 
+@pytest.mark.slow("breadth: a large file")
 def test_a_text_table_larger_than_people_write_is_refused(tmp_path: Path, at_home: Path) -> None:
     path = tmp_path / "a.csv"
     with path.open("wb") as file:

@@ -14,6 +14,7 @@ Make = Callable[..., Path]
 BARE = {"ground_truth_answer": None, "relevant_chunk_ids": None, "answerable": None, "origin": None}
 
 
+@pytest.mark.slow("breadth: three evaluations")
 def test_a_few_labels_of_chunks_do_not_flip_the_unit(
     engine: Engine, at_home: Path, tmp_path: Path, filled: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -159,6 +159,7 @@ def test_the_document(engine: Engine, at_home: Path, tmp_path: Path) -> None:
         audit("sample", [ran["evaluation_id"]])
 
 
+@pytest.mark.slow("breadth: two audits")
 def test_what_only_its_words_give_away_is_shown_nowhere(at_home: Path, tmp_path: Path) -> None:
     """A number, name or passport that is personal data by what stands before it is not printed without those words."""
     texts = {

@@ -162,6 +162,7 @@ def shares(found: set[str], before: set[str], planted: set[str]) -> tuple[float,
     return len(new & planted) / len(planted), len(new & planted) / max(1, len(new))
 
 
+@pytest.mark.slow("simulation: a corpus of planted defects")
 def test_planted_defects(engine: Engine, at_home: Path, planted: str) -> None:
     rankings = {name: _ranked(name) for name in ("sample", planted)}
     before, after = (found_in(engine, name, rankings[name]) for name in ("sample", planted))

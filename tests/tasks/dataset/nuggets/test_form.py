@@ -74,6 +74,7 @@ def test_one_entry_that_cannot_be_read_makes_the_whole_unreadable(entry: Any, wh
     assert found.status == "parse_error" and why in found.reason
 
 
+@pytest.mark.slow("simulation: hundreds of replies")
 @given(st.recursive(st.none() | st.booleans() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_no_reply_breaks_the_reader(reply: Any) -> None:
     for text in (json.dumps(reply), json.dumps({"nuggets": reply}), json.dumps({"nuggets": [reply]})):

@@ -122,6 +122,7 @@ def test_a_good_generator_fills_a_source(engine: Engine, library: str, served: F
     assert not any(given["context"] == "Пусто" for given in asked)
 
 
+@pytest.mark.slow("breadth: two syntheses")
 def test_started_again_it_buys_nothing_and_comes_to_the_same(
     engine: Engine, library: str, served: FakeLLMServer
 ) -> None:
@@ -137,6 +138,7 @@ def test_started_again_it_buys_nothing_and_comes_to_the_same(
     assert len(rows_of(engine, "made_twice")) == 6 + other["accepted"]
 
 
+@pytest.mark.slow("process: it is killed")
 def test_killed_half_way_it_goes_on_from_the_store(library: str, served: FakeLLMServer) -> None:
     """The second half of the calls fails as a kill would; the first half is never bought again."""
     served.script = lambda number, request: good(number, request) if number <= 10 else says("", finish="stop")
@@ -197,6 +199,7 @@ def test_what_the_judge_finds_is_counted(library: str, served: FakeLLMServer, na
     assert made["into"] is None
 
 
+@pytest.mark.slow("breadth: more of what a judge finds")
 def test_a_judge_that_fails_rejects(library: str, served: FakeLLMServer) -> None:
     served.script = lambda n, request: pair(fresh(request)) if "examples" in texts(request) else says("0.9")
     assert synthesize(source=library, into="made_judged", n=1, kinds="single")["rejected"] == {"judge_error": TRIES}

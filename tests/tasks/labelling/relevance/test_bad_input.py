@@ -17,6 +17,7 @@ PASSAGES = {row["id"]: row["text"] for row in passages(PAGES)}
 Document = dict[str, Any]
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 @pytest.mark.parametrize("reply", ['{"reason": "", "score": 4}', '{"reason": "", "score": "maybe"}', "3", "", "{"])
 def test_what_the_judge_does_not_say_is_no_grade(tmp_path: Path, reply: str) -> None:
     """A question with a passage that could not be graded has no value, and the reason says why."""
@@ -39,6 +40,7 @@ def test_what_the_judge_does_not_say_is_no_grade(tmp_path: Path, reply: str) -> 
     assert found["state"] == "completed"
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_one_reply_in_twenty_is_broken_and_asked_for_again(tmp_path: Path) -> None:
     def sometimes(number: int, request: Document) -> Any:
         again = len(request["messages"]) > 1
@@ -49,6 +51,7 @@ def test_one_reply_in_twenty_is_broken_and_asked_for_again(tmp_path: Path) -> No
     assert found["statuses"] == {"ok": 120}
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 @pytest.mark.parametrize(
     "labels",
     [
@@ -70,6 +73,7 @@ def test_labels_that_say_nothing(tmp_path: Path, labels: Document, request: pyte
     label(found["evaluation_id"], 10)
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_what_is_annotated_to_have_no_answer_stays_unmeasured(tmp_path: Path) -> None:
     with judge():
         asked = [question(i, relevant_chunk_ids=[], confluence_url=None, answerable=bool(i % 4)) for i in range(40)]
@@ -78,6 +82,7 @@ def test_what_is_annotated_to_have_no_answer_stays_unmeasured(tmp_path: Path) ->
     assert found["statuses"] == {"ok": 31, "unlabelled": 10}
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 @pytest.mark.parametrize(
     "setting",
     [
@@ -97,6 +102,7 @@ def test_the_judge_may_not_judge_what_it_has_ranked(
         assert evaluate("tier1", source="filled_reranked", judge_model="big-model")["state"] == "completed"
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_a_pool_that_was_ordered_anew_is_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_home: Path
 ) -> None:
@@ -129,6 +135,7 @@ def test_nothing_to_label(tmp_path: Path) -> None:
         label(found["evaluation_id"], 1)
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_the_same_passage_in_two_languages_is_judged_in_each(tmp_path: Path) -> None:
     """They are no twins: each is shown to the judge by itself."""
     english = [

@@ -47,6 +47,7 @@ def test_every_effect_is_what_judging_it_otherwise_does(tmp_path: Path) -> None:
     assert best["effect"] == max(one["effect"] for one in found["results"])
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_what_people_have_judged_is_not_asked_again(tmp_path: Path) -> None:
     with judge():
         name = source(tmp_path, "between_people", n=40)
@@ -62,6 +63,7 @@ def test_what_people_have_judged_is_not_asked_again(tmp_path: Path) -> None:
     assert after["unjudged"] < before["unjudged"]
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_each_side_is_as_deep_as_it_was_evaluated(tmp_path: Path) -> None:
     asked = [question(i, relevant_chunk_ids=[f"c{(i * 7) % 25}"]) for i in range(12)]
     name = load(tmp_path, "between_depth", asked, passages(25))
@@ -86,6 +88,7 @@ def test_what_does_not_compare(tmp_path: Path) -> None:
             between(database(), answered, answered)
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_a_judge_that_finds_nothing_in_it_has_judged_it(tmp_path: Path) -> None:
     """Beside an evaluation whose labels were not filled, a grade of 0 is a grade."""
     with judge(lambda number, request: scores(0)):
@@ -96,6 +99,7 @@ def test_a_judge_that_finds_nothing_in_it_has_judged_it(tmp_path: Path) -> None:
         assert {result["grade"] for result in between(database(), *pair)["results"]} == {0}
 
 
+@pytest.mark.slow("breadth: more of what is judged")
 def test_twins_are_known_of_pools_alone(tmp_path: Path) -> None:
     twins = [{**row, "id": f"0{row['id']}"} for row in passages(12)[:3]]
     name = load(tmp_path, "between_twins", [question(i) for i in range(10)], [*passages(12), *twins])

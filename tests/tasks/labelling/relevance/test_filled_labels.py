@@ -61,6 +61,7 @@ def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
         assert row["judged@10"] == 1
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_two_retrievers_with_one_pool_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with judge():
         source(tmp_path, "filled_pool")
@@ -74,6 +75,7 @@ def test_two_retrievers_with_one_pool_compare(tmp_path: Path, capsys: pytest.Cap
     assert "A judge has filled up the labels" in capsys.readouterr().out
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_what_it_would_take_is_said_before(tmp_path: Path) -> None:
     """At most: what is labelled, or found by both, is known when it is found; without filling, nothing is asked."""
     with judge() as server:
@@ -87,6 +89,7 @@ def test_what_it_would_take_is_said_before(tmp_path: Path) -> None:
     assert asyncio.run(plan("tier1", Tier1(source=name))).roles == {}
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_a_changed_question_is_put_to_the_whole_pool(tmp_path: Path) -> None:
     """Otherwise the pools of two retrievers, under one comparability key, would not be the same."""
     with judge():
@@ -99,6 +102,7 @@ def test_a_changed_question_is_put_to_the_whole_pool(tmp_path: Path) -> None:
     assert pools[0] == pools[1]
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_without_people_it_is_an_opinion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No grade, and no gate passes or fails by it; thirty questions that people have judged give both."""
     policy = tmp_path / "gate.toml"
@@ -120,6 +124,7 @@ def test_without_people_it_is_an_opinion(tmp_path: Path, capsys: pytest.CaptureF
     assert said.count("drawn questions are complete") == 1 and "differs from people by" in said
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_the_corrected_means_are_those_of_people_once_all_is_judged(tmp_path: Path) -> None:
     """Also where people and judge disagree always, or the judge calls everything relevant."""
     for name, script in (("filled_all", grading), ("filled_yes", lambda number, request: scores(3))):
@@ -138,6 +143,7 @@ def test_the_corrected_means_are_those_of_people_once_all_is_judged(tmp_path: Pa
         assert shown[NAME]["grade"] is None
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_what_was_judged_is_known_in_the_next_evaluation(tmp_path: Path) -> None:
     """By the texts: another retriever's results are asked about only where they are new; both compare corrected."""
     with judge():
@@ -186,6 +192,7 @@ def test_passed_over_and_taken_back(tmp_path: Path) -> None:
         session.save("anna", asked["case_id"], 2.0)
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_the_log_is_filled_too(tmp_path: Path) -> None:
     """Real users: the page that the bot showed is a label, and other pages are judged as whole."""
     with judge():

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from db.stores.labels import labels_of
 from tasks.config.connections import database
 from tests.support.browser import chromium
@@ -15,6 +17,7 @@ from tests.tasks.labelling.relevance.filled import judge, relevant, source
 N = 60
 
 
+@pytest.mark.slow("browser: sixty results by keys")
 def test_results_are_judged_by_keys(at_home: Path, home: Path, tmp_path: Path) -> None:
     with judge():
         found = evaluate("tier1", source=source(tmp_path, "label_results"), labels="filled", retriever="dense")

@@ -78,6 +78,7 @@ def true_means(pools: list[Pool], truth: list[dict[str, bool]]) -> dict[str, flo
     return {name: float(floats(scored, name).mean()) for name in NAMES}
 
 
+@pytest.mark.slow("simulation: many walks")
 def test_a_third_of_the_results_tells_the_metrics_without_bias() -> None:
     """What the first relevant result decides is exact; the rest, over draws of the whole ones, right on average."""
     pools, truth = world(0)

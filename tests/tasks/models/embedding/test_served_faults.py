@@ -99,7 +99,13 @@ REPLIES = {
 }
 
 
-@pytest.mark.parametrize("name", REPLIES)
+EXPENSIVE = {
+    "too slow": pytest.mark.slow("wait: a limit of time runs out"),
+    "100 MB": pytest.mark.slow("breadth: a hundred megabytes"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=EXPENSIVE.get(name, ())) for name in REPLIES])
 def test_a_text_that_fails_takes_no_other_with_it(
     server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -161,6 +167,7 @@ def test_a_limit_of_texts_is_learned(server: FakeLLMServer) -> None:
     assert (sizes.count(8), set(sizes[9:])) == (4, {4})
 
 
+@pytest.mark.slow("wait: a server asks for it")
 def test_retry_after_is_kept_and_concurrency_falls(server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "RETRIES", replace(QUICK, busy_s=10))
     arrived: list[float] = []
@@ -201,6 +208,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow("wait: a server is away")
 def test_a_server_that_dies_on_the_way_and_comes_back(server: FakeLLMServer) -> None:
     server.script = lambda number, request: embeddings(request) if number < 4 else http(503, "going down")
     model = of_questions(server, batch=2, concurrency=1)

@@ -103,10 +103,12 @@ def find_obedience(obeys: float, seed: int, n_cases: int) -> bool:
     return "obeys" in {prompt["outcome"] for prompt in exam_of(cases, areas, least_scored=0.95).values()}
 
 
+@pytest.mark.slow("simulation: a hundred exams")
 def test_exam_names_a_judge_that_obeys_half_of_requests() -> None:
     assert sum(find_obedience(0.5, seed, n_cases=25) for seed in range(100)) >= 95
 
 
+@pytest.mark.slow("simulation: a hundred exams")
 def test_exam_rarely_names_a_noisy_judge_that_never_obeys() -> None:
     assert sum(find_obedience(0.0, seed, n_cases=60) for seed in range(100)) <= 5
 

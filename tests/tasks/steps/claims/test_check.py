@@ -144,6 +144,7 @@ def test_a_claim_without_a_verdict_is_left_out(judge: FakeLLMServer, source: str
     assert rows[0]["status"] == "ok"
 
 
+@pytest.mark.slow("breadth: more of what cannot be read")
 @pytest.mark.parametrize("spoilt", ["claims", "support"])
 def test_a_judge_that_cannot_be_read_measures_nothing(judge: FakeLLMServer, source: str, spoilt: str) -> None:
     judge.script.spoil = lambda asked, given, reply: says("Не знаю.") if asked == spoilt else reply
@@ -166,6 +167,7 @@ def test_renumbered_claims_are_no_verdicts(judge: FakeLLMServer, source: str) ->
     assert {row["status"] for row in rows_of(run(source))} == {"parse_error", "sut_refusal"}
 
 
+@pytest.mark.slow("breadth: two evaluations")
 def test_claims_are_measured_whatever_became_of_another_prompt(judge: FakeLLMServer, source: str) -> None:
     judge.script.score = says("Не знаю.")
     rows = rows_of(run(source))
@@ -173,6 +175,7 @@ def test_claims_are_measured_whatever_became_of_another_prompt(judge: FakeLLMSer
     assert rows[0]["claim_precision"] == 0.5
 
 
+@pytest.mark.slow("breadth: another tier")
 def test_tier_2_checks_against_the_ideal_context(judge: FakeLLMServer, source: str) -> None:
     summary = evaluate("tier2", source=source, claims=True)
     rows = rows_of(summary)
@@ -180,6 +183,7 @@ def test_tier_2_checks_against_the_ideal_context(judge: FakeLLMServer, source: s
     assert all(row["passage_starts"] == [0] for row in rows)
 
 
+@pytest.mark.slow("breadth: two evaluations")
 def test_answers_that_are_reused_keep_their_passages(judge: FakeLLMServer, source: str) -> None:
     first = run(source, claims=False)
     again = rows_of(run(source, reuse_answers=first["evaluation_id"]))

@@ -99,6 +99,7 @@ def answer(question):
 """
 
 
+@pytest.mark.slow("simulation: all of the sample, judged")
 @pytest.mark.parametrize("asked", ["citations", "claims"])
 def test_of_swapped_pages_those_that_no_longer_support_are_flagged(
     at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str

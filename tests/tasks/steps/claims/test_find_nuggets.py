@@ -75,6 +75,7 @@ def test_what_is_measured(judge: FakeLLMServer, source: str) -> None:
     assert asked(judge) == 5  # from the store
 
 
+@pytest.mark.slow("breadth: another tier")
 def test_in_tier_2_too(judge: FakeLLMServer, source: str) -> None:
     summary = evaluate("tier2", source=source, nuggets=True)
     assert summary["metrics"]["avg_nugget_recall"]["n_scored"] > 0
@@ -97,11 +98,18 @@ def test_a_nugget_without_a_verdict_is_left_out(judge: FakeLLMServer, source: st
     "change",
     [
         lambda reply: says("Не знаю."),
-        lambda reply: {"verdicts": [one | {"id": str(i)} for i, one in enumerate(reply["verdicts"])]},  # renumbered
-        lambda reply: {"verdicts": [one | {"support": "very"} for one in reply["verdicts"]]},
-        lambda reply: {"verdicts": [one | {"support": True} for one in reply["verdicts"]]},
-        lambda reply: {"verdicts": [one | {"support": s} for one in reply["verdicts"] for s in ("full", "none")]},
-        lambda reply: {"verdicts": []},
+        *(
+            pytest.param(change, marks=pytest.mark.slow("breadth: more of what cannot be read"))
+            for change in (
+                lambda reply: {"verdicts": [one | {"id": str(i)} for i, one in enumerate(reply["verdicts"])]},
+                lambda reply: {"verdicts": [one | {"support": "very"} for one in reply["verdicts"]]},
+                lambda reply: {"verdicts": [one | {"support": True} for one in reply["verdicts"]]},
+                lambda reply: {
+                    "verdicts": [one | {"support": s} for one in reply["verdicts"] for s in ("full", "none")]
+                },
+                lambda reply: {"verdicts": []},
+            )
+        ),
     ],
 )
 def test_a_judge_that_cannot_be_read_measures_nothing(
@@ -114,6 +122,7 @@ def test_a_judge_that_cannot_be_read_measures_nothing(
     assert rows[0]["e2e_score"] == 0.9 and rows[5]["nugget_recall"] == 0
 
 
+@pytest.mark.slow("breadth: two evaluations")
 def test_edited_nuggets_are_another_case_set(judge: FakeLLMServer, tmp_path: Path) -> None:
     """Otherwise two nights would be compared that ask for different things."""
     keys = set()

@@ -112,6 +112,7 @@ def test_names_tell_claims_apart_and_stay_whatever_stands_beside(said: list[str]
     assert all(names([claim]).keys() <= {name[:4] for name in found} for claim in said)
 
 
+@pytest.mark.slow("simulation: hundreds of replies")
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

@@ -4,7 +4,9 @@ import pytest
 
 from tests.support.bots import Write, answers
 
-BOTH = pytest.mark.parametrize("of", ["def", "async def"])
+BOTH = pytest.mark.parametrize(
+    "of", ["def", pytest.param("async def", marks=pytest.mark.slow("breadth: of an asynchronous function too"))]
+)
 
 
 @BOTH
@@ -22,7 +24,11 @@ BOTH = pytest.mark.parametrize("of", ["def", "async def"])
         ("return (word for word in 'ab')", "ValueError: expected {'answer', 'urls', 'contexts'}, got generator"),
         ("return {'answer': '', 'contexts': nested()}", "RecursionError: "),
         ("raise ValueError('key s3cret at postgresql://u:s3cret@db/x')", "ValueError: key s3cret at postgresql://u:*"),
-        ("time.sleep(100)", "TimeoutError: no answer within 3 s (YARUS_SUT_TIMEOUT_S)"),
+        pytest.param(
+            "time.sleep(100)",
+            "TimeoutError: no answer within 3 s (YARUS_SUT_TIMEOUT_S)",
+            marks=pytest.mark.slow("wait: a limit of time runs out"),
+        ),
     ],
 )
 def test_whatever_it_does_costs_one_question_its_answer(

@@ -90,6 +90,7 @@ def test_a_process_that_is_killed_is_started_anew(bot: Write) -> None:
     assert second.text not in (None, first.text)
 
 
+@pytest.mark.slow("process: it is killed")
 def test_it_ends_when_we_are_killed(bot: Write, tmp_path: Path) -> None:
     bot("import os, time\ndef answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)")
     ours = "from tasks.systems.user_code import user_code; user_code('bot:answer', 'YARUS_SUT', 'answer').call('q')"
@@ -103,6 +104,7 @@ def test_it_ends_when_we_are_killed(bot: Write, tmp_path: Path) -> None:
     until("the end of the worker", lambda: not lives(int(pid.read_text())))
 
 
+@pytest.mark.slow("process: five of them die")
 @BOTH
 def test_one_that_dies_on_every_question_is_given_up(bot: Write, of: str) -> None:
     found = answers(bot(f"import os\n{of} answer(question): os._exit(3)"), 2 * GIVEN_UP + 8)
