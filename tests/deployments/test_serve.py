@@ -54,6 +54,7 @@ def rows_of(engine: Engine, *flow_run_ids: str) -> list[Any]:
         return list(connection.execute(wanted.order_by(evaluation.c.started_at)).mappings())
 
 
+@pytest.mark.slow("process: three more runs")
 def test_runs_of_the_command_line_appear_there(early: list[Forked], served: Serve) -> None:
     yarus = CommandLine(served.home)
     for run in [*(one.ran() for one in early), yarus(*RUN)]:

@@ -74,6 +74,7 @@ def everything(production: Production) -> str:
     return url
 
 
+@pytest.mark.slow("breadth: every form of a dump")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_comes_to_the_same(engine: Engine, everything: str, tmp_path: Path, form: str) -> None:
     path = dump(everything, tmp_path / "help desk", *FORMS[form])

@@ -83,6 +83,7 @@ HOSTILE = """
 """
 
 
+@pytest.mark.slow("breadth: every form of a dump")
 @pytest.mark.parametrize("form", ["-Fc", "-Fd", "-Ft", "-Fp"])
 def test_code_in_a_dump_stays_text(
     engine: Engine, production: Production, tmp_path: Path, marker: Path, form: str

@@ -33,7 +33,7 @@ def history(engine: Engine) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("language", "said"), [("ru", "Вне полосы с 2026-01-21"), ("en", "Out of the band since 2026-01-21")]
+    ("language", "said"), [("ru", "Вне полосы с 2024-01-24"), ("en", "Out of the band since 2024-01-24")]
 )
 def test_the_first_night_out_is_named_in_both_languages(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, history: tuple[str, list[str]], language: str, said: str

@@ -93,6 +93,7 @@ def unlabelled(at_home_for_module: object, engine: Engine) -> Callable[[bool], d
     return cases
 
 
+@pytest.mark.slow("breadth: every label by itself")
 @pytest.mark.parametrize(
     "label", sorted({*source_tables("s")["annotation"].columns.keys()} - {"question_id", "review"})
 )
@@ -146,6 +147,7 @@ def test_show_counts_with_any_origin(at_home: object, engine: Engine, origin: st
     )
 
 
+@pytest.mark.slow("breadth: every label by itself")
 @pytest.mark.parametrize(
     ("labels", "reference", "page", "shown"),
     [

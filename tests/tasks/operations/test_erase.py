@@ -164,6 +164,7 @@ def test_a_frozen_set_that_lost_cases_is_another(kept: dict[str, Document], apar
     assert after.sha256 == case_sets.content_hash(case_sets.read(apart, "frozen")) != before.sha256
 
 
+@pytest.mark.slow("breadth: every moment and every name")
 @pytest.mark.parametrize("step", ["note_erased", "questions_of", "frozen_with", "publish"])
 def test_a_kill_is_finished_by_the_same_command(
     kept: dict[str, Document], apart: Engine, place: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -198,6 +199,7 @@ def test_rows_are_found_though_the_source_has_lost_the_question(
     assert everywhere(apart, place) == []
 
 
+@pytest.mark.slow("breadth: every moment and every name")
 @pytest.mark.parametrize("user", ["nobody", "", "None", "%", "'; --"])
 def test_an_unknown_user_changes_nothing(kept: dict[str, Document], apart: Engine, user: str) -> None:
     with apart.begin() as connection:

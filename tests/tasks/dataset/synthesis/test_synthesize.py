@@ -166,6 +166,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow("breadth: every fault of a generator")
 @pytest.mark.parametrize("name", BAD)
 def test_what_a_generator_does_wrong_is_counted(library: str, served: FakeLLMServer, name: str) -> None:
     wrong, reason = BAD[name]
@@ -185,6 +186,7 @@ VERDICTS: dict[str, tuple[str, str, dict[str, float]]] = {
 }
 
 
+@pytest.mark.slow("breadth: every fault of a generator")
 @pytest.mark.parametrize("name", VERDICTS)
 def test_what_the_judge_finds_is_counted(library: str, served: FakeLLMServer, name: str) -> None:
     kind, reason, given = VERDICTS[name]

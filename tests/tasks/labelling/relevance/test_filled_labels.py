@@ -162,6 +162,7 @@ def test_what_was_judged_is_known_in_the_next_evaluation(tmp_path: Path) -> None
     assert compared["difference"] == pytest.approx((sum(true[80:]) - sum(true[:80])) / 80)
 
 
+@pytest.mark.slow("breadth: another effect of filled labels")
 def test_passed_over_and_taken_back(tmp_path: Path) -> None:
     with judge():
         source(tmp_path, "filled_back")
