@@ -1,4 +1,4 @@
-"""What tests took, kept in a file: files that take long begin first. Imported by `tests/conftest.py`."""
+"""What tests took, kept in a file, and which are left out every day. Imported by `tests/conftest.py`."""
 
 import json
 from collections import Counter
@@ -31,12 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files that take long begin first, so that no process is left alone with one at the end."""
+    """Keeps what is collected before any is left out."""
     config.stash[COLLECTED] = list(items)
-    taken = Counter[str]()
-    for test, seconds in kept().items():
-        taken[test.partition("::")[0]] += seconds  # type: ignore[assignment]
-    items.sort(key=lambda item: -taken[item.nodeid.partition("::")[0]])
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
