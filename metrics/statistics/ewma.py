@@ -81,7 +81,7 @@ def chart(values: ArrayLike, *, step: ArrayLike = 0.0, shared: ArrayLike = 0.0) 
         before = nights[max(0, end - HISTORY) : end]
         kept = (1 - LAMBDA) * share[place]
         wider = ((1 + kept) / (1 - kept)) ** 0.5  # the EWMA of a process with that autocorrelation
-        middle = median(before)
+        middle = float(np.median(before))
         width = max(float(steps[place]), wider * _width(before, end, number + 1))
         low[place], high[place] = middle - width, middle + width
         beyond = abs(mean - middle) > width + 1e-9 * abs(middle)  # equal nights differ by rounding only
@@ -113,27 +113,14 @@ def deviation(values: ArrayLike) -> float:
     given = np.asarray(values, dtype=np.float64)
     if given.size < 2:
         raise ValueError(f"a deviation needs at least 2 values, got {given.size}")
-    apart = given - median(given)
-    typical = median(np.abs(apart))
+    apart = given - np.median(given)
+    typical = float(np.median(np.abs(apart)))
     if typical <= 1e-12 * np.abs(given).max():
         return float(given.std(ddof=1))
     squares = np.minimum((apart / (9 * typical)) ** 2, 1)  # beyond, a value counts for nothing
     above = (apart**2 * (1 - squares) ** 4).sum()
     below = ((1 - squares) * (1 - 5 * squares)).sum()
     return float(np.sqrt(given.size * above) / abs(below))
-
-
-def median(values: Floats) -> float:
-    """As numpy's, of a few hundred finite numbers in a fifth of the time.
-
-    Example:
-        >>> import numpy as np
-        >>> from metrics.statistics.ewma import median
-        >>> median(np.array([4.0, 1.0, 2.0, 3.0]))
-        2.5
-    """
-    ordered, half = np.sort(values), len(values) // 2
-    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def _width(before: Floats, end: int, night: int) -> float:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.ewma import HISTORY, LAMBDA, SIGMAS, WARM_UP, Chart, deviation, median
+from metrics.statistics.ewma import HISTORY, LAMBDA, SIGMAS, WARM_UP, Chart, deviation
 from metrics.statistics.groups import Floats
 from metrics.statistics.intervals import NORMAL, student_quantile
 
@@ -76,7 +76,7 @@ def paired_chart(changes: Sequence[NightChange]) -> Chart:
         end = max(WARM_UP, number - _GAP)
         before = table[max(0, end - 1 - HISTORY) : end - 1]
         nights, width = _window(before, table[number - 1, -1], min(end, HISTORY))
-        middle = median(level[end - nights : end])
+        middle = float(np.median(level[end - nights : end]))
         low[number], high[number] = middle - width - now, middle + width - now
         beyond = abs(mean - middle) > width + 1e-9 * (1 + abs(middle))  # equal nights differ by rounding only
         side[number] = int(np.sign(mean - middle)) if beyond else 0

@@ -41,7 +41,7 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
 
     The mean is 0.5 for a judge that does not look.
     """
-    from metrics.exam_kinds import FULL
+    from metrics.exam import sensitivity, specificity
     from metrics.statistics import mean_interval
 
     by_case: dict[str, list[Row]] = defaultdict(list)
@@ -49,10 +49,9 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
         by_case[row["case_id"]].append(row)
     values, groups = [], []
     for answers in by_case.values():
-        caught = [row["score"] < FULL for row in answers if row["damaged"]]
-        passed = [row["score"] >= FULL for row in answers if not row["damaged"]]
-        if caught and passed:
-            values.append((sum(caught) / len(caught) + sum(passed) / len(passed)) / 2)
+        damaged, sound = ([row["score"] for row in answers if row["damaged"] is worth] for worth in (True, False))
+        if damaged and sound:
+            values.append((sensitivity(damaged) + specificity(sound)) / 2)
             groups.append(answers[0]["group"])
     return len(values), mean_interval(values, seed=0, low=0, high=1, groups=groups)
 
