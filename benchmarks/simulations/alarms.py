@@ -12,7 +12,6 @@ from metrics.statistics.alarms.noise import Night, of_cases
 from metrics.statistics.alarms.watch import Watch
 from metrics.statistics.differences.changes import Change, change
 from metrics.statistics.differences.numbers import Number
-from metrics.statistics.groups import Ints
 from metrics.statistics.paired_chart import LAG
 from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED
 from tasks.orchestration.alarms.budget import LEAST
@@ -227,24 +226,13 @@ def _results(world: World, count: int, chance: np.random.Generator, loss: Kind |
         if loss and night >= CALM:
             _turn(kept, order[asked], loss.lost(night - CALM) + loss.rewritten / 2, hit=True)
             _turn(kept, -order[asked], loss.rewritten / 2, hit=False)
-        again = _drawn(chance, asked, total) < world.stays
-        other[asked] = np.where(again, other[asked], _drawn(chance, asked, total) < world.noise)
+        again = chance.random(total) < world.stays
+        other = np.where(again, other, chance.random(total) < world.noise)
         kept ^= other[asked]
         if world.sway:
             sway = 0.7 * sway + (1 - 0.7**2) ** 0.5 * world.sway * chance.normal()
             _turn(kept, chance.random(len(asked)), abs(sway), hit=sway < 0)
         yield Asked(int(asked[0]), _judged(kept, world.judge, chance))
-
-
-def _drawn(chance: np.random.Generator, asked: Ints, total: int) -> Floats:
-    """What `chance.random(total)` gives of those asked; the others are passed over."""
-    if len(asked) == total:
-        return chance.random(total)
-    of, first = chance.bit_generator, int(asked[0])
-    of.advance(first)  # type: ignore[attr-defined]
-    found = chance.random(len(asked))
-    of.advance(total - first - len(asked))  # type: ignore[attr-defined]
-    return found
 
 
 def _judged(hits: NDArray[np.bool_], noise: float, chance: np.random.Generator) -> Floats:

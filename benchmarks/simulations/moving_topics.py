@@ -86,10 +86,7 @@ def nights(world: World, count: int, chance: np.random.Generator, loss: float) -
     total, begins = world.asked + int(first[-1]), int(chance.integers(YEAR))
     asked_in = np.maximum(0, np.arange(total) - world.asked + world.new) // max(1, world.new)
     by_night = [np.cumsum(_shares(world, night, begins)) for night in range(count)]
-    counts = np.bincount(asked_in, minlength=count).tolist()
-    topics = np.concatenate(
-        [np.searchsorted(shares, chance.random(n)) for shares, n in zip(by_night, counts, strict=True)]
-    )
+    topics = np.array([np.searchsorted(by_night[night], chance.random()) for night in asked_in.tolist()])
     kinds = _by_words(topics, world.asked, chance) if world.by_words else topics
     able, results = chance.random(total), []
     for night in range(count):
