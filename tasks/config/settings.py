@@ -249,7 +249,9 @@ def settings() -> Settings:
         file = Path(".env").read_bytes()
     except OSError:
         file = b""
-    return _read(frozenset(os.environ.items()), file)
+    # The file may refer to any variable.
+    relevant = (item for item in os.environ.items() if file or item[0].upper().startswith(PREFIX))
+    return _read(frozenset(relevant), file)
 
 
 @lru_cache(maxsize=8)

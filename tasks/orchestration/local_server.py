@@ -36,10 +36,10 @@ def prepare_prefect() -> None:
         ServerUnavailable: the server of the home cannot be started.
     """
     home = settings().home.absolute()
-    _put(home_server.server_environment(home))
     if home_server.is_wanted(home):
         _join(home)
     else:
+        _put(home_server.server_environment(home))
         let_in()
 
 
@@ -74,7 +74,8 @@ def _put(variables: dict[str, str]) -> None:
         from prefect.logging.configuration import setup_logging
 
         refresh_global_settings_context()
-        setup_logging()
+        if any(name.startswith("PREFECT_LOGGING_") for name in variables):
+            setup_logging()
 
 
 def start_server() -> None:
@@ -113,7 +114,7 @@ def _join(home: Path) -> str:
             reason=error.strerror or error,
         ) from None
     password = server_access.password_for(home, "127.0.0.1") if found.serving else server_access.kept(home)
-    _reaching(found.api, server_access.protection(found.api, password))
+    _reaching(found.api, home_server.server_environment(home) | server_access.protection(found.api, password))
     _joined[home] = found.api
     return found.api
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.forked import Forked, Ran
+from tests.support.forked import FLOWS, Forked, Ran
 
 Document = dict[str, Any]
 SECRET = "s3cret"
@@ -23,8 +23,6 @@ CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
 
 class CommandLine:
     """`yarus` in processes of their own, on one home; without a server every flow starts and stops its own."""
-
-    FLOWS = ("run", "sweep", "robustness")
 
     def __init__(self, home: Path, server: Callable[[], dict[str, str]] = dict) -> None:
         self.home, self.server = home, server
@@ -53,7 +51,7 @@ class CommandLine:
         )
 
     def _environment(self, words: Sequence[str], env: dict[str, str] | None) -> dict[str, str]:
-        server = self.server() if words and words[0] in self.FLOWS else {}
+        server = self.server() if words and words[0] in FLOWS else {}
         return environment(self.home) | server | (env or {})
 
 

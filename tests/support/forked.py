@@ -26,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 PRELOADED = "tests.support.preloaded"
 LONGEST_S = 240
 WITHOUT_PREFECT = {"runs", "show", "cases", "compare", "gate", "trend", "report", "export", "load"}
-"""Commands that use no Prefect, as `tests/flows/cli/shell/test_imports.py` sees; reading its settings takes 0.15 s."""
+FLOWS = {"run", "sweep", "robustness"}
+"""Commands that use no Prefect, as `tests/flows/cli/shell/test_imports.py` sees, and those that read its settings
+themselves: it takes 0.15 s."""
 
 
 class Ran(NamedTuple):
@@ -101,7 +103,7 @@ def _run(streams: str, words: list[str], environment: dict[str, str], folder: st
 
     from flows.__main__ import main
 
-    if not words or words[0] not in WITHOUT_PREFECT:
+    if not words or words[0] not in WITHOUT_PREFECT | FLOWS:
         refresh_global_settings_context()
     code = 1
     try:

@@ -1,14 +1,13 @@
 """Clients of servers, those of chat with little patience, for tests of what servers do. Imported by full name."""
 
-import os
 from datetime import date
-from functools import cache
 
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
 from tasks.config.services import Price
 from tasks.config.settings import Role, Settings, SystemService
+from tasks.config.settings import settings as given
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.rate_limits import RetryPolicy
@@ -23,15 +22,9 @@ QUICK = RetryPolicy(
 PROMPTS = prompts(Settings(_env_file=None))
 
 
-@cache
-def _bare(variables: frozenset[tuple[str, str]]) -> Settings:
-    return Settings(_env_file=None)
-
-
 def bare(**values: object) -> Settings:
-    """What the environment sets, and these values; to read the variables anew takes 40 ms."""
-    ours = frozenset((name, text) for name, text in os.environ.items() if name.startswith("YARUS_"))
-    return _bare(ours).model_copy(deep=True, update=values)
+    """What the environment sets, and these values."""
+    return given().model_copy(deep=True, update=values)
 
 
 def settings(url: str, **role: object) -> Settings:
