@@ -23,6 +23,9 @@ demo-llm: .venv/.demo-llm
 serve: .venv/.installed
 	@exec $(BIN)/yarus serve
 
+# As many processes run as there are processors: threads of theirs would only wait for one another.
+test test-all: export OMP_NUM_THREADS := 1
+
 # What is worth running after every change: each promise in its cheapest form, in minutes.
 test: .venv/.test
 	$(PYTEST) $(ARGS)

@@ -1,4 +1,4 @@
-"""What tests took, kept in a file, and which are left out every day. Imported by `tests/conftest.py`."""
+"""What tests took, kept in a file, and which were left out. Imported by `tests/conftest.py`."""
 
 import json
 from collections import Counter
@@ -36,8 +36,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if config.option.markexpr == "not slow":
-        terminalreporter.write_line("Left out: tests that are marked slow; make test-all runs them too.")
+    slow = ["what is marked slow, which make test-all runs"] if config.option.markexpr == "not slow" else []
+    whys = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped"))
+    if left_out := slow + [f"{n} tests: {why}" for why, n in whys.items()]:
+        terminalreporter.write_line("Left out: " + "; ".join(left_out))
     if config.getoption("--keep-durations"):
         taken = Counter[str]()
         for report in (one for some in terminalreporter.stats.values() for one in some):
