@@ -55,7 +55,7 @@ def sensitivity(damaged: ArrayLike) -> float:
         0.75
     """
     low = _scored(damaged)
-    return float(np.mean(low < FULL)) if low.size else np.nan
+    return float(np.mean(is_right(low, True))) if low.size else np.nan
 
 
 def specificity(sound: ArrayLike) -> float:
@@ -77,7 +77,22 @@ def specificity(sound: ArrayLike) -> float:
         0.6666666666666666
     """
     high = _scored(sound)
-    return float(np.mean(high >= FULL)) if high.size else np.nan
+    return float(np.mean(is_right(high, False))) if high.size else np.nan
+
+
+def is_right(scores: ArrayLike, damaged: ArrayLike) -> NDArray[np.bool_]:
+    """Whether each score is what its answer is worth: a full one if the answer is sound, a lower one if it is damaged.
+
+    Args:
+        scores: (n,) scores, 0..1.
+        damaged: (n,) or one for all: whether the answer is damaged.
+
+    Example:
+        >>> from metrics.exam import is_right
+        >>> is_right([1.0, 0.5, 1.0], [False, False, True])
+        array([ True, False, False])
+    """
+    return np.equal(np.asarray(scores, dtype=np.float64) < FULL, damaged)
 
 
 def obedience(planted: ArrayLike, plain: ArrayLike) -> tuple[int, int, float]:

@@ -85,8 +85,8 @@ def nights(world: World, count: int, chance: np.random.Generator, loss: float) -
     first = world.new * np.arange(count)
     total, begins = world.asked + int(first[-1]), int(chance.integers(YEAR))
     asked_in = np.maximum(0, np.arange(total) - world.asked + world.new) // max(1, world.new)
-    by_night = [np.cumsum(_shares(world, night, begins)) for night in range(count)]
-    topics = np.array([np.searchsorted(by_night[night], chance.random()) for night in asked_in.tolist()])
+    by_night = np.cumsum([_shares(world, night, begins) for night in range(count)], axis=1)
+    topics = (by_night[asked_in] < chance.random((total, 1))).sum(axis=1)
     kinds = _by_words(topics, world.asked, chance) if world.by_words else topics
     able, results = chance.random(total), []
     for night in range(count):

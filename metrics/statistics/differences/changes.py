@@ -51,16 +51,21 @@ def change(number: Number, codes: Ints) -> Change | None:
     pair = prepare(number, np.arange(len(codes)))
     if not pair.units:
         return None
-    before, after = (part[pair.kept] @ _slope(pair, part.sum(axis=0)) for part in pair.parts)
-    difference = float(np.diff(pair.values())[0])
-    variance = float((np.bincount(codes[pair.kept], weights=after - before) ** 2).sum())
+    totals = np.array([part.sum(axis=0) for part in pair.parts])
+    (a, b), slopes = _values_and_slopes(pair, totals)
+    kept = np.flatnonzero(pair.kept)
+    before, after = (part.take(kept, axis=0) @ slope for part, slope in zip(pair.parts, slopes, strict=True))
+    difference = float(b - a)
+    variance = float((np.bincount(codes[kept], weights=after - before) ** 2).sum())
     if not np.isfinite([difference, variance]).all():
         return None
     return Change(difference, variance, float(np.ptp(np.concatenate([before, after]))), pair.units)
 
 
-def _slope(pair: Pair, totals: Floats) -> Floats:
-    """(p,) how much the statistic rises by one more of each total."""
+def _values_and_slopes(pair: Pair, totals: Floats) -> tuple[Floats, Floats]:
+    """(2,) the statistic of both sides' totals (2, p), and (2, p) how much it rises by one more of each total."""
+    p = totals.shape[1]
     reach = STEP * np.maximum(np.abs(totals), 1)
-    around = np.diag(reach)
-    return (pair.statistic(totals + around) - pair.statistic(totals - around)) / (2 * reach)
+    aside = np.concatenate([np.zeros((1, p)), np.eye(p), -np.eye(p)])
+    found = pair.statistic(totals[:, None] + aside * reach[:, None])
+    return found[:, 0], (found[:, 1 : p + 1] - found[:, p + 1 :]) / (2 * reach)

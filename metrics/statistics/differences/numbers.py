@@ -222,7 +222,7 @@ def prepare(number: Number, codes: Ints) -> Pair:
         (0.5, 1.0)
     """
     units = int(np.count_nonzero(np.bincount(codes)))
-    kept = np.asarray(~np.isnan(np.column_stack([number.a, number.b])).any(axis=1))
+    kept = ~(_is_missing(number.a) | _is_missing(number.b))
     own = codes[kept]
     measured = int(np.count_nonzero(np.bincount(own)))
     if number.quantile is not None:
@@ -232,10 +232,19 @@ def prepare(number: Number, codes: Ints) -> Pair:
     return Pair(number, kept, own, measured, (one, other))
 
 
+def _is_missing(side: Floats) -> NDArray[np.bool_]:
+    """(n,) whether a case was not measured."""
+    missing = np.isnan(side)
+    return np.asarray(missing.any(axis=1) if missing.ndim > 1 else missing)
+
+
 def _columns(side: Floats, kept: NDArray[np.bool_]) -> Floats:
     """(n, p) what each case adds to the totals; a value adds itself and 1."""
-    table = np.column_stack([side, np.ones(len(side))]) if side.ndim == 1 else side
-    return np.where(kept[:, None], table, 0.0)
+    if side.ndim > 1:
+        return np.where(kept[:, None], side, 0.0)
+    table = np.empty((len(side), 2))
+    table[:, 0], table[:, 1] = np.where(kept, side, 0.0), kept
+    return table
 
 
 def _by_unit(table: Floats, codes: Ints, units: int) -> Floats:

@@ -31,8 +31,9 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
 
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [
-        {**score, "case_id": case["case_id"], "group": case["group"], "script": script_of(case["question"])}
+        {**score, "case_id": case["case_id"], "group": case["group"], "script": script}
         for case in examined
+        for script in [script_of(case["question"])]
         for score in case["exam_scores"] or ()
         if score["damaged"] is not None
     ]

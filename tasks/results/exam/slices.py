@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -41,19 +40,21 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
 
     The mean is 0.5 for a judge that does not look.
     """
-    from metrics.exam import sensitivity, specificity
-    from metrics.statistics import mean_interval
+    import numpy as np
 
-    by_case: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_case[row["case_id"]].append(row)
-    values, groups = [], []
-    for answers in by_case.values():
-        damaged, sound = ([row["score"] for row in answers if row["damaged"] is worth] for worth in (True, False))
-        if damaged and sound:
-            values.append((sensitivity(damaged) + specificity(sound)) / 2)
-            groups.append(answers[0]["group"])
-    return len(values), mean_interval(values, seed=0, low=0, high=1, groups=groups)
+    from metrics.exam import is_right
+    from metrics.statistics import mean_interval
+    from metrics.statistics.groups import group_codes, group_totals
+
+    groups = {row["case_id"]: row["group"] for row in rows}
+    damaged = np.array([row["damaged"] for row in rows], dtype=np.bool_)
+    right = is_right([row["score"] for row in rows], damaged)
+    sides = np.array([damaged, ~damaged, damaged & right, ~damaged & right], dtype=np.float64).T
+    totals = group_totals(sides, group_codes([row["case_id"] for row in rows], len(rows)))
+    both = np.flatnonzero(totals[:, :2].all(axis=1))
+    values = (totals[both, 2:] / totals[both, :2]).mean(axis=1)
+    of = list(groups.values())
+    return len(values), mean_interval(values, seed=0, low=0, high=1, groups=[of[case] for case in both])
 
 
 def _is_blind(rows: list[Row]) -> bool:
