@@ -21,6 +21,10 @@ CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS | CONTEXT_CONTRACTS
 ROWS = {row.function: row for row in reversed(METRICS.values()) if row.function}
 ORDERED = {"dialogue.context_preservation"}  # the turns of a dialog have an order
 EVERY = pytest.mark.parametrize("function", CONTRACTS)
+ALIKE: dict[int, list[str]] = {}
+"""The functions that the same cases are made up for, by these."""
+for function, contract in CONTRACTS.items():
+    ALIKE.setdefault(id(contract.cases), []).append(function)
 
 
 def test_every_metric_has_a_contract() -> None:
@@ -58,25 +62,28 @@ def test_edges(function: str) -> None:
             assert contract.compute(*columns) == pytest.approx(expected, rel=0, abs=1e-9, nan_ok=True), columns
 
 
-@EVERY
+@pytest.mark.parametrize("functions", ALIKE.values(), ids=" ".join)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_values_lie_in_the_declared_range_and_do_not_depend_on_the_order_of_cases(
-    function: str, data: st.DataObject
+    functions: list[str], data: st.DataObject
 ) -> None:
-    contract, row = CONTRACTS[function], ROWS[function]
-    cases = data.draw(st.lists(contract.cases, min_size=2, max_size=8))
+    cases = data.draw(st.lists(CONTRACTS[functions[0]].cases, min_size=2, max_size=8))
     columns = [list(column) for column in zip(*cases, strict=True)]
     given_columns = copy.deepcopy(columns)
-    values = np.atleast_1d(contract.compute(*columns)) * contract.scale
-    assert repr(columns) == repr(given_columns), "the caller's values were changed"
-    measured = values[~np.isnan(values)]
-    assert ((row.low - 1e-9 <= measured) & (measured <= row.high + 1e-9)).all()
-    if function in ORDERED:
-        return
     order = data.draw(st.permutations(range(len(cases))))
-    again = np.atleast_1d(contract.compute(*[[column[i] for i in order] for column in columns])) * contract.scale
-    expected = (
-        values[list(order)] if len(values) == len(cases) and row.aggregate != "whole" and len(values) > 1 else values
-    )
-    np.testing.assert_allclose(again, expected, rtol=1e-9, atol=1e-9)
+    for function in functions:
+        contract, row = CONTRACTS[function], ROWS[function]
+        values = np.atleast_1d(contract.compute(*columns)) * contract.scale
+        assert repr(columns) == repr(given_columns), f"{function} changed the caller's values"
+        measured = values[~np.isnan(values)]
+        assert ((row.low - 1e-9 <= measured) & (measured <= row.high + 1e-9)).all(), function
+        if function in ORDERED:
+            continue
+        again = np.atleast_1d(contract.compute(*[[column[i] for i in order] for column in columns])) * contract.scale
+        expected = (
+            values[list(order)]
+            if len(values) == len(cases) and row.aggregate != "whole" and len(values) > 1
+            else values
+        )
+        np.testing.assert_allclose(again, expected, rtol=1e-9, atol=1e-9, err_msg=function)

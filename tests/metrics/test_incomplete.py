@@ -22,29 +22,27 @@ def random_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
     return rankings, judged
 
 
-def of_trec(rankings: list[list[str]], judged: list[dict[str, int]], measure: str) -> dict[int, float]:
+def of_trec(rankings: list[list[str]], judged: list[dict[str, int]], *measures: str) -> dict[int, dict[str, float]]:
     import pytrec_eval
 
     qrels = {str(row): of for row, of in enumerate(judged)}
     run = {str(row): {name: -float(rank) for rank, name in enumerate(of)} for row, of in enumerate(rankings) if of}
-    found = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)
-    return {int(row): next(iter(values.values())) for row, values in found.items()}
+    return {int(row): of for row, of in pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).items()}
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_bpref_and_infap_are_trec_evals(pooled: bool) -> None:
+def test_bpref_and_infap_are_trec_evals() -> None:
     rankings, judged = random_runs(seed=1)
     matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, judged, depth=DEPTH)
-    in_file = judged
-    if pooled:  # trec_eval's mark of what was in the pool and not judged
-        in_file = [dict.fromkeys(run, -1) | of for run, of in zip(rankings, judged, strict=True)]
-    ours = {"bpref": incomplete.bpref(matrix, n_relevant, n_irrelevant)}
-    ours["infAP"] = incomplete.inf_ap(matrix, n_relevant, pooled=pooled)
-    for measure, values in ours.items():
-        theirs = of_trec(rankings, in_file, measure)
+    marked = [dict.fromkeys(run, -1) | of for run, of in zip(rankings, judged, strict=True)]
+    for pooled, in_file in ((False, judged), (True, marked)):  # trec_eval's mark of what was in the pool and not judged
+        ours = {"bpref": incomplete.bpref(matrix, n_relevant, n_irrelevant)}
+        ours["infAP"] = incomplete.inf_ap(matrix, n_relevant, pooled=pooled)
+        theirs = of_trec(rankings, in_file, *ours)
         compared = [row for row in theirs if n_relevant[row]]
         assert len(compared) > 8_000
-        np.testing.assert_allclose(values[compared], [theirs[row] for row in compared], rtol=0, atol=1e-12)
+        for measure, values in ours.items():
+            expected = [theirs[row][measure] for row in compared]
+            np.testing.assert_allclose(values[compared], expected, rtol=0, atol=1e-12, err_msg=f"{measure}, {pooled=}")
 
 
 def test_infap_with_complete_judgements_is_average_precision() -> None:
@@ -54,7 +52,7 @@ def test_infap_with_complete_judgements_is_average_precision() -> None:
     theirs = of_trec(rankings, whole, "map")
     rows = [row for row in theirs if n_relevant[row]]
     np.testing.assert_allclose(
-        incomplete.inf_ap(matrix, n_relevant)[rows], [theirs[row] for row in rows], rtol=0, atol=1e-4
+        incomplete.inf_ap(matrix, n_relevant)[rows], [theirs[row]["map"] for row in rows], rtol=0, atol=1e-4
     )
 
 
