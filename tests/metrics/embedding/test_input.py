@@ -54,7 +54,7 @@ def test_undefined_and_limits(value: Callable[[], float], expected: float) -> No
 
 
 def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, labels = cloud(2100, 9, 12)
+    vectors, labels = cloud(700, 9, 12)
 
     def all_metrics() -> list[float]:
         return [
