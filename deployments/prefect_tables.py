@@ -11,7 +11,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from tasks.orchestration.server_process import SQLITE, TABLES
+from tasks.orchestration.server_process import SQLITE, TABLES, first_line
 
 
 def made_by_prefect() -> str:
@@ -31,7 +31,7 @@ def made_by_prefect() -> str:
             check=True,
         )
         with closing(sqlite3.connect(database)) as connection:
-            return "\n".join(connection.iterdump()) + "\n"
+            return first_line() + "\n".join(connection.iterdump()) + "\n"
 
 
 if __name__ == "__main__":

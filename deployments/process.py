@@ -11,16 +11,18 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from db.embedded import server as postgresql
 from db.errors import DatabaseUnavailable
 from tasks.orchestration import home_server
-from tasks.orchestration.server_process import STOP_S, file_of, make_tables, remember_made
+from tasks.orchestration.server_process import STOP_S, as_made, file_of, make_tables, remember_made
 
 POLL_S = 0.1
 LOOK_S = 0.5
@@ -39,6 +41,11 @@ def main() -> None:
     watch, told = (_end_with_the_command, ()) if address is None else (_end_when_unused, (address, started))
     threading.Thread(target=watch, args=told, daemon=True).start()  # first: what follows takes seconds
     gc.disable()  # of what is imported nothing can be collected
+    database = os.environ.get(home_server.DATABASE, "")
+    with _lock() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        make_tables(database)
+        os.environ |= as_made(database)
     import uvicorn
 
     class OneByOne(uvicorn.Server):
@@ -48,18 +55,13 @@ def main() -> None:
         """
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            lock = _lock()
-            try:
-                while lock is not None and not _taken(lock):
+            with _lock() as lock:
+                while not _taken(lock):
                     if self.should_exit:
                         sys.exit(1)
                     await asyncio.sleep(POLL_S)
-                make_tables(os.environ.get(home_server.DATABASE, ""))
                 await super().startup(sockets)
-            finally:
-                if lock is not None:
-                    os.close(lock)
-            remember_made(os.environ.get(home_server.DATABASE, ""))
+            remember_made(database)
             gc.freeze()
             gc.enable()
             started.set()
@@ -85,15 +87,15 @@ def _home() -> Path:
     return Path(os.environ["YARUS_HOME"])
 
 
-def _lock() -> int | None:
-    """A file beside Prefect's SQLite database, opened; None where that is in memory or on a server."""
+def _lock() -> IO[bytes]:
+    """A file beside Prefect's SQLite database, opened; one of nobody else's where that is in memory or on a server."""
     path = file_of(os.environ.get(home_server.DATABASE, ""))
     if path is None:
-        return None
-    return os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return tempfile.TemporaryFile()
+    return os.fdopen(os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
 
 
-def _taken(lock: int) -> bool:
+def _taken(lock: IO[bytes]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -3,8 +3,6 @@
 import httpx
 from prefect.blocks import webhook
 
-from tasks.models.transport import Transport
-
 WEBHOOK_S = 20.0
 """For a whole call: shorter than the wait of `yarus alerts test`."""
 
@@ -18,6 +16,8 @@ class Bounded(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: no answer in time, or none that is within the limits.
         """
+        from tasks.models.transport import Transport  # here: most servers call no webhook, and start the sooner
+
         transport = Transport(str(request.url))
         request.headers["accept-encoding"] = "gzip"
         try:

@@ -1,3 +1,4 @@
+-- Prefect 3.8.8
 BEGIN TRANSACTION;
 CREATE TABLE agent (
 	id CHAR(36) DEFAULT (

@@ -22,6 +22,8 @@ SMALL = {
     "PREFECT_SERVER_API_HOST": "127.0.0.1",
     "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    "PREFECT_API_BLOCKS_REGISTER_ON_START": "0",  # a second of a processor, for what browsers are offered
+    "PREFECT_MEMOIZE_BLOCK_AUTO_REGISTRATION": "0",
 }
 """Settings of a server that no browser asks and that starts no runs."""
 SQLITE = "sqlite+aiosqlite:///"
@@ -53,14 +55,13 @@ def start(
         ServerUnavailable: its database can be none.
     """
     environment = os.environ | variables
-    database = environment["PREFECT_API_DATABASE_CONNECTION_URL"]
-    require_sound(database)
+    require_sound(environment["PREFECT_API_DATABASE_CONNECTION_URL"])
     listener.listen(BACKLOG)
     passed = [listener.fileno(), *([] if address is None else [address])]
     with log.open("ab") as words:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "deployments.process", *map(str, passed)],
-            env=environment | _as_made(database),
+            env=environment,
             stdin=subprocess.PIPE if address is None else subprocess.DEVNULL,  # of the pipe it hears that we are gone
             stdout=words,
             stderr=words,
@@ -172,12 +173,20 @@ def make_tables(url: str) -> None:
     if path is None or (path.exists() and path.stat().st_size):
         return
     made = path.with_name(f"{path.name}.new")  # whole or not at all: half a database would be called damaged
+    tables = TABLES.read_text(encoding="utf-8")
     with suppress(OSError, sqlite3.OperationalError):  # Prefect says what is wrong
         made.unlink(missing_ok=True)
         made.touch(mode=0o600)
         with closing(sqlite3.connect(made)) as database:
-            database.executescript(TABLES.read_text(encoding="utf-8"))
+            database.executescript(tables)
         made.replace(path)
+        if tables.startswith(first_line()):
+            remember_made(url)
+
+
+def first_line() -> str:
+    """Of TABLES, when they are those of our Prefect."""
+    return f"-- Prefect {version('prefect')}\n"
 
 
 def remember_made(url: str) -> None:
@@ -186,12 +195,12 @@ def remember_made(url: str) -> None:
         _note(path).write_text(f"{version('prefect')} {found}", encoding="utf-8")
 
 
-def _as_made(url: str) -> dict[str, str]:
-    """Settings that save a start the migrations, where the database has all of them, by our Prefect."""
+def as_made(url: str) -> dict[str, str]:
+    """A setting that saves a start the migrations, where the database has all of them, by our Prefect."""
     path = file_of(url)
     with suppress(OSError):
         if path is not None and _note(path).read_text(encoding="utf-8") == f"{version('prefect')} {_revision(path)}":
-            return {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0", "PREFECT_API_BLOCKS_REGISTER_ON_START": "0"}
+            return {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0"}
     return {}
 
 

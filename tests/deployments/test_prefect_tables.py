@@ -8,7 +8,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from deployments.prefect_tables import made_by_prefect
-from tasks.orchestration.server_process import SQLITE, TABLES, make_tables
+from tasks.orchestration.server_process import SQLITE, TABLES, as_made, make_tables
 
 WAY = "run python -m deployments.prefect_tables"
 
@@ -44,7 +44,8 @@ def test_a_new_database_gets_them(tmp_path: Path, before: str) -> None:
     (tmp_path / "prefect.db.new").write_bytes(b"half of one, of a process that was killed")
     make_tables(f"{SQLITE}{path}")
     assert {"alembic_version", "flow_run", "task_run", "log"} <= tables(path)
-    assert list(tmp_path.iterdir()) == [path]
+    assert {each.name for each in tmp_path.iterdir()} == {"prefect.db", "prefect.db.made"}
+    assert as_made(f"{SQLITE}{path}") == {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0"}  # they are all there
     assert path.stat().st_mode & 0o077 == 0
 
 
