@@ -154,11 +154,10 @@ main()
 def test_a_disk_without_room_is_named_and_with_room_it_goes_on(fresh: CommandLine, room: int) -> None:
     postgresql.running(fresh.home)  # by a process that has room
     try:
-        process = fresh.start(*RUN, str(room), env=ENGLISH, script=FULL)
-        out, err = process.communicate(timeout=240)
-        assert (process.returncode, out) == (3, ""), err
-        assert f"no room in {fresh.home / 'prefect'}" in err
-        assert "Traceback" not in err
+        ran = fresh.fork(*RUN, str(room), env=ENGLISH, script=FULL).ran()
+        assert (ran.code, ran.out) == (3, ""), ran.err
+        assert f"no room in {fresh.home / 'prefect'}" in ran.err
+        assert "Traceback" not in ran.err
         assert fresh(*RUN).json["state"] == "completed"
     finally:
         postgresql.release(fresh.home)

@@ -25,13 +25,15 @@ def executable() -> str:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*arguments: str) -> Iterator[Browser]:
     """A headless Chromium, for the tests of one module at most.
 
     While it runs, this thread has an event loop running, in which no test can call asyncio.run.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=executable(), args=["--no-sandbox", "--disable-gpu", *arguments]
+        )
         try:
             yield browser
         finally:

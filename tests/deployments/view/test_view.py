@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from sqlalchemy import Engine
 
 from tests.support.browser import PATIENCE_MS, chromium
-from tests.support.command_line import CommandLine, environment
+from tests.support.command_line import environment, here
 from tests.support.evaluation_history import with_cases
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -221,5 +221,5 @@ def test_others_get_nothing(viewed: Viewed, path: str) -> None:
 
 @pytest.mark.slow("browser: pages that are served")
 def test_an_evaluation_that_is_not_there_is_refused_at_once(own_home: Path, nights: list[str]) -> None:
-    ran = CommandLine(own_home)("view", "--no-browser", "nothing", ok=False)
+    ran = here("view", "--no-browser", "nothing", env={"YARUS_HOME": str(own_home)})
     assert (ran.code, "nothing" in ran.err, "Traceback" in ran.err) == (2, True, False)

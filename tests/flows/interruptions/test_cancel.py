@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db import journal
+from tasks.orchestration.server_process import SQLITE, as_made, make_tables
 from tests.support.command_line import CommandLine, Document, environment
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of, task_states_of
@@ -98,6 +99,9 @@ def test_ctrl_c_in_a_terminal_which_reaches_every_process_of_the_command(
 def serving(home: Path, port: int, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """A Prefect server of one's own, to be killed."""
     own = {"PREFECT_HOME": str(home / name), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+    (home / name).mkdir()
+    make_tables(database := f"{SQLITE}{home / name / 'prefect.db'}")
+    own |= {"PREFECT_API_DATABASE_CONNECTION_URL": database} | as_made(database)
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, env=environment(home) | own, cwd=home, **quiet) as server:
