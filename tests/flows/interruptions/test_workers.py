@@ -1,8 +1,6 @@
 """Evaluations of a worker that is killed, or cancelled in Prefect: no half result, and a retry goes on."""
 
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +17,7 @@ from sqlalchemy import Engine, select
 from db import journal
 from db.tables import evaluation
 from tests.support.command_line import Document, environment
+from tests.support.forked import Forked
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of
 from tests.support.processes import until
@@ -26,24 +25,25 @@ from tests.support.processes import until
 pytestmark = [pytest.mark.slow("prefect: workers, and processes of theirs"), pytest.mark.timeout(600)]
 
 
-def kill(worker: "subprocess.Popen[bytes]") -> None:
+def kill(worker: Forked) -> None:
     """Kills a worker with the runs that it has begun, which would go on without it."""
     with suppress(psutil.NoSuchProcess):
-        for process in [*psutil.Process(worker.pid).children(recursive=True), worker]:
-            process.kill()
+        process = psutil.Process(worker.pid)
+        for each in [*process.children(recursive=True), process]:
+            each.kill()
 
 
 @contextmanager
-def working(home: Path, server: Server, seconds: float) -> Iterator[subprocess.Popen[bytes]]:
+def working(home: Path, server: Server, seconds: float) -> Iterator[Forked]:
     """A worker of the pool `killed`, by a retriever that takes so many seconds a question."""
     given = variables(server, seconds) | {"PREFECT_WORKER_QUERY_SECONDS": "1", "PYTHONPATH": str(home)}
-    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", "killed", "--type", "process"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=environment(home) | given, cwd=home, **quiet) as worker:
-        try:
-            yield worker
-        finally:
-            kill(worker)
+    words = ("worker", "start", "--pool", "killed", "--type", "process")
+    worker = Forked(words, environment(home) | given, home, "from prefect.cli import app; app()")
+    try:
+        yield worker
+    finally:
+        kill(worker)
+        worker.ran()
 
 
 def deployed(server: Server, flow: str, given: Document) -> str:
