@@ -62,6 +62,7 @@ class Process:
         pairs = [socket.socketpair() for _ in range(n_lines)]
         theirs = [life, *(pair[1].fileno() for pair in pairs)]
         self.lines = [pair[0] for pair in pairs]
+        self._asking = {line: threading.Lock() for line in self.lines}
         library = str(Path(__file__).parent)
         try:
             self._process = subprocess.Popen(
@@ -127,8 +128,9 @@ class Process:
         self._close_lines()
 
     def _close_lines(self) -> None:
-        for line in self.lines:
-            line.close()
+        for line, asking in self._asking.items():
+            with asking:  # who still polls a number that another file has been given wakes up no more
+                line.close()
         self._life.close()
 
     def _opened(self) -> tuple[bool, bool]:
@@ -183,12 +185,13 @@ class Process:
         return reply["is_async"], reply["takes_history"]
 
     def _exchanged(self, line: socket.socket, message: Any, timeout_s: float) -> Any:
-        line.settimeout(timeout_s)
-        try:
-            line.sendall(packed(message))
-        except OSError:
-            return None
-        return _received(line)
+        with self._asking[line]:
+            try:
+                line.settimeout(timeout_s)
+                line.sendall(packed(message))
+            except OSError:
+                return None
+            return _received(line)
 
     def _end_said(self) -> str:
         """How the process ended, in its own last words."""

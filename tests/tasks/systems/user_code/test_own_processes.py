@@ -16,7 +16,7 @@ from tasks.config.settings import settings
 from tasks.systems.external import Raised
 from tasks.systems.process import RUNNING, SHOWN
 from tasks.systems.sut import system
-from tasks.systems.user_code import GIVEN_UP, close_user_code, era, user_code
+from tasks.systems.user_code import GIVEN_UP, TIMEOUT_S, close_user_code, era, user_code
 from tests.support.bots import Write, answers, lives
 from tests.support.processes import until
 
@@ -107,7 +107,9 @@ def test_it_ends_when_we_are_killed(bot: Write, tmp_path: Path) -> None:
 @pytest.mark.slow("process: five of them die")
 @BOTH
 def test_one_that_dies_on_every_question_is_given_up(bot: Write, of: str) -> None:
+    started = time.monotonic()
     found = answers(bot(f"import os\n{of} answer(question): os._exit(3)"), 2 * GIVEN_UP + 8)
+    assert time.monotonic() - started < TIMEOUT_S, "nobody waits for what a process that is gone would answer"
     assert all(said.text is None for said in found)
     assert sum("not asked" in str(said.error) for said in found) >= 10
     assert sum("exit code 3" in str(said.error) for said in found) >= GIVEN_UP // 2
