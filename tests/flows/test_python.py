@@ -14,6 +14,7 @@ import pytest
 import flows
 from db.errors import InputError
 from tests.support.command_line import CommandLine, environment
+from tests.support.forked import Forked
 from tests.support.processes import until
 from tests.support.texts.docs_pages import ROOT, blocks
 
@@ -48,6 +49,13 @@ def python(home: Path, script: str, *words: str, env: dict[str, str] | None = No
     return ran.stdout
 
 
+def notebook(home: Path, *cells: str, env: dict[str, str] | None = None) -> str:
+    """What the cells of a notebook say; they must succeed."""
+    ran = Forked(cells, environment(home) | (env or {}), home, NOTEBOOK).ran()
+    assert ran.code == 0, ran.out + ran.err
+    return ran.out
+
+
 @pytest.mark.slow("prefect: three evaluations on a server of their own")
 def test_the_cells_of_the_page_run_and_leave_no_process(home: Path) -> None:
     """Three evaluations by both ways, on a server that is started for them."""
@@ -56,7 +64,7 @@ import json, psutil
 children = [child.pid for child in psutil.Process().children(recursive=True)]
 print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), list(changes), children]))
 """
-    said = python(home, NOTEBOOK, *CELLS, look)
+    said = notebook(home, *CELLS, look)
     state, other, n_cases, topics, columns, children = json.loads(said)
     assert (state, other, n_cases) == ("completed", "completed", 100)
     assert topics > 2
@@ -85,7 +93,7 @@ def test_a_flow_can_be_awaited_as_it_stands(home: Path, prefect_server: dict[str
     """Twice, on a server that is found."""
     flow = "from flows.tier1 import tier1; from tasks.config.parameters import Tier1"
     cell = "print((await tier1(Tier1(source='sample', limit=50)))['state'])"
-    assert python(home, NOTEBOOK, flow, cell, cell, env=prefect_server).split() == ["completed", "completed"]
+    assert notebook(home, flow, cell, cell, env=prefect_server).split() == ["completed", "completed"]
 
 
 @pytest.mark.slow("wait: longer than a stopped command may last")
@@ -108,7 +116,7 @@ except asyncio.CancelledError:
 await asyncio.sleep(GRACE_S + 1)
 """
     resumed = "print((await flows.run('judge', resume='last'))['state'])"
-    said = python(home, NOTEBOOK, interrupted, resumed, env=prefect_server)
+    said = notebook(home, interrupted, resumed, env=prefect_server)
     assert said.split() == ["cancelled", "completed"]
 
 
