@@ -148,9 +148,8 @@ def test_nightly_refuses_a_source_without_anything_to_measure(at_home: Path, eng
 def test_a_retried_night_judges_what_was_completed_and_an_anchor_is_looked_for_first(
     at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
 ) -> None:
-    process = yarus.start(env=prefect_server, script=RETRIED)
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == 0, err
+    out, err, code = yarus.fork(env=prefect_server, script=RETRIED).ran()
+    assert code == 0, err
     name, again, verdict, refused = json.loads(out)
     assert (again, verdict) == (name, "good")
     assert "--anchor tier3-nothing: no evaluation" in refused
