@@ -74,8 +74,7 @@ def _put(variables: dict[str, str]) -> None:
         from prefect.logging.configuration import setup_logging
 
         refresh_global_settings_context()
-        if any(name.startswith("PREFECT_LOGGING_") for name in variables):
-            setup_logging()
+        setup_logging()
 
 
 def start_server() -> None:
