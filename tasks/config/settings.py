@@ -249,7 +249,7 @@ def settings() -> Settings:
         file = Path(".env").read_bytes()
     except OSError:
         file = b""
-    # The file may refer to any variable.
+    # Without a file only ours matter; a file may refer to any variable.
     relevant = (item for item in os.environ.items() if file or item[0].upper().startswith(PREFIX))
     return _read(frozenset(relevant), file)
 

@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[2]
 PRELOADED = "tests.support.preloaded"
 LONGEST_S = 240
 WITHOUT_PREFECT = {"runs", "show", "cases", "compare", "gate", "trend", "report", "export", "load"}
+"""Commands that use no Prefect, as `tests/flows/cli/shell/test_imports.py` sees."""
 FLOWS = {"run", "sweep", "robustness"}
-"""Commands that use no Prefect, as `tests/flows/cli/shell/test_imports.py` sees, and those that read its settings
-themselves: it takes 0.15 s."""
+"""Commands that read Prefect's settings themselves, which takes 0.15 s."""
 
 
 class Ran(NamedTuple):
