@@ -249,8 +249,8 @@ def settings() -> Settings:
         file = Path(".env").read_bytes()
     except OSError:
         file = b""
-    # Without a file only ours matter; a file may refer to any variable.
-    relevant = (item for item in os.environ.items() if file or item[0].upper().startswith(PREFIX))
+    # Without a file only ours matter, and what a ~ stands for; a file may refer to any variable.
+    relevant = (item for item in os.environ.items() if file or item[0].upper().startswith((PREFIX, "HOME")))
     return _read(frozenset(relevant), file)
 
 

@@ -168,20 +168,23 @@ def _damage(path: Path) -> str | None:
 
 
 def make_tables(url: str) -> None:
-    """Makes the tables of a new SQLite database, for which Prefect's migrations take ten seconds; newer ones follow."""
+    """Makes the tables of a new SQLite database, for which Prefect's migrations take ten seconds; newer ones follow.
+
+    Raises:
+        OSError, sqlite3.OperationalError: the file cannot be written: no room, no right.
+    """
     path = file_of(url)
     if path is None or (path.exists() and path.stat().st_size):
         return
     made = path.with_name(f"{path.name}.new")  # whole or not at all: half a database would be called damaged
     tables = TABLES.read_text(encoding="utf-8")
-    with suppress(OSError, sqlite3.OperationalError):  # Prefect says what is wrong
-        made.unlink(missing_ok=True)
-        made.touch(mode=0o600)
-        with closing(sqlite3.connect(made)) as database:
-            database.executescript(tables)
-        made.replace(path)
-        if tables.startswith(first_line()):
-            remember_made(url)
+    made.unlink(missing_ok=True)
+    made.touch(mode=0o600)
+    with closing(sqlite3.connect(made)) as database:
+        database.executescript(tables)
+    made.replace(path)
+    if tables.startswith(first_line()):
+        remember_made(url)
 
 
 def first_line() -> str:

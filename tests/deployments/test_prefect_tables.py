@@ -64,6 +64,7 @@ def test_what_is_no_file_is_left_to_prefect(url: str, tmp_path: Path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_left_to_prefect(tmp_path: Path) -> None:
-    make_tables(f"{SQLITE}{tmp_path / 'nowhere' / 'prefect.db'}")
+def test_where_it_cannot_be_made_nothing_is_tried_further(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        make_tables(f"{SQLITE}{tmp_path / 'nowhere' / 'prefect.db'}")
     assert list(tmp_path.iterdir()) == []

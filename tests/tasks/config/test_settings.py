@@ -40,9 +40,10 @@ def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_home_may_be_below_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("YARUS_HOME", "~/y")
-    assert settings().home == tmp_path / "y"
+    for user in (tmp_path / "one", tmp_path / "other"):
+        monkeypatch.setenv("HOME", str(user))
+        assert settings().home == user / "y"
 
 
 def test_a_file_env_is_read_and_the_environment_wins(
