@@ -95,6 +95,12 @@ def known(home: Path, flow_run_id: str) -> str:
     return str(reply.raise_for_status().json()["state"]["type"])
 
 
+@pytest.mark.slow("process: a server whose home is removed")
+def test_a_home_that_is_removed_takes_its_server_along(removed: CommandLine) -> None:
+    """First: its PostgreSQL follows within a minute, which the last test waits for."""
+    until("end of Prefect's server", lambda: not any(map(is_prefect, servers(removed.home))), 180)
+
+
 @pytest.mark.slow("process: servers that start")
 def test_two_first_runs_at_once_share_a_server_and_the_next_finds_it(fresh: CommandLine) -> None:
     """No proxy that the environment names stands between: the server is on this machine."""
@@ -196,11 +202,6 @@ def test_ctrl_c_while_it_starts_ends_the_command(shared: CommandLine) -> None:
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (130, ""), err
     assert "Traceback" not in err
-
-
-@pytest.mark.slow("process: a server whose home is removed")
-def test_a_home_that_is_removed_takes_its_server_along(removed: CommandLine) -> None:
-    until("end of Prefect's server", lambda: not any(map(is_prefect, servers(removed.home))), 180)
 
 
 def test_a_file_where_the_home_should_be_is_named(tmp_path: Path) -> None:
