@@ -25,14 +25,17 @@ from tests.support.durations import (  # noqa: F401 - hooks of pytest
     pytest_collection_modifyitems,
     pytest_terminal_summary,
 )
+from tests.support.examples import EVERYDAY
 from tests.support.processes import answers
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
 # The same examples in every run, and no deadline: a busy machine is no failure.
-hypothesis_settings.register_profile("yarus", deadline=None, derandomize=True, database=None)
-hypothesis_settings.load_profile("yarus")
+# make test-all asks for all of them: --hypothesis-profile=thorough.
+hypothesis_settings.register_profile("thorough", deadline=None, derandomize=True, database=None, max_examples=100)
+hypothesis_settings.register_profile(EVERYDAY, hypothesis_settings.get_profile("thorough"), max_examples=25)
+hypothesis_settings.load_profile(EVERYDAY)
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad"
 
 

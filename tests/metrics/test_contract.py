@@ -16,11 +16,12 @@ from tests.support.contracts.cases import CONTRACTS as OF_CASES
 from tests.support.contracts.claims import CLAIM_CONTRACTS
 from tests.support.contracts.contexts import CONTEXT_CONTRACTS
 from tests.support.contracts.vectors import VECTOR_CONTRACTS
+from tests.support.examples import drawn, for_all
 
 CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS | CONTEXT_CONTRACTS
 ROWS = {row.function: row for row in reversed(METRICS.values()) if row.function}
 ORDERED = {"dialogue.context_preservation"}  # the turns of a dialog have an order
-EVERY = pytest.mark.parametrize("function", CONTRACTS)
+EVERY = for_all("function", CONTRACTS)
 ALIKE: dict[int, list[str]] = {}
 """The functions that the same cases are made up for, by these."""
 for function, contract in CONTRACTS.items():
@@ -64,7 +65,7 @@ def test_edges(function: str) -> None:
 
 @pytest.mark.parametrize("functions", ALIKE.values(), ids=" ".join)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=drawn(25))
 def test_values_lie_in_the_declared_range_and_do_not_depend_on_the_order_of_cases(
     functions: list[str], data: st.DataObject
 ) -> None:

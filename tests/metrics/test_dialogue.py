@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics import dialogue
@@ -183,7 +183,6 @@ def talks(draw: st.DrawFn) -> tuple[np.ndarray, list[str]]:
 
 
 @given(talks())
-@settings(deadline=None)
 def test_dialogs_equal_their_definition(data: tuple[np.ndarray, list[str]]) -> None:
     vectors, dialogs = data
     context, pairs = [], []

@@ -13,6 +13,7 @@ import pytest
 
 import metrics
 from metrics.table import METRICS, Metric
+from tests.support.examples import for_all
 
 MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "metrics.")]
 FUNCTIONS = sorted({row.function for row in METRICS.values() if row.function})
@@ -49,7 +50,7 @@ def test_examples_run(module: ModuleType) -> None:
     assert not without, "a public function needs an example"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_all("name", FUNCTIONS)
 def test_a_formula_and_its_rows_name_each_other(name: str) -> None:
     module, function = name.split(".")
     rows = [row.name for row in METRICS.values() if row.function == name]

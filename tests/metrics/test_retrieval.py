@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.retrieval import gain_matrix, hit_rate, ideal_gains, ndcg, precision, recall, reciprocal_rank
+from tests.support.examples import drawn
 
 NAN = math.nan
 METRICS = ("success", "P", "recall", "ndcg_cut", "recip_rank")
@@ -138,14 +139,13 @@ CASES = st.lists(
 
 @pytest.mark.slow("breadth: graded rankings of XQuAD agree, these are generated")
 @given(CASES, st.integers(1, 12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=drawn(300))
 def test_equals_trec_eval_on_graded_rankings(cases: list[tuple[list[str], dict[str, int]]], k: int) -> None:
     rankings, relevant = map(list, zip(*cases, strict=True))
     assert_equals_trec(rankings, relevant, k, depth=12)
 
 
 @given(CASES, st.integers(1, 12))
-@settings(deadline=None)
 def test_equals_trec_eval_without_grades(cases: list[tuple[list[str], dict[str, int]]], k: int) -> None:
     rankings, graded = map(list, zip(*cases, strict=True))
     gains, n_relevant = gain_matrix(rankings, [set(labels) for labels in graded], depth=12)
@@ -178,7 +178,6 @@ def test_equals_trec_eval_on_xquad(xquad_ru: Path, k: int) -> None:
 
 
 @given(CASES, st.integers(1, 12))
-@settings(deadline=None)
 def test_values_stay_in_range_and_the_ideal_ranking_is_exactly_1(
     cases: list[tuple[list[str], dict[str, int]]], k: int
 ) -> None:
@@ -195,7 +194,6 @@ def test_values_stay_in_range_and_the_ideal_ranking_is_exactly_1(
 
 
 @given(CASES, st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_of_questions_only_permutes_the_values(
     cases: list[tuple[list[str], dict[str, int]]], rng: random.Random
 ) -> None:

@@ -10,6 +10,7 @@ from metrics import text
 from metrics.exam_kinds import PROMPTS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
+from tests.support.examples import for_all
 
 RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
 precision@5 precision@10 ndcg@5 ndcg@10 judged@1 judged@5 judged@10 avg_unjudged_above bpref inf_ap
@@ -61,10 +62,10 @@ STORED = {
     cache_wrong_hit_rate@0.9 cache_hit_rate@0.95 cache_wrong_hit_rate@0.95 context_preservation
     multi_turn_consistency""",
 }
-ROWS = pytest.mark.parametrize("row", METRICS.values(), ids=lambda row: row.name)
+ROWS = for_all("row", METRICS.values())
 
 
-@pytest.mark.parametrize("tier", STORED)
+@for_all("tier", STORED)
 def test_each_tier_has_its_metrics(tier: str) -> None:
     names = [row.name for row in metrics_of(tier)]  # type: ignore[arg-type]
     assert sorted(names) == sorted(STORED[tier].split())
@@ -119,7 +120,7 @@ def test_the_function_is_there(row: Metric) -> None:
         assert counted or row.unit == "ms" or row.kind == "judged"
 
 
-@pytest.mark.parametrize("name", [name for name, row in METRICS.items() if row.function.startswith("text.")])
+@for_all("name", [name for name, row in METRICS.items() if row.function.startswith("text.")])
 def test_text_signatures_are_those_of_the_functions(name: str) -> None:
     row = METRICS[name]
     own, stored = text.signature(row.function.removeprefix("text.")), row.signature
@@ -135,8 +136,8 @@ def test_signatures_follow_the_evaluation() -> None:
 
 
 # Lower and upper end of «Хорошо», by the specification.
-@pytest.mark.parametrize(
-    ("name", "low", "high"),
+@for_all(
+    "name, low, high",
     [
         ("hit_rate@1", 0.5, 0.8),
         ("mrr", 0.5, 0.8),
@@ -158,8 +159,8 @@ def test_only_these_have_grades() -> None:
     assert graded == named | {"silhouette_score"} | {f"exam_auc_{prompt}" for prompt in PROMPTS}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@for_all(
+    "value, expected",
     [
         (-1, "absent"),
         (0.24, "absent"),
@@ -182,8 +183,8 @@ def test_what_has_no_value_or_no_thresholds_has_no_grade() -> None:
         grade("MRR@10", 0.5)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "nearest"),
+@for_all(
+    "wrong, nearest",
     [
         ("NDCG", "ndcg@10"),
         ("ndcg@1O", "ndcg@10"),

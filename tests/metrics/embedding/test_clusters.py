@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.embedding import (
@@ -118,7 +118,6 @@ def labelled(draw: st.DrawFn) -> tuple[np.ndarray, list[str]]:
 
 
 @given(labelled(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_range_and_order(data: tuple[np.ndarray, list[str]], rng: Any) -> None:
     vectors, labels = data
     order = rng.sample(range(len(labels)), len(labels))
@@ -138,7 +137,6 @@ def test_range_and_order(data: tuple[np.ndarray, list[str]], rng: Any) -> None:
 
 
 @given(labelled())
-@settings(deadline=None)
 def test_silhouette_equals_its_definition(data: tuple[np.ndarray, list[str]]) -> None:
     from scipy.spatial.distance import cdist
 

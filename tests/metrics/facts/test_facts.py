@@ -5,6 +5,7 @@ import pytest
 
 from metrics.facts import fact_precision, fact_recall, facts, unsupported
 from metrics.facts.spelling import plain
+from tests.support.examples import for_all
 
 SAME = [
     ("двенадцатого января", "12.01"), ("January 12th", "12.01"), ("2026-01-12", "12 января, весь 2026 год"),
@@ -85,24 +86,24 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("stated", "known"), SAME)
+@for_all("stated, known", SAME)
 def test_one_fact_in_two_ways(stated: str, known: str) -> None:
     assert unsupported([stated], [known]) == [[]]
 
 
-@pytest.mark.parametrize(("stated", "known"), OTHER)
+@for_all("stated, known", OTHER)
 def test_another_fact(stated: str, known: str) -> None:
     (found,) = unsupported([stated], [known])
     assert found and fact_precision([stated], [known]) == [0]
 
 
-@pytest.mark.parametrize("text", NONE)
+@for_all("text", NONE)
 def test_no_fact(text: str) -> None:
     assert facts(text) == []
     assert unsupported([text], ["12 января"]) == [None]
 
 
-@pytest.mark.parametrize("text", KINDS)
+@for_all("text", KINDS)
 def test_kinds(text: str) -> None:
     assert [fact.kind for fact in facts(text)] == [KINDS[text]]
 
@@ -124,8 +125,8 @@ def test_shares_and_what_is_not_defined() -> None:
     assert unsupported(["12 января"], [""]) == [facts("12 января")]
 
 
-@pytest.mark.parametrize(
-    ("text", "apart"),
+@for_all(
+    "text, apart",
     [
         ("Пять тысяч, двадцать мест", ["Пять тысяч", "двадцать"]),
         ("Триста, двадцать", ["Триста", "двадцать"]),

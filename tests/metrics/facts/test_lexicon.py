@@ -8,6 +8,7 @@ from num2words import num2words
 
 from metrics.facts import facts, unsupported
 from metrics.facts.lexicon import LEXICON
+from tests.support.examples import for_all
 
 NUMBERS = [
     *range(2, 100),
@@ -42,7 +43,7 @@ OUT_OF_USE = {"пятницею", "минутою", "неделею", "копе�
 COLLOQUIAL = ("тыщ", "первейш", "наипервейш")
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@for_all("number", NUMBERS)
 def test_cardinals_in_all_cases(number: int) -> None:
     for case in "nigdap":
         said = num2words(number, lang="ru", case=case)
@@ -50,7 +51,7 @@ def test_cardinals_in_all_cases(number: int) -> None:
     assert unsupported([num2words(number)], [str(number)]) == [[]]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@for_all("number", NUMBERS)
 def test_ordinals_in_all_cases(number: int) -> None:
     for case in "nigdap":
         for gender in "mfn":
@@ -62,20 +63,20 @@ def test_ordinals_in_all_cases(number: int) -> None:
     assert unsupported([num2words(number, to="ordinal_num")], [str(number)]) == [[]]
 
 
-@pytest.mark.parametrize("year", [1801, 1812, 1900, 1945, 1999, 2000, 2005, 2026])
+@for_all("year", [1801, 1812, 1900, 1945, 1999, 2000, 2005, 2026])
 def test_years_in_words(year: int) -> None:
     assert unsupported([num2words(year, to="year")], [f"{year} год"]) == [[]]
     said = num2words(year, lang="ru", to="ordinal", case="p")
     assert unsupported([f"в {said} году"], [str(year)]) == [[]]
 
 
-@pytest.mark.parametrize("number", [0.5, 5.4, 12.25, 3.007, 100.01])
+@for_all("number", [0.5, 5.4, 12.25, 3.007, 100.01])
 def test_decimals_in_words(number: float) -> None:
     for language in ("ru", "en"):
         assert unsupported([num2words(number, lang=language)], [str(number)]) == [[]]
 
 
-@pytest.mark.parametrize("word", (NOUNS + ADJECTIVES).split())
+@for_all("word", (NOUNS + ADJECTIVES).split())
 def test_every_form_of_a_word(analyzer: pymorphy3.MorphAnalyzer, word: str) -> None:
     plain = {form.replace("ё", "е") for form in _forms(analyzer, word)} - OUT_OF_USE
     assert {form for form in plain if form not in LEXICON and not form.startswith(COLLOQUIAL)} == set()

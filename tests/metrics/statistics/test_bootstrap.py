@@ -16,6 +16,7 @@ from metrics.statistics import (
     quantile_interval,
     wilson_interval,
 )
+from tests.support.examples import drawn
 
 NAN = math.nan
 
@@ -97,7 +98,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.floats(0.5, 0.99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60))
 def test_bounds_lie_within_the_values_and_widen_with_confidence(values: list[float], confidence: float) -> None:
     narrow = bootstrap_interval(values, seed=1, resamples=300, confidence=confidence)
     wide = bootstrap_interval(values, seed=1, resamples=300, confidence=(1 + confidence) / 2)

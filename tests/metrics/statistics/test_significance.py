@@ -19,6 +19,7 @@ from metrics.statistics import (
     smallest_detectable_difference,
     wilson_interval,
 )
+from tests.support.examples import drawn
 
 NAN = math.nan
 
@@ -39,7 +40,6 @@ def scipys_p(differences: np.ndarray, resamples: int = 10_000) -> float:
 
 
 @given(st.lists(st.integers(-4, 4).map(lambda quarter: quarter / 4), min_size=2, max_size=9))
-@settings(deadline=None)
 def test_few_pairs_are_enumerated_as_in_scipy(differences: list[float]) -> None:
     assert permutation_p(differences, seed=1) == pytest.approx(scipys_p(np.array(differences)), abs=1e-12)
 
@@ -179,7 +179,7 @@ def few_collected() -> Iterator[None]:
 
 
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=drawn(20))
 def test_holm_equals_statsmodels(few_collected: None, p_values: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 

@@ -180,6 +180,18 @@ def test_rouge(cases: list[Case], tokenizer: str, mode: str) -> None:
         assert_equal(ours, [score[mode] for score in peer_rouge(cases, variant, tokenizer)])
 
 
+def test_identical_russian_text_is_1_and_rouge_score_alone_gives_0() -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    text_ = "Москва — столица России"
+    assert {name: values.tolist() for name, values in rouge_all([text_], [text_]).items()} == {
+        "rouge1": [1.0],
+        "rouge2": [1.0],
+        "rougeL": [1.0],
+    }
+    assert RougeScorer(["rougeL"]).score(text_, text_)["rougeL"].fmeasure == 0
+
+
 @given(CASES, st.integers(1, 8), st.integers(0, 3), st.sampled_from([0.5, 1, 2, 3]), st.booleans())
 def test_chrf(cases: list[Case], char_order: int, word_order: int, beta: float, whitespace: bool) -> None:
     parameters = {"char_order": char_order, "word_order": word_order, "beta": beta, "whitespace": whitespace}

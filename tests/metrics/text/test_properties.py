@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from metrics.text import bleu, chrf, rouge, rouge1, rouge2, rouge_all, rougeL, string_similarity, tokenize, wer
 from metrics.text.cases import CHARACTER_BLOCK, read_cases
+from tests.support.examples import drawn
 
 WORDS = st.lists(
     st.sampled_from(["да", "нет", "мир", "мира", "Мир", "ёж", "еж", "1,5", "—", "東京", "ที่", "🎉"]), max_size=10
@@ -38,7 +39,7 @@ SYMMETRICAL = ("rouge1", "rouge2", "rougeL", "levenshtein", "hamming", "jaro", "
 LONG = "Коротко о главном: ярус за ярусом, от поиска до ответа. "
 
 
-@settings(max_examples=50)
+@settings(max_examples=drawn(50))
 @given(pairs=PAIRS)
 def test_range_and_shape(pairs: list[tuple[str | None, str | None]]) -> None:
     for name, metric in METRICS.items():
@@ -58,7 +59,7 @@ def test_nothing_is_better_than_the_same_text(text: str) -> None:
 
 
 @pytest.mark.slow("breadth: every metric, by generated texts")
-@settings(max_examples=30)
+@settings(max_examples=drawn(30))
 @given(pairs=PAIRS, rng=st.randoms())
 def test_a_case_does_not_depend_on_the_others(pairs: list[tuple[str | None, str | None]], rng: Any) -> None:
     """Each case alone, and in any order, gives what it gives in the batch."""

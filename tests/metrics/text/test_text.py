@@ -14,11 +14,11 @@ from metrics.text import (
     perplexity,
     rouge1,
     rouge2,
-    rouge_all,
     rougeL,
     string_similarity,
     wer,
 )
+from tests.support.examples import for_all
 
 FOX = "Быстрая коричневая лиса прыгает через ленивую собаку."
 DOCTORS = "Искусственный интеллект помогает медицинским специалистам диагностировать заболевания быстрее и точнее."
@@ -167,21 +167,9 @@ def test_worked_examples(
     assert metric([hypothesis], [reference], **parameters) == pytest.approx([value], abs=5e-7)
 
 
-def test_identical_russian_text_is_1_and_rouge_score_alone_gives_0() -> None:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    text_ = "Москва — столица России"
-    assert {name: values.tolist() for name, values in rouge_all([text_], [text_]).items()} == {
-        "rouge1": [1.0],
-        "rouge2": [1.0],
-        "rougeL": [1.0],
-    }
-    assert RougeScorer(["rougeL"]).score(text_, text_)["rougeL"].fmeasure == 0
-
-
-@pytest.mark.parametrize("name", METRICS)
-@pytest.mark.parametrize(
-    ("hypothesis", "reference"),
+@for_all("name", METRICS)
+@for_all(
+    "hypothesis, reference",
     [
         (FOX, FOX),
         ("слово", "слово"),
@@ -198,7 +186,7 @@ def test_identical_text_is_best(name: str, hypothesis: str, reference: str) -> N
     assert METRICS[name]([hypothesis], [reference]).tolist() == [best(name)]
 
 
-@pytest.mark.parametrize("name", METRICS)
+@for_all("name", METRICS)
 def test_missing_and_empty(name: str) -> None:
     """No reference or no hypothesis: undefined. An empty hypothesis: the worst there is."""
     hypotheses = [None, "да", "да", None, "", "", None]
@@ -207,15 +195,15 @@ def test_missing_and_empty(name: str) -> None:
     np.testing.assert_array_equal(METRICS[name](hypotheses, references), expected)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@for_all("name", METRICS)
 def test_no_cases(name: str) -> None:
     values = METRICS[name]([], [])
     assert values.shape == (0,)
     assert values.dtype == np.float64
 
 
-@pytest.mark.parametrize("name", ["bleu", "bleu unsmoothed", "rouge1", "rougeL", "rougeL precision", "wer"])
-@pytest.mark.parametrize("blank", [" ", "\t\n\u00a0", "...", "?! — «»", "🎉"])
+@for_all("name", ["bleu", "bleu unsmoothed", "rouge1", "rougeL", "rougeL precision", "wer"])
+@for_all("blank", [" ", "\t\n\u00a0", "...", "?! — «»", "🎉"])
 def test_texts_without_a_word(name: str, blank: str) -> None:
     """As a reference they leave nothing to measure against; as a hypothesis they are as good as empty."""
     np.testing.assert_array_equal(
@@ -243,14 +231,14 @@ def test_case_sensitivity_of_string_similarity() -> None:
     assert string_similarity(["МИР"], ["мир"], case_sensitive=True).tolist() == [0.0]
 
 
-@pytest.mark.parametrize("name", METRICS)
+@for_all("name", METRICS)
 def test_yo_folding(name: str) -> None:
     hypothesis, reference = ["зелёный Ёж идёт домой"], ["зеленый Еж идет домой"]
     assert METRICS[name](hypothesis, reference)[0] != best(name)
     assert METRICS[name](hypothesis, reference, fold_yo=True).tolist() == [best(name)]
 
 
-@pytest.mark.parametrize("name", OVERLAPS)
+@for_all("name", OVERLAPS)
 def test_several_references(name: str) -> None:
     """The exact one decides, wherever it stands; None, '' and texts without a token in between do not count."""
     metric = OVERLAPS[name]
