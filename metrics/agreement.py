@@ -263,7 +263,8 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     one, two = complete_pairs(first, second)
     if len(one) == 0 or one.min() == one.max() or two.min() == two.max():
         return np.nan
-    return float(np.corrcoef(np.column_stack([_ranks(one), _ranks(two)]), rowvar=False)[1, 0])
+    correlations = np.asarray(np.corrcoef(np.column_stack([_ranks(one), _ranks(two)]), rowvar=False))
+    return float(correlations[1, 0])
 
 
 def _ranks(values: Floats) -> Floats:
