@@ -22,6 +22,7 @@ from metrics.agreement import (
     weighted_kappa,
     within,
 )
+from tests.support.examples import for_all
 
 NAN = math.nan
 SCALE = st.integers(0, 4)
@@ -30,8 +31,8 @@ PAIRS = st.lists(st.tuples(SCALE, SCALE), min_size=1, max_size=30)
 ALL = (consistency, chance_consistency, mean_abs_difference, weighted_kappa, spearman)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@for_all(
+    "value, expected",
     [
         # differences 0.5, 0.6, 0, 0.25
         (consistency([0.9, 0.9, 0.2, 0.5], [0.4, 0.3, 0.2, 0.75]), 3 / 4),
@@ -77,8 +78,8 @@ def test_a_missing_score_leaves_its_pair_out() -> None:
     np.testing.assert_allclose(differences(first, second), [0.5, NAN, NAN, 0, 0.1], atol=1e-15)
 
 
-@pytest.mark.parametrize("function", ALL)
-@pytest.mark.parametrize(("first", "second"), [([], []), ([NAN], [1.0]), ([NAN, 0.5], [0.5, NAN])])
+@for_all("function", ALL)
+@for_all("first, second", [([], []), ([NAN], [1.0]), ([NAN, 0.5], [0.5, NAN])])
 def test_without_complete_pairs_nothing_is_defined(
     function: Callable[..., float], first: list[float], second: list[float]
 ) -> None:
@@ -157,9 +158,9 @@ def test_a_random_judge_looks_consistent_at_one_half() -> None:
     assert weighted_kappa(first, second) == pytest.approx(0, abs=0.02)
 
 
-@pytest.mark.parametrize("function", [*ALL, differences])
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
+@for_all("function", [*ALL, differences])
+@for_all(
+    "first, second, message",
     [
         ([0.5], [0.5, 0.5], "(1,) first but (2,) second scores"),
         ([[0.5]], [[0.5]], "(1, 1) first but (1, 1) second scores"),

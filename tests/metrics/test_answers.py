@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.answers import exact_match, semantic_similarity
+from tests.support.examples import for_all
 
 NAN = math.nan
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
+@for_all(
+    "one, other, expected",
     [
         ([1, 0], [1, 0], 1),
         ([1, 0], [5, 0], 1),  # length does not matter
@@ -70,8 +71,8 @@ def test_semantic_similarity_refuses(one: list[float], other: list[float], messa
         semantic_similarity(one, other)
 
 
-@pytest.mark.parametrize(
-    ("answers", "expected"),
+@for_all(
+    "answers, expected",
     [
         (["да", "да"], 1),
         (["да", "нет"], 0),

@@ -23,6 +23,7 @@ from metrics.dialogue import (
     multi_turn_consistency,
     nearest_earlier,
 )
+from tests.support.examples import for_all
 
 NAN = math.nan
 ROOT = math.sqrt(0.5)
@@ -38,8 +39,8 @@ def cosine(one: Any, two: Any) -> float:
 # The cache
 
 
-@pytest.mark.parametrize(
-    ("questions", "cached", "threshold", "expected"),
+@for_all(
+    "questions, cached, threshold, expected",
     [
         ([EAST, NORTH, NORTHEAST, WEST], [[1, 0], [0, 5]], 0.85, 2 / 4),  # cosines 1, 1, 0.707, 0
         ([EAST, NORTH, NORTHEAST, WEST], [[1, 0], [0, 5]], 0.7, 3 / 4),

@@ -18,7 +18,7 @@ from tests.support.examples import for_all
 MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "metrics.")]
 FUNCTIONS = sorted({row.function for row in METRICS.values() if row.function})
 
-SIMULATES = pytest.mark.slow("simulation: what to expect of alarms is tried out")
+SIMULATES = "metrics.statistics.alarms.expectation"
 
 
 def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
@@ -36,15 +36,17 @@ def stored_as(function: Callable[..., Any]) -> tuple[list[str], str] | None:
     return (re.findall(r"`([^`]+)`", found[1]), found[2]) if found else None
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        pytest.param(module, marks=SIMULATES if module.__name__ == "metrics.statistics.alarms.expectation" else ())
-        for module in MODULES
-    ],
-    ids=lambda module: module.__name__,
-)
+@for_all("module", [module for module in MODULES if module.__name__ != SIMULATES])
 def test_examples_run(module: ModuleType) -> None:
+    _check_examples(module)
+
+
+@pytest.mark.slow("simulation: what to expect of alarms is tried out")
+def test_examples_that_simulate_run() -> None:
+    _check_examples(importlib.import_module(SIMULATES))
+
+
+def _check_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
     without = [function.__name__ for function in functions(module) if ">>> " not in (function.__doc__ or "")]
     assert not without, "a public function needs an example"

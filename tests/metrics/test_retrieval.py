@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.retrieval import gain_matrix, hit_rate, ideal_gains, ndcg, precision, recall, reciprocal_rank
-from tests.support.examples import drawn
+from tests.support.examples import drawn, for_all
 
 NAN = math.nan
 METRICS = ("success", "P", "recall", "ndcg_cut", "recip_rank")
@@ -33,8 +33,8 @@ def scores(rankings: Any, relevant: Any, *, k: int, depth: int) -> dict[str, np.
 
 
 # DCG discounts: rank 1: 1, rank 2: 1/log2(3) = 0.630930, rank 3: 1/2, rank 4: 0.430677, rank 5: 0.386853. Depth 5.
-@pytest.mark.parametrize(
-    ("ranking", "relevant", "k", "expected"),
+@for_all(
+    "ranking, relevant, k, expected",
     [
         # success, precision, recall, NDCG at k, then the reciprocal rank, which looks beyond k
         ("abc", {"a"}, 1, (1, 1, 1, 1, 1)),
@@ -207,8 +207,8 @@ def test_the_order_of_questions_only_permutes_the_values(
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("rankings", "relevant", "depth", "error", "message"),
+@for_all(
+    "rankings, relevant, depth, error, message",
     [
         ([["a"]], [], 1, ValueError, "1 rankings but 0 relevant sets"),
         ([["a"]], [{"a"}], 0, ValueError, "depth = 0 is below 1"),

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 EVERYDAY = "everyday"
@@ -27,19 +28,20 @@ def for_all(names: str, examples: Iterable[Any]) -> Callable[[Callable[..., None
     """
     parameters = names.split(", ")
     cases = [dict(zip(parameters, case if len(parameters) > 1 else [case], strict=True)) for case in examples]
+    assert cases, f"no examples of {names}"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
-            failures = []
+            failures: list[BaseException] = []
             for case in cases:
                 try:
                     test(**case, **fixtures)
-                except Exception as failure:  # noqa: BLE001 - all of them are raised below
+                except (Exception, pytest.fail.Exception) as failure:  # noqa: BLE001 - raised below
                     failure.add_note(f"with {case}")
                     failures.append(failure)
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(cases)} examples", failures)
+                raise BaseExceptionGroup(f"{len(failures)} of {len(cases)} examples", failures)
 
         signature = inspect.signature(test)
         others = [parameter for name, parameter in signature.parameters.items() if name not in parameters]

@@ -19,11 +19,12 @@ from metrics.embedding import (
     spread,
 )
 from metrics.embedding import vectors as vectors_module
+from tests.support.examples import for_all
 from tests.support.vectors import EAST, NORTH, WEST, cloud
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@for_all(
+    "value, expected",
     [
         (lambda: intra_cluster_similarity([EAST, WEST], [0, 1]), math.nan),  # clusters of one only
         (lambda: intra_cluster_similarity([], []), math.nan),

@@ -16,7 +16,7 @@ from metrics.statistics import (
     quantile_interval,
     wilson_interval,
 )
-from tests.support.examples import drawn
+from tests.support.examples import drawn, for_all
 
 NAN = math.nan
 
@@ -51,8 +51,8 @@ def test_bca_corrects_for_skew() -> None:
     assert corrected.high > plain.high + 0.02  # the tail on the right is longer than the sample shows
 
 
-@pytest.mark.parametrize(
-    ("values", "groups", "expected"),
+@for_all(
+    "values, groups, expected",
     [
         ([], None, (NAN, NAN)),
         ([0.3], None, (NAN, NAN)),
@@ -72,8 +72,8 @@ def test_bootstrap_where_there_is_little_to_resample(
     assert bootstrap_interval(values, seed=1, groups=groups) == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("values", "options", "message"),
+@for_all(
+    "values, options, message",
     [
         ([1.0, math.inf], {}, "infinite"),
         ([[1.0, 2.0]], {}, r"shape \(1, 2\)"),

@@ -8,6 +8,7 @@ import pytest
 
 from metrics import text
 from metrics.text import bleu, chrf, corpus_bleu, perplexity, rouge, rouge_all, signature, string_similarity, wer
+from tests.support.examples import for_all
 
 TWO_COLUMNS = [
     "bleu",
@@ -41,7 +42,7 @@ def test_perplexity_refuses(logprobs: Any, error: type[Exception], message: str)
         perplexity(logprobs)
 
 
-@pytest.mark.parametrize("name", TWO_COLUMNS)
+@for_all("name", TWO_COLUMNS)
 def test_bad_input(name: str) -> None:
     metric = getattr(text, name)
     with pytest.raises(ValueError, match=r"2 hypotheses but 1 references"):
@@ -85,8 +86,8 @@ def test_long_values_are_cut_in_messages() -> None:
         wer("1" * 59, ["а"])
 
 
-@pytest.mark.parametrize(
-    ("metric", "parameters", "message"),
+@for_all(
+    "metric, parameters, message",
     [
         (bleu, {"max_ngram": 0}, "max_ngram is 0: it must be 1 or more"),
         (corpus_bleu, {"max_ngram": -1}, "max_ngram is -1: it must be 1 or more"),
@@ -115,8 +116,8 @@ def test_what_the_caller_gave_is_not_changed() -> None:
     assert (hypotheses, references) == (["ёж", None], [["ёж", None], "да"])
 
 
-@pytest.mark.parametrize(
-    ("metric", "parameters", "expected"),
+@for_all(
+    "metric, parameters, expected",
     [
         ("bleu", {}, "bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1"),
         ("bleu", {"smoothing": False, "tokenizer": "13a"}, "bleu|max_ngram:4|smoothing:none|tok:13a|norm:NFC|v:1"),

@@ -3,18 +3,18 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 
 from metrics.text.ngrams import encode_tokens, shared_ngrams
 from metrics.text.tokenizers import END
+from tests.support.examples import for_all
 
 
 def ngrams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
 
 
-@pytest.mark.parametrize("references", [1, 3, 9])
-@pytest.mark.parametrize("words", [2, 17, 30, 5_000])
+@for_all("references", [1, 3, 9])
+@for_all("words", [2, 17, 30, 5_000])
 def test_shared_ngrams_are_those_counted_one_by_one(references: int, words: int) -> None:
     """From two words to more than two fit into one key, over several keys, with one reference and with many."""
     generator = np.random.default_rng(words)

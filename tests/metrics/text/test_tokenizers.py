@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.text.tokenizers import END, get_tokenizer, normalise, tokenize
+from tests.support.examples import for_all
 
 NO_WORDS = [[], ["", ""], ["...", "— ?!"], [" \t\n\u00a0", "🎉❤\ufe0f"]]
 # Signs that the rules of 13a are about, with a letter, digits (one not ASCII) and white space between them.
@@ -18,8 +19,8 @@ REPLACED = st.lists(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
+@for_all(
+    "text, tokens",
     [
         ("Кошка, сидела — на КОВРИКЕ.", ["кошка", "сидела", "на", "коврике"]),
         ("snake_case 3,14 don't", ["snake_case", "3", "14", "don", "t"]),

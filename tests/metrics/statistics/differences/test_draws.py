@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, resamples, swaps
+from tests.support.examples import for_all
 
 
-@pytest.mark.parametrize("quantile", [0.0, 0.05, 0.5, 0.95, 1.0])
-@pytest.mark.parametrize(("m", "each"), [(2, 1), (3, 1), (8, 1), (9, 3), (40, 1), (40, 4), (400, 1), (400, 5)])
+@for_all("quantile", [0.0, 0.05, 0.5, 0.95, 1.0])
+@for_all("m, each", [(2, 1), (3, 1), (8, 1), (9, 3), (40, 1), (40, 4), (400, 1), (400, 5)])
 def test_the_quantile_of_a_draw_is_numpys(m: int, each: int, quantile: float) -> None:
     values = np.random.default_rng(m).lognormal(size=m)
     codes = np.arange(m) // each
@@ -20,8 +21,8 @@ def test_the_quantile_of_a_draw_is_numpys(m: int, each: int, quantile: float) ->
         assert ours(weights, weights @ ours.columns) == pytest.approx(naive)
 
 
-@pytest.mark.parametrize("quantile", [0.2, 0.5, 0.9])
-@pytest.mark.parametrize(("units", "each"), [(3, 1), (8, 2), (30, 3), (200, 1)])
+@for_all("quantile", [0.2, 0.5, 0.9])
+@for_all("units, each", [(3, 1), (8, 2), (30, 3), (200, 1)])
 def test_the_quantile_after_a_swap_is_numpys(units: int, each: int, quantile: float) -> None:
     """Half of the values are there unless their unit is swapped, the other half if it is."""
     values, codes = np.random.default_rng(units).normal(size=(2, units * each)), np.arange(units * each) // each

@@ -8,13 +8,14 @@ import pytest
 
 from metrics.statistics import compare_paired, mcnemar_exact, newcombe_paired_interval, permutation_p
 from metrics.statistics.differences.comparison import adjusted
+from tests.support.examples import for_all
 
 NAN = math.nan
 UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "options", "verdict"),
+@for_all(
+    "a, b, options, verdict",
     [
         (UP, UP + 0.1, {}, "improved"),
         (UP, UP + 0.1, {"better": "lower"}, "regressed"),
@@ -96,8 +97,8 @@ def test_a_corrected_p_brings_a_corrected_verdict() -> None:
     assert adjusted({"alone": found})["alone"] == found
 
 
-@pytest.mark.parametrize("n", [6, 30, 200])
-@pytest.mark.parametrize("kind", ["yes/no", "sparse", "dense", "groups"])
+@for_all("n", [6, 30, 200])
+@for_all("kind", ["yes/no", "sparse", "dense", "groups"])
 def test_p_and_interval_never_contradict_each_other(kind: str, n: int) -> None:
     generator = np.random.default_rng(n)
     groups = (np.arange(n) // 3).tolist() if kind == "groups" and n > 6 else None
@@ -139,8 +140,8 @@ def test_the_p_of_a_loss_within_a_margin_is_its_interval_turned_round() -> None:
     assert math.isnan(compare_paired([0.1], [0.2], seed=0).p_of_loss_within(0.0))
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "options", "message"),
+@for_all(
+    "a, b, options, message",
     [
         ([0.1, 0.2], [0.1], {}, "the same cases, got 2 and 1 values"),
         ([[0.1]], [[0.1]], {}, "the same cases"),
