@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 UV := $(shell command -v uv)
 PYTEST := $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+THOROUGH := $(PYTEST) --hypothesis-profile=thorough
 install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Images set it to stay small; without compiled modules every command would compile Prefect anew, for seconds.
@@ -30,9 +31,9 @@ test test-all: export OMP_NUM_THREADS := 1
 test: .venv/.test
 	$(PYTEST) $(ARGS)
 
-# The rest too: other processes, browsers, simulations, real models, every form of everything.
+# The rest too: other processes, browsers, simulations, real models, every form of everything; more drawn examples.
 test-all: .venv/.test
-	@$(PYTEST) $(ARGS); everyday=$$?; $(PYTEST) -m slow $(ARGS) && exit $$everyday
+	@$(THOROUGH) $(ARGS); everyday=$$?; $(THOROUGH) -m slow $(ARGS) && exit $$everyday
 
 check: .venv/.test
 	$(BIN)/ruff format --check .
