@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -13,7 +12,8 @@ from urllib.parse import parse_qs
 import pytest
 import yaml
 
-from tests.support.command_line import environment
+from tests.support.command_line import environment, in_shell
+from tests.support.forked import Forked, Ran
 from tests.support.texts.docs_pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "ci.md"
@@ -57,31 +57,34 @@ def test_the_script_accepts_a_first_run_and_stops_a_loss(
 ) -> None:
     """As it stands: first, then with a retriever that finds nothing; then the page's test, in pytest."""
     variables = environment(home) | prefect_server | {"YARUS_LANGUAGE": "en", "PYTHONPATH": str(repository)}
-    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+    nothing = {"YARUS_RETRIEVER": "finds_nothing:retrieve"}
 
-    def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        given: dict[str, Any] = {"cwd": repository, "text": True, "capture_output": True, "timeout": 500}
-        return subprocess.run(command, env=variables | more, check=False, **given)
+    def script(**more: str) -> Ran:
+        return in_shell("bash", "eval/ci.sh", env=variables | more, folder=repository)
 
-    first = run("bash", "eval/ci.sh")
-    assert first.returncode == 0, first.stdout + first.stderr
+    def tested() -> Ran:
+        words = ("-q", "-p", "no:cacheprovider", "test_gate.py")
+        return Forked(words, variables, repository, "import pytest, sys; sys.exit(pytest.main())").ran()
+
+    first = script()
+    assert first.code == 0, first.out + first.err
     comment = repository / "comparison.md"
     assert comment.read_text(encoding="utf-8") == "Nothing to compare with yet.\n"
-    second = run("bash", "eval/ci.sh", YARUS_RETRIEVER="finds_nothing:retrieve")
-    assert second.returncode == 1, second.stdout + second.stderr
+    second = script(**nothing)
+    assert second.code == 1, second.out + second.err
     said = comment.read_text(encoding="utf-8")
     assert "**Worse: hit\\_rate@1 0." in said
     assert "Changed: search (retriever): dense → finds\\_nothing:retrieve" in said
     assert "<summary>Questions that broke: " in said
     assert "<failure" in (repository / "gate.xml").read_text(encoding="utf-8")
-    tested = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py")
-    assert tested.returncode == 1, tested.stdout + tested.stderr
-    assert "AssertionError" in tested.stdout and "hit_rate@1" in tested.stdout
-    accepted = run("yarus", "gate", "--accept", "last")
-    assert accepted.returncode == 0, accepted.stderr
-    third = run("bash", "eval/ci.sh", YARUS_RETRIEVER="finds_nothing:retrieve")
-    assert third.returncode == 0, third.stdout + third.stderr
-    assert run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py").returncode == 0
+    stopped = tested()
+    assert stopped.code == 1, stopped.out + stopped.err
+    assert "AssertionError" in stopped.out and "hit_rate@1" in stopped.out
+    accepted = Forked(("gate", "--accept", "last"), variables, repository).ran()
+    assert accepted.code == 0, accepted.err
+    third = script(**nothing)
+    assert third.code == 0, third.out + third.err
+    assert tested().code == 0
 
 
 def test_the_comment_is_posted_whole(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """The command line as tests use it: in processes of its own or in this one. Imported by full name."""
 
+import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.forked import FLOWS, Forked, Ran
+from tests.support.forked import FLOWS, LONGEST_S, Forked, Ran
 
 Document = dict[str, Any]
 SECRET = "s3cret"
@@ -19,6 +23,16 @@ ENGLISH = {"YARUS_LANGUAGE": "en"}
 """For tests of words that stand in the code."""
 CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
 """Where no database answers."""
+
+ASKS = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as tests:
+    tests.connect({address!r})
+    command = json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()])
+    socket.send_fds(tests, [command.encode()], [1, 2])
+    sys.exit(tests.recv(1)[0])
+"""
+"""A program that has the tests fork a command, with its streams, and ends with its exit code."""
 
 
 class CommandLine:
@@ -68,6 +82,37 @@ def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
             patch.setenv(name, value)
         code = exit_code(words)
     return Ran(out.getvalue(), err.getvalue(), code)
+
+
+def in_shell(*words: str, env: Mapping[str, str], folder: Path) -> Ran:
+    """What a program such as Bash leaves, for which every `yarus` is forked."""
+    with tempfile.TemporaryDirectory() as first, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        address, program = f"{first}/socket", Path(first, "yarus")
+        program.write_text(ASKS.format(python=sys.executable, address=address), encoding="utf-8")
+        program.chmod(0o700)
+        listener.bind(address)
+        listener.listen()
+        threading.Thread(target=_fork, args=(listener,), daemon=True).start()
+        path = os.pathsep.join((first, str(Path(sys.executable).parent), env["PATH"]))
+        given: Document = {"env": {**env, "PATH": path}, "cwd": folder, "text": True, "capture_output": True}
+        ran = subprocess.run(words, timeout=2 * LONGEST_S, check=False, **given)
+        listener.shutdown(socket.SHUT_RDWR)
+    return Ran(ran.stdout, ran.stderr, ran.returncode)
+
+
+def _fork(listener: socket.socket) -> None:
+    def end(command: Forked, connection: socket.socket) -> None:
+        with connection:
+            connection.send(bytes([command.ran().code]))
+
+    with suppress(OSError):  # nobody listens any more
+        while True:
+            connection, _ = listener.accept()
+            command, streams, *_ = socket.recv_fds(connection, 2**20, 2)
+            forked = Forked(*json.loads(command), streams=streams)
+            for stream in streams:
+                os.close(stream)
+            threading.Thread(target=end, args=(forked, connection), daemon=True).start()
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -48,11 +49,14 @@ class Forked:
     """`yarus`, at work."""
 
     def __init__(
-        self, words: Sequence[str], environment: Mapping[str, str], folder: Path, script: str | None = None
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        script: str | None = None,
+        streams: Sequence[int] = (),
     ) -> None:
-        self._streams = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        for name in ("out", "err"):
-            (Path(self._streams.name) / name).touch()
+        self._kept = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]  # noqa: SIM115 - `ran` closes them
         context = multiprocessing.get_context("forkserver")
         with pytest.MonkeyPatch.context() as patch:  # what is imported there heeds neither this test nor its folder
             patch.chdir(ROOT)
@@ -60,7 +64,9 @@ class Forked:
                 patch.delenv(name)
             forkserver.set_forkserver_preload([PRELOADED])
             forkserver.ensure_running()
-        given = (self._streams.name, list(words), dict(environment), str(folder), script)
+        numbers = streams or [file.fileno() for file in self._kept]
+        passed = [Connection(os.dup(number)) for number in numbers]
+        given = (passed, list(words), dict(environment), str(folder), script)
         self._process = context.Process(target=_run, args=given)
         self._process.start()
         assert self._process.pid
@@ -76,22 +82,29 @@ class Forked:
 
     def ran(self) -> Ran:
         """Waits for its end, at most so long."""
-        with self._streams as folder:
-            try:
-                self._process.join(LONGEST_S)
-            finally:
-                code = self._process.exitcode
-                self._process.kill()
-                self._process.join()
-            out, err = ((Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
-            assert code is not None, f"no end after {LONGEST_S} s\n{err}\n{out}"
-            return Ran(out, err, code)
+        try:
+            self._process.join(LONGEST_S)
+        finally:
+            code = self._process.exitcode
+            self._process.kill()
+            self._process.join()
+        texts = []
+        for file in self._kept:
+            with file:
+                file.seek(0)
+                texts.append(file.read())
+        out, err = texts
+        assert code is not None, f"no end after {LONGEST_S} s\n{err}\n{out}"
+        return Ran(out, err, code)
 
 
-def _run(streams: str, words: list[str], environment: dict[str, str], folder: str, script: str | None) -> NoReturn:
+def _run(
+    streams: list[Any], words: list[str], environment: dict[str, str], folder: str, script: str | None
+) -> NoReturn:
     """As `python -m flows`, or `python -c` that script, does, but for the imports."""
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(Path(streams) / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    for number, stream in enumerate(streams, 1):
+        os.dup2(stream.fileno(), number)
+        stream.close()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

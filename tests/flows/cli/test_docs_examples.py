@@ -1,10 +1,7 @@
 """The commands and queries of the pages, run over a night of the sample; those marked `not run` are only checked."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from tests.support.command_line import environment
+from tests.support.command_line import environment, in_shell
 from tests.support.evaluations import evaluate
 from tests.support.forked import Forked, Ran
 from tests.support.texts.docs_pages import PAGES, ROOT, Block, blocks
@@ -43,10 +40,7 @@ def run(command: str, variables: dict[str, str], folder: Path) -> Ran:
     """What a line of a page leaves; only one that is more than our command needs a shell."""
     if command.startswith("yarus ") and not SHELL.search(command):
         return Forked(shlex.split(command)[1:], variables, folder).ran()
-    ran = subprocess.run(
-        ["bash", "-c", command], env=variables, cwd=folder, text=True, capture_output=True, timeout=240, check=False
-    )
-    return Ran(ran.stdout, ran.stderr, ran.returncode)
+    return in_shell("bash", "-c", command, env=variables, folder=folder)
 
 
 @pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block.page} {block.commands[0]}")
@@ -55,7 +49,6 @@ def test_a_block_of_commands(
 ) -> None:
     """An evaluation that the page names stands for the night's of that tier, `last` for its last one."""
     variables = environment(home) | prefect_server
-    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
     for command in block.commands:
         named = NAMED.sub(lambda found: str(night[found[1]]["evaluation_id"]), command.replace(".venv/bin/", ""))
         named = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), named)
