@@ -109,7 +109,8 @@ def _fork(listener: socket.socket) -> None:
         while True:
             connection, _ = listener.accept()
             command, streams, *_ = socket.recv_fds(connection, 2**20, 2)
-            forked = Forked(*json.loads(command), streams=streams)
+            words, variables, folder = json.loads(command)
+            forked = Forked(words, variables, folder, streams=streams)
             for stream in streams:
                 os.close(stream)
             threading.Thread(target=end, args=(forked, connection), daemon=True).start()

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,9 +23,10 @@ from tasks.loading.retrieval_cases import load
 from tasks.steps.index import index
 from tasks.steps.retrieve import retrieve
 from tasks.steps.score_rankings import score_rankings
-from tests.support.command_line import ENGLISH, CommandLine, environment
+from tests.support.command_line import ENGLISH, CommandLine, environment, in_shell
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import rows_of
+from tests.support.forked import Ran
 
 Document = dict[str, Any]
 RETRIEVER = """
@@ -80,20 +79,19 @@ def three(at_home: Path, xquad_source: str) -> tuple[str, str, str]:
     )
 
 
-def deploy(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def deploy(home: Path, *words: str) -> Ran:
     """A shell script that gates, then deploys."""
-    command = ["sh", "-c", SCRIPT, "sh", sys.executable, "-m", "flows", "gate", *words]
-    return subprocess.run(command, env=environment(home), cwd=home, capture_output=True, text=True, timeout=240)
+    return in_shell("sh", "-c", SCRIPT, "sh", "yarus", "gate", *words, env=environment(home), folder=home)
 
 
 def test_a_script_stops_on_a_regression_and_not_on_noise(home: Path, three: tuple[str, str, str]) -> None:
     base, noisy, broken = three
     passed = deploy(home, noisy, "--baseline", base)
-    assert (passed.returncode, passed.stdout.splitlines()[-1]) == (0, "deployed"), passed.stderr
+    assert (passed.code, passed.out.splitlines()[-1]) == (0, "deployed"), passed.err
     stopped = deploy(home, broken, "--baseline", base)
-    assert stopped.returncode == 1
-    assert "deployed" not in stopped.stdout
-    assert stopped.stdout.count("не пройдено") >= 3  # hit_rate@1, mrr, ndcg@10
+    assert stopped.code == 1
+    assert "deployed" not in stopped.out
+    assert stopped.out.count("не пройдено") >= 3  # hit_rate@1, mrr, ndcg@10
 
 
 def asked(*words: str) -> Result:

@@ -1,13 +1,16 @@
 """The README's commands for data of one's own, as they are written, by somebody who has run nothing before."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import environment, in_shell
+from tests.support.command_line import environment
 from tests.support.llm_server import JSON, FakeLLMServer, http
 from tests.support.texts.docs_pages import ROOT, blocks
 
@@ -37,9 +40,13 @@ def run(command: str, folder: Path) -> str:
     home = folder / ".yarus"
     variables = environment(home) | {"YARUS_LANGUAGE": "en"}
     del variables["YARUS_HOME"]
-    ran = in_shell("bash", "-c", command.replace(".venv/bin/", ""), env=variables, folder=folder)
-    assert ran.code == 0, f"{command}\n{ran.out}{ran.err}"
-    return ran.out
+    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", command.replace(".venv/bin/", "")],
+        env=variables, cwd=folder, text=True, capture_output=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
 
 
 @pytest.mark.slow("process: a home, and a server of Prefect, of a newcomer's own")
