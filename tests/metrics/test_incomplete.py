@@ -12,10 +12,9 @@ from metrics.incomplete.selection import chances, compare_feature, reweighted_me
 RUNS, DEPTH = 10_000, 10
 
 
-@pytest.fixture(scope="module")
-def random_runs() -> tuple[list[list[str]], list[dict[str, int]]]:
+def random_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
     """Rankings of ten of thirty, and judgements of up to twelve; grades 0 to 2."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     rankings = [[f"d{one}" for one in rng.permutation(30)[: rng.integers(0, DEPTH + 1)]] for _ in range(RUNS)]
     judged = [
         {f"d{one}": int(rng.integers(0, 3)) for one in rng.permutation(30)[: rng.integers(1, 13)]} for _ in rankings
@@ -31,8 +30,8 @@ def of_trec(rankings: list[list[str]], judged: list[dict[str, int]], *measures: 
     return {int(row): of for row, of in pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).items()}
 
 
-def test_bpref_and_infap_are_trec_evals(random_runs: tuple[list[list[str]], list[dict[str, int]]]) -> None:
-    rankings, judged = random_runs
+def test_bpref_and_infap_are_trec_evals() -> None:
+    rankings, judged = random_runs(seed=1)
     matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, judged, depth=DEPTH)
     marked = [dict.fromkeys(run, -1) | of for run, of in zip(rankings, judged, strict=True)]
     for pooled, in_file in ((False, judged), (True, marked)):  # trec_eval's mark of what was in the pool and not judged
@@ -46,10 +45,8 @@ def test_bpref_and_infap_are_trec_evals(random_runs: tuple[list[list[str]], list
             np.testing.assert_allclose(values[compared], expected, rtol=0, atol=1e-12, err_msg=f"{measure}, {pooled=}")
 
 
-def test_infap_with_complete_judgements_is_average_precision(
-    random_runs: tuple[list[list[str]], list[dict[str, int]]],
-) -> None:
-    rankings, judged = random_runs
+def test_infap_with_complete_judgements_is_average_precision() -> None:
+    rankings, judged = random_runs(seed=2)
     whole = [dict.fromkeys(run, 0) | of for run, of in zip(rankings, judged, strict=True)]
     matrix, n_relevant, _ = incomplete.judgement_matrix(rankings, whole, depth=DEPTH)
     theirs = of_trec(rankings, whole, "map")
