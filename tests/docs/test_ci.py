@@ -57,7 +57,7 @@ def test_the_script_accepts_a_first_run_and_stops_a_loss(
 ) -> None:
     """As it stands: first, then with a retriever that finds nothing; then the page's test, in pytest."""
     variables = environment(home) | prefect_server | {"YARUS_LANGUAGE": "en", "PYTHONPATH": str(repository)}
-    variables["PYTEST_ADDOPTS"] = ""  # the options of this suite are not of that of the page
+    variables["PYTEST_ADDOPTS"] = ""  # this suite's options are not for the page's test
     nothing = {"YARUS_RETRIEVER": "finds_nothing:retrieve"}
 
     def script(**more: str) -> Ran:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ ENGLISH = {"YARUS_LANGUAGE": "en"}
 CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
 """Where no database answers."""
 
-ASKS = """#!{python} -IS
+FORKED_YARUS = """#!{python} -IS
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as tests:
     tests.connect({address!r})
@@ -32,7 +32,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as tests:
     socket.send_fds(tests, [command.encode()], [1, 2])
     sys.exit(tests.recv(1)[0])
 """
-"""A program that has the tests fork a command, with its streams, and ends with its exit code."""
+"""A program that asks the test process to fork a command with its streams, and ends with its exit code."""
 
 
 class CommandLine:
@@ -85,35 +85,42 @@ def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
 
 
 def in_shell(*words: str, env: Mapping[str, str], folder: Path) -> Ran:
-    """What a program such as Bash leaves, for which every `yarus` is forked."""
-    with tempfile.TemporaryDirectory() as first, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        address, program = f"{first}/socket", Path(first, "yarus")
-        program.write_text(ASKS.format(python=sys.executable, address=address), encoding="utf-8")
-        program.chmod(0o700)
+    """Runs a program such as Bash, for which every `yarus` is forked from the prepared process."""
+    with tempfile.TemporaryDirectory() as programs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        address, yarus = f"{programs}/socket", Path(programs, "yarus")
+        yarus.write_text(FORKED_YARUS.format(python=sys.executable, address=address), encoding="utf-8")
+        yarus.chmod(0o700)
         listener.bind(address)
         listener.listen()
-        threading.Thread(target=_fork, args=(listener,), daemon=True).start()
-        path = os.pathsep.join((first, str(Path(sys.executable).parent), env["PATH"]))
-        given: Document = {"env": {**env, "PATH": path}, "cwd": folder, "text": True, "capture_output": True}
-        ran = subprocess.run(words, timeout=2 * LONGEST_S, check=False, **given)
+        threading.Thread(target=_accept, args=(listener,), daemon=True).start()
+        path = os.pathsep.join((programs, str(Path(sys.executable).parent), env["PATH"]))
+        ran = subprocess.run(
+            words, env={**env, "PATH": path}, cwd=folder, text=True, capture_output=True,
+            timeout=2 * LONGEST_S, check=False,
+        )  # fmt: skip
         listener.shutdown(socket.SHUT_RDWR)
     return Ran(ran.stdout, ran.stderr, ran.returncode)
 
 
-def _fork(listener: socket.socket) -> None:
-    def end(command: Forked, connection: socket.socket) -> None:
-        with connection:
-            connection.send(bytes([command.ran().code]))
-
-    with suppress(OSError):  # nobody listens any more
-        while True:
+def _accept(listener: socket.socket) -> None:
+    """Forks what is asked for, several at once, until the listener is shut down."""
+    while True:
+        try:
             connection, _ = listener.accept()
-            command, streams, *_ = socket.recv_fds(connection, 2**20, 2)
-            words, variables, folder = json.loads(command)
-            forked = Forked(words, variables, folder, streams=streams)
-            for stream in streams:
-                os.close(stream)
-            threading.Thread(target=end, args=(forked, connection), daemon=True).start()
+        except OSError:
+            return
+        threading.Thread(target=_fork, args=(connection,), daemon=True).start()
+
+
+def _fork(connection: socket.socket) -> None:
+    """Forks one command; a connection that closes without its exit code makes the asking program fail."""
+    with connection:
+        command, streams, *_ = socket.recv_fds(connection, 2**20, 2)
+        words, variables, folder = json.loads(command)
+        forked = Forked(words, variables, folder, streams=streams)
+        for stream in streams:
+            os.close(stream)
+        connection.send(bytes([forked.ran().code]))
 
 
 def environment(home: Path) -> dict[str, str]:

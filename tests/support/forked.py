@@ -65,7 +65,9 @@ class Forked:
             forkserver.set_forkserver_preload([PRELOADED])
             forkserver.ensure_running()
         numbers = streams or [file.fileno() for file in self._kept]
-        passed = [Connection(os.dup(number)) for number in numbers]
+        passed = [
+            Connection(os.dup(number)) for number in numbers
+        ]  # which multiprocessing hands on, as files it does not
         given = (passed, list(words), dict(environment), str(folder), script)
         self._process = context.Process(target=_run, args=given)
         self._process.start()

@@ -1,7 +1,6 @@
 """The commands and queries of the pages, run over a night of the sample; those marked `not run` are only checked."""
 
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from sqlalchemy.exc import DBAPIError
 
 from tests.support.command_line import environment, in_shell
 from tests.support.evaluations import evaluate
-from tests.support.forked import Forked, Ran
 from tests.support.texts.docs_pages import PAGES, ROOT, Block, blocks
 
 Document = dict[str, Any]
@@ -24,7 +22,6 @@ RUN = [
     if block.kind == "console" and not block.not_run and block.commands
 ]
 NAMED = re.compile(r"(tier\d|real_users|judge|judge_pipeline|ux)-\d{8}-\d{6}-[0-9a-f]{4}")
-SHELL = re.compile(r"[|&;<>$`*?~]")
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (rules,) = [block.text for block in blocks(ROOT / "docs" / "operators.md") if block.kind == "toml"]
     (made / "gate.toml").write_text(rules, encoding="utf-8")
     return made
-
-
-def run(command: str, variables: dict[str, str], folder: Path) -> Ran:
-    """What a line of a page leaves; only one that is more than our command needs a shell."""
-    if command.startswith("yarus ") and not SHELL.search(command):
-        return Forked(shlex.split(command)[1:], variables, folder).ran()
-    return in_shell("bash", "-c", command, env=variables, folder=folder)
 
 
 @pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block.page} {block.commands[0]}")
@@ -53,7 +43,7 @@ def test_a_block_of_commands(
         named = NAMED.sub(lambda found: str(night[found[1]]["evaluation_id"]), command.replace(".venv/bin/", ""))
         named = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), named)
         named = re.sub(r"^yarus robustness$", "yarus robustness --limit 60", named)  # twelve evaluations
-        ran = run(named, variables, folder)
+        ran = in_shell("bash", "-c", named, env=variables, folder=folder)
         assert ran.code == 0, f"{block.page}: {named}\n{ran.out}{ran.err}"
         assert ran.out.strip()
 
