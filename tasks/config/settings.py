@@ -250,7 +250,7 @@ def settings() -> Settings:
     except OSError:
         file = b""
     # Without a file only ours matter, and what a ~ stands for; a file may refer to any variable.
-    relevant = (item for item in os.environ.items() if file or item[0].upper().startswith((PREFIX, "HOME")))
+    relevant = (item for item in os.environ.items() if file or item[0] == "HOME" or item[0].upper().startswith(PREFIX))
     return _read(frozenset(relevant), file)
 
 

@@ -97,7 +97,7 @@ def known(home: Path, flow_run_id: str) -> str:
 
 @pytest.mark.slow("process: a server whose home is removed")
 def test_a_home_that_is_removed_takes_its_server_along(removed: CommandLine) -> None:
-    """First: its PostgreSQL follows within a minute, which the last test waits for."""
+    """Runs first: its PostgreSQL may take a minute to follow, and the last test waits for that."""
     until("end of Prefect's server", lambda: not any(map(is_prefect, servers(removed.home))), 180)
 
 

@@ -11,7 +11,7 @@ from metrics.statistics import mcnemar_exact, permutation_p, smallest_detectable
 
 @cache
 def found_upwards(total: int) -> np.ndarray:
-    """How many of so many changes are upwards where McNemar's test finds that more are than not."""
+    """The numbers of upward changes, of all changes, that McNemar's test calls a rise."""
     return np.array([up for up in range(total // 2 + 1, total + 1) if mcnemar_exact(total - up, up) < 0.05], dtype=int)
 
 
