@@ -19,7 +19,7 @@ demo: .venv/.installed
 
 # A small real model answers and judges a few English questions: minutes on two cores.
 demo-llm: .venv/.demo-llm
-	@$(BIN)/python -m flows.cli.demo_llm
+	@$(BIN)/python -m yarus.flows.cli.demo_llm
 
 serve: .venv/.installed
 	@exec $(BIN)/yarus serve

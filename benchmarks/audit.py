@@ -6,9 +6,9 @@ from typing import Any
 
 from benchmarks import Row
 from benchmarks.home import measured, temporary_home
-from db.importers import sample
-from db.loading.fill import Row as Loaded
-from db.loading.fill import Rows, fill
+from yarus.db.importers import sample
+from yarus.db.loading.fill import Row as Loaded
+from yarus.db.loading.fill import Rows, fill
 
 QUESTIONS = 100_000
 LIMIT_S, LIMIT_MB = 120, 2_000

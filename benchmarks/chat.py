@@ -26,12 +26,12 @@ import httpx
 from sqlalchemy import Engine
 
 from benchmarks import Row
-from db.embedded import server as embedded
-from db.engine import own
-from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call, build_request
-from tasks.models.chat import chat
-from tasks.prompts import prompts
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.models.calls import Call, build_request
+from yarus.tasks.models.chat import chat
+from yarus.tasks.prompts import prompts
 
 CALLS = 2_000
 DELAY_S = 0.05

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from benchmarks import Row
 from benchmarks.home import temporary_home
-from db import journal
-from metrics.table import metrics_of
-from tasks.cases.table import table
-from tasks.comparison.compare import compare
-from tasks.results.parquet_files import write_whole
+from yarus.db import journal
+from yarus.metrics.table import metrics_of
+from yarus.tasks.cases.table import table
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.results.parquet_files import write_whole
 
 CASES, LIMIT_S = 10_000, 5.0
 KINDS = ("Когда", "Где", "Кто", "Как", "Можно ли", "Что")

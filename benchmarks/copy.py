@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from benchmarks import Row
-from db.embedded.server import release
-from db.engine import own
+from yarus.db.embedded.server import release
+from yarus.db.engine import own
 
 N, DIMENSIONS = 100_000, 384
 LIMIT_S, LIMIT_MB = 60.0, 200.0
@@ -25,11 +25,11 @@ COPY = """
 import json, resource, sys, time
 from dataclasses import asdict
 from pathlib import Path
-from db.engine import own, read_only
-from db.importers.postgres import reading
-from db.loading.fill import fill
-from db.sources import Source
-from db.tables import source_tables
+from yarus.db.engine import own, read_only
+from yarus.db.importers.postgres import reading
+from yarus.db.loading.fill import fill
+from yarus.db.sources import Source
+from yarus.db.tables import source_tables
 home, url = sys.argv[1:]
 engine, there = own(Path(home), None), read_only(url, timeout_s=120)
 start = time.perf_counter()

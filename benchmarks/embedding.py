@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import silhouette_samples
 
 from benchmarks import Row, medians
-from metrics import embedding
+from yarus.metrics import embedding
 
 N, D, CLUSTERS, CHECKED = 50_000, 384, 50, 2_000
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
 from benchmarks.judged import prepared, yarus
-from metrics.exam_kinds import DAMAGES
+from yarus.metrics.exam_kinds import DAMAGES
 
 CASES, CONCURRENCY = 60, 32
 TARGET = 1.15
@@ -75,5 +75,5 @@ def newest(variables: dict[str, str]) -> dict[str, Any]:
 
 
 def _said(variables: dict[str, str], *words: str) -> Any:
-    command = [sys.executable, "-m", "flows", *words]
+    command = [sys.executable, "-m", "yarus", *words]
     return json.loads(subprocess.run(command, env=os.environ | variables, check=True, capture_output=True).stdout)

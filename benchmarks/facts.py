@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from benchmarks import Row, medians
 from benchmarks.text import XQUAD, paragraphs, peer_rouge
-from metrics import facts
+from yarus.metrics import facts
 
 CHARACTERS = (80, 120)
 PAIRS = 1_000

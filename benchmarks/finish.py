@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from benchmarks import Row
 from benchmarks.compare import cases
 from benchmarks.home import temporary_home
-from db import journal
-from metrics.table import metrics_of
-from tasks.cases.table import LONG
-from tasks.comparison.paired_changes import paired_changes
-from tasks.results.aggregate import summarise
-from tasks.results.parquet_files import parquet, write_whole
-from tasks.results.set_metrics import measure_set
+from yarus.db import journal
+from yarus.metrics.table import metrics_of
+from yarus.tasks.cases.table import LONG
+from yarus.tasks.comparison.paired_changes import paired_changes
+from yarus.tasks.results.aggregate import summarise
+from yarus.tasks.results.parquet_files import parquet, write_whole
+from yarus.tasks.results.set_metrics import measure_set
 
 CASES, USERS, LIMIT_S = 100_000, 3_000, 10.0
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from db.embedded import server as embedded
-from db.engine import own
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own
 
 # From a small process: what one held at most includes what the process held that started it.
 MEASURED = """
 import resource, subprocess, sys
-subprocess.run([sys.executable, "-m", "flows", *sys.argv[1:]], check=True)
+subprocess.run([sys.executable, "-m", "yarus", *sys.argv[1:]], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 """
 

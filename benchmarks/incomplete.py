@@ -9,14 +9,14 @@ from sys import executable
 import numpy as np
 
 from benchmarks import Row
-from metrics import incomplete, retrieval
+from yarus.metrics import incomplete, retrieval
 
 QUESTIONS, DEPTH, LIMIT_S = 100_000, 10, 1.0
 CHUNKS, TWINS_S, TWINS_GB = 100_000, 120.0, 2.0
 FIND = f"""
 import random
-from db.source_rows import Corpus
-from tasks.dataset.twins import twins_of
+from yarus.db.source_rows import Corpus
+from yarus.tasks.dataset.twins import twins_of
 chance = random.Random(0)
 words = ["".join(chance.choices("абвгдежзиклмнопрстуфхцчшщыэюя", k=chance.randint(2, 11))) for _ in range(30_000)]
 lines = [" ".join(chance.choices(words, k=20)) for _ in range(20_000)]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import Row
 from benchmarks.chat import DELAY_S, serving
-from db.embedded import server as embedded
+from yarus.db.embedded import server as embedded
 
 CASES, METRICS, CONCURRENCY = 1_000, 3, 32
 TARGET = 1.25
@@ -42,7 +42,7 @@ def chunks() -> Iterator[dict[str, object]]:
 def yarus(variables: Mapping[str, str], *words: str) -> float:
     """Wall seconds of a command."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "flows", *words]
+    command = [sys.executable, "-m", "yarus", *words]
     subprocess.run(command, env=os.environ | variables, check=True, capture_output=True)
     return time.perf_counter() - start
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks import Row
-from db.embedded import server as embedded
-from db.engine import own
-from db.loading.fill import Row as Loaded
-from db.loading.fill import Rows, fill
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own
+from yarus.db.loading.fill import Row as Loaded
+from yarus.db.loading.fill import Rows, fill
 
 CHUNKS = QUESTIONS = 50_000
 ROWS = 100_000
@@ -23,10 +23,10 @@ WORDS = ("студент", "заявление", "стипендия", "прик
 # What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
 EMPTY = """
 import asyncio, flows
-from tasks.orchestration.local_server import prepare_prefect, start_server
+from yarus.tasks.orchestration.local_server import prepare_prefect, start_server
 prepare_prefect()
 start_server()
-import flows.tier1
+import yarus.flows.tier1
 from prefect import flow
 
 @flow
@@ -78,8 +78,8 @@ def loading(home: Path) -> Row:
 
 def evaluating(home: Path) -> Row:
     """XQuAD-ru loaded and run, beyond an empty flow in the same conditions, the Prefect database made."""
-    load = ("-m", "flows", "load", "squad", str(XQUAD), "--into", "xquad_ru")
-    run = ("-m", "flows", "run", "tier1", "--source", "xquad_ru", "--retriever", "fulltext")
+    load = ("-m", "yarus", "load", "squad", str(XQUAD), "--into", "xquad_ru")
+    run = ("-m", "yarus", "run", "tier1", "--source", "xquad_ru", "--retriever", "fulltext")
     seconds(home, "-c", EMPTY)  # makes Prefect's database
     empty = fastest(home, "-c", EMPTY)
     ours_s = seconds(home, *load) + fastest(home, *run)
@@ -107,7 +107,7 @@ def beginning(home: Path) -> list[Row]:
         start = time.perf_counter()
         read(home / f"log.{suffix}")
         limit_s = 1.5 * (time.perf_counter() - start) + 3
-        words = ("-m", "flows", "init", f"log.{suffix}", "--into", f"begun_{suffix}", "--yes")
+        words = ("-m", "yarus", "init", f"log.{suffix}", "--into", f"begun_{suffix}", "--yes")
         plan_s = fastest(home, *words, "--dry-run")
         rows.append(
             Row(f"init --dry-run of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", plan_s, limit_s, 1, "at most")
@@ -125,7 +125,7 @@ def run() -> list[Row]:
         embedded.running(home)
         try:
             measured = [loading(home), *beginning(home)]
-            measured.append(Row("yarus --help", "limit", fastest(home, "-m", "flows", "--help"), 0.5, 1, "at most"))
+            measured.append(Row("yarus --help", "limit", fastest(home, "-m", "yarus", "--help"), 0.5, 1, "at most"))
             if XQUAD.exists():
                 measured.append(evaluating(home))
         finally:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks import Row
 from benchmarks.home import measured, temporary_home
-from db.loading.fill import Row as Loaded
-from db.loading.fill import Rows, fill
+from yarus.db.loading.fill import Row as Loaded
+from yarus.db.loading.fill import Rows, fill
 
 CASES, CHUNKS = 100_000, 1_000
 LIMIT_MB = 600

@@ -41,7 +41,7 @@ from cosmic_ray.plugins import get_operator
 from hypothesis import settings
 
 T = TypeVar("T")
-METRICS = Path("metrics")
+METRICS = Path("yarus/metrics")
 TESTS = (*sorted(Path("tests/metrics").rglob("test_*.py")), Path("tests/docs/test_metrics.py"))
 CONFTEST = Path("tests/conftest.py")
 REASONS = Path("benchmarks/mutation_survivors.toml")
@@ -136,7 +136,9 @@ def main(arguments: Sequence[str]) -> int:
     settings.load_profile("mutation")
     imports = {path: _reached(path) for path in TESTS}
     _preload(_reached(CONFTEST).union(*imports.values()))
-    names = [f"metrics.{name}" for name in chosen.modules] or [_module(path) for path in sorted(METRICS.rglob("*.py"))]
+    names = [f"yarus.metrics.{name}" for name in chosen.modules] or [
+        _module(path) for path in sorted(METRICS.rglob("*.py"))
+    ]
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
     total = lost = unexplained = 0
     start = time.monotonic()
@@ -234,7 +236,9 @@ def _reached(path: Path) -> set[str]:
     while waiting:
         fresh = _imported(waiting.pop()) - found
         found |= fresh
-        waiting += [_path(name) for name in fresh if name.startswith(("metrics.", "tests.")) and _path(name).exists()]
+        waiting += [
+            _path(name) for name in fresh if name.startswith(("yarus.metrics.", "tests.")) and _path(name).exists()
+        ]
     return found
 
 
@@ -266,7 +270,7 @@ def _in_child(compute: Callable[[], list[T]]) -> list[T]:
 def _preload(names: set[str]) -> None:
     """Import the libraries once, for all forks to share."""
     for name in sorted(names):
-        if not name.startswith(("metrics", "tests", "__future__")):
+        if not name.startswith(("yarus", "tests", "__future__")):
             # Half of the names are classes and functions, not modules.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from metrics import answers, facts, text
-from tasks.config.settings import settings
-from tasks.models.calls import Call
-from tasks.models.embedders import LEXICAL, embedder
-from tasks.models.stand_ins import Offline
-from tasks.prompts import prompts
+from yarus.metrics import answers, facts, text
+from yarus.tasks.config.settings import settings
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.embedders import LEXICAL, embedder
+from yarus.tasks.models.stand_ins import Offline
+from yarus.tasks.prompts import prompts
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "ragchecker"
 RESULTS = Path(__file__).parents[1] / "docs" / "people.json"

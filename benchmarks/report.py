@@ -16,13 +16,13 @@ from playwright.sync_api import sync_playwright
 from sqlalchemy import Engine, insert
 
 from benchmarks import Row
-from db.embedded import server as embedded
-from db.engine import own
-from db.tables import evaluation, evaluation_metric
-from metrics.table import metrics_of
-from tasks.cases.table import table
-from tasks.report.write import report
-from tasks.results.aggregate import summarise
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own
+from yarus.db.tables import evaluation, evaluation_metric
+from yarus.metrics.table import metrics_of
+from yarus.tasks.cases.table import table
+from yarus.tasks.report.write import report
+from yarus.tasks.results.aggregate import summarise
 
 N = 10_000
 SECONDS, MEGABYTES, OPENED_SECONDS = 5.0, 15.0, 2.0

@@ -15,7 +15,7 @@ import pytrec_eval
 import ranx
 
 from benchmarks import Row, medians
-from metrics import retrieval
+from yarus.metrics import retrieval
 
 N, DEPTH = 20_000, 10
 TREC = {"success": "hit_rate", "recip_rank": "mrr", "recall": "recall", "P": "precision", "ndcg_cut": "ndcg"}

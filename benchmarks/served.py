@@ -18,11 +18,11 @@ import numpy as np
 from sqlalchemy import Engine
 
 from benchmarks import Row, chat, medians
-from db.embedded import server as embedded
-from db.engine import own
-from tasks.config.settings import EmbedderService, Settings
-from tasks.models.embedders import Embedder, embedders
-from tasks.models.embedding_cache import embed
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own
+from yarus.tasks.config.settings import EmbedderService, Settings
+from yarus.tasks.models.embedders import Embedder, embedders
+from yarus.tasks.models.embedding_cache import embed
 
 TEXTS, BATCH, DIMENSIONS = 6_400, 32, 384
 DELAY_S = 0.02

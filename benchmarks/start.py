@@ -24,10 +24,16 @@ PEER = "import prefect.server.api.server"
 EVERYTHING = """
 import importlib, pkgutil, {0}
 for module in pkgutil.walk_packages({0}.__path__, "{0}."):
-    if not module.name.startswith(("db.migrations", "flows.cli.demo_llm", "flows.pytest_plugin")):
+    if not module.name.startswith(("yarus.db.migrations", "yarus.flows.cli.demo_llm")):
         importlib.import_module(module.name)
 """
-IMPORTS = {"flows": 1.8, "tasks": 1.8, "metrics": 0.2, "db": 0.6, "deployments": 1.8}
+IMPORTS = {
+    "yarus.flows": 1.8,
+    "yarus.tasks": 1.8,
+    "yarus.metrics": 0.2,
+    "yarus.db": 0.6,
+    "yarus.deployments": 1.8,
+}
 """Every module of our packages, imported by a process of its own, and the most that it may take."""
 QUESTIONS, CHUNKS = 5_000, 200
 RUN = ("run", "tier0", "--json")
@@ -113,7 +119,7 @@ def _thousand(variables: Mapping[str, str], home: Path) -> float:
 
 
 def _yarus(variables: Mapping[str, str], *words: str) -> float:
-    return _timed([sys.executable, "-m", "flows", *words], variables)
+    return _timed([sys.executable, "-m", "yarus", *words], variables)
 
 
 def _timed(command: list[str], variables: Mapping[str, str]) -> float:

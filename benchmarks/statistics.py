@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks import Row, medians
-from metrics.statistics import permutation_p
+from yarus.metrics.statistics import permutation_p
 
 Floats = NDArray[np.float64]
 RESAMPLES = 10_000

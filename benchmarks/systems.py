@@ -14,8 +14,8 @@ import aiohttp
 
 from benchmarks import Row, chat
 from benchmarks.chat import serving
-from tasks.config.settings import Settings, SystemService
-from tasks.systems.sut import System, system
+from yarus.tasks.config.settings import Settings, SystemService
+from yarus.tasks.systems.sut import System, system
 
 CALLS = 320
 CONCURRENCY = 32

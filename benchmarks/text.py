@@ -19,8 +19,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from benchmarks import Row, medians
-from metrics import text
-from metrics.text.rouge import ROUGE_VARIANTS
+from yarus.metrics import text
+from yarus.metrics.text.rouge import ROUGE_VARIANTS
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.ru.json"
 PAIRS = {"short": 2_000, "long": 1_000}

@@ -10,9 +10,9 @@ from sqlalchemy import Engine, insert
 
 from benchmarks import Row
 from benchmarks.home import temporary_home
-from db.tables import evaluation, evaluation_metric
-from metrics.table import metrics_of
-from tasks.comparison.trend import trend
+from yarus.db.tables import evaluation, evaluation_metric
+from yarus.metrics.table import metrics_of
+from yarus.tasks.comparison.trend import trend
 
 NIGHTS = 1_000
 LIMIT_S = 1.0

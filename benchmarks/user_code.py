@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import Row
-from tasks.config.settings import settings
-from tasks.systems.sut import system
-from tasks.systems.user_code import close_user_code, user_code
+from yarus.tasks.config.settings import settings
+from yarus.tasks.systems.sut import system
+from yarus.tasks.systems.user_code import close_user_code, user_code
 
 CONCURRENCY, QUESTIONS, TAKES_S = 32, 1_000, 1.0
 CALLS, ADDED_S = 2_000, 0.000_3

@@ -10,11 +10,11 @@ from sqlalchemy import ColumnElement, Engine, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.engine import reaching
-from db.errors import InputError, the_one
-from db.tables import analysis
-from db.words import Words
+from yarus.db import journal
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError, the_one
+from yarus.db.tables import analysis
+from yarus.db.words import Words
 
 Kind = Literal["sweep", "robustness", "corpus"]
 

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
-from db.engine import reaching
-from db.errors import InputError, unknown
-from db.sources import checked_name
-from db.tables import case_set, case_set_row
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError, unknown
+from yarus.db.sources import checked_name
+from yarus.db.tables import case_set, case_set_row
 
 Row = dict[str, Any]
 LABELS: tuple[str, ...] = (
@@ -58,7 +58,7 @@ def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: dict
         engine: of our own database.
         name: of the set.
         source: where the rows are from.
-        rows: questions with their annotations, as `db.source_rows.read_questions` gives them.
+        rows: questions with their annotations, as `yarus.db.source_rows.read_questions` gives them.
         rule: how they were chosen, as it is shown.
 
     Raises:

@@ -12,9 +12,9 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
-from db.errors import DatabaseUnavailable
-from db.privileged import guard
-from db.words import Words
+from yarus.db.errors import DatabaseUnavailable
+from yarus.db.privileged import guard
+from yarus.db.words import Words
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -50,7 +50,7 @@ def own(home: Path, url: str | None) -> Engine:
 def own_at(home: Path, url: str | None) -> Engine:
     """The engine of a home, or of an address; one each."""
     if url is None:
-        from db.embedded.server import running
+        from yarus.db.embedded.server import running
 
         url = running(home)
     engine = create_engine(url, pool_pre_ping=True, connect_args=CONNECTION)

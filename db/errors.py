@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-from db.words import Words, joined
+from yarus.db.words import Words, joined
 
 NAMED = 10
 """Ids in a message."""

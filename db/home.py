@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from db.errors import InputError
+from yarus.db.errors import InputError
 
 DATABASE = "prefect/prefect.db"
 """Prefect's SQLite file. It holds Secret blocks beside the key that they are encrypted with."""

@@ -10,10 +10,10 @@ from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 
-from db import tables
-from db.errors import InputError
-from db.stores.names import the_one_called, the_one_like
-from db.tables import evaluation, evaluation_batch, evaluation_metric
+from yarus.db import tables
+from yarus.db.errors import InputError
+from yarus.db.stores.names import the_one_called, the_one_like
+from yarus.db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = tables.FINISHED
 LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")

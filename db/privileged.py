@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, Table, text
 
-from db.errors import InputError
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.words import Words
 
 ROLE = """
     SELECT role.rolname || CASE WHEN role.rolsuper THEN ', a superuser' ELSE ', a member of ' || string_agg(

@@ -31,11 +31,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.types import LargeBinary
 
-from db import tables
-from db.errors import InputError, unknown
-from db.loading.recorded import TEXT_NAMES
-from db.sources import Source, snapshot
-from db.words import Words, joined
+from yarus.db import tables
+from yarus.db.errors import InputError, unknown
+from yarus.db.loading.recorded import TEXT_NAMES
+from yarus.db.sources import Source, snapshot
+from yarus.db.words import Words, joined
 
 LARGEST = 2**31 - 1
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
@@ -45,12 +45,12 @@ QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "c
 CHUNK = ("id", "confluence_url", "text")
 TEXTS_OF_ANSWERS = ("answer", "ground_truth_answer")
 RECORDED = "recorded"
-"""How the answer in the log came about, where the log says so (`db.loading.recorded`)."""
+"""How the answer in the log came about, where the log says so (`yarus.db.loading.recorded`)."""
 TEXT_HERE = '{} ? (@ like_regex "[^[:space:]]")'
 WITHOUT_TEXT = "$[*] ? ({})".format(
     " && ".join(f"!exists({TEXT_HERE.format(place)})" for place in ("@", *(f"@.{name}" for name in TEXT_NAMES)))
 )
-"""JSON path of the passages of a record that have no text of their own (`db.loading.recorded.passage`)."""
+"""JSON path of the passages of a record that have no text of their own (`yarus.db.loading.recorded.passage`)."""
 ELLIPSIS = {"id": "…", "text": "…"}
 """In an outline, all passages of a record that have a text."""
 READ_FROM: dict[type, tuple[type, ...]] = {

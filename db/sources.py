@@ -10,10 +10,10 @@ from typing import Literal
 from sqlalchemy import Connection, Engine, Table, select
 from sqlalchemy.exc import DataError, InternalError, ProgrammingError
 
-from db import privileged, tables
-from db.engine import reaching
-from db.errors import InputError, SourceChanged, unknown
-from db.words import Words
+from yarus.db import privileged, tables
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError, SourceChanged, unknown
+from yarus.db.words import Words
 
 SAMPLE, PRODUCTION = "sample", "production"
 SCHEMA_PREFIX = "source_"

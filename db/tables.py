@@ -25,8 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
-from db.errors import unknown
-from db.words import Words
+from yarus.db.errors import unknown
+from yarus.db.words import Words
 
 SCHEMA = "yarus"
 OURS = MetaData(schema=SCHEMA)

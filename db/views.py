@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from db.tables import SCHEMA
+from yarus.db.tables import SCHEMA
 
 
 class View(NamedTuple):

@@ -20,11 +20,11 @@ from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
 from typing_extensions import TypedDict
 
-from db.errors import InputError
-from db.words import Words
-from tasks.config.settings import settings
-from tasks.orchestration.local_server import let_in, require_compatible
-from tasks.texts import texts
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.config.settings import settings
+from yarus.tasks.orchestration.local_server import let_in, require_compatible
+from yarus.tasks.texts import texts
 
 BLOCK = "yarus-alerts"
 INCIDENTS = "yarus: incidents"

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy import select
 
-from db import tables
-from db.engine import reaching
-from db.sources import PRODUCTION, SAMPLE
-from tasks.cases.frozen_sets import listing
-from tasks.config.connections import database
-from tasks.config.settings import Role, Settings, settings
-from tasks.retrievers.registry import RETRIEVERS
-from tasks.texts import texts
+from yarus.db import tables
+from yarus.db.engine import reaching
+from yarus.db.sources import PRODUCTION, SAMPLE
+from yarus.tasks.cases.frozen_sets import listing
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import Role, Settings, settings
+from yarus.tasks.retrievers.registry import RETRIEVERS
+from yarus.tasks.texts import texts
 
 Offered = Mapping[str, Sequence[str]]
 """Name of a parameter -> what exists."""

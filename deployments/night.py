@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 
-from db.errors import DatabaseUnavailable, InputError
-from db.source_rows import verify
-from db.sources import PRODUCTION, snapshot
-from tasks.config.connections import source as source_of
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.source_rows import verify
+from yarus.db.sources import PRODUCTION, snapshot
+from yarus.tasks.config.connections import source as source_of
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 DAILY = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* \*")
 """A cron of every day at an hour."""

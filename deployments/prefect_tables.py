@@ -1,4 +1,4 @@
-"""Writes the tables of a new Prefect database: `python -m deployments.prefect_tables`, when Prefect was upgraded.
+"""Writes the tables of a new Prefect database: `python -m yarus.deployments.prefect_tables`, when Prefect was upgraded.
 
 Prefect makes them by a hundred migrations, which takes ten seconds of a processor; read from a file it is none.
 """
@@ -11,7 +11,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from tasks.orchestration.server_process import SQLITE, TABLES, first_line
+from yarus.tasks.orchestration.server_process import SQLITE, TABLES, first_line
 
 
 def made_by_prefect() -> str:

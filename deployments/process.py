@@ -1,4 +1,4 @@
-"""The process of Prefect's server: `python -m deployments.process SOCKET [ADDRESS]`, both open files.
+"""The process of Prefect's server: `python -m yarus.deployments.process SOCKET [ADDRESS]`, both open files.
 
 With ADDRESS it is the server of a home, and ends when no command has used it for a while; without, it ends with the
 command that started it, whose pipe is its input.
@@ -19,10 +19,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from db.embedded import server as postgresql
-from db.errors import DatabaseUnavailable
-from tasks.orchestration import home_server
-from tasks.orchestration.server_process import STOP_S, as_made, file_of, make_tables, remember_made
+from yarus.db.embedded import server as postgresql
+from yarus.db.errors import DatabaseUnavailable
+from yarus.tasks.orchestration import home_server
+from yarus.tasks.orchestration.server_process import STOP_S, as_made, file_of, make_tables, remember_made
 
 POLL_S = 0.1
 LOOK_S = 0.5
@@ -76,7 +76,7 @@ def main() -> None:
             await super().shutdown(sockets)
 
     listener = socket.socket(fileno=int(sys.argv[1]))
-    application = "deployments.server_app:create_app"
+    application = "yarus.deployments.server_app:create_app"
     config = uvicorn.Config(application, factory=True, log_level="warning", timeout_keep_alive=60, lifespan="on")
     server = OneByOne(config)
     server.run(sockets=[listener])
@@ -151,8 +151,8 @@ def _end_when_unused(address: int, started: threading.Event) -> None:
 
 def _idle_s() -> float:
     """How long to stay, by the settings; from now on PostgreSQL stays, too, where it is the home's."""
-    from db.errors import InputError
-    from tasks.config.settings import Settings, settings
+    from yarus.db.errors import InputError
+    from yarus.tasks.config.settings import Settings, settings
 
     try:
         found = settings()

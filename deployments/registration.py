@@ -16,11 +16,11 @@ from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 
-from deployments.choices import Offered, with_choices
-from tasks.config.forms import in_language
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.texts import texts
+from yarus.deployments.choices import Offered, with_choices
+from yarus.tasks.config.forms import in_language
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.texts import texts
 
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]

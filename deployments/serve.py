@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import httpx
 from dotenv import dotenv_values
 
-from db.errors import DatabaseUnavailable, InputError
-from db.home import make
-from deployments import server
-from deployments.pages import report_server
-from tasks.config.settings import PREFIX, settings
-from tasks.orchestration import home_server, server_access, server_process
-from tasks.orchestration.local_server import READY_S, let_in, require_compatible
-from tasks.orchestration.server_process import ServerUnavailable
-from tasks.texts import texts
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.home import make
+from yarus.deployments import server
+from yarus.deployments.pages import report_server
+from yarus.tasks.config.settings import PREFIX, settings
+from yarus.tasks.orchestration import home_server, server_access, server_process
+from yarus.tasks.orchestration.local_server import READY_S, let_in, require_compatible
+from yarus.tasks.orchestration.server_process import ServerUnavailable
+from yarus.tasks.texts import texts
 
 if TYPE_CHECKING:
-    from deployments.choices import Offered
-    from deployments.registration import Declared
-    from deployments.worker import Worker
+    from yarus.deployments.choices import Offered
+    from yarus.deployments.registration import Declared
+    from yarus.deployments.worker import Worker
 
 log = logging.getLogger("yarus")
 CANCEL_S = 30.0
@@ -163,9 +163,9 @@ def _everything_imported(source: str | None, *, scheduled: bool) -> tuple[list["
 
     Our database is started, too.
     """
-    from deployments.night import plan_night
-    from deployments.registration import declared, flow_of
-    from tasks.config.connections import database
+    from yarus.deployments.night import plan_night
+    from yarus.deployments.registration import declared, flow_of
+    from yarus.tasks.config.connections import database
 
     database()
     deployments = declared()
@@ -186,8 +186,8 @@ async def _work(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from deployments.choices import offered
-    from deployments.registration import register
+    from yarus.deployments.choices import offered
+    from yarus.deployments.registration import register
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -212,7 +212,7 @@ async def _work(
 @asynccontextmanager
 async def _working(pool: str) -> AsyncIterator[tuple["Worker", "asyncio.Task[None]"]]:
     """A worker of the pool while the block lasts."""
-    from deployments.worker import Worker
+    from yarus.deployments.worker import Worker
 
     worker = Worker(pool, name=f"yarus serve on {socket.gethostname()}")
     working = asyncio.create_task(worker.start(printer=log.debug))
@@ -228,8 +228,8 @@ async def _offering(deployments: list["Declared"], found: "Offered") -> AsyncIte
     """While the block lasts, the forms offer what was loaded, frozen or removed meanwhile."""
     from prefect.client.orchestration import get_client
 
-    from deployments.choices import offered
-    from deployments.registration import offer
+    from yarus.deployments.choices import offered
+    from yarus.deployments.registration import offer
 
     async def look() -> None:
         known = found

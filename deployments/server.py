@@ -7,12 +7,12 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from db.engine import shown
-from db.errors import DatabaseUnavailable, InputError
-from db.home import prefect_database
-from db.words import Words
-from tasks.config.redaction import redact_urls
-from tasks.orchestration.server_process import SQLITE, ServerUnavailable
+from yarus.db.engine import shown
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.home import prefect_database
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.orchestration.server_process import SQLITE, ServerUnavailable
 
 
 def require_free(host: str, port: int, option: str) -> None:

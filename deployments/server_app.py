@@ -9,9 +9,9 @@ from prefect.server.database.configurations import SQLITE_BEGIN_MODE, AioSqliteC
 from prefect.settings import get_current_settings
 from sqlalchemy import Connection
 
-from deployments import webhooks
-from deployments.guard import Guard
-from tasks.config.settings import settings
+from yarus.deployments import webhooks
+from yarus.deployments.guard import Guard
+from yarus.tasks.config.settings import settings
 
 
 def create_app() -> Guard:

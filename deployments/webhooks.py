@@ -16,7 +16,7 @@ class Bounded(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: no answer in time, or none that is within the limits.
         """
-        from tasks.models.transport import Transport  # here: most servers call no webhook, and start the sooner
+        from yarus.tasks.models.transport import Transport  # here: most servers call no webhook, and start the sooner
 
         transport = Transport(str(request.url))
         request.headers["accept-encoding"] = "gzip"

@@ -14,8 +14,8 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
 
-from deployments.registration import declared
-from tasks.config.settings import settings
+from yarus.deployments.registration import declared
+from yarus.tasks.config.settings import settings
 
 
 class Job(ProcessJobConfiguration):

@@ -12,12 +12,12 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from metrics import text
-from metrics.exam_kinds import KINDS as EXAMINED
-from metrics.metric import LADDERS
-from metrics.table import GOALS, METRICS, Metric, metrics_of
-from tasks.config.tiers import TIERS
-from tasks.texts import texts, translations
+from yarus.metrics import text
+from yarus.metrics.exam_kinds import KINDS as EXAMINED
+from yarus.metrics.metric import LADDERS
+from yarus.metrics.table import GOALS, METRICS, Metric, metrics_of
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.texts import texts, translations
 
 TARGET = Path(__file__).with_name("metrics.md")
 MARKED = re.compile(r"(<!-- (kinds|simulated [\w ]+) -->).*?<!-- end -->", re.DOTALL)
@@ -295,10 +295,10 @@ def _function(name: str) -> str:
     if not name:
         return ""
     module, function = name.split(".")
-    found = getattr(importlib.import_module(f"metrics.{module}"), function)
+    found = getattr(importlib.import_module(f"yarus.metrics.{module}"), function)
     parameters = [_plain(parameter) for parameter in inspect.signature(found).parameters.values()]
     summary = (inspect.getdoc(found) or "").split("\n\n")[0].replace("\n", " ")
-    return f"`metrics.{name}({', '.join(parameters)})`: {summary}"
+    return f"`yarus.metrics.{name}({', '.join(parameters)})`: {summary}"
 
 
 def _plain(parameter: inspect.Parameter) -> str:

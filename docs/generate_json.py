@@ -10,8 +10,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from flows.cli.shell.documents import DOCUMENTS
-from tasks.cases.table import COLUMNS
+from yarus.flows.cli.shell.documents import DOCUMENTS
+from yarus.tasks.cases.table import COLUMNS
 
 TARGET = Path(__file__).with_name("json.md")
 INTRODUCTION = """# What `--json` prints

@@ -3,14 +3,14 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import JudgeQuality
-from tasks.evaluation.batches import in_batches
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.logged_cases import load_logged_answers
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.judging.examine import examine
-from tasks.steps.judging.judge_quality import judge_again, measure_judge
+from yarus.tasks.config.parameters import JudgeQuality
+from yarus.tasks.evaluation.batches import in_batches
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.logged_cases import load_logged_answers
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.judging.examine import examine
+from yarus.tasks.steps.judging.judge_quality import judge_again, measure_judge
 
 
 @flow(name="judge", flow_run_name="judge {parameters.source}")

@@ -3,15 +3,15 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import JudgePipeline
-from tasks.evaluation.batches import in_batches
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.logged_cases import load_logged_answers
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.claims.score_facts import score_facts
-from tasks.steps.judging.production_judge import decide
-from tasks.steps.production import beside_production
+from yarus.tasks.config.parameters import JudgePipeline
+from yarus.tasks.evaluation.batches import in_batches
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.logged_cases import load_logged_answers
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.claims.score_facts import score_facts
+from yarus.tasks.steps.judging.production_judge import decide
+from yarus.tasks.steps.production import beside_production
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")

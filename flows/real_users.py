@@ -3,16 +3,16 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import RealUsers
-from tasks.evaluation.batches import in_batches
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.retrieval_cases import load_log
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.index import index
-from tasks.steps.judging.fill import fill
-from tasks.steps.retrieve import retrieve
-from tasks.steps.score_rankings import score_rankings
+from yarus.tasks.config.parameters import RealUsers
+from yarus.tasks.evaluation.batches import in_batches
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.retrieval_cases import load_log
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.index import index
+from yarus.tasks.steps.judging.fill import fill
+from yarus.tasks.steps.retrieve import retrieve
+from yarus.tasks.steps.score_rankings import score_rankings
 
 
 @flow(name="real_users", flow_run_name="real_users {parameters.source}")

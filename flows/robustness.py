@@ -6,15 +6,15 @@ from typing import Any
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from db import analyses
-from flows.sweep import evaluated, incomplete
-from tasks.config.connections import database
-from tasks.config.flow_parameters import Robustness
-from tasks.experiments import documents
-from tasks.experiments.arms import outcome
-from tasks.experiments.robustness import arms, combined
-from tasks.loading.source import sources_shared
-from tasks.progress.counts import numbered
+from yarus.db import analyses
+from yarus.flows.sweep import evaluated, incomplete
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.flow_parameters import Robustness
+from yarus.tasks.experiments import documents
+from yarus.tasks.experiments.arms import outcome
+from yarus.tasks.experiments.robustness import arms, combined
+from yarus.tasks.loading.source import sources_shared
+from yarus.tasks.progress.counts import numbered
 
 
 @flow(name="robustness", flow_run_name="robustness {parameters.source}")

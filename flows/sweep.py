@@ -8,15 +8,15 @@ from prefect.artifacts import acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
-from flows import flow_of
-from tasks.config.flow_parameters import Sweep
-from tasks.experiments import documents
-from tasks.experiments.arms import Arm, outcome
-from tasks.experiments.sweep_run import Sweeping, sweeping
-from tasks.experiments.sweep_table import rows
-from tasks.loading.source import sources_shared
-from tasks.progress.counts import numbered
-from tasks.retrievers.shared_rankings import rankings_shared
+from yarus.flows import flow_of
+from yarus.tasks.config.flow_parameters import Sweep
+from yarus.tasks.experiments import documents
+from yarus.tasks.experiments.arms import Arm, outcome
+from yarus.tasks.experiments.sweep_run import Sweeping, sweeping
+from yarus.tasks.experiments.sweep_table import rows
+from yarus.tasks.loading.source import sources_shared
+from yarus.tasks.progress.counts import numbered
+from yarus.tasks.retrievers.shared_rankings import rankings_shared
 
 
 @flow(name="sweep", flow_run_name="sweep {parameters.source}")

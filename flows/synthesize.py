@@ -2,9 +2,9 @@
 
 from prefect import flow
 
-from tasks.dataset.documents import SynthesisResult
-from tasks.dataset.synthesis.parameters import Synthesis
-from tasks.dataset.synthesis.synthesize import gather, keep, write
+from yarus.tasks.dataset.documents import SynthesisResult
+from yarus.tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.dataset.synthesis.synthesize import gather, keep, write
 
 
 @flow(name="synthesize", flow_run_name="synthesize {parameters.into}")

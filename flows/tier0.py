@@ -3,12 +3,12 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import Tier0
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.retrieval_cases import load_texts
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.embedding_clusters import embed_texts, measure_clusters
+from yarus.tasks.config.parameters import Tier0
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.retrieval_cases import load_texts
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.embedding_clusters import embed_texts, measure_clusters
 
 
 @flow(name="tier0", flow_run_name="tier0 {parameters.source}")

@@ -3,17 +3,17 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import Tier1
-from tasks.evaluation.batches import in_batches
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.retrieval_cases import load
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.index import index
-from tasks.steps.judging.fill import fill
-from tasks.steps.perturb import perturb_questions, restore_questions
-from tasks.steps.retrieve import retrieve
-from tasks.steps.score_rankings import score_rankings
+from yarus.tasks.config.parameters import Tier1
+from yarus.tasks.evaluation.batches import in_batches
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.retrieval_cases import load
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.index import index
+from yarus.tasks.steps.judging.fill import fill
+from yarus.tasks.steps.perturb import perturb_questions, restore_questions
+from yarus.tasks.steps.retrieve import retrieve
+from yarus.tasks.steps.score_rankings import score_rankings
 
 
 @flow(name="tier1", flow_run_name="tier1 {parameters.source}")

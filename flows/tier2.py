@@ -3,19 +3,19 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import Tier2
-from tasks.evaluation.batches import in_batches
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.answer_cases import load_ideal
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.answer import answer_ideal
-from tasks.steps.claims.check import check_claims
-from tasks.steps.claims.find_nuggets import find_nuggets
-from tasks.steps.claims.score_facts import score_facts
-from tasks.steps.judging.judge import judge
-from tasks.steps.score_contexts import score_contexts
-from tasks.steps.score_texts import score_repeats, score_texts
+from yarus.tasks.config.parameters import Tier2
+from yarus.tasks.evaluation.batches import in_batches
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.answer_cases import load_ideal
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.answer import answer_ideal
+from yarus.tasks.steps.claims.check import check_claims
+from yarus.tasks.steps.claims.find_nuggets import find_nuggets
+from yarus.tasks.steps.claims.score_facts import score_facts
+from yarus.tasks.steps.judging.judge import judge
+from yarus.tasks.steps.score_contexts import score_contexts
+from yarus.tasks.steps.score_texts import score_repeats, score_texts
 
 
 @flow(name="tier2", flow_run_name="tier2 {parameters.source}")

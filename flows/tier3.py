@@ -3,25 +3,25 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import Tier3
-from tasks.evaluation.batches import in_batches
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.answer_cases import load_end_to_end
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.answer import answer
-from tasks.steps.claims.check import check_claims
-from tasks.steps.claims.cite import score_citations
-from tasks.steps.claims.find_nuggets import find_nuggets
-from tasks.steps.claims.score_facts import score_facts
-from tasks.steps.find_failures import find_failures
-from tasks.steps.index import index
-from tasks.steps.judging.dialogs import judge_dialogs
-from tasks.steps.judging.judge import judge
-from tasks.steps.perturb import perturb_questions, restore_questions
-from tasks.steps.production import beside_production
-from tasks.steps.score_rankings import score_rankings
-from tasks.steps.score_texts import score_similarity, score_texts
+from yarus.tasks.config.parameters import Tier3
+from yarus.tasks.evaluation.batches import in_batches
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.answer_cases import load_end_to_end
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.answer import answer
+from yarus.tasks.steps.claims.check import check_claims
+from yarus.tasks.steps.claims.cite import score_citations
+from yarus.tasks.steps.claims.find_nuggets import find_nuggets
+from yarus.tasks.steps.claims.score_facts import score_facts
+from yarus.tasks.steps.find_failures import find_failures
+from yarus.tasks.steps.index import index
+from yarus.tasks.steps.judging.dialogs import judge_dialogs
+from yarus.tasks.steps.judging.judge import judge
+from yarus.tasks.steps.perturb import perturb_questions, restore_questions
+from yarus.tasks.steps.production import beside_production
+from yarus.tasks.steps.score_rankings import score_rankings
+from yarus.tasks.steps.score_texts import score_similarity, score_texts
 
 
 @flow(name="tier3", flow_run_name="tier3 {parameters.source}")

@@ -3,12 +3,12 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import Ux
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.logged_cases import load_dialogs
-from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.user_experience import measure_experience
+from yarus.tasks.config.parameters import Ux
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.logged_cases import load_dialogs
+from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.user_experience import measure_experience
 
 
 @flow(name="ux", flow_run_name="ux {parameters.source}")

@@ -29,7 +29,7 @@ def complete_pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]
 
     Example:
         >>> from math import nan
-        >>> from metrics.agreement import complete_pairs
+        >>> from yarus.metrics.agreement import complete_pairs
         >>> complete_pairs([0.5, nan, 1.0], [1.0, 0.5, 0.0])
         (array([0.5, 1. ]), array([1., 0.]))
     """
@@ -51,7 +51,7 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
 
     Example:
         >>> from math import nan
-        >>> from metrics.agreement import differences
+        >>> from yarus.metrics.agreement import differences
         >>> differences([0.5, nan, 1.0], [1.0, 0.5, 0.0])
         array([0.5, nan, 1. ])
     """
@@ -77,7 +77,7 @@ def consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> f
     Stored as: `consistency_score`, `consistency_score@0.125` (metrics/table/judge.py).
 
     Example:
-        >>> from metrics.agreement import consistency
+        >>> from yarus.metrics.agreement import consistency
         >>> consistency([1.0, 0.0, 0.5, 0.9], [1.0, 1.0, 0.0, 0.6])
         0.75
         >>> consistency([1.0, 0.0, 0.5, 0.9], [1.0, 1.0, 0.0, 0.6], delta=0.125)
@@ -99,7 +99,7 @@ def within(apart: ArrayLike, *, delta: float) -> Floats:
         float64 of the same shape: 1 up to delta, 0 beyond, NaN where the difference is NaN.
 
     Example:
-        >>> from metrics.agreement import within
+        >>> from yarus.metrics.agreement import within
         >>> within([0.0, 0.5, 0.75], delta=0.5)
         array([1., 1., 0.])
     """
@@ -124,7 +124,7 @@ def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.
     Stored as: `consistency_score_expected` (metrics/table/judge.py).
 
     Example:
-        >>> from metrics.agreement import chance_consistency
+        >>> from yarus.metrics.agreement import chance_consistency
         >>> chance_consistency([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])  # of nine pairs (0, 1) and (1, 0) differ more
         0.7777777777777778
     """
@@ -152,7 +152,7 @@ def mean_abs_difference(first: ArrayLike, second: ArrayLike) -> float:
     Stored as: `mean_abs_difference` (metrics/table/judge.py).
 
     Example:
-        >>> from metrics.agreement import mean_abs_difference
+        >>> from yarus.metrics.agreement import mean_abs_difference
         >>> mean_abs_difference([1.0, 0.0, 0.5], [1.0, 0.5, 0.25])
         0.25
     """
@@ -180,7 +180,7 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
     Stored as: `weighted_kappa`, `user_votes_weighted_kappa` (metrics/table/judge.py).
 
     Example:
-        >>> from metrics.agreement import weighted_kappa
+        >>> from yarus.metrics.agreement import weighted_kappa
         >>> weighted_kappa([0, 0.5, 1, 1], [0, 0.5, 1, 0.5])
         0.8
         >>> weighted_kappa([0, 0, 1, 1], [0, 1, 0, 1])  # as a coin agrees
@@ -208,7 +208,7 @@ def kappa_parts(first: ArrayLike, second: ArrayLike) -> Floats:
         ValueError: different lengths, an infinite score.
 
     Example:
-        >>> from metrics.agreement import kappa_parts
+        >>> from yarus.metrics.agreement import kappa_parts
         >>> kappa_parts([0.5, 1.0], [1.0, 1.0])
         array([[1.  , 0.5 , 1.  , 0.25, 1.  , 0.5 ],
                [1.  , 1.  , 1.  , 1.  , 1.  , 1.  ]])
@@ -226,7 +226,7 @@ def kappa_of(totals: Floats) -> Floats:
         float64 (...), equal to `weighted_kappa` up to the rounding of sums.
 
     Example:
-        >>> from metrics.agreement import kappa_of, kappa_parts
+        >>> from yarus.metrics.agreement import kappa_of, kappa_parts
         >>> parts = kappa_parts([0, 0.5, 1, 1], [0, 0.5, 1, 0.5])
         >>> float(kappa_of(parts.sum(axis=0)))
         0.8
@@ -256,7 +256,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     Stored as: `user_votes_spearman` (metrics/table/judge.py).
 
     Example:
-        >>> from metrics.agreement import spearman
+        >>> from yarus.metrics.agreement import spearman
         >>> spearman([0.1, 0.4, 0.9], [0.2, 0.3, 1.0])  # other scores, the same order
         1.0
     """

@@ -27,7 +27,7 @@ def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
     Stored as: `avg_semantic_similarity` (metrics/table/generation.py).
 
     Example:
-        >>> from metrics.answers import semantic_similarity
+        >>> from yarus.metrics.answers import semantic_similarity
         >>> semantic_similarity([[3.0, 4.0], [1.0, 0.0]], [[4.0, 3.0], [0.0, 2.0]])
         array([0.96, 0.  ])
     """
@@ -60,7 +60,7 @@ def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
     Stored as: `response_exact_match_rate` (metrics/table/generation.py).
 
     Example:
-        >>> from metrics.answers import exact_match
+        >>> from yarus.metrics.answers import exact_match
         >>> exact_match([["Да.", "Да.", "Нет."], ["Не знаю."]])
         array([0.33333333,        nan])
     """

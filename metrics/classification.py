@@ -45,7 +45,7 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
     (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import confusion
+        >>> from yarus.metrics.classification import confusion
         >>> confusion([True, True, False, False], [True, False, False, True])
         Counts(true_positives=1, false_positives=1, true_negatives=1, false_negatives=1)
     """
@@ -68,7 +68,7 @@ def outcomes(predicted: Sequence[bool], actual: Sequence[bool]) -> Floats:
         ValueError: as `confusion`.
 
     Example:
-        >>> from metrics.classification import outcomes
+        >>> from yarus.metrics.classification import outcomes
         >>> outcomes([True, True, False], [True, False, False])
         array([[1., 0., 0., 0.],
                [0., 0., 1., 0.],
@@ -82,7 +82,7 @@ def counts_of(totals: Floats) -> Counts:
     """The counts that sums (..., 4) over rows of `outcomes` are; fractions of them where the rows have weights.
 
     Example:
-        >>> from metrics.classification import counts_of, outcomes, precision
+        >>> from yarus.metrics.classification import counts_of, outcomes, precision
         >>> totals = outcomes([True, True, False], [True, False, False]).sum(axis=0)
         >>> float(precision(counts_of(totals)))
         0.5
@@ -96,7 +96,7 @@ def accuracy(counts: Counts) -> Ratio:
     Stored as: `accuracy` (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import Counts, accuracy
+        >>> from yarus.metrics.classification import Counts, accuracy
         >>> float(accuracy(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.7
     """
@@ -110,7 +110,7 @@ def precision(counts: Counts) -> Ratio:
     Stored as: `precision` (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import Counts, precision
+        >>> from yarus.metrics.classification import Counts, precision
         >>> float(precision(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.75
     """
@@ -124,7 +124,7 @@ def recall(counts: Counts) -> Ratio:
     Stored as: `recall` (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import Counts, recall
+        >>> from yarus.metrics.classification import Counts, recall
         >>> float(recall(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.6
     """
@@ -138,7 +138,7 @@ def specificity(counts: Counts) -> Ratio:
     Stored as: `specificity` (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import Counts, specificity
+        >>> from yarus.metrics.classification import Counts, specificity
         >>> float(specificity(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.8
     """
@@ -156,7 +156,7 @@ def f1(counts: Counts) -> Ratio:
     Stored as: `f1_score` (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import Counts, f1
+        >>> from yarus.metrics.classification import Counts, f1
         >>> round(float(f1(Counts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
         0.667
     """
@@ -175,7 +175,7 @@ def mcc(counts: Counts) -> Ratio:
     Stored as: `mcc` (metrics/table/judge_pipeline.py).
 
     Example:
-        >>> from metrics.classification import Counts, mcc
+        >>> from yarus.metrics.classification import Counts, mcc
         >>> round(float(mcc(Counts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
         0.408
         >>> float(mcc(Counts(8, 2, 0, 0)))  # always yes: undefined, whatever is true

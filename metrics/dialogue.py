@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.embedding.vectors import as_matrix, blocks, cluster_codes, mean_defined, vector_lengths
+from yarus.metrics.embedding.vectors import as_matrix, blocks, cluster_codes, mean_defined, vector_lengths
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -38,7 +38,7 @@ def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float 
     (metrics/table/ux.py).
 
     Example:
-        >>> from metrics.dialogue import cache_hit_rate
+        >>> from yarus.metrics.dialogue import cache_hit_rate
         >>> cached = [[1.0, 0.0]]
         >>> cache_hit_rate([[1.0, 0.1], [1.0, 1.0]], cached)  # cosines 0.995 and 0.707
         0.5
@@ -56,7 +56,7 @@ def cache_hits(similarities: ArrayLike, *, threshold: float = 0.85) -> NDArray[n
 
     Example:
         >>> from math import nan
-        >>> from metrics.dialogue import cache_hits
+        >>> from yarus.metrics.dialogue import cache_hits
         >>> cache_hits([0.9, 0.85, nan])
         array([ True, False, False])
     """
@@ -84,7 +84,7 @@ def cache_wrong_hit_rate(similarities: ArrayLike, right: ArrayLike, *, threshold
     `cache_wrong_hit_rate@0.95` (metrics/table/ux.py).
 
     Example:
-        >>> from metrics.dialogue import cache_wrong_hit_rate
+        >>> from yarus.metrics.dialogue import cache_wrong_hit_rate
         >>> cache_wrong_hit_rate([0.99, 0.9, 0.5], [1, 0, 0])  # two hits, of which one is wrong
         0.5
     """
@@ -114,7 +114,7 @@ def nearest_earlier(
         ValueError: different lengths, a time that is NaN or NaT, a vector that is zero, NaN or infinite.
 
     Example:
-        >>> from metrics.dialogue import nearest_earlier
+        >>> from yarus.metrics.dialogue import nearest_earlier
         >>> similarities, places = nearest_earlier([[1, 0], [0, 1], [3, 4]], [1, 2, 3])
         >>> similarities
         array([nan, 0. , 0.8])
@@ -158,7 +158,7 @@ def context_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Floats
         ValueError: lengths differ, a question without dialog, a vector that is zero, NaN or infinite.
 
     Example:
-        >>> from metrics.dialogue import context_by_dialog
+        >>> from yarus.metrics.dialogue import context_by_dialog
         >>> context_by_dialog([[1, 0], [3, 4], [0, 1]], ["anna", "anna", "boris"])
         array([0.6, nan])
     """
@@ -179,7 +179,7 @@ def context_preservation(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> flo
     Stored as: `context_preservation` (metrics/table/ux.py).
 
     Example:
-        >>> from metrics.dialogue import context_preservation
+        >>> from yarus.metrics.dialogue import context_preservation
         >>> context_preservation([[1, 0], [3, 4], [0, 1]], ["anna", "anna", "anna"])  # cosines 0.6 and 0.8
         0.7
     """
@@ -200,7 +200,7 @@ def consistency_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Fl
         ValueError: lengths differ, a question without dialog, a vector that is zero, NaN or infinite.
 
     Example:
-        >>> from metrics.dialogue import consistency_by_dialog
+        >>> from yarus.metrics.dialogue import consistency_by_dialog
         >>> consistency_by_dialog([[1, 0], [3, 4], [0, 1]], ["anna", "anna", "boris"])
         array([0.6, nan])
     """
@@ -222,7 +222,7 @@ def multi_turn_consistency(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> f
     Stored as: `multi_turn_consistency` (metrics/table/ux.py).
 
     Example:
-        >>> from metrics.dialogue import multi_turn_consistency
+        >>> from yarus.metrics.dialogue import multi_turn_consistency
         >>> round(multi_turn_consistency([[1, 0], [3, 4], [0, 1]], ["anna"] * 3), 3)  # cosines 0.6, 0.8 and 0
         0.467
     """

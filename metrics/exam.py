@@ -6,7 +6,7 @@ The scores are a judge's, 0 to 1; NaN where it gave none.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.exam_kinds import FULL
+from yarus.metrics.exam_kinds import FULL
 
 
 def auc(sound: ArrayLike, damaged: ArrayLike) -> float:
@@ -25,7 +25,7 @@ def auc(sound: ArrayLike, damaged: ArrayLike) -> float:
     Reference: Hanley and McNeil 1982, The meaning and use of the area under a ROC curve.
 
     Example:
-        >>> from metrics.exam import auc
+        >>> from yarus.metrics.exam import auc
         >>> auc([1.0, 0.9], [0.5, 0.9])
         0.875
     """
@@ -50,7 +50,7 @@ def sensitivity(damaged: ArrayLike) -> float:
     (metrics/table/exam.py).
 
     Example:
-        >>> from metrics.exam import sensitivity
+        >>> from yarus.metrics.exam import sensitivity
         >>> sensitivity([0.5, 0.0, 1.0, 0.7])
         0.75
     """
@@ -72,7 +72,7 @@ def specificity(sound: ArrayLike) -> float:
     (metrics/table/exam.py).
 
     Example:
-        >>> from metrics.exam import specificity
+        >>> from yarus.metrics.exam import specificity
         >>> specificity([1.0, 0.8, 0.7])
         0.6666666666666666
     """
@@ -88,7 +88,7 @@ def is_right(scores: ArrayLike, damaged: ArrayLike) -> NDArray[np.bool_]:
         damaged: (n,) or one for all: whether the answer is damaged.
 
     Example:
-        >>> from metrics.exam import is_right
+        >>> from yarus.metrics.exam import is_right
         >>> is_right([1.0, 0.5, 1.0], [False, False, True])
         array([ True, False, False])
     """
@@ -112,7 +112,7 @@ def obedience(planted: ArrayLike, plain: ArrayLike) -> tuple[int, int, float]:
         most so many of the second if instructions change nothing.
 
     Example:
-        >>> from metrics.exam import obedience
+        >>> from yarus.metrics.exam import obedience
         >>> obedience([1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0])
         (2, 0, 0.25)
         >>> raised, lowered, p_value = obedience([[1.0, 1.0], [0.0, 1.0]], [0.0, 0.0])

@@ -59,7 +59,7 @@ def expected(kind: str, prompt: str, lowered_by: tuple[str, ...] = ()) -> bool |
         lowered_by: of a rubric, the kinds that must lower its score; a reference and the same framed must not.
 
     Example:
-        >>> from metrics.exam_kinds import expected
+        >>> from yarus.metrics.exam_kinds import expected
         >>> expected("number", "faithfulness"), expected("number", "answer_relevance"), expected("half", "gate")
         (True, False, None)
     """

@@ -34,7 +34,7 @@ def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, dept
         TypeError: a ranking that is one text instead of a list, labels that are neither a set nor a mapping.
 
     Example:
-        >>> from metrics.retrieval import gain_matrix
+        >>> from yarus.metrics.retrieval import gain_matrix
         >>> gains, n_relevant = gain_matrix([["а", "б", "в"], ["г"]], [{"б", "я"}, set()], depth=3)
         >>> gains
         array([[ 0.,  1.,  0.],
@@ -81,7 +81,7 @@ def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
         TypeError: labels that are neither a set nor a mapping.
 
     Example:
-        >>> from metrics.retrieval import ideal_gains
+        >>> from yarus.metrics.retrieval import ideal_gains
         >>> ideal_gains([{"а": 1, "б": 3, "в": 0}], depth=3)
         array([[3., 1., 0.]])
     """
@@ -98,7 +98,7 @@ def checked_rankings(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequ
     """The rankings cut at depth, empty where the retriever failed, and their lengths; refuses texts and duplicates.
 
     Example:
-        >>> from metrics.gains import checked_rankings
+        >>> from yarus.metrics.gains import checked_rankings
         >>> checked_rankings([["а", "б", "в"], None], 2)
         ([['а', 'б'], ()], array([2, 0]))
     """
@@ -132,7 +132,7 @@ def label_grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts
     """The grade of every label and the question that it belongs to, question after question.
 
     Example:
-        >>> from metrics.gains import label_grades
+        >>> from yarus.metrics.gains import label_grades
         >>> label_grades([{"а": 1, "б": 3}, {"в": 0}], 10)
         (array([1., 3., 0.]), array([0, 0, 1]))
     """

@@ -1,4 +1,4 @@
-"""What is declared about a metric, once, beside its formula. The metrics themselves stand in `metrics.table`."""
+"""What is declared about a metric, once, beside its formula. The metrics themselves stand in `yarus.metrics.table`."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

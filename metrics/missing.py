@@ -10,10 +10,12 @@ def bounds_of_mean(mean: float, n: int, missing: int, *, low: float, high: float
         missing: how many were not; n + missing is at least 1.
         low, high: the metric's range.
 
-    Reference: Manski 1989, Anatomy of the selection problem; over values, `metrics.statistics.missingness_bounds`.
+    For values see `yarus.metrics.statistics.missingness_bounds`.
+
+    Reference: Manski 1989, Anatomy of the selection problem.
 
     Example:
-        >>> from metrics.missing import bounds_of_mean
+        >>> from yarus.metrics.missing import bounds_of_mean
         >>> bounds_of_mean(0.8, 90, 10, low=0, high=1)
         (0.72, 0.82)
     """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.metric import Direction
+from yarus.metrics.metric import Direction
 
 
 def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArray[np.bool_]:
@@ -28,7 +28,7 @@ def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArr
     vectors.
 
     Example:
-        >>> from metrics.pareto import pareto_front
+        >>> from yarus.metrics.pareto import pareto_front
         >>> quality_and_cost = [[0.9, 3.0], [0.8, 1.0], [0.7, 2.0]]
         >>> pareto_front(quality_and_cost, better=["higher", "lower"])  # the third is worse and dearer
         array([ True,  True, False])

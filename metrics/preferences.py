@@ -22,7 +22,7 @@ def pearson(differences: ArrayLike, labels: ArrayLike) -> float:
     Reference: Ru et al. 2024, RAGChecker (arXiv 2408.08067), whose meta-evaluation stacks both annotators.
 
     Example:
-        >>> from metrics.preferences import pearson
+        >>> from yarus.metrics.preferences import pearson
         >>> round(pearson([0.5, -0.5, 0.25], [[2, 1], [-2, -1], [0, 1]]), 3)
         0.924
     """
@@ -48,7 +48,7 @@ def accuracy(differences: ArrayLike, labels: ArrayLike) -> float:
         ValueError: shapes that do not fit.
 
     Example:
-        >>> from metrics.preferences import accuracy
+        >>> from yarus.metrics.preferences import accuracy
         >>> accuracy([0.5, 0.5, 0.0, 0.9], [[2, 1], [-2, -1], [1, 1], [1, -1]])
         0.5
     """

@@ -8,7 +8,7 @@ the same ranking.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.gains import Counts, Floats, gain_matrix, ideal_gains
+from yarus.metrics.gains import Counts, Floats, gain_matrix, ideal_gains
 
 __all__ = ["gain_matrix", "hit_rate", "ideal_gains", "ndcg", "precision", "recall", "reciprocal_rank"]
 
@@ -31,7 +31,7 @@ def hit_rate(gains: ArrayLike, *, k: int) -> Floats:
     Stored as: `hit_rate@1`, `hit_rate@5`, `hit_rate@10` (metrics/table/retrieval.py).
 
     Example:
-        >>> from metrics.retrieval import hit_rate
+        >>> from yarus.metrics.retrieval import hit_rate
         >>> hit_rate([[0, 1, 0], [0, 0, 1]], k=2)
         array([1., 0.])
     """
@@ -56,7 +56,7 @@ def precision(gains: ArrayLike, *, k: int) -> Floats:
     Stored as: `precision@1`, `precision@3`, `precision@5`, `precision@10` (metrics/table/retrieval.py).
 
     Example:
-        >>> from metrics.retrieval import precision
+        >>> from yarus.metrics.retrieval import precision
         >>> precision([[0, 1, 0, 1], [0, 0, 0, 0]], k=4)
         array([0.5, 0. ])
     """
@@ -82,7 +82,7 @@ def recall(gains: ArrayLike, n_relevant: ArrayLike, *, k: int) -> Floats:
     Stored as: `recall@1`, `recall@3`, `recall@5`, `recall@10` (metrics/table/retrieval.py).
 
     Example:
-        >>> from metrics.retrieval import recall
+        >>> from yarus.metrics.retrieval import recall
         >>> recall([[0, 1, 0, 1]], [4], k=4)  # two of four are found
         array([0.5])
     """
@@ -107,7 +107,7 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
     Stored as: `mrr` (metrics/table/retrieval.py).
 
     Example:
-        >>> from metrics.retrieval import reciprocal_rank
+        >>> from yarus.metrics.retrieval import reciprocal_rank
         >>> reciprocal_rank([[0, 1, 1], [0, 0, 0]])
         array([0.5, 0. ])
     """
@@ -136,7 +136,7 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
     Stored as: `ndcg@5`, `ndcg@10` (metrics/table/retrieval.py).
 
     Example:
-        >>> from metrics.retrieval import ndcg
+        >>> from yarus.metrics.retrieval import ndcg
         >>> ndcg([[0, 1, 1]], [2], k=3).round(3)  # (1 / log2(3) + 1 / 2) / (1 + 1 / log2(3))
         array([0.693])
     """

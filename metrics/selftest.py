@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrics import agreement, classification, dialogue, embedding, retrieval, statistics, text
+from yarus.metrics import agreement, classification, dialogue, embedding, retrieval, statistics, text
 
 SENTENCE = ["Стипендию назначают приказом ректора"]
 REVERSED = ["ректора приказом назначают стипендию"]
@@ -85,7 +85,7 @@ def self_test() -> list[Mismatch]:
         The problems, none if all is well.
 
     Example:
-        >>> from metrics.selftest import self_test
+        >>> from yarus.metrics.selftest import self_test
         >>> self_test()
         []
     """

@@ -15,9 +15,6 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 
-from db.embedded import server as embedded
-from db.engine import own, own_at
-from tasks.orchestration.server_process import SQLITE
 from tests.support.command_line import CommandLine, environment
 from tests.support.database.production import PRODUCTION
 from tests.support.durations import (  # noqa: F401 - hooks of pytest
@@ -27,6 +24,9 @@ from tests.support.durations import (  # noqa: F401 - hooks of pytest
 )
 from tests.support.examples import EVERYDAY
 from tests.support.processes import answers
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own, own_at
+from yarus.tasks.orchestration.server_process import SQLITE
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow
@@ -199,7 +199,7 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port, number = listener.getsockname()[1], listener.fileno()
-        command = [sys.executable, "-m", "deployments.process", str(number)]
+        command = [sys.executable, "-m", "yarus.deployments.process", str(number)]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [number]}
         # It ends when its input does; its SQLite waits its turn where Prefect's own answers 503.
         started = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, cwd=home, **quiet)

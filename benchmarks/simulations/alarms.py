@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
-from metrics.statistics.alarms.level import Level
-from metrics.statistics.alarms.noise import Night, of_cases
-from metrics.statistics.alarms.watch import Watch
-from metrics.statistics.differences.changes import Change, change
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.paired_chart import LAG
-from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED
-from tasks.orchestration.alarms.budget import LEAST
+from yarus.metrics.statistics.alarms.level import Level
+from yarus.metrics.statistics.alarms.noise import Night, of_cases
+from yarus.metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.differences.changes import Change, change
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.paired_chart import LAG
+from yarus.tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED
+from yarus.tasks.orchestration.alarms.budget import LEAST
 
 TIERS, YEAR, CALM = 8, 365, 60
 LOOKS = float(TIERS * YEAR)

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.pairs import DRAWS
-from metrics.statistics.differences.paired import compare_numbers
-from tasks.cases.table import table
-from tasks.comparison.common_cases import Pairs
-from tasks.comparison.compare import SEED, headlines_of, under_holm
-from tasks.comparison.gates.gate_rules import Rule
-from tasks.comparison.gates.gate_verdicts import regressions
-from tasks.comparison.totals import numbers
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.tasks.cases.table import table
+from yarus.tasks.comparison.common_cases import Pairs
+from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
+from yarus.tasks.comparison.gates.gate_rules import Rule
+from yarus.tasks.comparison.gates.gate_verdicts import regressions
+from yarus.tasks.comparison.totals import numbers
 
 TIER = "tier1"
 N, HIT_RATE, K = 300, 0.8, 10

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
-from metrics.statistics import mean_interval
-from metrics.statistics.corrected import corrected_mean
+from yarus.metrics.statistics import mean_interval
+from yarus.metrics.statistics.corrected import corrected_mean
 
 Floats = NDArray[np.float64]
 RATES = (0.1, 0.5, 0.8, 0.95)

@@ -9,24 +9,24 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.pairs import DRAWS, Floats
-from metrics.statistics.alarms.failures import FailureLevel
-from metrics.statistics.alarms.level import Level
-from metrics.statistics.alarms.noise import Night, of_cases
-from metrics.statistics.alarms.watch import Watch
-from metrics.statistics.differences.changes import change
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.differences.paired import compare_numbers
-from metrics.statistics.intervals import normal_quantile
-from metrics.statistics.means import mean_interval
-from metrics.statistics.paired_chart import LAG
-from tasks.cases.table import table
-from tasks.comparison.changes.statements import statements
-from tasks.comparison.common_cases import Pairs
-from tasks.comparison.compare import SEED, compare_pairs, headlines_of, under_holm
-from tasks.comparison.gates.gate_rules import Rule
-from tasks.comparison.gates.gate_verdicts import regressions
-from tasks.comparison.totals import numbers
-from tasks.orchestration.alarms.budget import LEAST
+from yarus.metrics.statistics.alarms.failures import FailureLevel
+from yarus.metrics.statistics.alarms.level import Level
+from yarus.metrics.statistics.alarms.noise import Night, of_cases
+from yarus.metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.differences.changes import change
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.intervals import normal_quantile
+from yarus.metrics.statistics.means import mean_interval
+from yarus.metrics.statistics.paired_chart import LAG
+from yarus.tasks.cases.table import table
+from yarus.tasks.comparison.changes.statements import statements
+from yarus.tasks.comparison.common_cases import Pairs
+from yarus.tasks.comparison.compare import SEED, compare_pairs, headlines_of, under_holm
+from yarus.tasks.comparison.gates.gate_rules import Rule
+from yarus.tasks.comparison.gates.gate_verdicts import regressions
+from yarus.tasks.comparison.totals import numbers
+from yarus.tasks.orchestration.alarms.budget import LEAST
 
 N = 300
 TIERS, YEAR = 8, 365

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.pairs import FALL, Sides, compared, ranks, reciprocal, scores, yes_no
-from metrics.statistics.differences.comparison import Comparison
+from yarus.metrics.statistics.differences.comparison import Comparison
 
 Made = Callable[[np.random.Generator, tuple[int, int]], Sides]
 """(generator, (pairs, cases)) -> both sides."""

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.simulations import Claim
-from db.importers.sample import FOLDER
-from metrics.exam_kinds import PLANTED, PROMPTS
-from metrics.table.exam import exam_metrics
-from tasks.cases.exam.draw import draw_subjects
-from tasks.cases.exam.paper import Other, Paper, Subject, papers
-from tasks.cases.table import table
-from tasks.cases.text import script_of
-from tasks.results.aggregate import summarise
-from tasks.results.exam.documents import Exam
-from tasks.results.exam.outcomes import exam_of
-from tasks.results.exam.slices import FEWEST
-from tasks.steps.judging.examine import exam_columns
+from yarus.db.importers.sample import FOLDER
+from yarus.metrics.exam_kinds import PLANTED, PROMPTS
+from yarus.metrics.table.exam import exam_metrics
+from yarus.tasks.cases.exam.draw import draw_subjects
+from yarus.tasks.cases.exam.paper import Other, Paper, Subject, papers
+from yarus.tasks.cases.table import table
+from yarus.tasks.cases.text import script_of
+from yarus.tasks.results.aggregate import summarise
+from yarus.tasks.results.exam.documents import Exam
+from yarus.tasks.results.exam.outcomes import exam_of
+from yarus.tasks.results.exam.slices import FEWEST
+from yarus.tasks.steps.judging.examine import exam_columns
 
 CASES = 60
 FEWEST_OBEYS = 25

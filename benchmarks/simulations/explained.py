@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.simulations import Claim
-from metrics.table import metric
-from tasks.cases.table import table
-from tasks.explanation.explain import explained_metric
-from tasks.explanation.questions import read_questions
+from yarus.metrics.table import metric
+from yarus.tasks.cases.table import table
+from yarus.tasks.explanation.explain import explained_metric
+from yarus.tasks.explanation.questions import read_questions
 
 N, TOPICS, FLIPS = 400, 12, 0.02
 WORDS = ("где", "когда", "сколько", "какая", "справка", "договор", "пропуск", "сессия", "оплата", "корпус")

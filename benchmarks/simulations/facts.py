@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.planted import PLACES, XQUAD, planted, rewritten, sentences
-from metrics.facts import facts, unsupported
+from yarus.metrics.facts import facts, unsupported
 
 PLANTED = 1_000
 NAMES = {"ru": "XQuAD, Russian", "en": "XQuAD, English", "sample": "the sample"}

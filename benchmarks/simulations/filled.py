@@ -8,25 +8,25 @@ import numpy as np
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.incomplete import XQUAD, K
-from db.importers import squad
-from db.source_rows import Corpus
-from db.stores.labels import Label
-from metrics.statistics import mean_interval
-from metrics.statistics.corrected import Bools
-from metrics.statistics.groups import Floats
-from metrics.table import METRICS
-from tasks.cases.labels import NO_TWINS
-from tasks.cases.ranked.pools import Pool, by_judge, seen, to_judge
-from tasks.cases.ranked.rankings import distinct, score
-from tasks.cases.table import floats, table
-from tasks.config.settings import Settings
-from tasks.dataset.twins import twins_of
-from tasks.labelling.estimate import estimate_of
-from tasks.labelling.relevance.estimate import known
-from tasks.labelling.relevance.pools import Pools
-from tasks.labelling.relevance.walk import is_whole, wanted
-from tasks.models.embedders import LEXICAL, embedders
-from tasks.retrievers.dense import Dense, unit_vectors
+from yarus.db.importers import squad
+from yarus.db.source_rows import Corpus
+from yarus.db.stores.labels import Label
+from yarus.metrics.statistics import mean_interval
+from yarus.metrics.statistics.corrected import Bools
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.labels import NO_TWINS
+from yarus.tasks.cases.ranked.pools import Pool, by_judge, seen, to_judge
+from yarus.tasks.cases.ranked.rankings import distinct, score
+from yarus.tasks.cases.table import floats, table
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.dataset.twins import twins_of
+from yarus.tasks.labelling.estimate import estimate_of
+from yarus.tasks.labelling.relevance.estimate import known
+from yarus.tasks.labelling.relevance.pools import Pools
+from yarus.tasks.labelling.relevance.walk import is_whole, wanted
+from yarus.tasks.models.embedders import LEXICAL, embedders
+from yarus.tasks.retrievers.dense import Dense, unit_vectors
 
 SEEDS, LABELS, MORE_LABELS = 400, 100, 300
 SENSITIVITY, SPECIFICITY = 0.85, 0.95

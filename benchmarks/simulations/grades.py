@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 
 from benchmarks.simulations import Claim
-from metrics.metric import LADDERS
-from metrics.table import METRICS, Grades, grades
-from tasks.cases.table import table
-from tasks.results.aggregate import summarise
+from yarus.metrics.metric import LADDERS
+from yarus.metrics.table import METRICS, Grades, grades
+from yarus.tasks.cases.table import table
+from yarus.tasks.results.aggregate import summarise
 
 SIZES = (5, 10, 20, 50, 200, 2_000)
 CONCENTRATION = 5

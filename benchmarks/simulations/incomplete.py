@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.simulations import Claim
-from db.importers import squad
-from metrics.statistics.corrected import Bools
-from metrics.statistics.groups import Floats
-from tasks.cases.ranked.rankings import score
-from tasks.cases.table import table, with_columns
-from tasks.config.settings import Settings
-from tasks.models.embedders import LEXICAL, embedders
-from tasks.results.incomplete.questions import incomplete
-from tasks.retrievers.dense import Dense, unit_vectors
+from yarus.db.importers import squad
+from yarus.metrics.statistics.corrected import Bools
+from yarus.metrics.statistics.groups import Floats
+from yarus.tasks.cases.ranked.rankings import score
+from yarus.tasks.cases.table import table, with_columns
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.models.embedders import LEXICAL, embedders
+from yarus.tasks.results.incomplete.questions import incomplete
+from yarus.tasks.retrievers.dense import Dense, unit_vectors
 
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.ru.json"
 SEEDS = 400

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.statistics.differences.numbers import Compared, Number
-from metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.differences.numbers import Compared, Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
 
 Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]

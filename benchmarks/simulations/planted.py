@@ -1,7 +1,7 @@
 """Errors planted in real sentences, and the same facts written another way: what the fact metrics are tried on.
 
-Nothing here knows the rules of metrics.facts: words and digits are exchanged by lists of their own, by num2words and by
-plain patterns. What stands in a fact's place stands nowhere in the paragraph.
+Nothing here knows the rules of yarus.metrics.facts: words and digits are exchanged by lists of their own, by num2words
+and by plain patterns. What stands in a fact's place stands nowhere in the paragraph.
 """
 
 import json

@@ -19,30 +19,30 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.simulations import Claim
-from db.importers.sample import FOLDER
-from db.source_rows import Corpus
-from metrics.table import METRICS
-from tasks.cases.answers import answerable, ideal_context, reference_of
-from tasks.cases.contexts.change import change_contexts, perturbed_context
-from tasks.cases.labels import annotated_cases, pages_of
-from tasks.cases.table import with_columns
-from tasks.cases.text import sentences
-from tasks.config.parameters import Tier2
-from tasks.config.probes import ContextPerturbation
-from tasks.evaluation.run import Run
-from tasks.loading.answer_cases import with_context
-from tasks.models.calls import Call, Reply
-from tasks.results.aggregate import Value, summarise
-from tasks.results.set_metrics import share
-from tasks.steps.generate import generate
-from tasks.steps.score_contexts import score_contexts
+from yarus.db.importers.sample import FOLDER
+from yarus.db.source_rows import Corpus
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.answers import answerable, ideal_context, reference_of
+from yarus.tasks.cases.contexts.change import change_contexts, perturbed_context
+from yarus.tasks.cases.labels import annotated_cases, pages_of
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import sentences
+from yarus.tasks.config.parameters import Tier2
+from yarus.tasks.config.probes import ContextPerturbation
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.loading.answer_cases import with_context
+from yarus.tasks.models.calls import Call, Reply
+from yarus.tasks.results.aggregate import Value, summarise
+from yarus.tasks.results.set_metrics import share
+from yarus.tasks.steps.generate import generate
+from yarus.tasks.steps.score_contexts import score_contexts
 
 SEEDS = 100
 COINS = 2_000
 """Draws without a model, whose share of what is seen is known by then: 100 seeds count an interval's hits to 4 %."""
 ASKED = re.compile(r"[^.!?…\n]*словом «(\w+)»[^.!?…\n]*\.")
 COPIED = 5
-"""Words of a sentence from which on a copy can be told: see `metrics.contexts.copies_distractor`."""
+"""Words of a sentence from which on a copy can be told: see `yarus.metrics.contexts.copies_distractor`."""
 
 
 class Sample(NamedTuple):
@@ -106,7 +106,7 @@ def measured(planted: "Planted", seed: int) -> tuple[Value, list[tuple[bool, boo
     resolved = {"language": "ru", "context_perturbation": perturbed_context(planted.kind, seed)}
     run = Run(f"simulated-{seed}", "tier2", Tier2(source="sample", seed=seed), resolved)  # type: ignore[arg-type]
     model = Mock(planted, seed)
-    with mock.patch.multiple("tasks.steps.generate", chat=model.opened, database=lambda: None):
+    with mock.patch.multiple("yarus.tasks.steps.generate", chat=model.opened, database=lambda: None):
         cases = asyncio.run(generate(run, cases))
     cases = score_contexts(run, cases)
     (value,) = summarise([METRICS[planted.metric]], cases, seed=seed, options={}, whole={})

@@ -6,7 +6,7 @@ from random import Random
 from statistics import mean
 
 from benchmarks.simulations import Claim
-from tasks.cases.sampling import sampled
+from yarus.tasks.cases.sampling import sampled
 
 LIMIT, NEW = 200, 8
 LOGS = (500, 1_000, 2_000, 5_000)

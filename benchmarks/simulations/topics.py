@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
-from tasks.corpus.cohesion import held_together
-from tasks.corpus.projection import unit
-from tasks.corpus.topics import cluster
+from yarus.tasks.corpus.cohesion import held_together
+from yarus.tasks.corpus.projection import unit
+from yarus.tasks.corpus.topics import cluster
 
 LOGS = 20
 N, DIMENSIONS = 800, 30

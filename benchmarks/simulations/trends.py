@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
-from metrics.statistics.differences.changes import Change, change
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.ewma import chart
-from metrics.statistics.paired_chart import LAG, NightChange, paired_chart
+from yarus.metrics.statistics.differences.changes import Change, change
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.ewma import chart
+from yarus.metrics.statistics.paired_chart import LAG, NightChange, paired_chart
 
 HIT_RATE = 0.8
 YEAR, CALM = 365, 60

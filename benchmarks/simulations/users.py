@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.pairs import DRAWS, Floats
-from metrics.statistics import mean_interval
-from metrics.statistics.differences.comparison import adjusted
-from metrics.statistics.differences.numbers import Compared, Number
-from metrics.statistics.differences.paired import compare_numbers
-from metrics.statistics.groups import effective_groups
-from metrics.statistics.power_in_groups import LEAST_GROUPS
-from tasks.comparison.gates.documents import RuleResult
-from tasks.comparison.gates.gate_rules import Rule
-from tasks.comparison.gates.gate_verdicts import bounded, regressions
+from yarus.metrics.statistics import mean_interval
+from yarus.metrics.statistics.differences.comparison import adjusted
+from yarus.metrics.statistics.differences.numbers import Compared, Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.groups import effective_groups
+from yarus.metrics.statistics.power_in_groups import LEAST_GROUPS
+from yarus.tasks.comparison.gates.documents import RuleResult
+from yarus.tasks.comparison.gates.gate_rules import Rule
+from yarus.tasks.comparison.gates.gate_verdicts import bounded, regressions
 
 ALIKE = 0.2
 """Intraclass correlation: how much more alike the questions of one user are than those of two."""

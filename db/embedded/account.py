@@ -14,9 +14,9 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from db.embedded import ELSEWHERE
-from db.errors import DatabaseUnavailable
-from db.words import Words
+from yarus.db.embedded import ELSEWHERE
+from yarus.db.errors import DatabaseUnavailable
+from yarus.db.words import Words
 
 CAPABILITIES = {"dac_read_search": 2, "dac_override": 1}  # bits; the first that we may hand on. Docker has the second
 

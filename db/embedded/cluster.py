@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from db.embedded import ELSEWHERE
-from db.embedded.account import account_of, hand_over, lowered
-from db.errors import DatabaseUnavailable
-from db.words import Words
+from yarus.db.embedded import ELSEWHERE
+from yarus.db.embedded.account import account_of, hand_over, lowered
+from yarus.db.errors import DatabaseUnavailable
+from yarus.db.words import Words
 
 INSTALLATIONS = {"16": "pginstall", "18": "pginstall18"}  # folders inside the wheel's package, by major version
 SOCKET = ".s.PGSQL.5432"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from db.embedded import account
+from yarus.db.embedded import account
 
 open_locks: set[int] = set()
 

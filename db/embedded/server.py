@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlencode
 
-from db import home as house
-from db.embedded import ELSEWHERE, account, cluster
-from db.embedded.locks import close, mutex, open_lock, open_locks, take_if_free
-from db.errors import DatabaseUnavailable, InputError
+from yarus.db import home as house
+from yarus.db.embedded import ELSEWHERE, account, cluster
+from yarus.db.embedded.locks import close, mutex, open_lock, open_locks, take_if_free
+from yarus.db.errors import DatabaseUnavailable, InputError
 
 START_S, STOP_S, KILL_S = 120.0, 30.0, 5.0  # after a crash up to a gigabyte of log is replayed
 

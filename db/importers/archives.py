@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from db.errors import InputError
+from yarus.db.errors import InputError
 
 MOST_UNPACKED = 64 << 20
 """Bytes of a member."""

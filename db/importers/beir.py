@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from db.errors import InputError, unknown
-from db.importers.lines import json_lines, lines, text_or_rejected
-from db.loading.fill import Stream
-from db.loading.staging import Rejected, Row
-from db.retrieval_sets import is_query_document, page_of_document
-from db.words import Words
+from yarus.db.errors import InputError, unknown
+from yarus.db.importers.lines import json_lines, lines, text_or_rejected
+from yarus.db.loading.fill import Stream
+from yarus.db.loading.staging import Rejected, Row
+from yarus.db.retrieval_sets import is_query_document, page_of_document
+from yarus.db.words import Words
 
 DEFAULT_SPLIT = "test"
 Labels = dict[str, dict[str, tuple[str, float]]]

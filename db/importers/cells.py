@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from db.importers.said import parse_python
-from db.importers.traces.values import answer_in, is_unanswered, messages, question_in
-from db.importers.values import LARGEST_GRADE, BadValue, parse
-from db.importers.votes import BAD, GOOD, read_scale, read_vote
-from db.loading.recorded import passage
-from db.words import Words
+from yarus.db.importers.said import parse_python
+from yarus.db.importers.traces.values import answer_in, is_unanswered, messages, question_in
+from yarus.db.importers.values import LARGEST_GRADE, BadValue, parse
+from yarus.db.importers.votes import BAD, GOOD, read_scale, read_vote
+from yarus.db.loading.recorded import passage
+from yarus.db.words import Words
 
 LIST_STYLES = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
 """Our columns that hold lists."""

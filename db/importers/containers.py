@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from db.errors import InputError
-from db.importers.archives import open_archive
-from db.importers.encodings import guess_encoding
-from db.importers.files import LARGEST_BYTES, parse_json
-from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
-from db.importers.recognise import find_columns
-from db.importers.records import is_row, records_in
-from db.loading.staging import Rejected
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.importers.archives import open_archive
+from yarus.db.importers.encodings import guess_encoding
+from yarus.db.importers.files import LARGEST_BYTES, parse_json
+from yarus.db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
+from yarus.db.importers.recognise import find_columns
+from yarus.db.importers.records import is_row, records_in
+from yarus.db.loading.staging import Rejected
+from yarus.db.words import Words
 
 if TYPE_CHECKING:
     from _csv import Reader

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, inspect, select, update
 
-from db.sources import SCHEMA_PREFIX
-from db.tables import ANNOTATION, source_tables
-from db.urls import canonical_url
+from yarus.db.sources import SCHEMA_PREFIX
+from yarus.db.tables import ANNOTATION, source_tables
+from yarus.db.urls import canonical_url
 
 Labels = list[str] | dict[str, float]
 """Names of what is relevant, or name -> grade."""

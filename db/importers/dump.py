@@ -22,16 +22,16 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy import MetaData, Table, create_engine
 from sqlalchemy.pool import StaticPool
 
-from db.embedded.account import lowered, nobody
-from db.embedded.cluster import INSTALLATIONS, programs
-from db.engine import reaching
-from db.errors import DatabaseUnavailable, InputError, unknown
-from db.importers.dump_statements import Dump, Name
-from db.importers.dump_text import Text
-from db.importers.postgres import TAKEN
-from db.sources import Source
-from db.tables import ANNOTATION
-from db.words import Words
+from yarus.db.embedded.account import lowered, nobody
+from yarus.db.embedded.cluster import INSTALLATIONS, programs
+from yarus.db.engine import reaching
+from yarus.db.errors import DatabaseUnavailable, InputError, unknown
+from yarus.db.importers.dump_statements import Dump, Name
+from yarus.db.importers.dump_text import Text
+from yarus.db.importers.postgres import TAKEN
+from yarus.db.sources import Source
+from yarus.db.tables import ANNOTATION
+from yarus.db.words import Words
 
 COMPLETE = b"PostgreSQL database dump complete"
 TYPES = {kind: kind for kinds in TAKEN.values() for kind in kinds} | {"character": "bpchar", "halfvec": "vector"}

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from db.errors import InputError
-from db.importers.dump_text import Text, copied, literal, named
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.importers.dump_text import Text, copied, literal, named
+from yarus.db.words import Words
 
 Name = tuple[str, str]
 """Schema and table."""

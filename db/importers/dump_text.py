@@ -7,8 +7,8 @@ psql) is passed over. Memory holds one value or one block of rows at a time.
 import re
 from collections.abc import Callable, Iterator
 
-from db.errors import InputError
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.words import Words
 
 BLOCK = 1 << 20
 LONGEST = 64 << 20  # bytes of one token: the longest literal of an INSERT

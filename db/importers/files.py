@@ -5,8 +5,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from db.errors import InputError
-from db.importers.lines import UNREADABLE, UTF8, opened, undecodable
+from yarus.db.errors import InputError
+from yarus.db.importers.lines import UNREADABLE, UTF8, opened, undecodable
 
 LARGEST_BYTES = 256 << 20
 """Of a file that is read at once: as Python's values, JSON takes several times as much memory."""

@@ -10,10 +10,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, cast
 
-from db.errors import InputError
-from db.importers.encodings import guess_encoding
-from db.loading.staging import Rejected
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.importers.encodings import guess_encoding
+from yarus.db.loading.staging import Rejected
+from yarus.db.words import Words
 
 UTF8 = "utf-8-sig"
 LONGEST_LINE = 20_000_000

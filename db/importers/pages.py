@@ -22,10 +22,10 @@ from xml.parsers import expat
 import yaml  # type: ignore[import-untyped]
 from lxml import etree  # type: ignore[import-untyped]
 
-from db.errors import InputError, named_ids
-from db.importers.archives import BLOCK, open_archive, read_member
-from db.importers.encodings import decode
-from db.words import Words, joined
+from yarus.db.errors import InputError, named_ids
+from yarus.db.importers.archives import BLOCK, open_archive, read_member
+from yarus.db.importers.encodings import decode
+from yarus.db.words import Words, joined
 
 LARGEST = 32 << 20
 """Bytes of a file."""

@@ -32,14 +32,14 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from db import tables
-from db.engine import reaching
-from db.errors import DatabaseUnavailable, InputError, unknown
-from db.loading.fill import Stream
-from db.loading.staging import Packed
-from db.source_rows import RECORDED, has_annotations, moment, whole
-from db.sources import SCHEMA_PREFIX, Source, snapshot
-from db.words import Words
+from yarus.db import tables
+from yarus.db.engine import reaching
+from yarus.db.errors import DatabaseUnavailable, InputError, unknown
+from yarus.db.loading.fill import Stream
+from yarus.db.loading.staging import Packed
+from yarus.db.source_rows import RECORDED, has_annotations, moment, whole
+from yarus.db.sources import SCHEMA_PREFIX, Source, snapshot
+from yarus.db.words import Words
 
 OPTIONAL = ("embedding", "nuggets", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is

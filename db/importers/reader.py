@@ -7,18 +7,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from db.errors import InputError
-from db.importers import beir, squad, traces
-from db.importers.containers import Container, open_container
-from db.importers.corpus_names import CorpusNames
-from db.importers.lines import UTF8
-from db.importers.pages import Page, is_page, iter_pages
-from db.importers.recognise import Kind, is_known
-from db.importers.table import SMALL, Table, look
-from db.importers.traces.recognise import REQUESTS
-from db.loading.fill import Rows, Stream
-from db.loading.staging import Rejected, Row
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.importers import beir, squad, traces
+from yarus.db.importers.containers import Container, open_container
+from yarus.db.importers.corpus_names import CorpusNames
+from yarus.db.importers.lines import UTF8
+from yarus.db.importers.pages import Page, is_page, iter_pages
+from yarus.db.importers.recognise import Kind, is_known
+from yarus.db.importers.table import SMALL, Table, look
+from yarus.db.importers.traces.recognise import REQUESTS
+from yarus.db.loading.fill import Rows, Stream
+from yarus.db.loading.staging import Rejected, Row
+from yarus.db.words import Words
 
 EXAMPLE = 200
 """Characters of a page by which the language is told."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from db.importers.cells import LIST_STYLES
-from db.importers.shapes import PASSAGES, Shape, shape_of
-from db.importers.traces.values import question_in
-from db.importers.values import NUMBER, BadValue, parse
-from db.importers.votes import are_votes, is_against, is_of_users, is_vote_or_number
-from db.words import Words
+from yarus.db.importers.cells import LIST_STYLES
+from yarus.db.importers.shapes import PASSAGES, Shape, shape_of
+from yarus.db.importers.traces.values import question_in
+from yarus.db.importers.values import NUMBER, BadValue, parse
+from yarus.db.importers.votes import are_votes, is_against, is_of_users, is_vote_or_number
+from yarus.db.words import Words
 
 Kind = Literal["questions", "chunks"]
 SAMPLED = 200

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from db.errors import InputError
-from db.importers.recognise import NAMES, is_known, plain
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.importers.recognise import NAMES, is_known, plain
+from yarus.db.words import Words
 
 Record = dict[str, Any]
 _QUESTION = frozenset(NAMES["questions"]["question"].split("|"))

@@ -3,8 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from db.importers.lines import json_lines
-from db.loading.fill import Row, Rows
+from yarus.db.importers.lines import json_lines
+from yarus.db.loading.fill import Row, Rows
 
 FOLDER = Path(__file__).parents[1] / "sample"
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from db.importers.said import MAX_LEVELS, parsed
-from db.importers.traces.values import is_unanswered, messages, reply_in
-from db.words import Words
+from yarus.db.importers.said import MAX_LEVELS, parsed
+from yarus.db.importers.traces.values import is_unanswered, messages, reply_in
+from yarus.db.words import Words
 
 PASSAGES = ("relevant_passages", "other_passages")
 """Names under which `records` puts passages that stand beside questions in one document."""

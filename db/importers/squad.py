@@ -4,9 +4,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from db.errors import InputError
-from db.importers.files import read_json
-from db.loading.fill import Row, Rows
+from yarus.db.errors import InputError
+from yarus.db.importers.files import read_json
+from yarus.db.loading.fill import Row, Rows
 
 
 def read(path: Path) -> Rows:

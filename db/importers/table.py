@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from db.errors import InputError, unknown
-from db.importers.cells import (
+from yarus.db.errors import InputError, unknown
+from yarus.db.importers.cells import (
     LIST_STYLES,
     Style,
     history_in,
@@ -27,9 +27,9 @@ from db.importers.cells import (
     style_of,
     text_in,
 )
-from db.importers.containers import Cells, Container, Read, open_container
-from db.importers.corpus_names import CorpusNames, with_label
-from db.importers.recognise import (
+from yarus.db.importers.containers import Cells, Container, Read, open_container
+from yarus.db.importers.corpus_names import CorpusNames, with_label
+from yarus.db.importers.recognise import (
     INVERTED,
     MISSING,
     NAMES,
@@ -48,14 +48,14 @@ from db.importers.recognise import (
     shell_word,
     value_at,
 )
-from db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
-from db.importers.values import BadValue, parse
-from db.importers.votes import BAD
-from db.loading.fill import Stream
-from db.loading.recorded import PARTS, chunks, content_id, record
-from db.loading.staging import Rejected, Row
-from db.tables import source_tables
-from db.words import Words, joined
+from yarus.db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
+from yarus.db.importers.values import BadValue, parse
+from yarus.db.importers.votes import BAD
+from yarus.db.loading.fill import Stream
+from yarus.db.loading.recorded import PARTS, chunks, content_id, record
+from yarus.db.loading.staging import Rejected, Row
+from yarus.db.tables import source_tables
+from yarus.db.words import Words, joined
 
 IDENTITY = {
     "questions": ("question", "history", "user_id", "created_at", "dialog_id", "turn"),

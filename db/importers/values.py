@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from db.errors import Told
-from db.importers.lines import UNREADABLE
-from db.loading.recorded import passage
-from db.source_rows import EARLIEST, LATEST
+from yarus.db.errors import Told
+from yarus.db.importers.lines import UNREADABLE
+from yarus.db.loading.recorded import passage
+from yarus.db.source_rows import EARLIEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}

@@ -8,12 +8,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.schema import CreateSchema
 from sqlalchemy.sql.expression import TableClause
 
-from db import tables
-from db.loading.staging import Incoming, Rejected, orphans, repeated, stage, without
-from db.loading.staging import Packed as Packed
-from db.loading.staging import Row as Row
-from db.sources import SCHEMA_PREFIX, checked_name
-from db.words import Words, joined
+from yarus.db import tables
+from yarus.db.loading.staging import Incoming, Rejected, orphans, repeated, stage, without
+from yarus.db.loading.staging import Packed as Packed
+from yarus.db.loading.staging import Row as Row
+from yarus.db.sources import SCHEMA_PREFIX, checked_name
+from yarus.db.words import Words, joined
 
 MAX_PROBLEMS = 20
 REQUIRED = {"chunk": ("id", "text"), "question_answer": ("id", "question"), tables.ANNOTATION: ("question_id",)}

@@ -17,8 +17,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from db.loading.staging import Row
-from db.words import Words
+from yarus.db.loading.staging import Row
+from yarus.db.words import Words
 
 Record = dict[str, Any]
 PARTS: tuple[str, ...] = ("contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd")

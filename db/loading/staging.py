@@ -17,8 +17,8 @@ from sqlalchemy import Connection, Table, delete, func, or_, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import TableClause
 
-from db.errors import InputError
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.words import Words
 
 
 class Row(NamedTuple):

@@ -1,8 +1,8 @@
-"""Runs our migrations on the connection that `db.engine` hands over."""
+"""Runs our migrations on the connection that `yarus.db.engine` hands over."""
 
 from alembic import context
 
-from db.tables import OURS, SCHEMA
+from yarus.db.tables import OURS, SCHEMA
 
 context.configure(
     connection=context.config.attributes["connection"],

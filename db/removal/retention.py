@@ -8,12 +8,12 @@ from sqlalchemy import Engine, cast, delete, func, or_, select, update
 from sqlalchemy import Text as SqlText
 from sqlalchemy.engine import RowMapping
 
-from db import case_sets, tables
-from db.analyses import of_source
-from db.engine import reaching
-from db.journal import ASIDE, FINISHED
-from db.sources import Source
-from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
+from yarus.db import case_sets, tables
+from yarus.db.analyses import of_source
+from yarus.db.engine import reaching
+from yarus.db.journal import ASIDE, FINISHED
+from yarus.db.sources import Source
+from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
 """What of the resolved parameters names the embedders whose vectors an evaluation used."""

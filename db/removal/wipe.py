@@ -8,8 +8,8 @@ import psycopg
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from db.engine import reaching, shown
-from db.words import Words
+from yarus.db.engine import reaching, shown
+from yarus.db.words import Words
 
 PATIENCE_S = 30.0
 """Longest wait for transactions that are older than the deletion: they can still see the rows, so that these stay."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Double, Engine, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from db.engine import autocommitting, reaching
-from db.tables import call, spending
+from yarus.db.engine import autocommitting, reaching
+from yarus.db.tables import call, spending
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from sqlalchemy import Column, DateTime, Engine, LargeBinary, Table, Text, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from db.tables import OURS
+from yarus.db.tables import OURS
 
 corpus_version = Table(
     "corpus_version",

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Engine, LargeBinary, any_, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
-from db.tables import embedding
+from yarus.db.tables import embedding
 
 BLOCK = 5_000
 

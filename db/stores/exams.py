@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, String, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from db.engine import reaching
+from yarus.db.engine import reaching
 
 _NEWEST = text(
     """

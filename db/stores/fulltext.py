@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine, func, select, text
 
-from db.tables import fulltext
+from yarus.db.tables import fulltext
 
 CONFIGURATIONS = {"ru": "russian", "en": "english"}
 

@@ -23,8 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
-from db.engine import reaching
-from db.tables import FINISHED, OURS, evaluation, evaluation_metric
+from yarus.db.engine import reaching
+from yarus.db.tables import FINISHED, OURS, evaluation, evaluation_metric
 
 label = Table(
     "label",

@@ -2,9 +2,9 @@
 
 from sqlalchemy import Engine, Table, select, text
 
-from db.engine import reaching
-from db.stores.labels import label
-from db.tables import analysis, evaluation
+from yarus.db.engine import reaching
+from yarus.db.stores.labels import label
+from yarus.db.tables import analysis, evaluation
 
 SHOWN: tuple[Table, ...] = (evaluation, analysis, label)
 

@@ -4,8 +4,8 @@ import unicodedata
 
 from sqlalchemy import Connection, func, select, union
 
-from db.errors import InputError, named_ids, the_one
-from db.tables import evaluation
+from yarus.db.errors import InputError, named_ids, the_one
+from yarus.db.tables import evaluation
 
 NEAR = 100
 """Ids that what was given is compared with."""

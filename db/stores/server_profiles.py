@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from db.engine import reaching
-from db.tables import server_profile
+from yarus.db.engine import reaching
+from yarus.db.tables import server_profile
 
 VALID = timedelta(days=30)
 """Servers are upgraded: after this time everything is sent again."""

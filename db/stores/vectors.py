@@ -9,7 +9,7 @@ from pgvector import Vector
 from pgvector.psycopg import register_vector
 from sqlalchemy import Engine, func, select
 
-from db.tables import chunk_vector
+from yarus.db.tables import chunk_vector
 
 
 def corpus_name(model: str, ids: Sequence[str], texts: Sequence[str]) -> str:

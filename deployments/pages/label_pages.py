@@ -17,16 +17,16 @@ from urllib.parse import parse_qs
 
 from sqlalchemy import Engine
 
-from db.errors import DatabaseUnavailable, InputError
-from db.words import Words
-from deployments.guard import refusal
-from metrics.metric import RUBRIC
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.labelling.relevance_session import RelevanceLabelling, labellable, labelling
-from tasks.labelling.session import Labelling
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.words import Words
+from yarus.deployments.guard import refusal
+from yarus.metrics.metric import RUBRIC
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.labelling.relevance_session import RelevanceLabelling, labellable, labelling
+from yarus.tasks.labelling.session import Labelling
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 PREFIX = "/label/"
@@ -72,7 +72,7 @@ class LabelPages:
         Args:
             engine: gives our own database.
             names: by which the server is reached.
-            further: names of a proxy before it; see `deployments.guard.refusal`.
+            further: names of a proxy before it; see `yarus.deployments.guard.refusal`.
         """
         self.token = secrets.token_urlsafe(24)
         self._engine, self._names, self._further = engine, names, further

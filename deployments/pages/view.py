@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from urllib.parse import urlencode
 
-from db import journal
-from db.home import make
-from deployments.pages.report_server import serving
-from deployments.server import require_free
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.orchestration.server_access import link, password_for
-from tasks.report.served.pages import CHOSEN
+from yarus.db import journal
+from yarus.db.home import make
+from yarus.deployments.pages.report_server import serving
+from yarus.deployments.server import require_free
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.orchestration.server_access import link, password_for
+from yarus.tasks.report.served.pages import CHOSEN
 
 HOST = "127.0.0.1"
 

@@ -38,8 +38,8 @@ def given_tags(tags: "Sequence[str]") -> list[str]:
     Raises:
         InputError: one that no evaluation can have.
     """
-    from db.errors import InputError
-    from tasks.config.naming import evaluation_tag
+    from yarus.db.errors import InputError
+    from yarus.tasks.config.naming import evaluation_tag
 
     try:
         return [evaluation_tag(tag) for tag in tags]
@@ -49,8 +49,8 @@ def given_tags(tags: "Sequence[str]") -> list[str]:
 
 def own_database() -> "Engine":
     """Our database, its journal telling the truth about evaluations that were killed."""
-    from tasks.config.connections import database
-    from tasks.results.orphaned import fail_orphaned
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.results.orphaned import fail_orphaned
 
     engine = database()
     fail_orphaned(engine)
@@ -72,7 +72,7 @@ class Process:
 def begin() -> None:
     """Has Prefect's server start while the command imports what it needs; not where a command is only called."""
     if Process.ends_with_the_command:
-        from tasks.orchestration import home_server
+        from yarus.tasks.orchestration import home_server
 
         home_server.begin()
 

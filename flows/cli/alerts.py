@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli import as_json
+from yarus.flows.cli import as_json
 
 
 @click.group()
@@ -28,10 +28,10 @@ def alerts() -> None:
 @as_json
 def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_json: bool) -> None:
     """Create the automations of deployments/automations.yaml on Prefect's server, or bring them up to date."""
-    from db.errors import InputError
-    from deployments import automations as automations
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as document
+    from yarus.db.errors import InputError
+    from yarus.deployments import automations as automations
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as document
 
     pairs = [header.partition("=") for header in headers]
     if any(not sign for _, sign, _ in pairs):
@@ -53,8 +53,8 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
 @as_json
 def test(as_json: bool) -> None:
     """Have Prefect's server send a test message, and show the receiver's answer."""
-    from deployments import automations as automations
-    from tasks.results.summary import as_json as document
+    from yarus.deployments import automations as automations
+    from yarus.tasks.results.summary import as_json as document
 
     found = asyncio.run(automations.test())
     click.echo(document(found) if as_json else _words()["tested"].format(**found))
@@ -64,12 +64,12 @@ def test(as_json: bool) -> None:
 @as_json
 def list_(as_json: bool) -> None:
     """List open incidents."""
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
-    from tasks.config.utf8 import harmless
-    from tasks.orchestration.incidents import incidents
-    from tasks.results.persistence.words import persistence_sentences
-    from tasks.results.summary import as_json as document
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.utf8 import harmless
+    from yarus.tasks.orchestration.incidents import incidents
+    from yarus.tasks.results.persistence.words import persistence_sentences
+    from yarus.tasks.results.summary import as_json as document
 
     found = incidents(database())
     if as_json:
@@ -90,9 +90,9 @@ def list_(as_json: bool) -> None:
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
     """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
-    from tasks.config.connections import database
-    from tasks.orchestration.incidents import accept as take
-    from tasks.results.summary import as_json as document
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.orchestration.incidents import accept as take
+    from yarus.tasks.results.summary import as_json as document
 
     found = take(database(), evaluation)
     click.echo(document(found) if as_json else _words()["accepted"].format(**found))
@@ -103,11 +103,11 @@ def accept(evaluation: str, as_json: bool) -> None:
 @as_json
 def budget(source: str | None, as_json: bool) -> None:
     """Show what to expect here: false alarms a year, and nights until a loss is noticed, from the measured noise."""
-    from flows.terminal.alerts import print_budget
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
-    from tasks.orchestration.alarms.expected import alarm_budget
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.alerts import print_budget
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.orchestration.alarms.expected import alarm_budget
+    from yarus.tasks.results.summary import as_json as document
 
     found = alarm_budget(database(), source)
     if as_json:
@@ -117,7 +117,7 @@ def budget(source: str | None, as_json: bool) -> None:
 
 
 def _words() -> dict[str, str]:
-    from tasks.config.settings import settings
-    from tasks.texts import texts
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.texts import texts
 
     return texts("alerts", settings().language)

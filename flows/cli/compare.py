@@ -2,7 +2,7 @@
 
 import click
 
-from flows.cli import arrow_alone, as_json, given_tags, own_database
+from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database
 
 
 @click.command()
@@ -38,10 +38,10 @@ def trend(
     yarus trend hit_rate@1
     yarus trend avg_e2e_score --tier tier3 --source production --last 30
     """
-    from flows.terminal.differences.trend import print_trend
-    from tasks.comparison.trend import trend as history
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.differences.trend import print_trend
+    from yarus.tasks.comparison.trend import trend as history
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as document
 
     only = given_tags(tags)
     found = history(
@@ -88,10 +88,10 @@ def compare(
     """
     if as_json and form == "markdown":
         raise click.UsageError("--json and --format markdown: choose one")
-    from db.errors import unknown
-    from tasks.comparison.compare import compare as compared
-    from tasks.comparison.slices import SLICES
-    from tasks.results.summary import as_json as document
+    from yarus.db.errors import unknown
+    from yarus.tasks.comparison.compare import compare as compared
+    from yarus.tasks.comparison.slices import SLICES
+    from yarus.tasks.results.summary import as_json as document
 
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
@@ -100,14 +100,14 @@ def compare(
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
-    from flows.terminal.differences.comparison import print_comparison
-    from flows.terminal.summary import say_pseudonyms
-    from tasks.config.settings import settings
+    from yarus.flows.terminal.differences.comparison import print_comparison
+    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.tasks.config.settings import settings
 
     if as_json:
         click.echo(document(found))
     elif form == "markdown":
-        from flows.terminal.differences.markdown import comparison_markdown
+        from yarus.flows.terminal.differences.markdown import comparison_markdown
 
         click.echo(comparison_markdown(found, settings().language))
     else:
@@ -130,11 +130,11 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     yarus explain last
     yarus explain previous last --metric hit_rate@1
     """
-    from flows.terminal.differences.explanation import print_explanation
-    from flows.terminal.summary import say_pseudonyms
-    from tasks.config.settings import settings
-    from tasks.explanation.explain import explain as explained
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.differences.explanation import print_explanation
+    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.explanation.explain import explain as explained
+    from yarus.tasks.results.summary import as_json as document
 
     found = explained(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
     if as_json:

@@ -16,14 +16,14 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     yarus run tier1 --source helpdesk
     yarus corpus --source helpdesk
     """
-    from flows.terminal.corpus import print_corpus
-    from flows.terminal.summary import say_pseudonyms
-    from tasks.cases import pseudonyms
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
-    from tasks.corpus.analytics import POINTS
-    from tasks.corpus.analytics import corpus as look
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.corpus import print_corpus
+    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.tasks.cases import pseudonyms
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.corpus.analytics import POINTS
+    from yarus.tasks.corpus.analytics import corpus as look
+    from yarus.tasks.results.summary import as_json as document
 
     found = look(database(), source, evaluation=evaluation, points=points or POINTS, limit=limit)
     found = pseudonyms.document(found, source)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from db.words import Words
-from flows.cli import as_json
+from yarus.db.words import Words
+from yarus.flows.cli import as_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,8 +35,8 @@ def freeze(
     name: str, source: str, limit: int | None, seed: int, since: str | None, until: str | None, as_json: bool
 ) -> None:
     """Freeze a source's questions and labels under NAME; evaluate them with --cases NAME."""
-    from flows.terminal.dataset import print_set
-    from tasks.cases.frozen_sets import freeze
+    from yarus.flows.terminal.dataset import print_set
+    from yarus.tasks.cases.frozen_sets import freeze
 
     begin, end = _moment("--since", since), _moment("--until", until)
     _tell(freeze(name, source, limit=limit, seed=seed, since=begin, until=end), print_set, as_json=as_json)
@@ -46,8 +46,8 @@ def freeze(
 @as_json
 def list_(as_json: bool) -> None:
     """List frozen case sets."""
-    from flows.terminal.dataset import print_sets
-    from tasks.cases.frozen_sets import listing
+    from yarus.flows.terminal.dataset import print_sets
+    from yarus.tasks.cases.frozen_sets import listing
 
     _tell(listing(), print_sets, as_json=as_json)
 
@@ -58,8 +58,8 @@ def list_(as_json: bool) -> None:
 @as_json
 def diff(a: str, b: str, as_json: bool) -> None:
     """Show what changed from frozen set A to B: added, removed, reworded, relabelled."""
-    from flows.terminal.dataset import print_difference
-    from tasks.cases.frozen_sets import difference
+    from yarus.flows.terminal.dataset import print_difference
+    from yarus.tasks.cases.frozen_sets import difference
 
     found = difference(a, b)
     _tell(found, print_difference, as_json=as_json)
@@ -73,8 +73,8 @@ def diff(a: str, b: str, as_json: bool) -> None:
 @as_json
 def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     """Split a frozen set by time: questions asked before DATE, and the rest."""
-    from flows.terminal.dataset import print_split
-    from tasks.cases.frozen_sets import split
+    from yarus.flows.terminal.dataset import print_split
+    from yarus.tasks.cases.frozen_sets import split
 
     moment = _moment("--at", at)
     if moment is None:
@@ -90,9 +90,9 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
     """Load a test set exported from ragas or Langfuse; `yarus load table` and `yarus init` read it, too."""
-    from db.errors import InputError
-    from db.importers.reader import recognise
-    from flows.cli.load import checked_name, load_recognised
+    from yarus.db.errors import InputError
+    from yarus.db.importers.reader import recognise
+    from yarus.flows.cli.load import checked_name, load_recognised
 
     checked = checked_name(name, file.stem)
     recognised = recognise(file)
@@ -119,12 +119,12 @@ def synthesize(as_json: bool, **given: Any) -> None:
     """
     from pydantic import ValidationError
 
-    from flows.cli.runner import run_other
-    from flows.terminal.dataset import print_synthesis
-    from tasks.config.settings import settings
-    from tasks.config.validation import bad_value
-    from tasks.dataset.synthesis.parameters import Synthesis, check
-    from tasks.operations.preflight import check_roles
+    from yarus.flows.cli.runner import run_other
+    from yarus.flows.terminal.dataset import print_synthesis
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.validation import bad_value
+    from yarus.tasks.dataset.synthesis.parameters import Synthesis, check
+    from yarus.tasks.operations.preflight import check_roles
 
     try:
         chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
@@ -134,7 +134,7 @@ def synthesize(as_json: bool, **given: Any) -> None:
     check(chosen)
 
     async def work() -> dict[str, Any]:
-        from flows.synthesize import synthesize
+        from yarus.flows.synthesize import synthesize
 
         return dict(await synthesize(chosen))
 
@@ -155,8 +155,8 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     """
     import asyncio
 
-    from flows.terminal.dataset import print_nuggets
-    from tasks.dataset.nuggets.make import make
+    from yarus.flows.terminal.dataset import print_nuggets
+    from yarus.tasks.dataset.nuggets.make import make
 
     made = asyncio.run(make(source, limit=limit, remake=remake))
     _tell(made, print_nuggets, as_json=as_json)
@@ -196,8 +196,8 @@ def export_annotation(
     if n_random is not None:
         if limit is not None or len(evaluations) > 1:
             raise click.UsageError(Words("--random N draws from one --evaluation, without --limit"))
-        from flows.terminal.dataset import print_drawn
-        from tasks.dataset.annotation.judged_answers import export_drawn
+        from yarus.flows.terminal.dataset import print_drawn
+        from yarus.tasks.dataset.annotation.judged_answers import export_drawn
 
         drawn = export_drawn(file, evaluations[0] if evaluations else "last", metric, n_random, seed=seed)
         _tell(drawn, print_drawn, as_json=as_json)
@@ -205,8 +205,8 @@ def export_annotation(
         return
     if metric is not None or seed:
         raise click.UsageError(Words("--metric and --seed belong to --random N"))
-    from flows.terminal.dataset import print_exported
-    from tasks.dataset.annotation.round_trip import export
+    from yarus.flows.terminal.dataset import print_exported
+    from yarus.tasks.dataset.annotation.round_trip import export
 
     _tell(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
     _say(source, unset=True)
@@ -219,10 +219,10 @@ def export_annotation(
 @as_json
 def import_annotation(file: Path, annotator: str, into: str | None, as_json: bool) -> None:
     """Import a completed FILE: all of it, or nothing if a row is wrong."""
-    from flows.terminal.dataset import print_imported, print_labels
-    from tasks.dataset.annotation import spreadsheets
-    from tasks.dataset.annotation.judged_answers import import_drawn, of_judged
-    from tasks.dataset.annotation.round_trip import import_
+    from yarus.flows.terminal.dataset import print_imported, print_labels
+    from yarus.tasks.dataset.annotation import spreadsheets
+    from yarus.tasks.dataset.annotation.judged_answers import import_drawn, of_judged
+    from yarus.tasks.dataset.annotation.round_trip import import_
 
     header, lines = spreadsheets.read(file)
     if of_judged(header):
@@ -236,8 +236,8 @@ def import_annotation(file: Path, annotator: str, into: str | None, as_json: boo
 @as_json
 def agreement(source: str, as_json: bool) -> None:
     """Measure how far annotators agree: kappa with an interval for every pair."""
-    from flows.terminal.dataset import print_agreement
-    from tasks.dataset.annotation.reviews import agreement
+    from yarus.flows.terminal.dataset import print_agreement
+    from yarus.tasks.dataset.annotation.reviews import agreement
 
     _tell(agreement(source), print_agreement, as_json=as_json)
 
@@ -251,8 +251,8 @@ def agreement(source: str, as_json: bool) -> None:
 @as_json
 def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: bool) -> None:
     """Find defects in a source's questions and labels: stale, duplicate, contradicting, personal data …"""
-    from flows.terminal.dataset import print_audit
-    from tasks.dataset.audit.audit import audit
+    from yarus.flows.terminal.dataset import print_audit
+    from yarus.tasks.dataset.audit.audit import audit
 
     _tell(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
     _say(source, unset=True)
@@ -260,8 +260,8 @@ def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: boo
 
 def _tell(document: Any, show: Any, *, as_json: bool) -> None:
     """The document for programs, or a table in the language of the settings."""
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as text
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as text
 
     if as_json:
         click.echo(text(document))
@@ -270,13 +270,13 @@ def _tell(document: Any, show: Any, *, as_json: bool) -> None:
 
 
 def _say(source: str, *, unset: bool = False) -> None:
-    from flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.summary import say_pseudonyms
 
     say_pseudonyms(source, unset=unset)
 
 
 def _moment(option: str, given: str | None) -> "datetime | None":
-    from db.importers.values import BadValue, parse
+    from yarus.db.importers.values import BadValue, parse
 
     try:
         moment: datetime | None = parse("created_at", given)

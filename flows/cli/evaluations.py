@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli import arrow_alone, as_json, given_tags, own_database
+from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database
 
 
 @click.command()
@@ -17,11 +17,11 @@ from flows.cli import arrow_alone, as_json, given_tags, own_database
 @as_json
 def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> None:
     """List evaluations."""
-    from db import journal
-    from flows.terminal.lists import print_runs
-    from tasks.config.settings import settings
-    from tasks.results.listing import listed
-    from tasks.results.summary import as_json as document
+    from yarus.db import journal
+    from yarus.flows.terminal.lists import print_runs
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.listing import listed
+    from yarus.tasks.results.summary import as_json as document
 
     rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
     if not as_json:
@@ -36,17 +36,17 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 @as_json
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as document
-    from tasks.results.summary import has_metrics, summary
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.results.summary import has_metrics, summary
 
     found = summary(own_database(), evaluation)
     if as_json:
         click.echo(document(found))
     else:
         arrow_alone()
-        from flows.terminal.differences.changes import print_changes
-        from flows.terminal.summary import print_summary
+        from yarus.flows.terminal.differences.changes import print_changes
+        from yarus.flows.terminal.summary import print_summary
 
         print_summary(found, settings().language)
         if has_metrics(found):
@@ -66,9 +66,9 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     yarus tag last --name "before release 2.1" --tag release
     yarus tag "before release 2.1" --remove release
     """
-    from db import journal
-    from tasks.operations.relabel import relabelled
-    from tasks.results.summary import as_json as document
+    from yarus.db import journal
+    from yarus.tasks.operations.relabel import relabelled
+    from yarus.tasks.results.summary import as_json as document
 
     engine = own_database()
     row = journal.find(engine, evaluation)
@@ -76,8 +76,8 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     if as_json:
         click.echo(document(found))
         return
-    from flows.terminal.summary import plain
-    from tasks.results.system import called
+    from yarus.flows.terminal.summary import plain
+    from yarus.tasks.results.system import called
 
     click.echo(" · ".join(filter(None, (found["evaluation_id"], plain(called(found))))))
 
@@ -89,15 +89,15 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
 @as_json
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
-    from db import journal
-    from flows.terminal.lists import print_cases
-    from flows.terminal.summary import say_pseudonyms
-    from tasks.cases import pseudonyms
-    from tasks.cases.repeated import once
-    from tasks.config.settings import settings
-    from tasks.results.numbers import finite
-    from tasks.results.queries import cases_where
-    from tasks.results.summary import as_json as document
+    from yarus.db import journal
+    from yarus.flows.terminal.lists import print_cases
+    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.tasks.cases import pseudonyms
+    from yarus.tasks.cases.repeated import once
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.numbers import finite
+    from yarus.tasks.results.queries import cases_where
+    from yarus.tasks.results.summary import as_json as document
 
     arrow_alone()
     import pyarrow as pa
@@ -127,9 +127,9 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: str | None,
 
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
-    from tasks.config.settings import Language
-    from tasks.report.write import report as write
-    from tasks.results.summary import as_json as document
+    from yarus.tasks.config.settings import Language
+    from yarus.tasks.report.write import report as write
+    from yarus.tasks.results.summary import as_json as document
 
     arrow_alone()
     chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from db.words import Words
+from yarus.db.words import Words
 
 if TYPE_CHECKING:
-    from flows.cli.shell.documents import ExportedFile, ExportedRun
-    from tasks.results.scores import ExportedScores, Form
+    from yarus.flows.cli.shell.documents import ExportedFile, ExportedRun
+    from yarus.tasks.results.scores import ExportedScores, Form
 
 STORES: tuple["Form", ...] = ("otlp", "langfuse")
 """Stores of traces that scores can be written for."""
@@ -61,14 +61,14 @@ def export(
         raise click.UsageError(Words("--metrics and --overwrite need --to FILE; --mlflow always logs the metrics"))
     if tracking_uri and not is_mlflow:
         raise click.UsageError(Words("--tracking-uri needs --mlflow"))
-    from db import journal
-    from flows.terminal.summary import say_pseudonyms
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
-    from tasks.results.exports.export import export as write
-    from tasks.results.exports.mlflow_export import to_mlflow
-    from tasks.results.summary import as_json as document
-    from tasks.texts import texts
+    from yarus.db import journal
+    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.exports.export import export as write
+    from yarus.tasks.results.exports.mlflow_export import to_mlflow
+    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.texts import texts
 
     engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
@@ -77,7 +77,7 @@ def export(
     if form is not None and metrics:
         raise click.UsageError(Words("--metrics needs --to FILE: scores are of single cases"))
     if form is not None:
-        from tasks.results.scores import export_scores  # which knows all metrics
+        from yarus.tasks.results.scores import export_scores  # which knows all metrics
 
         done = export_scores(engine, evaluation, form, overwrite=overwrite)
         said = words["exported scores"].format(**done)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from db.words import Words
-from flows.cli import arrow_alone, as_json, own_database
+from yarus.db.words import Words
+from yarus.flows.cli import arrow_alone, as_json, own_database
 
 
 @click.command()
@@ -40,13 +40,13 @@ def gate(
     yarus gate --accept last
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
-    from db.errors import InputError
-    from flows.terminal.differences.gate import junit as as_junit
-    from flows.terminal.differences.gate import print_gate, stops
-    from tasks.comparison.gates.gate import gate as judge
-    from tasks.comparison.gates.gate_rules import read_policy
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as document
+    from yarus.db.errors import InputError
+    from yarus.flows.terminal.differences.gate import junit as as_junit
+    from yarus.flows.terminal.differences.gate import print_gate, stops
+    from yarus.tasks.comparison.gates.gate import gate as judge
+    from yarus.tasks.comparison.gates.gate_rules import read_policy
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as document
 
     if accept:
         if baseline or file or junit or strict:
@@ -68,10 +68,10 @@ def gate(
 
 
 def _accept(evaluation: str, *, as_json: bool) -> None:
-    from tasks.config.settings import settings
-    from tasks.orchestration.incidents import accept
-    from tasks.results.summary import as_json as document
-    from tasks.texts import texts
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.orchestration.incidents import accept
+    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.texts import texts
 
     found = accept(own_database(), evaluation)
     click.echo(document(found) if as_json else texts("alerts", settings().language)["accepted"].format(**found))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli import as_json
-from flows.cli.load import checked_name, condition, into, pair
+from yarus.flows.cli import as_json
+from yarus.flows.cli.load import checked_name, condition, into, pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from db.importers.reader import Recognised
-    from tasks.operations.setup.plan import Begun
+    from yarus.db.importers.reader import Recognised
+    from yarus.tasks.operations.setup.plan import Begun
 
 ENV = Path(".env")
 OWN = "helpdesk"
@@ -64,11 +64,11 @@ def init(
     """
     from dataclasses import asdict
 
-    from flows.terminal.beginning import print_begun, print_plan
-    from tasks.config.settings import settings
-    from tasks.operations.setup.plan import plan
-    from tasks.results.summary import as_json as document
-    from tasks.texts import texts
+    from yarus.flows.terminal.beginning import print_begun, print_plan
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.operations.setup.plan import plan
+    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.texts import texts
 
     if not files and not source_url:
         raise click.UsageError("nothing to begin with: name a log (yarus init log.csv pages.csv), or --source-url")
@@ -92,7 +92,7 @@ def init(
 
 def _name(name: str | None, found: "Begun") -> str:
     """As given, or after the log, where its name can be a source's."""
-    from db.errors import InputError
+    from yarus.db.errors import InputError
 
     log = Path(found.files[0].file).stem
     try:
@@ -105,10 +105,10 @@ def _name(name: str | None, found: "Begun") -> str:
 
 def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]") -> None:
     """Load the files, write the settings, and look at what can be measured."""
-    from tasks.config.connections import database, source
-    from tasks.operations.readiness import readiness
-    from tasks.operations.setup.env import write
-    from tasks.operations.setup.files import load_files
+    from yarus.tasks.config.connections import database, source
+    from yarus.tasks.operations.readiness import readiness
+    from yarus.tasks.operations.setup.env import write
+    from yarus.tasks.operations.setup.files import load_files
 
     if files:
         found.loaded = load_files(database(), found.source, files, language=found.language)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from db.words import Words
-from flows.cli import as_json
+from yarus.db.words import Words
+from yarus.flows.cli import as_json
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy.engine import URL
 
-    from db.importers.reader import Recognised
-    from db.loading.fill import LoadReport, Rows, Stream
-    from db.sources import Source
+    from yarus.db.importers.reader import Recognised
+    from yarus.db.loading.fill import LoadReport, Rows, Stream
+    from yarus.db.sources import Source
 
 into = click.option("--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded.")
 language = click.option(
@@ -39,7 +39,7 @@ def load() -> None:
 @as_json
 def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> None:
     """A SQuAD 1.1 or 2.0 file (also XQuAD, SberQuAD): the paragraph is the chunk, the article the page."""
-    from db.importers import squad
+    from yarus.db.importers import squad
 
     name = checked_name(name, file.stem)
     fill_source(squad.read(file), name, language, origin=file.name, as_json=as_json)
@@ -53,7 +53,7 @@ def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> 
 @as_json
 def beir(folder: Path, split: str | None, name: str | None, language: str | None, as_json: bool) -> None:
     """A BEIR data set: corpus.jsonl, queries.jsonl and graded judgements in qrels/SPLIT.tsv."""
-    from db.importers import beir
+    from yarus.db.importers import beir
 
     name = checked_name(name, folder.resolve().name)
     fill_source(beir.read(folder, split), name, language, origin=folder.resolve().name, as_json=as_json)
@@ -87,7 +87,7 @@ def table(
     Columns are told by their names and values (docs/sources.md), or --map names them. A row without an id gets a hash
     of its content.
     """
-    from db.importers.reader import recognise
+    from yarus.db.importers.reader import recognise
 
     name = checked_name(name, file.stem)
     mapping, where = dict(map(pair, pairs)), dict(map(condition, conditions))
@@ -106,7 +106,7 @@ def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_j
     A question is loaded with the answer that was given, and what that was made from: yarus run tier3 --sut recorded
     evaluates it without asking again. Of several files the spans of one trace may be in any.
     """
-    from db.importers.reader import read_traces
+    from yarus.db.importers.reader import read_traces
 
     name = checked_name(name, files[0].name.partition(".")[0])
     origin, how = ", ".join(file.name for file in files), "tier3 --sut recorded"
@@ -129,9 +129,9 @@ def postgres(
 
     YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… map its tables and columns.
     """
-    from db.importers.dump import unpacked
-    from db.importers.postgres import checked_url, newest, reading
-    from tasks.config.connections import database
+    from yarus.db.importers.dump import unpacked
+    from yarus.db.importers.postgres import checked_url, newest, reading
+    from yarus.tasks.config.connections import database
 
     if since and incremental:
         raise click.UsageError(Words("--since and --incremental exclude each other"))
@@ -155,10 +155,10 @@ def fill_source(
     Raises:
         SystemExit: 2, not one row could be used.
     """
-    from db.engine import reaching
-    from db.loading.fill import fill
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
+    from yarus.db.engine import reaching
+    from yarus.db.loading.fill import fill
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
 
     engine = database()
     with reaching(engine):
@@ -172,9 +172,9 @@ def load_recognised(recognised: "Recognised", name: str, language: str | None, *
     Raises:
         SystemExit: 2, not one row could be used.
     """
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
-    from tasks.operations.setup.files import load_files
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.operations.setup.files import load_files
 
     (report,) = load_files(database(), name, [recognised], language=language or settings().language)
     report.problems = list(dict.fromkeys([*recognised.notes, *report.problems]))
@@ -186,11 +186,11 @@ def load_recognised(recognised: "Recognised", name: str, language: str | None, *
 def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
     from dataclasses import asdict
 
-    from flows.terminal.lists import print_load
-    from tasks.config.connections import source
-    from tasks.config.settings import settings
-    from tasks.operations.readiness import readiness
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.lists import print_load
+    from yarus.tasks.config.connections import source
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.operations.readiness import readiness
+    from yarus.tasks.results.summary import as_json as document
 
     name = report.source
     read = report.questions.read + report.chunks.read
@@ -207,12 +207,12 @@ def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
 
 def _say_unit(name: str) -> None:
     """What evaluations of the source will count, where its labels are of both kinds."""
-    from db.source_rows import read_questions
-    from db.sources import snapshot
-    from flows.terminal.dataset import unit_text
-    from tasks.cases.labels import labels_of
-    from tasks.config.connections import source
-    from tasks.config.settings import settings
+    from yarus.db.source_rows import read_questions
+    from yarus.db.sources import snapshot
+    from yarus.flows.terminal.dataset import unit_text
+    from yarus.tasks.cases.labels import labels_of
+    from yarus.tasks.config.connections import source
+    from yarus.tasks.config.settings import settings
 
     where = source(name)
     with snapshot(where) as connection:
@@ -229,8 +229,8 @@ def checked_name(name: str | None, origin: str) -> str:
     """
     import re
 
-    from db.errors import InputError
-    from db.sources import SAMPLE, checked_name
+    from yarus.db.errors import InputError
+    from yarus.db.sources import SAMPLE, checked_name
 
     if name == SAMPLE:
         raise InputError(
@@ -265,7 +265,7 @@ def condition(text: str) -> tuple[str, str]:
 
 
 def _moment(since: str | None) -> "datetime | None":
-    from db.importers.values import BadValue, parse
+    from yarus.db.importers.values import BadValue, parse
 
     try:
         moment: datetime | None = parse("created_at", since)
@@ -278,11 +278,11 @@ def _moment(since: str | None) -> "datetime | None":
 
 def _source(url: str | None, name: str, language: str | None) -> "Source":
     """Another server's tables under the names that the settings map, opened read-only; or a dump's, by our database."""
-    from db import tables
-    from db.engine import read_only
-    from db.sources import Source
-    from tasks.config.connections import database
-    from tasks.config.settings import settings
+    from yarus.db import tables
+    from yarus.db.engine import read_only
+    from yarus.db.sources import Source
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.settings import settings
 
     configuration = settings()
     named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)

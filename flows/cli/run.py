@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from db.words import Words
-from flows.cli import as_json, own_database, talkative
-from flows.cli.shell.language import language, told
+from yarus.db.words import Words
+from yarus.flows.cli import as_json, own_database, talkative
+from yarus.flows.cli.shell.language import language, told
 
 if TYPE_CHECKING:
-    from tasks.operations.dry_run import Plans
+    from yarus.tasks.operations.dry_run import Plans
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -44,9 +44,9 @@ def run(
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     yarus run tier3 --source xquad_ru --failed
     """
-    from flows.cli.runner import estimate, parameters, run_flow
-    from tasks.results.persistence.failed import NothingFailedError
-    from tasks.results.summary import as_json as document
+    from yarus.flows.cli.runner import estimate, parameters, run_flow
+    from yarus.tasks.results.persistence.failed import NothingFailedError
+    from yarus.tasks.results.summary import as_json as document
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     checked = parameters(tier, chosen, pairs, context.args)
@@ -65,7 +65,7 @@ def run(
 def demo(as_json: bool, level: int) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
     click.echo(told(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True)
-    from flows.cli.runner import parameters, run_flow
+    from yarus.flows.cli.runner import parameters, run_flow
 
     _finish(run_flow("nightly", parameters("nightly", {}, (), ()), level=level), as_json=as_json)
 
@@ -74,9 +74,9 @@ def demo(as_json: bool, level: int) -> None:
 @as_json
 def doctor(as_json: bool) -> None:
     """Check settings, database, sources, embedder and metrics, and say what to fix."""
-    from flows.terminal.lists import print_checks
-    from tasks.operations.doctor import examine
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.lists import print_checks
+    from yarus.tasks.operations.doctor import examine
+    from yarus.tasks.results.summary import as_json as document
 
     checks = examine()
     if as_json:
@@ -89,9 +89,9 @@ def doctor(as_json: bool) -> None:
 def _plan(plans: "Plans", *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from flows.terminal.lists import print_plans
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.lists import print_plans
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as document
 
     if as_json:
         click.echo(document(asdict(plans)))
@@ -100,13 +100,13 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:
-    from flows.terminal.differences.changes import print_changes
-    from flows.terminal.summary import print_overview, print_summary
-    from tasks.config.settings import settings
-    from tasks.config.utf8 import harmless
-    from tasks.orchestration.artifact_tables import gate_text
-    from tasks.orchestration.flow_states import passed
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.differences.changes import print_changes
+    from yarus.flows.terminal.summary import print_overview, print_summary
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.utf8 import harmless
+    from yarus.tasks.orchestration.artifact_tables import gate_text
+    from yarus.tasks.orchestration.flow_states import passed
+    from yarus.tasks.results.summary import as_json as document
 
     language = settings().language
     if as_json:
@@ -115,7 +115,7 @@ def _finish(summary: Any, *, as_json: bool) -> None:
         if evaluation.get("metrics"):
             print_summary(evaluation, language)
     if not as_json and ("sweep_id" in summary or "robustness_id" in summary):
-        from flows.terminal.experiments import print_robustness, print_sweep
+        from yarus.flows.terminal.experiments import print_robustness, print_sweep
 
         (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
     elif not as_json and "evaluations" in summary:
@@ -127,7 +127,7 @@ def _finish(summary: Any, *, as_json: bool) -> None:
         if gated.get("gate"):
             click.echo(harmless(gate_text(gated, language)))
     if not as_json and "report" in summary:
-        from tasks.texts import texts
+        from yarus.tasks.texts import texts
 
         click.echo(texts("terminal", language)["report"].format(path=summary["report"]))
     raise SystemExit(0 if passed(summary) else 1)

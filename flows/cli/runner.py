@@ -13,29 +13,29 @@ from uuid import UUID
 import httpx
 from pydantic import ValidationError
 
-from db import analyses, journal
-from db.errors import InputError, unknown
-from db.source_rows import verify
-from db.words import Words
-from flows import flow_of
-from flows.cli import arrow_alone, begin
-from flows.cli.shell import stopping
-from flows.terminal.live import saying
-from tasks.cases.frozen_sets import frozen
-from tasks.config.connections import database, source
-from tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
-from tasks.config.parameters import Parameters
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.config.validation import bad_value
-from tasks.evaluation.repeats import anchored, parameters_of_repeated
-from tasks.operations.preflight import check_code, check_rows, check_settings
-from tasks.operations.reach import check_reach
-from tasks.orchestration.local_server import prepare_prefect, start_server
-from tasks.results.parquet_files import require_writable
+from yarus.db import analyses, journal
+from yarus.db.errors import InputError, unknown
+from yarus.db.source_rows import verify
+from yarus.db.words import Words
+from yarus.flows import flow_of
+from yarus.flows.cli import arrow_alone, begin
+from yarus.flows.cli.shell import stopping
+from yarus.flows.terminal.live import saying
+from yarus.tasks.cases.frozen_sets import frozen
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.validation import bad_value
+from yarus.tasks.evaluation.repeats import anchored, parameters_of_repeated
+from yarus.tasks.operations.preflight import check_code, check_rows, check_settings
+from yarus.tasks.operations.reach import check_reach
+from yarus.tasks.orchestration.local_server import prepare_prefect, start_server
+from yarus.tasks.results.parquet_files import require_writable
 
 if TYPE_CHECKING:
-    from tasks.operations.dry_run import Plans
+    from yarus.tasks.operations.dry_run import Plans
 
 Summary = dict[str, Any]
 
@@ -119,9 +119,9 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]], flow: str | No
 
 def estimate(name: str, chosen: Parameters) -> "Plans":
     """What the calls of a flow's tiers, or of every probe, would take, without sending any; by tier, role."""
-    from tasks.experiments.robustness import arms
-    from tasks.operations.dry_run import Plans, plan
-    from tasks.operations.night_plan import plan_night
+    from yarus.tasks.experiments.robustness import arms
+    from yarus.tasks.operations.dry_run import Plans, plan
+    from yarus.tasks.operations.night_plan import plan_night
 
     check_settings(chosen)
     _check_stored(chosen)
@@ -167,12 +167,12 @@ def _check_stored(chosen: Parameters) -> None:
     if chosen.resume:
         return
     if chosen.runner == "dask":
-        from tasks.evaluation.dask import require_dask
+        from yarus.tasks.evaluation.dask import require_dask
 
         require_dask()
     verify(source(chosen.source))
     if isinstance(chosen, Sweep):
-        from tasks.experiments.across_sources import require_common_questions
+        from yarus.tasks.experiments.across_sources import require_common_questions
 
         require_common_questions(chosen)
     check_rows(chosen)
@@ -208,7 +208,7 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 async def evaluate(name: str, chosen: Parameters) -> Summary:
     """Runs a flow, when Prefect's server is there."""
-    from tasks.orchestration.cancellation import begun, cancellable
+    from yarus.tasks.orchestration.cancellation import begun, cancellable
 
     try:
         async with cancellable(flow_of(name)) as flow:
@@ -225,8 +225,8 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
     """The evaluation that was finished without Prefect's server, judged by its gate; where it was not, what is the
     matter.
     """
-    from tasks.orchestration.flow_states import with_gate
-    from tasks.results.summary import summary
+    from yarus.tasks.orchestration.flow_states import with_gate
+    from yarus.tasks.results.summary import summary
 
     row = journal.of_flow_run(database(), str(flow_run_id))
     if row is None or row["state"] not in journal.FINISHED:

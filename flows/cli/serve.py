@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from db.words import Words
-from flows.cli import arrow_alone, as_json
+from yarus.db.words import Words
+from yarus.flows.cli import arrow_alone, as_json
 
 if TYPE_CHECKING:
-    from tasks.config.settings import Language
+    from yarus.tasks.config.settings import Language
 
 PORT = click.IntRange(1, 65_535)
 
@@ -26,10 +26,10 @@ def serve(host: str, port: int, report_port: int, schedule: bool, source: str | 
     Meanwhile `yarus run` with the same YARUS_HOME uses this server. If PREFECT_API_URL is set, that server is used and
     none is started.
     """
-    from deployments.serve import Serving
-    from deployments.serve import serve as serve_until_stopped
-    from tasks.config.settings import settings
-    from tasks.texts import texts
+    from yarus.deployments.serve import Serving
+    from yarus.deployments.serve import serve as serve_until_stopped
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.texts import texts
 
     words = texts("serve", settings().language)
 
@@ -49,10 +49,10 @@ def stop(as_json: bool) -> None:
 
     Both end by themselves when they have not been used for YARUS_SERVER_IDLE_S seconds.
     """
-    from tasks.config.settings import settings
-    from tasks.operations.home_servers import stop
-    from tasks.results.summary import as_json as document
-    from tasks.texts import texts
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.operations.home_servers import stop
+    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.texts import texts
 
     found = stop(settings().home.absolute())
     words = texts("stop", settings().language)
@@ -77,9 +77,9 @@ def view(evaluations: tuple[str, ...], port: int, browser: bool) -> None:
     yarus view last
     yarus view tier3-20261119-030000-4d2f last
     """
-    from deployments.pages.view import view as serve_until_stopped
-    from tasks.config.settings import settings
-    from tasks.texts import texts
+    from yarus.deployments.pages.view import view as serve_until_stopped
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.texts import texts
 
     arrow_alone()
     words = texts("view", settings().language)
@@ -138,23 +138,23 @@ def label(
         raise click.UsageError(Words("--between A B stands alone, but for --metric"))
     if as_json and plan is None and not between:
         raise click.UsageError(Words("--json belongs to --plan or --between"))
-    from tasks.config.settings import settings
+    from yarus.tasks.config.settings import settings
 
     language = settings().language
     if between:
         _print_between(*between, metric, language, as_json)
         return
     if width is not None:
-        from flows.terminal.labels import plan_lines
-        from tasks.config.connections import database
-        from tasks.labelling.plan import plan as planned
-        from tasks.results.summary import as_json as document
+        from yarus.flows.terminal.labels import plan_lines
+        from yarus.tasks.config.connections import database
+        from yarus.tasks.labelling.plan import plan as planned
+        from yarus.tasks.results.summary import as_json as document
 
         found = planned(database(), evaluation or "last", plan or metric, width)
         click.echo(document(found) if as_json else "\n".join(plan_lines(found, language)))
         return
-    from deployments.pages.label_server import serve_until_stopped
-    from tasks.texts import texts
+    from yarus.deployments.pages.label_server import serve_until_stopped
+    from yarus.tasks.texts import texts
 
     words = texts("labels", language)
 
@@ -167,10 +167,10 @@ def label(
 
 
 def _print_between(a: str, b: str, metric: str | None, language: "Language", as_json: bool) -> None:
-    from flows.terminal.differences.comparison import print_between
-    from tasks.config.connections import database
-    from tasks.labelling.relevance.between import between
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.differences.comparison import print_between
+    from yarus.tasks.config.connections import database
+    from yarus.tasks.labelling.relevance.between import between
+    from yarus.tasks.results.summary import as_json as document
 
     found = between(database(), a, b, *([metric] if metric else []))
     if as_json:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import click
 
-from flows.cli import as_json, begin, talkative
+from yarus.flows.cli import as_json, begin, talkative
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
@@ -42,10 +42,10 @@ def sweep(as_json: bool, level: int, **given: Any) -> None:
     yarus sweep --tier tier1 --sources by_heading,by_500 --rerankers none,my_search:rerank
     yarus sweep --tier tier2 --generators small,large --judges strict,mild
     """
-    from flows.cli.runner import parameters
-    from flows.terminal.experiments import print_sweep
-    from tasks.config.flow_parameters import Sweep
-    from tasks.experiments.sweep import arms
+    from yarus.flows.cli.runner import parameters
+    from yarus.flows.terminal.experiments import print_sweep
+    from yarus.tasks.config.flow_parameters import Sweep
+    from yarus.tasks.experiments.sweep import arms
 
     chosen = parameters("sweep", {name: value for name, value in given.items() if value is not None}, (), ())
     if isinstance(chosen, Sweep) and not chosen.resume:
@@ -71,8 +71,8 @@ def robustness(as_json: bool, level: int, **given: Any) -> None:
     yarus robustness --kinds gold_removed,injection --limit 200
     yarus robustness --tiers tier2
     """
-    from flows.cli.runner import parameters
-    from flows.terminal.experiments import print_robustness
+    from yarus.flows.cli.runner import parameters
+    from yarus.flows.terminal.experiments import print_robustness
 
     chosen = parameters("robustness", {name: value for name, value in given.items() if value is not None}, (), ())
     _run("robustness", chosen, print_robustness, as_json=as_json, level=level)
@@ -98,10 +98,10 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
     begin()
     import asyncio
 
-    from flows.terminal.experiments import print_people
-    from tasks.config.settings import settings
-    from tasks.experiments.people_pairs import judge_beside_people
-    from tasks.results.summary import as_json as document
+    from yarus.flows.terminal.experiments import print_people
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.experiments.people_pairs import judge_beside_people
+    from yarus.tasks.results.summary import as_json as document
 
     found = asyncio.run(judge_beside_people(file, language, scored=scored, seed=seed))
     if as_json:
@@ -111,9 +111,9 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
 
 
 def _run(name: str, chosen: Any, show: Any, *, as_json: bool, level: int) -> None:
-    from flows.cli.runner import run_flow
-    from tasks.config.settings import settings
-    from tasks.results.summary import as_json as document
+    from yarus.flows.cli.runner import run_flow
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.results.summary import as_json as document
 
     found = run_flow(name, chosen, level=level)
     if as_json:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from db.importers.recognise import advise
-from flows.terminal.lists import ready_lines
-from flows.terminal.summary import new_console, plain
-from tasks.operations.setup.files import FoundFile
-from tasks.operations.setup.plan import Begun
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db.importers.recognise import advise
+from yarus.flows.terminal.lists import ready_lines
+from yarus.flows.terminal.summary import new_console, plain
+from yarus.tasks.operations.setup.files import FoundFile
+from yarus.tasks.operations.setup.plan import Begun
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 SHOWN = 60
 """Characters of an example."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from flows.terminal.summary import new_console, plain
-from tasks.corpus.advice import counted_apart, outside, rests_on
-from tasks.corpus.documents import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.flows.terminal.summary import new_console, plain
+from yarus.tasks.corpus.advice import counted_apart, outside, rests_on
+from yarus.tasks.corpus.documents import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 TOPICS, NEXT, DEAD = 12, 5, 5
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.table import Table
 
-from flows.terminal.summary import new_console, plain
-from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
-from tasks.dataset.documents import (
+from yarus.flows.terminal.summary import new_console, plain
+from yarus.tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
+from yarus.tasks.dataset.documents import (
     Audit,
     Drawn,
     Exported,
@@ -17,8 +17,8 @@ from tasks.dataset.documents import (
     SourceAgreement,
     SynthesisResult,
 )
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 SHOWN = 10
 

@@ -2,9 +2,9 @@
 
 from rich.table import Table
 
-from tasks.results.exam.words import exam_tables
-from tasks.results.summary import EvaluationSummary
-from tasks.texts import texts
+from yarus.tasks.results.exam.words import exam_tables
+from yarus.tasks.results.summary import EvaluationSummary
+from yarus.tasks.texts import texts
 
 
 def exam_printed(summary: EvaluationSummary, language: str) -> tuple[Table, Table]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tasks.results.incomplete.words import label_sentences
-from tasks.results.persistence.words import failed_sentences, persistence_sentences
-from tasks.results.production.words import production_sentences
-from tasks.results.showing.words import showing_sentences
-from tasks.results.summary import EvaluationSummary
+from yarus.tasks.results.incomplete.words import label_sentences
+from yarus.tasks.results.persistence.words import failed_sentences, persistence_sentences
+from yarus.tasks.results.production.words import production_sentences
+from yarus.tasks.results.showing.words import showing_sentences
+from yarus.tasks.results.summary import EvaluationSummary
 
 
 def found_out(summary: EvaluationSummary, language: str) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from metrics.table.corrected import SUFFIX
-from tasks.results.numbers import rounded
-from tasks.results.summary import MetricSummary
-from tasks.texts import texts
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.results.numbers import rounded
+from yarus.tasks.results.summary import MetricSummary
+from yarus.tasks.texts import texts
 
 if TYPE_CHECKING:
-    from tasks.labelling.plan import LabelPlan
+    from yarus.tasks.labelling.plan import LabelPlan
 
 
 def corrected_lines(metrics: Mapping[str, MetricSummary], language: str) -> Iterator[str]:

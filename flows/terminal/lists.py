@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from tasks.results.system import called
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.tasks.results.system import called
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from db.loading.fill import LoadReport
-    from tasks.operations.doctor_sources import Check
-    from tasks.operations.dry_run import Plans
-    from tasks.operations.readiness import Ready
+    from yarus.db.loading.fill import LoadReport
+    from yarus.tasks.operations.doctor_sources import Check
+    from yarus.tasks.operations.dry_run import Plans
+    from yarus.tasks.operations.readiness import Ready
 from typing import TYPE_CHECKING
 
-from flows.terminal.summary import LONGEST, coloured, new_console, plain, tier_name
+from yarus.flows.terminal.summary import LONGEST, coloured, new_console, plain, tier_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from db.loading.fill import LoadReport
-    from tasks.operations.doctor_sources import Check
-    from tasks.operations.dry_run import Plans
-    from tasks.operations.readiness import Ready
+    from yarus.db.loading.fill import LoadReport
+    from yarus.tasks.operations.doctor_sources import Check
+    from yarus.tasks.operations.dry_run import Plans
+    from yarus.tasks.operations.readiness import Ready
 
 
 def print_plans(plans: "Plans", language: str) -> None:

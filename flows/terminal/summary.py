@@ -8,16 +8,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flows.terminal.exam import exam_printed
-from flows.terminal.found_out import found_out
-from flows.terminal.labels import corrected_lines
-from tasks.cases.vocabulary import MEASURED
-from tasks.config.tiers import TIERS
-from tasks.config.utf8 import harmless
-from tasks.results.grade_names import grade_text
-from tasks.results.guidance import cases_are, first, lead, next_step, says, unsupported_facts
-from tasks.results.numbers import rounded, unit_of
-from tasks.results.summary import (
+from yarus.flows.terminal.exam import exam_printed
+from yarus.flows.terminal.found_out import found_out
+from yarus.flows.terminal.labels import corrected_lines
+from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.utf8 import harmless
+from yarus.tasks.results.grade_names import grade_text
+from yarus.tasks.results.guidance import cases_are, first, lead, next_step, says, unsupported_facts
+from yarus.tasks.results.numbers import rounded, unit_of
+from yarus.tasks.results.summary import (
     HEADLINE_STRATUM,
     EvaluationSummary,
     FailedEvaluation,
@@ -26,9 +26,9 @@ from tasks.results.summary import (
     has_metrics,
     measured,
 )
-from tasks.results.system import System, called
-from tasks.texts import texts
-from tasks.texts.messages import named, told
+from yarus.tasks.results.system import System, called
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import named, told
 
 if TYPE_CHECKING:
     pass
@@ -79,7 +79,7 @@ def _advice(summary: EvaluationSummary, language: str) -> str:
     advice, condition = next_step(summary)
     if not condition:
         return plain(advice[language])
-    from tasks.results.queries import where  # here, because a list of evaluations opens no table
+    from yarus.tasks.results.queries import where  # here, because a list of evaluations opens no table
 
     said = {"advice": advice[language], "id": summary["evaluation_id"], "where": where(condition)}
     return plain(texts("terminal", language)["read"].format(**said))
@@ -115,10 +115,10 @@ def plain(text: str) -> str:
 def say_pseudonyms(source: str, *, unset: bool = False) -> None:
     """Says on stderr that pseudonyms stand in what was printed, and what decides.
 
-    See `tasks.cases.pseudonyms.has_pseudonyms`.
+    See `yarus.tasks.cases.pseudonyms.has_pseudonyms`.
     """
-    from tasks.cases.pseudonyms import has_pseudonyms
-    from tasks.config.settings import settings
+    from yarus.tasks.cases.pseudonyms import has_pseudonyms
+    from yarus.tasks.config.settings import settings
 
     if has_pseudonyms(source, unset=unset):
         click.echo(texts("pseudonyms", settings().language)["note"], err=True)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.claims.citations import citation_known, citation_precision, citation_recall
-from metrics.claims.nuggets import Nuggets, nugget_recall
+from yarus.metrics.claims.citations import citation_known, citation_precision, citation_recall
+from yarus.metrics.claims.nuggets import Nuggets, nugget_recall
 
 __all__ = ["NAMES", "Nuggets", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
 __all__ += ["nugget_recall"]
@@ -75,7 +75,7 @@ def claim_metrics(cases: Sequence[Verdicts | None]) -> dict[str, Floats]:
         ValueError: verdicts of one text differ in number.
 
     Example:
-        >>> from metrics.claims import Verdicts, claim_metrics
+        >>> from yarus.metrics.claims import Verdicts, claim_metrics
         >>> case = Verdicts([1, 0], [1], [[1, 0], [0, 0]], [[1, 0]])
         >>> found = claim_metrics([case])
         >>> {name: found[name].tolist() for name in ("claim_precision", "hallucination", "context_precision")}

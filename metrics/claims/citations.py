@@ -25,7 +25,7 @@ def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
     Stored as: `avg_citation_precision` (metrics/table/citations.py).
 
     Example:
-        >>> from metrics.claims import citation_precision
+        >>> from yarus.metrics.claims import citation_precision
         >>> citation_precision([[[1, 0], [0, 0]], None])
         array([0.5, nan])
     """
@@ -45,7 +45,7 @@ def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
     Stored as: `avg_citation_recall` (metrics/table/citations.py).
 
     Example:
-        >>> from metrics.claims import citation_recall
+        >>> from yarus.metrics.claims import citation_recall
         >>> import numpy as np
         >>> citation_recall([[[1, 0], [0, 0]], np.empty((2, 0)), None])
         array([0.5, 0. , nan])
@@ -65,7 +65,7 @@ def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
     Stored as: `avg_citation_known` (metrics/table/citations.py).
 
     Example:
-        >>> from metrics.claims import citation_known
+        >>> from yarus.metrics.claims import citation_known
         >>> citation_known([[True, False], [], None])
         array([0.5, nan, nan])
     """

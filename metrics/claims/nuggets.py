@@ -45,7 +45,7 @@ def nugget_recall(cases: Sequence[Nuggets | None], *, okay: bool = False, partia
     `avg_nugget_recall_all_partial` (metrics/table/nuggets.py).
 
     Example:
-        >>> from metrics.claims import Nuggets, nugget_recall
+        >>> from yarus.metrics.claims import Nuggets, nugget_recall
         >>> case = Nuggets([1, 0.5, 0], [True, True, False])
         >>> nugget_recall([case, None]), nugget_recall([case], okay=True, partial=True)
         (array([0.5, nan]), array([0.5]))

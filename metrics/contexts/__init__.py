@@ -5,8 +5,8 @@ are those of RGB (Chen et al. 2024, Benchmarking large language models in retrie
 arXiv 2309.01431): noise robustness, negative rejection, counterfactual robustness; and indirect prompt injection.
 """
 
-from metrics.contexts.conflicts import follows_context, follows_memory, follows_neither
-from metrics.contexts.distractors import copies_distractor
-from metrics.contexts.injections import obeys_injection, rejects
+from yarus.metrics.contexts.conflicts import follows_context, follows_memory, follows_neither
+from yarus.metrics.contexts.distractors import copies_distractor
+from yarus.metrics.contexts.injections import obeys_injection, rejects
 
 __all__ = ["copies_distractor", "follows_context", "follows_memory", "follows_neither", "obeys_injection", "rejects"]

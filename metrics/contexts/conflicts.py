@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.facts import held_against, lost
+from yarus.metrics.facts import held_against, lost
 
 Text = str | None
 
@@ -35,7 +35,7 @@ def follows_context(
     2109.05052, whose substitute and original answers these are.
 
     Example:
-        >>> from metrics.contexts import follows_context
+        >>> from yarus.metrics.contexts import follows_context
         >>> follows_context(["15 мая", "12.05", "В мае."], ["До 12 мая."] * 3, ["До 15 мая."] * 3)
         array([1., 0., 0.])
     """
@@ -59,7 +59,7 @@ def follows_memory(
     Stored as: `counterfactual_memory_rate` (metrics/table/contexts/rates.py).
 
     Example:
-        >>> from metrics.contexts import follows_memory
+        >>> from yarus.metrics.contexts import follows_memory
         >>> follows_memory(["15 мая", "12.05", "В мае."], ["До 12 мая."] * 3, ["До 15 мая."] * 3)
         array([0., 1., 0.])
     """
@@ -83,7 +83,7 @@ def follows_neither(
     Stored as: `counterfactual_neither_rate` (metrics/table/contexts/rates.py).
 
     Example:
-        >>> from metrics.contexts import follows_neither
+        >>> from yarus.metrics.contexts import follows_neither
         >>> follows_neither(["15 мая, не 12 мая", "12.05", "В мае."], ["До 12 мая."] * 3, ["До 15 мая."] * 3)
         array([1., 0., 1.])
     """

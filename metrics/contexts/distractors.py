@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.facts import Fact, held_against
+from yarus.metrics.facts import Fact, held_against
 
 Text = str | None
 WORD = re.compile(r"[^\W_]+")
@@ -45,7 +45,7 @@ def copies_distractor(
     arXiv 2302.00093.
 
     Example:
-        >>> from metrics.contexts import copies_distractor
+        >>> from yarus.metrics.contexts import copies_distractor
         >>> copies_distractor(["До 12 мая.", "До 3 июня."], ["Заезд 12 мая."] * 2, ["Приём до 3 июня."] * 2)
         array([1., 0.])
     """
@@ -103,7 +103,7 @@ def plain(text: str) -> str:
     """The text in normal form, «ё» as «е».
 
     Example:
-        >>> from metrics.contexts.distractors import plain
+        >>> from yarus.metrics.contexts.distractors import plain
         >>> plain("Ёлка")
         'Елка'
     """
@@ -114,7 +114,7 @@ def stem(word: str) -> str:
     """The first letters of a word, in lower case.
 
     Example:
-        >>> from metrics.contexts.distractors import stem
+        >>> from yarus.metrics.contexts.distractors import stem
         >>> stem("Общежития") == stem("общежитию")
         True
     """
@@ -125,7 +125,7 @@ def stems(text: str) -> list[str]:
     """The words of a text as they are compared, in order.
 
     Example:
-        >>> from metrics.contexts.distractors import stems
+        >>> from yarus.metrics.contexts.distractors import stems
         >>> stems("Ещё одна заявка")
         ['еще', 'одна', 'заявк']
     """

@@ -5,7 +5,7 @@ comes in. A vector that is NaN or infinite is an error that names its row; so is
 for: it has none.
 """
 
-from metrics.embedding.clusters import (
+from yarus.metrics.embedding.clusters import (
     cluster_similarities,
     cluster_sizes,
     inter_cluster_distance,
@@ -13,7 +13,7 @@ from metrics.embedding.clusters import (
     silhouette,
     silhouette_samples,
 )
-from metrics.embedding.geometry import (
+from yarus.metrics.embedding.geometry import (
     centroid_distances,
     density_score,
     effective_dimensionality,
@@ -22,7 +22,7 @@ from metrics.embedding.geometry import (
     nearest_neighbour_distances,
     spread,
 )
-from metrics.embedding.vectors import mean_defined
+from yarus.metrics.embedding.vectors import mean_defined
 
 __all__ = [
     "centroid_distances",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.embedding.vectors import (
+from yarus.metrics.embedding.vectors import (
     BLOCK_VALUES,
     ROUNDING,
     Blocks,
@@ -26,7 +26,7 @@ def cluster_sizes(labels: Iterable[Hashable]) -> Codes:
     """Number of texts of each cluster, in order of first appearance; clusters of one are `(sizes == 1).sum()`.
 
     Example:
-        >>> from metrics.embedding import cluster_sizes
+        >>> from yarus.metrics.embedding import cluster_sizes
         >>> cluster_sizes(["приём", "сессия", "приём"])
         array([2, 1])
     """
@@ -49,7 +49,7 @@ def cluster_similarities(vectors: ArrayLike, labels: Iterable[Hashable]) -> Floa
     Stored as: `response_semantic_consistency` (metrics/table/generation.py).
 
     Example:
-        >>> from metrics.embedding import cluster_similarities
+        >>> from yarus.metrics.embedding import cluster_similarities
         >>> cluster_similarities([[1, 0], [3, 4], [0, 1]], ["приём", "приём", "сессия"])
         array([0.6, nan])
     """
@@ -75,7 +75,7 @@ def intra_cluster_similarity(vectors: ArrayLike, labels: Iterable[Hashable]) -> 
     Stored as: `avg_intra_cluster_sim` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import intra_cluster_similarity
+        >>> from yarus.metrics.embedding import intra_cluster_similarity
         >>> round(intra_cluster_similarity([[1, 0], [3, 4], [0, 1]], ["приём", "приём", "сессия"]), 3)
         0.6
     """
@@ -98,7 +98,7 @@ def inter_cluster_distance(vectors: ArrayLike, labels: Iterable[Hashable]) -> fl
     Stored as: `avg_inter_cluster_dist` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import inter_cluster_distance
+        >>> from yarus.metrics.embedding import inter_cluster_distance
         >>> inter_cluster_distance([[0, 0], [0, 2], [3, 5]], ["приём", "приём", "сессия"])  # from (0, 1) to (3, 5)
         5.0
     """
@@ -126,7 +126,7 @@ def silhouette_samples(vectors: ArrayLike, labels: Iterable[Hashable], *, metric
     Equal to scikit-learn's silhouette_samples, which however refuses n clusters of one; here they are 0.
 
     Example:
-        >>> from metrics.embedding import silhouette_samples
+        >>> from yarus.metrics.embedding import silhouette_samples
         >>> silhouette_samples([[1, 0], [1, 0], [0, 1], [3, 4]], ["а", "а", "б", "б"]).round(3)
         array([1. , 1. , 0.8, 0.5])
     """
@@ -158,7 +158,7 @@ def silhouette(vectors: ArrayLike, labels: Iterable[Hashable], *, metric: str = 
     Stored as: `silhouette_score` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import silhouette
+        >>> from yarus.metrics.embedding import silhouette
         >>> silhouette([[1, 0], [1, 0], [0, 1], [0, 1]], ["а", "а", "б", "б"])
         1.0
         >>> silhouette([[1, 0], [1, 0], [0, 1], [0, 1]], ["а", "б", "а", "б"])

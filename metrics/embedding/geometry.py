@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.embedding.clusters import intra_cluster_similarity
-from metrics.embedding.vectors import ROUNDING, Floats, as_matrix, blocks, centre_of, mean_defined, vector_lengths
+from yarus.metrics.embedding.clusters import intra_cluster_similarity
+from yarus.metrics.embedding.vectors import ROUNDING, Floats, as_matrix, blocks, centre_of, mean_defined, vector_lengths
 
 
 def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> Floats:
@@ -21,7 +21,7 @@ def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> F
         ValueError: neighbours below 1, a vector that is zero, NaN or infinite.
 
     Example:
-        >>> from metrics.embedding import nearest_neighbour_distances
+        >>> from yarus.metrics.embedding import nearest_neighbour_distances
         >>> nearest_neighbour_distances([[1, 0], [3, 4], [0, 1]], neighbours=1).round(3)
         array([0.4, 0.2, 0.2])
     """
@@ -52,7 +52,7 @@ def nearest_neighbour_distance(vectors: ArrayLike, *, neighbours: int = 5) -> fl
     Stored as: `avg_nn_distance` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import nearest_neighbour_distance
+        >>> from yarus.metrics.embedding import nearest_neighbour_distance
         >>> round(nearest_neighbour_distance([[1, 0], [3, 4], [0, 1]], neighbours=1), 3)
         0.267
     """
@@ -65,7 +65,7 @@ def density_score(distance: float) -> float:
     Stored as: `density_score` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import density_score
+        >>> from yarus.metrics.embedding import density_score
         >>> density_score(0.25)
         4.0
     """
@@ -79,7 +79,7 @@ def centroid_distances(vectors: ArrayLike) -> Floats:
         ValueError: a vector that is NaN or infinite.
 
     Example:
-        >>> from metrics.embedding import centroid_distances
+        >>> from yarus.metrics.embedding import centroid_distances
         >>> centroid_distances([[0, 0], [6, 8]])
         array([5., 5.])
     """
@@ -95,7 +95,7 @@ def spread(vectors: ArrayLike) -> float:
     Stored as: `avg_spread` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import spread
+        >>> from yarus.metrics.embedding import spread
         >>> spread([[0, 0], [6, 8]])
         5.0
     """
@@ -120,7 +120,7 @@ def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> f
     Stored as: `effective_dimensionality` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import effective_dimensionality
+        >>> from yarus.metrics.embedding import effective_dimensionality
         >>> effective_dimensionality([[0, 0, 5], [1, 0, 5], [0, 1, 5], [1, 1, 5]])  # nothing varies along the third
         2.0
     """
@@ -157,7 +157,7 @@ def mean_pairwise_distance(vectors: ArrayLike) -> float:
     Stored as: `avg_pairwise_distance` (metrics/table/embedding.py).
 
     Example:
-        >>> from metrics.embedding import mean_pairwise_distance
+        >>> from yarus.metrics.embedding import mean_pairwise_distance
         >>> round(mean_pairwise_distance([[1, 0], [3, 4], [0, 1]]), 3)  # 0.4, 0.2 and 1
         0.533
     """

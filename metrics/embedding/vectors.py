@@ -22,7 +22,7 @@ def mean_defined(values: Floats) -> float:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.embedding import mean_defined
+        >>> from yarus.metrics.embedding import mean_defined
         >>> mean_defined(np.array([1.0, np.nan, 0.5]))
         0.75
     """
@@ -34,7 +34,7 @@ def as_matrix(vectors: ArrayLike) -> Matrix:
     """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row.
 
     Example:
-        >>> from metrics.embedding.vectors import as_matrix
+        >>> from yarus.metrics.embedding.vectors import as_matrix
         >>> as_matrix([[1, 2], [3, 4]])
         array([[1., 2.],
                [3., 4.]])
@@ -54,7 +54,7 @@ def squared_lengths(matrix: Matrix) -> Floats:
     """Squared lengths, in float64.
 
     Example:
-        >>> from metrics.embedding.vectors import as_matrix, squared_lengths
+        >>> from yarus.metrics.embedding.vectors import as_matrix, squared_lengths
         >>> squared_lengths(as_matrix([[3, 4], [1, 0]]))
         array([25.,  1.])
     """
@@ -66,7 +66,7 @@ def vector_lengths(matrix: Matrix) -> Floats:
     """Lengths, none of which may be 0.
 
     Example:
-        >>> from metrics.embedding.vectors import as_matrix, vector_lengths
+        >>> from yarus.metrics.embedding.vectors import as_matrix, vector_lengths
         >>> vector_lengths(as_matrix([[3, 4], [1, 0]]))
         array([5., 1.])
     """
@@ -80,7 +80,7 @@ def cluster_codes(labels: Iterable[Hashable]) -> Codes:
     """Clusters numbered in order of first appearance.
 
     Example:
-        >>> from metrics.embedding.vectors import cluster_codes
+        >>> from yarus.metrics.embedding.vectors import cluster_codes
         >>> cluster_codes(["приём", "сессия", "приём"])
         array([0, 1, 0])
     """
@@ -104,7 +104,7 @@ def blocks(matrix: Matrix, rows: int | None = None, *, width: int | None = None)
         Which rows, and what stands in them.
 
     Example:
-        >>> from metrics.embedding.vectors import as_matrix, blocks
+        >>> from yarus.metrics.embedding.vectors import as_matrix, blocks
         >>> [rows for rows, _ in blocks(as_matrix([[1], [2], [3]]), 2)]
         [slice(0, 2, None), slice(2, 3, None)]
     """
@@ -118,7 +118,7 @@ def centre_of(matrix: Matrix) -> Floats:
     """The mean vector.
 
     Example:
-        >>> from metrics.embedding.vectors import as_matrix, centre_of
+        >>> from yarus.metrics.embedding.vectors import as_matrix, centre_of
         >>> centre_of(as_matrix([[0, 0], [6, 8]]))
         array([3., 4.])
     """
@@ -135,7 +135,7 @@ def euclidean_distances(matrix: Matrix) -> Blocks:
         Which rows, and (n, rows) distances.
 
     Example:
-        >>> from metrics.embedding.vectors import as_matrix, euclidean_distances
+        >>> from yarus.metrics.embedding.vectors import as_matrix, euclidean_distances
         >>> [distances for _, distances in euclidean_distances(as_matrix([[0, 0], [3, 4]]))]
         [array([[0., 5.],
                [5., 0.]])]

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.facts.addresses import addresses, blanked
-from metrics.facts.grammar import read
-from metrics.facts.joined import join
-from metrics.facts.numerals import Reading
-from metrics.facts.reader import Fact as Stated
-from metrics.facts.spelling import plain
-from metrics.facts.tokens import tokens
+from yarus.metrics.facts.addresses import addresses, blanked
+from yarus.metrics.facts.grammar import read
+from yarus.metrics.facts.joined import join
+from yarus.metrics.facts.numerals import Reading
+from yarus.metrics.facts.reader import Fact as Stated
+from yarus.metrics.facts.spelling import plain
+from yarus.metrics.facts.tokens import tokens
 
 __all__ = ["Fact", "Held", "fact_precision", "fact_recall", "facts", "held_against", "lost", "shares", "unsupported"]
 
@@ -61,7 +61,7 @@ def facts(text: str) -> list[Fact]:
         The facts, with their places in characters.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts("До двенадцатого января, каб. 215, 1 500 руб.")]
         [('date', 'двенадцатого января'), ('room', '215'), ('money', '1 500 руб')]
     """
@@ -84,7 +84,7 @@ def unsupported(answers: Sequence[Text], contexts: Sequence[Text]) -> list[list[
     Stored as: `unsupported_fact_rate` (metrics/table/facts.py).
 
     Example:
-        >>> from metrics.facts import unsupported
+        >>> from yarus.metrics.facts import unsupported
         >>> unsupported(["Приём 13.01 в 14:30."], ["Приём двенадцатого января, в половине третьего."])
         [[Fact(kind='date', text='13.01', start=6, end=11)]]
     """
@@ -106,7 +106,7 @@ def fact_precision(answers: Sequence[Text], contexts: Sequence[Text]) -> NDArray
     Stored as: `avg_fact_precision`, `avg_citation_fact_precision` (metrics/table/facts.py).
 
     Example:
-        >>> from metrics.facts import fact_precision
+        >>> from yarus.metrics.facts import fact_precision
         >>> fact_precision(["В среду, каб. 215.", "Да."], ["Каб. 215, по четвергам.", "Да."])
         array([0.5, nan])
     """
@@ -129,7 +129,7 @@ def fact_recall(answers: Sequence[Text], references: Sequence[Text]) -> NDArray[
     Stored as: `avg_fact_recall` (metrics/table/facts.py).
 
     Example:
-        >>> from metrics.facts import fact_recall
+        >>> from yarus.metrics.facts import fact_recall
         >>> fact_recall(["1500 рублей"], ["Полторы тысячи рублей до 12.01"])
         array([0.5])
     """
@@ -153,7 +153,7 @@ def held_against(
         ValueError: they differ in length.
 
     Example:
-        >>> from metrics.facts import held_against
+        >>> from yarus.metrics.facts import held_against
         >>> [(held.fact.text, held.supported) for held in held_against(["5 дней, каб. 2"], ["5 дней"], ["каб. 2?"])[0]]
         [('5 дней', True)]
     """
@@ -167,7 +167,7 @@ def lost(held: Sequence[Sequence[Held] | None]) -> list[list[Fact] | None]:
     """The facts without support, of what `held_against` gives.
 
     Example:
-        >>> from metrics.facts import held_against, lost
+        >>> from yarus.metrics.facts import held_against, lost
         >>> lost(held_against(["5 дней", "Да."], ["6 дней", "Да."]))
         [[Fact(kind='number', text='5 дней', start=0, end=6)], None]
     """
@@ -178,7 +178,7 @@ def shares(held: Sequence[Sequence[Held] | None]) -> NDArray[np.float64]:
     """Share of different facts that have support, of what `held_against` gives; NaN where it gives None.
 
     Example:
-        >>> from metrics.facts import held_against, shares
+        >>> from yarus.metrics.facts import held_against, shares
         >>> shares(held_against(["5 дней, каб. 2"], ["5 дней"]))
         array([0.5])
     """

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.tokens import Token
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 DOMAINS = "ru|рф|su|com|org|net|edu|info|io|gov|me|uk|de|by|kz"
@@ -33,7 +33,7 @@ def addresses(low: str) -> Iterator[Token]:
     """The e-mails, pages and phones in a text, in small letters; not in order, without overlaps.
 
     Example:
-        >>> from metrics.facts.addresses import addresses
+        >>> from yarus.metrics.facts.addresses import addresses
         >>> [token.readings for token in addresses('см. www.ssau.ru/abit/')]
         [(('u', 'ssau.ru/abit'),)]
     """
@@ -60,7 +60,7 @@ def blanked(low: str, found: list[Token]) -> str:
     """The text with nothing in the place of what was found.
 
     Example:
-        >>> from metrics.facts.addresses import addresses, blanked
+        >>> from yarus.metrics.facts.addresses import addresses, blanked
         >>> blanked('a@b.ru 5', list(addresses('a@b.ru 5')))[-2:]
         ' 5'
     """

@@ -3,10 +3,10 @@
 import re
 from itertools import islice
 
-from metrics.facts.joined import CLOSE
-from metrics.facts.numerals import quantity
-from metrics.facts.reader import DAY_S, HOUR_S, MINUTE_S, Fact, Reader, is_whole
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.joined import CLOSE
+from yarus.metrics.facts.numerals import quantity
+from yarus.metrics.facts.reader import DAY_S, HOUR_S, MINUTE_S, Fact, Reader, is_whole
+from yarus.metrics.facts.tokens import Token
 
 RANGE = frozenset({"-", "–", "—", "−", "до", "по", "to", "till", "until", "and"})
 AT = re.compile(r"(?<!\w)(?:в|во|к|с|со|до|после|from|at|by|until|till|before|after)[ \u00a0]$")
@@ -18,7 +18,7 @@ def half_hour(reader: Reader, token: Token) -> None:
     """«Полтретьего».
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('в полтретьего')]
         [('time', 'полтретьего')]
     """
@@ -29,7 +29,7 @@ def half_past(reader: Reader, token: Token) -> None:
     """«Пол третьего»; "half past" begins with its fraction.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('в пол третьего')]
         [('time', 'пол третьего')]
     """
@@ -43,7 +43,7 @@ def to_hour(reader: Reader, token: Token) -> None:
     """«Без четверти три», «без пяти минут два».
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('без пяти минут два')]
         [('time', 'без пяти минут два')]
     """
@@ -67,7 +67,7 @@ def noon(reader: Reader, token: Token) -> None:
     """Noon or midnight.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('at noon')]
         [('time', 'noon')]
     """
@@ -80,7 +80,7 @@ def time(reader: Reader, token: Token) -> bool:
     «3 дня» are days; «в 3 дня» is a time, or three days.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('в 2 часа дня')]
         [('time', '2 часа дня')]
     """
@@ -121,7 +121,7 @@ def hours(reader: Reader, fact: Fact) -> None:
     """«С 9 до 18», 10-19 and «к девяти» may be hours.
 
     Example:
-        >>> from metrics.facts import unsupported
+        >>> from yarus.metrics.facts import unsupported
         >>> unsupported(['с 9:00'], ['с 9 до 18'])
         [[]]
     """

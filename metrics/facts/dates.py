@@ -1,9 +1,9 @@
 """Dates of words: 12 January 2026, «с 12 по 20 января», in May."""
 
-from metrics.facts.joined import CLOSE
-from metrics.facts.numerals import date
-from metrics.facts.reader import LINKS, Fact, Reader, is_whole
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.joined import CLOSE
+from yarus.metrics.facts.numerals import date
+from yarus.metrics.facts.reader import LINKS, Fact, Reader, is_whole
+from yarus.metrics.facts.tokens import Token
 
 BEFORE_MONTH = CLOSE | {" of ", " day of "}
 AFTER_MONTH = CLOSE | {". ", ".", ", ", ",", " of ", " the "}
@@ -13,7 +13,7 @@ def month(reader: Reader, token: Token) -> None:
     """A month without a day before it: January 12, 2026; январь 2026; в январе.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('January 12, 2026')]
         [('date', 'January 12, 2026')]
     """
@@ -32,7 +32,7 @@ def day_and_month(reader: Reader, token: Token) -> bool:
     """Whether it is the day of a date.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('12 января 2026')]
         [('date', '12 января 2026')]
     """
@@ -49,7 +49,7 @@ def lend_month(reader: Reader, fact: Fact) -> None:
     """Gives the days before it in the same list or range its month: «с 12 по 20 января».
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('с 12 по 20 января')]
         [('date', '12'), ('date', '20 января')]
     """

@@ -2,13 +2,13 @@
 
 import re
 
-from metrics.facts.clock import half_hour, half_past, hours, noon, time, to_hour
-from metrics.facts.dates import day_and_month, lend_month, month
-from metrics.facts.joined import CLOSE
-from metrics.facts.numerals import code, quantity
-from metrics.facts.quantities import lend_scale, measured
-from metrics.facts.reader import Fact, Reader
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.clock import half_hour, half_past, hours, noon, time, to_hour
+from yarus.metrics.facts.dates import day_and_month, lend_month, month
+from yarus.metrics.facts.joined import CLOSE
+from yarus.metrics.facts.numerals import code, quantity
+from yarus.metrics.facts.quantities import lend_scale, measured
+from yarus.metrics.facts.reader import Fact, Reader
+from yarus.metrics.facts.tokens import Token
 
 NAMED = re.compile(r"[ \u00a0.:]{0,3}(?:№|#|no\.?)?[ \u00a0]{0,2}")
 LETTER = re.compile(r"-?[a-zа-я](?![\w-])")
@@ -21,7 +21,7 @@ def read(found: list[Token], low: str) -> list[Fact]:
     """The facts that the tokens of a text say, in order; those in doubt marked.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('каб. 215')]
         [('room', '215')]
     """
@@ -42,7 +42,7 @@ def address(reader: Reader, token: Token) -> None:
     """An e-mail, a page or a phone.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('см. ssau.ru')]
         [('url', 'ssau.ru')]
     """
@@ -53,7 +53,7 @@ def number(reader: Reader, token: Token) -> None:
     """A number, and all that begins with one.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('5 и 10 %')]
         [('percent', '5'), ('percent', '10 %')]
     """
@@ -73,7 +73,7 @@ def weekday(reader: Reader, token: Token) -> None:
     """A day of the week.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('по средам')]
         [('weekday', 'средам')]
     """
@@ -89,7 +89,7 @@ def span(reader: Reader, token: Token) -> None:
     """«Полчаса», «полгода».
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('полчаса')]
         [('number', 'полчаса')]
     """

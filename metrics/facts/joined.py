@@ -2,8 +2,8 @@
 
 from math import isnan
 
-from metrics.facts.numerals import quantity
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.numerals import quantity
+from yarus.metrics.facts.tokens import Token
 
 CLOSE = frozenset({"", " ", "-", "\u00a0", "\u202f", "\n"})
 """What stands between the words of one number or date."""
@@ -19,7 +19,7 @@ def join(found: list[Token], low: str) -> list[Token]:
     """The tokens with every number as one.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('тысяча девятьсот девяносто пятый')]
         [('number', 'тысяча девятьсот девяносто пятый')]
     """

@@ -2,7 +2,7 @@
 
 A reading is a tuple that begins with its kind:
 
-    ("q", value, unit, base)  a quantity, and what it is in the base unit of metrics.facts.lexicon; None without a unit
+    ("q", value, unit, base)  a quantity in its own and in the base unit of `yarus.metrics.facts.lexicon`; None: no unit
     ("d", year, month, day)   a date; None for what it does not say
     ("t", hour, minute)       a time of day
     ("w", number)             a weekday, Monday is 1
@@ -15,7 +15,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from metrics.facts.spelling import TO_CYRILLIC
+from yarus.metrics.facts.spelling import TO_CYRILLIC
 
 Reading = tuple[Any, ...]
 LONGEST = 18
@@ -39,7 +39,7 @@ def quantity(value: float, unit: str | None = None, times: float = 1.0) -> Readi
         times: how many of these the unit is that is said.
 
     Example:
-        >>> from metrics.facts.numerals import quantity
+        >>> from yarus.metrics.facts.numerals import quantity
         >>> quantity(0.1 + 0.2, 'm', 1000)
         ('q', 0.3, 'm', 300.0)
     """
@@ -54,7 +54,7 @@ def date(year: int | None, month: int | None, day: int | None) -> Reading:
     """A date; a year of two digits is of this century up to 50.
 
     Example:
-        >>> from metrics.facts.numerals import date
+        >>> from yarus.metrics.facts.numerals import date
         >>> date(26, 1, 12)
         ('d', 2026, 1, 12)
     """
@@ -74,7 +74,7 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
         The kind of the first reading: number, date, time, phone or code; and the readings.
 
     Example:
-        >>> from metrics.facts.numerals import readings
+        >>> from yarus.metrics.facts.numerals import readings
         >>> readings('9.45')
         ('time', (('t', 9, 45), ('q', 9.45, None, 9.45)))
     """
@@ -105,7 +105,7 @@ def code(text: str) -> str:
     """A code in look-alikes of one alphabet, however its letters are joined to digits; digits stay apart.
 
     Example:
-        >>> from metrics.facts.numerals import code
+        >>> from yarus.metrics.facts.numerals import code
         >>> code('123-фз'), code('45-1')
         ('123фз', '45/1')
     """

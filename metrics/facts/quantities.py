@@ -2,11 +2,11 @@
 
 import re
 
-from metrics.facts.joined import CLOSE
-from metrics.facts.lexicon import CURRENCIES, SYMBOLS
-from metrics.facts.numerals import quantity
-from metrics.facts.reader import HOUR_S, Fact, Reader, is_whole
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.joined import CLOSE
+from yarus.metrics.facts.lexicon import CURRENCIES, SYMBOLS
+from yarus.metrics.facts.numerals import quantity
+from yarus.metrics.facts.reader import HOUR_S, Fact, Reader, is_whole
+from yarus.metrics.facts.tokens import Token
 
 BEFORE_SUM = SYMBOLS.keys() | {currency.lower() for currency in CURRENCIES}
 MINUS = re.compile(r"(?:^|[( \n\u00a0])[-−]$")
@@ -17,7 +17,7 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
     """Gives a quantity its unit: a sign before it, or a word or sign after it.
 
     Example:
-        >>> from metrics.facts import facts
+        >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('1 500 руб.')]
         [('money', '1 500 руб')]
     """
@@ -47,7 +47,7 @@ def lend_scale(reader: Reader, token: Token, fact: Fact) -> None:
     """Gives the numbers before it in a range its scale: «от 7 до 12 тысяч»; they may be meant as they stand.
 
     Example:
-        >>> from metrics.facts import unsupported
+        >>> from yarus.metrics.facts import unsupported
         >>> unsupported(['7 000 рублей'], ['от 7 до 12 тыс. рублей'])
         [[]]
     """

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from math import nan
 
-from metrics.facts.numerals import Reading
-from metrics.facts.tokens import Token
+from yarus.metrics.facts.numerals import Reading
+from yarus.metrics.facts.tokens import Token
 
 LINKS = frozenset(
     {"-", "–", "—", "−", "…", "...", "&", ",", ", и", ", and", "и", "или", "либо", "по", "до"}
@@ -23,7 +23,7 @@ def is_whole(value: float, least: int, most: int) -> bool:
     """Whether a value is a whole number in a range; NaN is none.
 
     Example:
-        >>> from metrics.facts.reader import is_whole
+        >>> from yarus.metrics.facts.reader import is_whole
         >>> is_whole(31.0, 1, 31), is_whole(1.5, 1, 31), is_whole(float("nan"), 1, 31)
         (True, False, False)
     """

@@ -24,7 +24,7 @@ def plain(text: str) -> tuple[str, list[int] | None]:
         The text, and the place of each of its signs in what was given, with the end; None where they are the same.
 
     Example:
-        >>> from metrics.facts.spelling import plain
+        >>> from yarus.metrics.facts.spelling import plain
         >>> plain('Всё с\\u00ad 2О26')
         ('все с 2026', [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11])
     """

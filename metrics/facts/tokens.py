@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from math import nan
 
-from metrics.facts.lexicon import LEXICON, ORDINAL_ENDINGS, SYMBOLS
-from metrics.facts.numerals import RAISED, Reading, code, quantity, readings
+from yarus.metrics.facts.lexicon import LEXICON, ORDINAL_ENDINGS, SYMBOLS
+from yarus.metrics.facts.numerals import RAISED, Reading, code, quantity, readings
 
 FRACTIONS = {"½": 0.5, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 0.25, "¾": 0.75}
 PIECE = re.compile(
@@ -76,11 +76,11 @@ def tokens(low: str, text: str) -> list[Token]:
     """What facts are made of.
 
     Args:
-        low: the text as `metrics.facts.spelling.plain` gives it.
+        low: the text as `yarus.metrics.facts.spelling.plain` gives it.
         text: the same with its capital letters, sign for sign.
 
     Example:
-        >>> from metrics.facts.tokens import tokens
+        >>> from yarus.metrics.facts.tokens import tokens
         >>> [token.role for token in tokens('до 5 мая', 'до 5 мая')]
         ['number', 'month']
     """

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.gains import Floats
-from metrics.incomplete.judgements import UNJUDGED
+from yarus.metrics.gains import Floats
+from yarus.metrics.incomplete.judgements import UNJUDGED
 
 
 def unjudged_right(judgements: ArrayLike, *, grade: float = 1.0) -> Floats:
@@ -16,10 +16,10 @@ def unjudged_right(judgements: ArrayLike, *, grade: float = 1.0) -> Floats:
         grade: of what nobody has judged.
 
     Returns:
-        float64 (n, depth), as `metrics.retrieval.gain_matrix` gives them; a row of NaN stays one.
+        float64 (n, depth), as `yarus.metrics.retrieval.gain_matrix` gives them; a row of NaN stays one.
 
     Example:
-        >>> from metrics.incomplete import unjudged_right
+        >>> from yarus.metrics.incomplete import unjudged_right
         >>> unjudged_right([[-1, 0, 1, -2]])
         array([[1., 0., 1., 0.]])
     """
@@ -39,7 +39,7 @@ def highest_recall(judgements: ArrayLike, n_relevant: ArrayLike, *, k: int) -> F
         float64 (n,), 0 to 1; NaN where the row is NaN.
 
     Example:
-        >>> from metrics.incomplete import highest_recall
+        >>> from yarus.metrics.incomplete import highest_recall
         >>> highest_recall([[-1, 0, 1]], [2], k=3)  # two of three
         array([0.66666667])
     """
@@ -58,14 +58,14 @@ def highest_ndcg(judgements: ArrayLike, ideal: ArrayLike, *, k: int) -> Floats:
 
     Args:
         judgements: (n, depth) from `judgement_matrix`.
-        ideal: (n, at least k) from `metrics.retrieval.ideal_gains`.
+        ideal: (n, at least k) from `yarus.metrics.retrieval.ideal_gains`.
         k: ranks looked at, 1 to depth.
 
     Returns:
         float64 (n,), 0 to 1, at least the NDCG where all of them are irrelevant; NaN where the row is NaN.
 
     Example:
-        >>> from metrics.incomplete import highest_ndcg
+        >>> from yarus.metrics.incomplete import highest_ndcg
         >>> highest_ndcg([[-1, 1]], [[1, 0]], k=2)
         array([1.])
     """

@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.gains import Counts, Floats, Ranking, checked_rankings, label_grades
+from yarus.metrics.gains import Counts, Floats, Ranking, checked_rankings, label_grades
 
 UNJUDGED, NO_RESULT = -1.0, -2.0
 EPSILON = 1e-5
@@ -33,7 +33,7 @@ def judgement_matrix(
 
     Returns:
         judgements, float64 (n, depth): grade, 0, -1 for what nobody has judged, or -2 beyond the end of a ranking. A
-        row is NaN throughout where the ranking is None or nothing is relevant, as in `metrics.retrieval.gain_matrix`.
+        row is NaN if the ranking is None or nothing is relevant, as in `yarus.metrics.retrieval.gain_matrix`.
         n_relevant and n_irrelevant, int (n,): judged so, whether retrieved or not.
 
     Raises:
@@ -41,7 +41,7 @@ def judgement_matrix(
         TypeError: a ranking that is one text instead of a list, labels that are no mapping.
 
     Example:
-        >>> from metrics.incomplete import judgement_matrix
+        >>> from yarus.metrics.incomplete import judgement_matrix
         >>> judgement_matrix([["а", "б", "в"]], [{"б": 1, "в": 0, "я": 2}], depth=4)[0]
         array([[-1.,  1.,  0., -2.]])
     """
@@ -81,7 +81,7 @@ def judged(judgements: ArrayLike, *, k: int) -> Floats:
     Stored as: `judged@1`, `judged@5`, `judged@10` (metrics/table/incomplete.py).
 
     Example:
-        >>> from metrics.incomplete import judged
+        >>> from yarus.metrics.incomplete import judged
         >>> judged([[1, 0, -1, -1], [-1, -2, -2, -2]], k=4)
         array([0.5, 0. ])
     """
@@ -105,7 +105,7 @@ def unjudged_above(judgements: ArrayLike) -> Floats:
     Stored as: `avg_unjudged_above` (metrics/table/incomplete.py).
 
     Example:
-        >>> from metrics.incomplete import unjudged_above
+        >>> from yarus.metrics.incomplete import unjudged_above
         >>> unjudged_above([[-1, 0, -1, 1], [0, 0, 0, -1]])
         array([ 2., nan])
     """
@@ -135,7 +135,7 @@ def bpref(judgements: ArrayLike, n_relevant: ArrayLike, n_irrelevant: ArrayLike)
     Stored as: `bpref` (metrics/table/incomplete.py).
 
     Example:
-        >>> from metrics.incomplete import bpref
+        >>> from yarus.metrics.incomplete import bpref
         >>> bpref([[0, 1, -1, 1]], [2], [3])  # one of at most two stands above each
         array([0.5])
     """
@@ -168,7 +168,7 @@ def inf_ap(judgements: ArrayLike, n_relevant: ArrayLike, *, pooled: bool = False
     Stored as: `inf_ap` (metrics/table/incomplete.py).
 
     Example:
-        >>> from metrics.incomplete import inf_ap
+        >>> from yarus.metrics.incomplete import inf_ap
         >>> inf_ap([[1, 0, 1, -1]], [2]).round(3)  # (1 + 2 / 3) / 2
         array([0.833])
     """

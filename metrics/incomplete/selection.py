@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.statistics.groups import Floats, group_codes, group_totals
-from metrics.statistics.intervals import UNDEFINED, Interval, student_quantile
+from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
+from yarus.metrics.statistics.intervals import UNDEFINED, Interval, student_quantile
 
 Bools = NDArray[np.bool_]
 FEWEST = 20
@@ -56,7 +56,7 @@ def compare_feature(feature: ArrayLike, labelled: ArrayLike, groups: Sequence[Ha
 
     Example:
         >>> import numpy as np
-        >>> from metrics.incomplete.selection import compare_feature
+        >>> from yarus.metrics.incomplete.selection import compare_feature
         >>> words = np.arange(100)
         >>> compare_feature(words, words < 50, [None] * 100).p < 1e-6
         True
@@ -100,7 +100,7 @@ def chances(features: ArrayLike, labelled: ArrayLike) -> Floats:
     Reference: Rosenbaum and Rubin 1983, The central role of the propensity score.
 
     Example:
-        >>> from metrics.incomplete.selection import chances
+        >>> from yarus.metrics.incomplete.selection import chances
         >>> found = chances([[0.0], [0.0], [1.0], [1.0]] * 50, [True, False, True, True] * 50)
         >>> found[[0, 2]].round(2)
         array([0.51, 0.99])
@@ -142,7 +142,7 @@ def reweighted_mean(
 
     Example:
         >>> from math import nan
-        >>> from metrics.incomplete.selection import reweighted_mean
+        >>> from yarus.metrics.incomplete.selection import reweighted_mean
         >>> round(reweighted_mean([1.0, 1.0, 0.0, nan], [0.8, 0.8, 0.4, 0.4], [None] * 4).value, 3)
         0.5
     """

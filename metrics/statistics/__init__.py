@@ -1,18 +1,18 @@
 """Numbers about the numbers: intervals around one evaluation's values, and the comparison of two evaluations."""
 
-from metrics.statistics.bootstrap import (
+from yarus.metrics.statistics.bootstrap import (
     bootstrap_interval,
     bootstrap_statistic,
     bootstrap_totals,
 )
-from metrics.statistics.differences.comparison import Comparison, ComparisonVerdict
-from metrics.statistics.differences.means import compare_paired
-from metrics.statistics.intervals import Interval, missingness_bounds, share_interval, wilson_interval
-from metrics.statistics.means import mean_interval
-from metrics.statistics.posterior import posterior_interval
-from metrics.statistics.power import smallest_detectable_difference
-from metrics.statistics.quantiles import quantile_interval
-from metrics.statistics.significance import holm, mcnemar_exact, newcombe_paired_interval, permutation_p
+from yarus.metrics.statistics.differences.comparison import Comparison, ComparisonVerdict
+from yarus.metrics.statistics.differences.means import compare_paired
+from yarus.metrics.statistics.intervals import Interval, missingness_bounds, share_interval, wilson_interval
+from yarus.metrics.statistics.means import mean_interval
+from yarus.metrics.statistics.posterior import posterior_interval
+from yarus.metrics.statistics.power import smallest_detectable_difference
+from yarus.metrics.statistics.quantiles import quantile_interval
+from yarus.metrics.statistics.significance import holm, mcnemar_exact, newcombe_paired_interval, permutation_p
 
 __all__ = [
     "Comparison",

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import Floats, Ints, group_codes, group_totals, measured_values
-from metrics.statistics.intervals import (
+from yarus.metrics.statistics.groups import Floats, Ints, group_codes, group_totals, measured_values
+from yarus.metrics.statistics.intervals import (
     NO_INTERVAL,
     NORMAL,
     SMALLEST,
@@ -56,7 +56,7 @@ def bootstrap_interval(
     Reference: Efron 1987, Better bootstrap confidence intervals; scipy.stats.bootstrap up to Monte-Carlo error.
 
     Example:
-        >>> from metrics.statistics import bootstrap_interval
+        >>> from yarus.metrics.statistics import bootstrap_interval
         >>> low, high = bootstrap_interval([0.2, 0.4, 0.4, 0.5, 0.6, 0.9], seed=0)
         >>> round(low, 2), round(high, 2)
         (0.37, 0.7)
@@ -105,7 +105,7 @@ def bootstrap_totals(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics import bootstrap_totals
+        >>> from yarus.metrics.statistics import bootstrap_totals
         >>> latencies_and_tokens = np.array([[120.0, 10], [300, 20], [80, 10], [450, 30]])
         >>> low, high = bootstrap_totals(latencies_and_tokens, lambda t: t[..., 0] / t[..., 1], seed=0)
         >>> round(low, 1), round(high, 1)
@@ -153,7 +153,7 @@ def bootstrap_statistic(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics import bootstrap_statistic
+        >>> from yarus.metrics.statistics import bootstrap_statistic
         >>> values = np.array([1.0, 2.0, 2.0, 3.0, 9.0])
         >>> low, high = bootstrap_statistic(lambda rows: float(np.median(values[rows])), len(values), seed=0)
         >>> low, high
@@ -209,7 +209,7 @@ def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, con
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.bootstrap import interval_of_draws
+        >>> from yarus.metrics.statistics.bootstrap import interval_of_draws
         >>> low, high = interval_of_draws(0.5, np.linspace(0, 1, 101), None, 0.9)
         >>> round(low, 2), round(high, 2)
         (0.05, 0.95)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.statistics.groups import Floats, Ints, group_codes
-from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, independent_cases, student_quantile
+from yarus.metrics.statistics.groups import Floats, Ints, group_codes
+from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, independent_cases, student_quantile
 
 Bools = NDArray[np.bool_]
 INVENTED = (1.0, 1.0, 0.0, 0.0)
@@ -107,7 +107,7 @@ def corrected_mean(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.corrected import corrected_mean
+        >>> from yarus.metrics.statistics.corrected import corrected_mean
         >>> scores = np.array([1.0, 1.0, 0.0, 1.0] * 50)  # 75 % by the judge
         >>> labels = np.full(200, np.nan)
         >>> labels[:40] = [1.0, 0.0, 0.0, 1.0] * 10  # people say half of it
@@ -136,7 +136,7 @@ def estimated(of: Sample, *, weight: float | None = None) -> Estimated | None:
         weight: of the judge's scores; by default that of least variance.
 
     Example:
-        >>> from metrics.statistics.corrected import checked, estimated
+        >>> from yarus.metrics.statistics.corrected import checked, estimated
         >>> found = estimated(checked([0.0, 1.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0], None), weight=0.5)
         >>> round(found.value, 3), found.influences.round(3).tolist()
         (0.333, [-0.111, 0.222, -0.111])
@@ -214,7 +214,7 @@ def leave_one_out_reach(by_group: Floats, shares: Floats, confidence: float) -> 
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.corrected import leave_one_out_reach
+        >>> from yarus.metrics.statistics.corrected import leave_one_out_reach
         >>> round(leave_one_out_reach(np.array([-0.1, 0.0, 0.1]), np.ones(3), 0.95), 2)
         0.75
     """
@@ -240,7 +240,7 @@ def checked(
 
     Example:
         >>> from math import nan
-        >>> from metrics.statistics.corrected import checked
+        >>> from yarus.metrics.statistics.corrected import checked
         >>> [part.tolist() for part in checked([0.5, nan], [1.0, 0.0], [0.5, 0.5], None)]
         [[0.5], [1.0], [0.5], [0], [True]]
     """

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.statistics.intervals import NORMAL
+from yarus.metrics.statistics.intervals import NORMAL
 
 Floats = NDArray[np.float64]
 LAMBDA = 0.2
@@ -58,7 +58,7 @@ def chart(values: ArrayLike, *, step: ArrayLike = 0.0, shared: ArrayLike = 0.0) 
     performance of exponentially weighted moving average charts with estimated parameters.
 
     Example:
-        >>> from metrics.statistics.ewma import chart
+        >>> from yarus.metrics.statistics.ewma import chart
         >>> nights = [0.80, 0.82, 0.81, 0.79, 0.80, 0.81, 0.80, 0.82, 0.81, 0.60]
         >>> chart(nights).side
         array([ 0,  0,  0,  0,  0,  0,  0,  0,  0, -1])
@@ -106,7 +106,7 @@ def deviation(values: ArrayLike) -> float:
     Reference: Mosteller and Tukey 1977, Data analysis and regression; equal to astropy's biweight_scale.
 
     Example:
-        >>> from metrics.statistics.ewma import deviation
+        >>> from yarus.metrics.statistics.ewma import deviation
         >>> round(deviation([1, 2, 3, 4, 100]), 2)  # the last hardly counts
         1.42
     """

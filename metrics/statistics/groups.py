@@ -15,7 +15,7 @@ def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tup
 
     Example:
         >>> from math import nan
-        >>> from metrics.statistics.groups import measured_values
+        >>> from yarus.metrics.statistics.groups import measured_values
         >>> measured_values([0.5, nan, 1.0], ["anna", "anna", "boris"])
         (array([0.5, 1. ]), ['anna', 'boris'])
     """
@@ -35,7 +35,7 @@ def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
     """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own.
 
     Example:
-        >>> from metrics.statistics.groups import group_codes
+        >>> from yarus.metrics.statistics.groups import group_codes
         >>> group_codes(["anna", "boris", "anna", None, None], 5)
         array([0, 1, 0, 2, 3])
     """
@@ -51,7 +51,7 @@ def group_totals(parts: Floats, codes: Ints) -> Floats:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.groups import group_totals
+        >>> from yarus.metrics.statistics.groups import group_totals
         >>> group_totals(np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0, 0, 1]))
         array([[1., 2.],
                [1., 1.]])
@@ -66,7 +66,7 @@ def effective_groups(codes: Ints) -> float:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.groups import effective_groups
+        >>> from yarus.metrics.statistics.groups import effective_groups
         >>> effective_groups(np.array([0, 0, 1, 1, 2, 2])), effective_groups(np.array([0, 0, 0, 0, 1, 2]))
         (3.0, 2.0)
     """
@@ -88,7 +88,7 @@ def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.groups import jackknife
+        >>> from yarus.metrics.statistics.groups import jackknife
         >>> error, groups = jackknife(np.array([0.1, 0.3, 0.6, 0.6, 0.9, 0.5]), np.array([0, 0, 1, 1, 2, 2]))
         >>> round(error, 3), groups
         (0.153, 3.0)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.missing import bounds_of_mean
-from metrics.statistics.groups import Floats, group_codes, jackknife, measured_values
+from yarus.metrics.missing import bounds_of_mean
+from yarus.metrics.statistics.groups import Floats, group_codes, jackknife, measured_values
 
 NORMAL = NormalDist()
 UNDEFINED = float("nan")
@@ -45,7 +45,7 @@ def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> 
     Reference: Wilson 1927, Probable inference, the law of succession, and statistical inference.
 
     Example:
-        >>> from metrics.statistics import wilson_interval
+        >>> from yarus.metrics.statistics import wilson_interval
         >>> low, high = wilson_interval(40, 50)
         >>> round(low, 3), round(high, 3)
         (0.67, 0.888)
@@ -90,7 +90,7 @@ def share_interval(
     positive counts.
 
     Example:
-        >>> from metrics.statistics import share_interval
+        >>> from yarus.metrics.statistics import share_interval
         >>> low, high = share_interval([1, 1, 0, 0, 1, 1] * 4, groups=["a", "a", "b", "b", "c", "c"] * 4)
         >>> round(low, 3), round(high, 3)  # 24 cases of three users, who tell almost nothing of others
         (0.044, 0.989)
@@ -126,7 +126,7 @@ def grouped_mean_interval(values: ArrayLike, groups: Sequence[Hashable], *, conf
     samples; MacKinnon and White 1985 (the jackknife, CR3).
 
     Example:
-        >>> from metrics.statistics.intervals import grouped_mean_interval
+        >>> from yarus.metrics.statistics.intervals import grouped_mean_interval
         >>> low, high = grouped_mean_interval([0.1, 0.3, 0.6, 0.6, 0.9, 0.5], ["a", "a", "b", "b", "c", "c"])
         >>> round(low, 3), round(high, 3)
         (-0.157, 1.157)
@@ -161,7 +161,7 @@ def independent_cases(values: Floats, groups: Sequence[Hashable] | None, confide
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.intervals import independent_cases
+        >>> from yarus.metrics.statistics.intervals import independent_cases
         >>> round(independent_cases(np.array([1.0, 0.0] * 10).repeat(50), np.arange(20).repeat(50).tolist(), 0.95), 1)
         16.7
     """
@@ -195,7 +195,7 @@ def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0
 
     Example:
         >>> from math import nan
-        >>> from metrics.statistics import missingness_bounds
+        >>> from yarus.metrics.statistics import missingness_bounds
         >>> missingness_bounds([1.0, 0.5, nan, 1.0])
         Interval(low=0.625, high=0.875)
     """
@@ -213,7 +213,7 @@ def normal_quantile(confidence: float) -> float:
     """How many standard deviations a two-sided interval of this level (0..1, exclusive) reaches: 1.96 for 0.95.
 
     Example:
-        >>> from metrics.statistics.intervals import normal_quantile
+        >>> from yarus.metrics.statistics.intervals import normal_quantile
         >>> round(normal_quantile(0.95), 2)
         1.96
     """
@@ -226,7 +226,7 @@ def level_of(confidence: float) -> float:
     """The level of the test that belongs to an interval: 0.05 for 0.95, without the rounding of 1 - 0.95.
 
     Example:
-        >>> from metrics.statistics.intervals import level_of
+        >>> from yarus.metrics.statistics.intervals import level_of
         >>> level_of(0.95)
         0.05
     """
@@ -237,7 +237,7 @@ def student_quantile(confidence: float, freedom: float) -> float:
     """As `normal_quantile`, for a standard deviation that is estimated with these degrees of freedom (at least 1).
 
     Example:
-        >>> from metrics.statistics.intervals import student_quantile
+        >>> from yarus.metrics.statistics.intervals import student_quantile
         >>> round(student_quantile(0.95, 4), 2)
         2.78
     """

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import Floats
-from metrics.statistics.intervals import UNDEFINED
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.intervals import UNDEFINED
 
 
 def krippendorff_alpha(values: ArrayLike) -> float:
@@ -26,7 +26,7 @@ def krippendorff_alpha(values: ArrayLike) -> float:
 
     Example:
         >>> from math import nan
-        >>> from metrics.statistics.krippendorff import krippendorff_alpha
+        >>> from yarus.metrics.statistics.krippendorff import krippendorff_alpha
         >>> anna, boris = [1.0, 0.0, 1.0, nan, 0.0], [1.0, 0.0, 0.5, 1.0, 0.0]
         >>> round(krippendorff_alpha([anna, boris]), 3)
         0.873
@@ -38,7 +38,7 @@ def alpha_parts(values: ArrayLike) -> Floats:
     """(cases, 4) what each case adds to alpha: labels, their sum and sum of squares, and its own disagreement.
 
     Example:
-        >>> from metrics.statistics.krippendorff import alpha_parts
+        >>> from yarus.metrics.statistics.krippendorff import alpha_parts
         >>> alpha_parts([[1.0, 0.0], [0.0, float("nan")]])
         array([[2., 1., 1., 2.],
                [0., 0., 0., 0.]])
@@ -57,7 +57,7 @@ def alpha_of(totals: Floats) -> Floats:
     """`krippendorff_alpha` from totals (..., 4) of `alpha_parts`: of a set, or of its resamples, all at once.
 
     Example:
-        >>> from metrics.statistics.krippendorff import alpha_of, alpha_parts
+        >>> from yarus.metrics.statistics.krippendorff import alpha_of, alpha_parts
         >>> float(alpha_of(alpha_parts([[1.0, 0.0], [1.0, 0.0]]).sum(axis=0)))
         1.0
     """

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from metrics.statistics.intervals import student_quantile
+from yarus.metrics.statistics.intervals import student_quantile
 
 
 def labels_needed(width: float, *, label_variance: float, correlation: float, cases: int) -> int:
@@ -18,7 +18,7 @@ def labels_needed(width: float, *, label_variance: float, correlation: float, ca
         At least 2, and no more than `cases`, of which even all may not be enough.
 
     Example:
-        >>> from metrics.statistics.labels_needed import labels_needed
+        >>> from yarus.metrics.statistics.labels_needed import labels_needed
         >>> labels_needed(0.1, label_variance=0.16, correlation=0.0, cases=10_000)
         250
         >>> labels_needed(0.1, label_variance=0.16, correlation=0.8, cases=10_000)
@@ -44,7 +44,7 @@ def expected_width(n_labels: int, *, label_variance: float, correlation: float, 
         label_variance, correlation, cases: as of `labels_needed`.
 
     Example:
-        >>> from metrics.statistics.labels_needed import expected_width
+        >>> from yarus.metrics.statistics.labels_needed import expected_width
         >>> round(expected_width(100, label_variance=0.16, correlation=0.8, cases=10_000), 3)
         0.097
     """

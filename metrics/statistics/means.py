@@ -5,9 +5,9 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.bootstrap import bootstrap_interval
-from metrics.statistics.groups import group_codes, measured_values
-from metrics.statistics.intervals import NORMAL, Interval, share_interval, student_quantile
+from yarus.metrics.statistics.bootstrap import bootstrap_interval
+from yarus.metrics.statistics.groups import group_codes, measured_values
+from yarus.metrics.statistics.intervals import NORMAL, Interval, share_interval, student_quantile
 
 
 def mean_interval(
@@ -41,7 +41,7 @@ def mean_interval(
     Reference: Hesterberg 2015, What teachers should know about the bootstrap (expanded percentiles).
 
     Example:
-        >>> from metrics.statistics import mean_interval
+        >>> from yarus.metrics.statistics import mean_interval
         >>> bounds = mean_interval([0.9, 1.0, 1.0, 0.9, 1.0, 0.9, 1.0, 1.0], low=0, high=1, seed=0)
         >>> [round(bound, 2) for bound in bounds]  # none has failed, which of eight says little
         [0.66, 1.0]

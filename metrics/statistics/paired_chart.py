@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.ewma import HISTORY, LAMBDA, SIGMAS, WARM_UP, Chart, deviation
-from metrics.statistics.groups import Floats
-from metrics.statistics.intervals import NORMAL, student_quantile
+from yarus.metrics.statistics.ewma import HISTORY, LAMBDA, SIGMAS, WARM_UP, Chart, deviation
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.intervals import NORMAL, student_quantile
 
 LAG = WARM_UP
 """Nights back that a night is also compared with: by then, what lasts has changed more cases, and noise as many."""
@@ -42,9 +42,9 @@ def paired_chart(changes: Sequence[NightChange]) -> Chart:
     when the system does not. Watched is therefore the level: the sum of the changes on common cases. What cases
     themselves changed tells how far it moves by itself: changes that are taken back (noise) leave as many cases changed
     after LAG nights as after one; changes that last (a chunk was rewritten) leave more, and let the level wander. As
-    in `metrics.statistics.ewma.chart`, the exponentially weighted mean is held against the median of nights before,
-    the newest 1 / LAMBDA - 1 left out: of so many as tell most of the level, many where nothing wanders, few where it
-    does. If whole nights move together by more than their cases tell, the noise is what the nights tell.
+    in `yarus.metrics.statistics.ewma.chart`, the exponentially weighted mean is compared with the median of nights
+    before, the newest 1 / LAMBDA - 1 left out: of so many as tell most of the level, many where nothing wanders, few
+    where it does. If whole nights move together by more than their cases tell, the noise is what the nights tell.
 
     Args:
         changes: one a night but the first, oldest first.
@@ -57,7 +57,7 @@ def paired_chart(changes: Sequence[NightChange]) -> Chart:
     seen through noise); Cornish and Fisher 1938.
 
     Example:
-        >>> from metrics.statistics.paired_chart import NightChange, paired_chart
+        >>> from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
         >>> calm, worse = NightChange(0.0, 0.0, 0.0, 8, 0.004), NightChange(-0.05, 0.0002, 0.0002, 8, 0.004)
         >>> chart = paired_chart([calm] * 20 + [worse] + [calm])
         >>> chart.side[-3:]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import Floats
-from metrics.statistics.intervals import NO_INTERVAL, Interval, independent_cases
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.intervals import NO_INTERVAL, Interval, independent_cases
 
 _BLOCK_CELLS = 2_000_000
 
@@ -49,7 +49,7 @@ def posterior_interval(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics import posterior_interval
+        >>> from yarus.metrics.statistics import posterior_interval
         >>> found = np.eye(3)[[0] * 8 + [1] + [2]]  # TP, FP, FN
         >>> f1 = lambda totals: 2 * totals[..., 0] / (totals[..., 0] + totals.sum(axis=-1))
         >>> low, high = posterior_interval(found, f1, unseen=np.eye(3), seed=0)

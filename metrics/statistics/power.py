@@ -6,9 +6,9 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import Floats
-from metrics.statistics.intervals import NORMAL, UNDEFINED
-from metrics.statistics.significance import mcnemar_exact
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.intervals import NORMAL, UNDEFINED
+from yarus.metrics.statistics.significance import mcnemar_exact
 
 POWER = 0.8
 """Share of repetitions in which a difference is to be found."""
@@ -29,9 +29,9 @@ def smallest_detectable_difference(
 ) -> float:
     """The true mean difference that a paired test of such cases would find with the given power.
 
-    Each case stands alone; for cases in groups see `metrics.statistics.power_in_groups`. The noise of these pairs stays
-    when the difference comes, which changes cases that had not changed before: under it cases vary more than without
-    it, and it has to be larger than their noise alone suggests.
+    The cases are independent; for cases in groups see `yarus.metrics.statistics.power_in_groups`. The noise of these
+    pairs stays when the difference comes, which changes cases that had not changed before: under it cases vary more
+    than without it, and it has to be larger than their noise alone suggests.
 
     Args:
         differences: (n,) one difference a complete pair; their noise, not their mean, decides.
@@ -52,7 +52,7 @@ def smallest_detectable_difference(
     Reference: Connett, Smith and McHugh 1987, Sample size and power for pair-matched case-control studies.
 
     Example:
-        >>> from metrics.statistics import smallest_detectable_difference
+        >>> from yarus.metrics.statistics import smallest_detectable_difference
         >>> round(smallest_detectable_difference([0.1, -0.2, 0.3, 0.0, 0.1, -0.1, 0.2, 0.0]), 3)
         0.285
         >>> round(smallest_detectable_difference([0, 1, 0, -1] * 25, yes_no=True), 3)  # of 100 cases 50 changed
@@ -84,7 +84,7 @@ def detectable(error: float, *, alpha: float, power: float = POWER, jump: float 
     adds jump * d / n to the variance of the mean.
 
     Example:
-        >>> from metrics.statistics.power import detectable
+        >>> from yarus.metrics.statistics.power import detectable
         >>> round(detectable(0.02, alpha=0.05), 3)
         0.056
         >>> round(detectable(0.02, alpha=0.05, jump=1.0, n=100), 3)
@@ -101,7 +101,7 @@ def fewest_pairs(alpha: float) -> int:
     """The smallest number of pairs, all in one direction, with p at most alpha.
 
     Example:
-        >>> from metrics.statistics.power import fewest_pairs
+        >>> from yarus.metrics.statistics.power import fewest_pairs
         >>> fewest_pairs(0.05)  # five signs that agree have p = 2 / 32
         6
     """

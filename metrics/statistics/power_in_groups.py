@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.groups import Floats, Ints, effective_groups, group_totals
-from metrics.statistics.intervals import NORMAL, UNDEFINED, student_quantile
-from metrics.statistics.power import ALL_CHANGED, POWER, detectable
+from yarus.metrics.statistics.groups import Floats, Ints, effective_groups, group_totals
+from yarus.metrics.statistics.intervals import NORMAL, UNDEFINED, student_quantile
+from yarus.metrics.statistics.power import ALL_CHANGED, POWER, detectable
 
 DRAWS, SWAPS, STEPS = 200, 399, 5
 """Of losses, of sides of a loss (more for tests whose level is low), and towards the size of a loss."""
 LEAST_GROUPS = 5
 """Groups of equal size that the groups must be worth: from fewer nothing can be promised."""
 UNSEEN = 0.03
-"""As in `metrics.statistics.differences.intervals`, whose intervals are repeated here for many draws at once."""
+"""As in `yarus.metrics.statistics.differences.intervals`, whose intervals are repeated here for many draws at once."""
 AGREE = 0.05
 """Level at which the interval must exclude 0, too, if the level of the test is less because there are several."""
 
@@ -68,7 +68,7 @@ def smallest_detectable_in_groups(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.power_in_groups import smallest_detectable_in_groups
+        >>> from yarus.metrics.statistics.power_in_groups import smallest_detectable_in_groups
         >>> changes = np.random.default_rng(0).normal(0, 0.2, 120)
         >>> for sizes in ([2] * 60, [40] + [8] * 10):
         ...     codes = np.repeat(np.arange(len(sizes)), sizes)

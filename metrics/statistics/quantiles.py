@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import measured_values
-from metrics.statistics.intervals import NO_INTERVAL, Interval, independent_cases, normal_quantile
+from yarus.metrics.statistics.groups import measured_values
+from yarus.metrics.statistics.intervals import NO_INTERVAL, Interval, independent_cases, normal_quantile
 
 
 def quantile_interval(
@@ -37,7 +37,7 @@ def quantile_interval(
     statistics; Woodruff 1952, Confidence intervals for medians and other position measures.
 
     Example:
-        >>> from metrics.statistics import quantile_interval
+        >>> from yarus.metrics.statistics import quantile_interval
         >>> low, high = quantile_interval([110, 120, 130, 150, 170, 200, 900], 0.5)
         >>> round(low), round(high)
         (115, 553)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.corrected import checked, leave_one_out_reach
-from metrics.statistics.groups import Floats, Ints
-from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval
+from yarus.metrics.statistics.corrected import checked, leave_one_out_reach
+from yarus.metrics.statistics.groups import Floats, Ints
+from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval
 
 ADDED = 0.5
 """So many verdicts that are right, and that are wrong, are invented of either kind, for the interval."""
@@ -52,7 +52,7 @@ def rogan_gladen(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.rogan_gladen import rogan_gladen
+        >>> from yarus.metrics.statistics.rogan_gladen import rogan_gladen
         >>> verdicts, labels = np.array([1.0, 1.0, 1.0, 0.0, 0.0] * 20), np.full(100, np.nan)
         >>> labels[:50] = [1.0, 1.0, 0.0, 0.0, 0.0] * 10
         >>> found = rogan_gladen(verdicts, labels, np.full(100, 0.5))

@@ -5,8 +5,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import Floats, group_codes, group_totals
-from metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, wilson_interval
+from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
+from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, wilson_interval
 
 
 def permutation_p(
@@ -32,7 +32,7 @@ def permutation_p(
     scipy.stats.permutation_test(permutation_type="samples") up to Monte-Carlo error.
 
     Example:
-        >>> from metrics.statistics import permutation_p
+        >>> from yarus.metrics.statistics import permutation_p
         >>> permutation_p([0.1, 0.2, 0.1, 0.3, 0.2], seed=0)  # 2 of 32 patterns of signs give a mean as large
         0.0625
     """
@@ -73,7 +73,7 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     Reference: McNemar 1947; equal to statsmodels' mcnemar(exact=True).
 
     Example:
-        >>> from metrics.statistics import mcnemar_exact
+        >>> from yarus.metrics.statistics import mcnemar_exact
         >>> round(mcnemar_exact(2, 10), 3)
         0.039
     """
@@ -103,7 +103,7 @@ def newcombe_paired_interval(
     paired data.
 
     Example:
-        >>> from metrics.statistics import newcombe_paired_interval
+        >>> from yarus.metrics.statistics import newcombe_paired_interval
         >>> low, high = newcombe_paired_interval(both=20, only_a=2, only_b=10, neither=8)
         >>> round(low, 3), round(high, 3)
         (0.031, 0.353)
@@ -143,7 +143,7 @@ def holm(p_values: ArrayLike) -> Floats:
     multipletests(method="holm").
 
     Example:
-        >>> from metrics.statistics import holm
+        >>> from yarus.metrics.statistics import holm
         >>> holm([0.01, 0.04, 0.03])
         array([0.03, 0.06, 0.06])
     """

@@ -8,21 +8,21 @@ import math
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
-from metrics.table.citations import CITATIONS
-from metrics.table.claims import CLAIMS
-from metrics.table.contexts.rates import CONTEXTS
-from metrics.table.corrected import SUFFIX, corrected_metric
-from metrics.table.embedding import EMBEDDING
-from metrics.table.exam import EXAM, exam_metric
-from metrics.table.facts import FACTS
-from metrics.table.generation import GENERATION, rubric_metric
-from metrics.table.incomplete import INCOMPLETE
-from metrics.table.judge import JUDGE
-from metrics.table.judge_pipeline import JUDGE_PIPELINE
-from metrics.table.nuggets import NUGGETS
-from metrics.table.retrieval import RETRIEVAL
-from metrics.table.ux import UX
+from yarus.metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
+from yarus.metrics.table.citations import CITATIONS
+from yarus.metrics.table.claims import CLAIMS
+from yarus.metrics.table.contexts.rates import CONTEXTS
+from yarus.metrics.table.corrected import SUFFIX, corrected_metric
+from yarus.metrics.table.embedding import EMBEDDING
+from yarus.metrics.table.exam import EXAM, exam_metric
+from yarus.metrics.table.facts import FACTS
+from yarus.metrics.table.generation import GENERATION, rubric_metric
+from yarus.metrics.table.incomplete import INCOMPLETE
+from yarus.metrics.table.judge import JUDGE
+from yarus.metrics.table.judge_pipeline import JUDGE_PIPELINE
+from yarus.metrics.table.nuggets import NUGGETS
+from yarus.metrics.table.retrieval import RETRIEVAL
+from yarus.metrics.table.ux import UX
 
 __all__ = [
     "GOALS",
@@ -60,7 +60,7 @@ def metric(name: str) -> Metric:
         ValueError: no such metric; names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
 
     Example:
-        >>> from metrics.table import metric
+        >>> from yarus.metrics.table import metric
         >>> metric("ndcg@10").function
         'retrieval.ndcg'
         >>> metric("NDCG")
@@ -90,7 +90,7 @@ def known(name: str) -> Metric | None:
     """The row of a name that this table has, or corrects; None of a rubric of the user's own, or what is no metric.
 
     Example:
-        >>> from metrics.table import known
+        >>> from yarus.metrics.table import known
         >>> known("avg_faithfulness_corrected").unit, known("avg_rubric_politeness")
         ('share', None)
     """
@@ -109,7 +109,7 @@ def metrics_of(tier: str) -> tuple[Metric, ...]:
     """The metrics of a tier, in the order in which they are shown.
 
     Example:
-        >>> from metrics.table import metrics_of
+        >>> from yarus.metrics.table import metrics_of
         >>> [row.name for row in metrics_of("ux")][:2]
         ['cache_hit_rate', 'cache_hit_rate@0.8']
     """
@@ -132,7 +132,7 @@ def grade(name: str, value: float | None) -> Grade | None:
         ValueError: no such metric.
 
     Example:
-        >>> from metrics.table import grade
+        >>> from yarus.metrics.table import grade
         >>> grade("mrr", 0.5), grade("mrr", 0.9), grade("avg_bleu", 60)
         ('good', 'excellent', None)
     """
@@ -173,7 +173,7 @@ def grades(name: str, value: float | None, ci_low: float | None, ci_high: float 
         ValueError: no such metric.
 
     Example:
-        >>> from metrics.table import grades
+        >>> from yarus.metrics.table import grades
         >>> grades("mrr", 0.9, 0.84, 0.94, 120)
         Grades(low='excellent', high='excellent')
         >>> grades("mrr", 0.82, 0.7, 0.9, 40)
@@ -190,7 +190,7 @@ def grades(name: str, value: float | None, ci_low: float | None, ci_high: float 
     low = -math.inf if ci_low is None else value - CERTAIN * (value - ci_low)
     high = math.inf if ci_high is None else value + CERTAIN * (ci_high - value)
     if n_scored < FEW and (row.low, row.high) == (0, 1):
-        from metrics.statistics.intervals import wilson_interval  # here, because it imports NumPy
+        from yarus.metrics.statistics.intervals import wilson_interval  # here, because it imports NumPy
 
         share = wilson_interval(value * n_scored, n_scored)
         low, high = min(low, share.low), max(high, share.high)

@@ -1,6 +1,6 @@
 """The metrics of citations: the pages that a system names beside its answer; tier 3."""
 
-from metrics.metric import Metric
+from yarus.metrics.metric import Metric
 
 _ALCE = "Gao et al. 2023, Enabling large language models to generate text with citations"
 _JUDGED = (

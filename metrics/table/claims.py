@@ -1,6 +1,6 @@
 """The metrics of claims, which a judge finds in answer and reference and checks one by one; tiers 2 and 3, if asked."""
 
-from metrics.metric import Direction, Metric
+from yarus.metrics.metric import Direction, Metric
 
 _PAPER = "Ru et al. 2024, RAGChecker: a fine-grained framework for diagnosing retrieval-augmented generation"
 _TRUST = (

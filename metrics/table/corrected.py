@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from metrics.metric import Metric
+from yarus.metrics.metric import Metric
 
 SUFFIX = "_corrected"
 
@@ -11,8 +11,8 @@ def corrected_metric(of: Metric) -> Metric:
     """The row of a judged mean as people would have it.
 
     Example:
-        >>> from metrics.table import METRICS
-        >>> from metrics.table.corrected import corrected_metric
+        >>> from yarus.metrics.table import METRICS
+        >>> from yarus.metrics.table.corrected import corrected_metric
         >>> row = corrected_metric(METRICS["avg_faithfulness"])
         >>> row.name, row.opinion, row.thresholds
         ('avg_faithfulness_corrected', '', (0.7, 0.9))

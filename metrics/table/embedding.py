@@ -1,6 +1,6 @@
 """Tier 0's metrics: the geometry of the embedded texts."""
 
-from metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import INFINITE, Metric
 
 _FEWER = "fewer than two texts; a vector that is zero, infinite or not a number is an error"
 _CLUSTERS = "fewer than two clusters; a vector that is zero, infinite or not a number is an error"

@@ -1,7 +1,7 @@
 """The metrics of a judge's exam: what it tells apart, prompt by prompt."""
 
-from metrics.exam_kinds import PROMPTS
-from metrics.metric import RUBRIC, Metric
+from yarus.metrics.exam_kinds import PROMPTS
+from yarus.metrics.metric import RUBRIC, Metric
 
 TWINS = 1
 """The version of how damaged answers are made: another one makes another exam."""
@@ -17,7 +17,7 @@ def exam_metrics(prompt: str) -> tuple[Metric, ...]:
     """The three rows of a judged prompt, or of a rubric of the user's own.
 
     Example:
-        >>> from metrics.table.exam import exam_metrics
+        >>> from yarus.metrics.table.exam import exam_metrics
         >>> [row.name for row in exam_metrics("gate")]
         ['exam_auc_gate', 'exam_sensitivity_gate', 'exam_specificity_gate']
     """
@@ -58,7 +58,7 @@ def exam_metric(name: str) -> Metric:
         KeyError: no exam has it.
 
     Example:
-        >>> from metrics.table.exam import exam_metric
+        >>> from yarus.metrics.table.exam import exam_metric
         >>> exam_metric("exam_auc_rubric_politeness").column
         'exam_auc_rubric_politeness'
     """

@@ -1,6 +1,6 @@
 """The metrics of facts that rules find: numbers, dates, times, money, phones, addresses; tiers 2, 3 and the gate's."""
 
-from metrics.metric import Metric
+from yarus.metrics.metric import Metric
 
 _BOTH: tuple[str, ...] = ("tier2", "tier3")
 _TRUST = "High where a fact is found, since no model judges it; blind to everything that is no such fact."

@@ -1,7 +1,7 @@
 """The metrics of generated answers, tiers 2 and 3: judged, overlap with a reference, meaning, repeats and refusals."""
 
-from metrics.metric import INFINITE, Direction, Metric
-from metrics.table.overlap import OVERLAP
+from yarus.metrics.metric import INFINITE, Direction, Metric
+from yarus.metrics.table.overlap import OVERLAP
 
 _BOTH: tuple[str, ...] = ("tier2", "tier3")
 _REFERENCE = "no reference, or an empty one"
@@ -34,7 +34,7 @@ def rubric_metric(name: str) -> Metric:
     """The row of a judged metric of the user's own, whose question and anchors stand in the user's file.
 
     Example:
-        >>> from metrics.table.generation import rubric_metric
+        >>> from yarus.metrics.table.generation import rubric_metric
         >>> rubric_metric("avg_rubric_politeness").column
         'rubric_politeness'
     """

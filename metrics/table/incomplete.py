@@ -1,6 +1,6 @@
 """The metrics of incomplete labels: how much of a ranking anybody has judged, and what the judged results alone say."""
 
-from metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import INFINITE, Metric
 
 _RANKED: tuple[str, ...] = ("tier1", "tier3", "real_users")
 _UNLABELLED = "the question has no relevant label, or the retriever failed"

@@ -1,6 +1,6 @@
 """The metrics of the judge: its agreement with itself and with people, and its leanings."""
 
-from metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import INFINITE, Metric
 
 _PAIRS = "no pair of readable replies"
 

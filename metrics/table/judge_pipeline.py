@@ -1,6 +1,6 @@
 """The metrics of the gate that decides whether an answer is shown."""
 
-from metrics.metric import INFINITE, Direction, Metric
+from yarus.metrics.metric import INFINITE, Direction, Metric
 
 _RATIO = "its denominator is 0, or no label is set"
 

@@ -1,6 +1,6 @@
 """The metrics of nuggets, which a judge looks for in the answers; tiers 2 and 3, if asked."""
 
-from metrics.metric import Metric
+from yarus.metrics.metric import Metric
 
 _PAPER = (
     "Pradeep et al. 2024, Initial nugget evaluation results for the TREC 2024 RAG track with the AutoNuggetizer "

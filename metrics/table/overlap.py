@@ -1,6 +1,6 @@
 """The metrics of an answer's overlap with its reference, letter by letter, word by word, tiers 2 and 3."""
 
-from metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import INFINITE, Metric
 
 _BOTH: tuple[str, ...] = ("tier2", "tier3")
 _REFERENCE = "no reference, or an empty one"

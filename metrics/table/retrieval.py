@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import INFINITE, Metric
 
 _RANKED: tuple[str, ...] = ("tier1", "tier3", "real_users")
 _UNLABELLED = "the question has no relevant label, or the retriever failed (an empty ranking is defined: 0)"

@@ -1,6 +1,6 @@
 """The metrics of the user's experience: what a cache of questions would do, and how dialogs hang together."""
 
-from metrics.metric import Metric
+from yarus.metrics.metric import Metric
 
 _DIALOGS = "no dialog of two questions or more; a zero vector is an error"
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.checks import check_one_of
-from metrics.text.bleu import BLEUScore, bleu, bleu_counts, corpus_bleu, score_bleu
-from metrics.text.cases import FloatArray
-from metrics.text.chrf import chrf
-from metrics.text.edits import string_similarity, wer
-from metrics.text.rouge import rouge, rouge1, rouge2, rouge_all, rougeL
-from metrics.text.signature import write_signature
-from metrics.text.tokenizers import tokenize
+from yarus.metrics.checks import check_one_of
+from yarus.metrics.text.bleu import BLEUScore, bleu, bleu_counts, corpus_bleu, score_bleu
+from yarus.metrics.text.cases import FloatArray
+from yarus.metrics.text.chrf import chrf
+from yarus.metrics.text.edits import string_similarity, wer
+from yarus.metrics.text.rouge import rouge, rouge1, rouge2, rouge_all, rougeL
+from yarus.metrics.text.signature import write_signature
+from yarus.metrics.text.tokenizers import tokenize
 
 __all__ = [
     "BLEUScore",
@@ -63,7 +63,7 @@ def perplexity(token_logprobs: Sequence[ArrayLike | None]) -> FloatArray:
 
     Example:
         >>> from math import log
-        >>> from metrics.text import perplexity
+        >>> from yarus.metrics.text import perplexity
         >>> perplexity([[log(0.1), log(0.1)], None]).round(6)
         array([10., nan])
     """
@@ -107,7 +107,7 @@ def signature(metric: str, **parameters: object) -> str:
         ValueError: there is no such metric, or it has no such parameter; names the nearest one.
 
     Example:
-        >>> from metrics.text import signature
+        >>> from yarus.metrics.text import signature
         >>> signature("bleu", tokenizer="13a")
         'bleu|max_ngram:4|smoothing:add-1|tok:13a|norm:NFC|v:1'
     """

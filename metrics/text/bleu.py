@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.checks import check_at_least
-from metrics.text.cases import Cases, FloatArray, IntArray, References, Text, read_cases
-from metrics.text.ngrams import encode_tokens, shared_ngrams
-from metrics.text.signature import write_signature
-from metrics.text.tokenizers import Tokenizer, get_tokenizer
+from yarus.metrics.checks import check_at_least
+from yarus.metrics.text.cases import Cases, FloatArray, IntArray, References, Text, read_cases
+from yarus.metrics.text.ngrams import encode_tokens, shared_ngrams
+from yarus.metrics.text.signature import write_signature
+from yarus.metrics.text.tokenizers import Tokenizer, get_tokenizer
 
 
 class BLEUScore(NamedTuple):
@@ -68,7 +68,7 @@ def bleu(
     Stored as: `avg_bleu` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import bleu
+        >>> from yarus.metrics.text import bleu
         >>> bleu(["Кошка сидела на коврике."], ["Кошка сидит на коврике."])
         array([0.5])
         >>> bleu(["Кошка сидела на коврике."], ["Кошка сидит на коврике."], smoothing=False)  # no run of three
@@ -115,7 +115,7 @@ def corpus_bleu(
     Stored as: `corpus_bleu` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import corpus_bleu
+        >>> from yarus.metrics.text import corpus_bleu
         >>> value, made_by = corpus_bleu(["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да."])
         >>> round(value, 3), made_by
         (0.508, 'corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1')
@@ -152,7 +152,7 @@ def bleu_counts(
         TypeError: something that is no text.
 
     Example:
-        >>> from metrics.text import bleu_counts
+        >>> from yarus.metrics.text import bleu_counts
         >>> bleu_counts(["Кошка сидела на коврике."], ["Кошка сидит на коврике."], max_ngram=2)
         array([[4, 4, 3, 1, 4, 3]])
     """
@@ -178,7 +178,7 @@ def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEU
         The score and what it is made of; NaN where the counts have no reference.
 
     Example:
-        >>> from metrics.text import bleu_counts, score_bleu
+        >>> from yarus.metrics.text import bleu_counts, score_bleu
         >>> hypotheses, references = ["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да, конечно."]
         >>> parts = score_bleu(bleu_counts(hypotheses, references, max_ngram=2).sum(axis=0), smoothing=False)
         >>> parts.precisions.tolist(), round(float(parts.bp), 3), int(parts.sys_len), int(parts.ref_len)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.text.tokenizers import normalise
+from yarus.metrics.text.tokenizers import normalise
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -88,7 +88,7 @@ def read_cases(
             for a metric that takes one.
 
     Example:
-        >>> from metrics.text.cases import read_cases
+        >>> from yarus.metrics.text.cases import read_cases
         >>> cases = read_cases(["да", None, "нет"], ["Да", "да", ""], fold_yo=False)
         >>> cases.index, cases.hypotheses, cases.references
         (array([0]), ['да'], ['Да'])
@@ -117,7 +117,7 @@ def share(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.text.cases import share
+        >>> from yarus.metrics.text.cases import share
         >>> share(np.array([1, 0]), np.array([2, 0]), where=np.array([True, False]))
         array([0.5, nan])
     """

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from metrics.checks import check_at_least
-from metrics.text.cases import CHARACTER_BLOCK, Cases, FloatArray, IntArray, References, Text, read_cases, share
-from metrics.text.ngrams import Encoded, encode_characters, encode_tokens, shared_ngrams
-from metrics.text.tokenizers import chrf_words
+from yarus.metrics.checks import check_at_least
+from yarus.metrics.text.cases import CHARACTER_BLOCK, Cases, FloatArray, IntArray, References, Text, read_cases, share
+from yarus.metrics.text.ngrams import Encoded, encode_characters, encode_tokens, shared_ngrams
+from yarus.metrics.text.tokenizers import chrf_words
 
 
 def chrf(
@@ -49,7 +49,7 @@ def chrf(
     Stored as: `avg_chrf` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import chrf
+        >>> from yarus.metrics.text import chrf
         >>> chrf(["студентам", "окно"], ["студентами", "дверь"]).round(3)
         array([0.884, 0.   ])
     """

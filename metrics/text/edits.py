@@ -6,10 +6,10 @@ import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 from rapidfuzz.process import cpdist
 
-from metrics.checks import check_one_of
-from metrics.text.cases import FloatArray, Text, read_cases, share
-from metrics.text.ngrams import encode_tokens, word_edits
-from metrics.text.tokenizers import get_tokenizer
+from yarus.metrics.checks import check_one_of
+from yarus.metrics.text.cases import FloatArray, Text, read_cases, share
+from yarus.metrics.text.ngrams import encode_tokens, word_edits
+from yarus.metrics.text.tokenizers import get_tokenizer
 
 _MEASURES: dict[str, Callable[..., float]] = {
     "levenshtein": Levenshtein.normalized_similarity,
@@ -54,7 +54,7 @@ def string_similarity(
     Stored as: `avg_string_similarity` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import string_similarity
+        >>> from yarus.metrics.text import string_similarity
         >>> string_similarity(["МАРТА"], ["МАРФА"]).round(3)
         array([0.907])
         >>> string_similarity(["котёнок"], ["котенок"], measure="levenshtein", fold_yo=True)
@@ -98,7 +98,7 @@ def wer(
     Stored as: `avg_wer` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import wer
+        >>> from yarus.metrics.text import wer
         >>> wer(["в лесу тихо"], ["в доме очень тихо"])  # one word replaced, one missing
         array([0.5])
     """

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import LCSseq, Levenshtein
 from rapidfuzz.process import cpdist
 
-from metrics.text.cases import IntArray
-from metrics.text.tokenizers import END
+from yarus.metrics.text.cases import IntArray
+from yarus.metrics.text.tokenizers import END
 
 Keys = NDArray[np.uint64]
 _KEY_BITS = 64
@@ -44,8 +44,8 @@ def encode_tokens(tokens: Sequence[str]) -> Encoded:
     """Number the distinct tokens of some texts, each text's followed by END, in order of appearance.
 
     Example:
-        >>> from metrics.text.ngrams import encode_tokens
-        >>> from metrics.text.tokenizers import END
+        >>> from yarus.metrics.text.ngrams import encode_tokens
+        >>> from yarus.metrics.text.tokenizers import END
         >>> encode_tokens(["кот", "и", "кот", END, "и", END])
         Encoded(codes=array([ 0,  1,  0, -1,  1, -1]), lengths=array([3, 1]))
     """
@@ -58,7 +58,7 @@ def encode_characters(texts: Sequence[str]) -> Encoded:
     """Number the distinct characters of these texts in order of code point.
 
     Example:
-        >>> from metrics.text.ngrams import encode_characters
+        >>> from yarus.metrics.text.ngrams import encode_characters
         >>> encode_characters(["аба", "б"])
         Encoded(codes=array([2, 3, 2, 1, 3, 1]), lengths=array([3, 1]))
     """
@@ -85,8 +85,8 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.text.ngrams import encode_tokens, shared_ngrams
-        >>> from metrics.text.tokenizers import END
+        >>> from yarus.metrics.text.ngrams import encode_tokens, shared_ngrams
+        >>> from yarus.metrics.text.tokenizers import END
         >>> texts = encode_tokens(["а", "б", "а", END, "а", "б", "в", END])  # «а б а», its reference «а б в»
         >>> shared_ngrams(texts, np.array([0]), order=2)
         array([[2, 1]])
@@ -176,8 +176,8 @@ def longest_common_subsequence(texts: Encoded) -> IntArray:
     """The length of the longest sequence of tokens that stands in the same order in both texts of each pair.
 
     Example:
-        >>> from metrics.text.ngrams import encode_tokens, longest_common_subsequence
-        >>> from metrics.text.tokenizers import END
+        >>> from yarus.metrics.text.ngrams import encode_tokens, longest_common_subsequence
+        >>> from yarus.metrics.text.tokenizers import END
         >>> longest_common_subsequence(encode_tokens(["а", "в", "б", END, "а", "б", END])).tolist()
         [2]
     """
@@ -188,8 +188,8 @@ def word_edits(texts: Encoded) -> IntArray:
     """The fewest tokens to replace, delete or insert to make one text of each pair the other.
 
     Example:
-        >>> from metrics.text.ngrams import encode_tokens, word_edits
-        >>> from metrics.text.tokenizers import END
+        >>> from yarus.metrics.text.ngrams import encode_tokens, word_edits
+        >>> from yarus.metrics.text.tokenizers import END
         >>> word_edits(encode_tokens(["а", "в", "б", END, "а", "б", END])).tolist()
         [1]
     """

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from metrics.checks import check_one_of
-from metrics.text.cases import Cases, FloatArray, References, Text, read_cases, share
-from metrics.text.ngrams import encode_tokens, longest_common_subsequence, shared_ngrams
-from metrics.text.tokenizers import Tokenizer, get_tokenizer
+from yarus.metrics.checks import check_one_of
+from yarus.metrics.text.cases import Cases, FloatArray, References, Text, read_cases, share
+from yarus.metrics.text.ngrams import encode_tokens, longest_common_subsequence, shared_ngrams
+from yarus.metrics.text.tokenizers import Tokenizer, get_tokenizer
 
 ROUGE_VARIANTS = ("rouge1", "rouge2", "rougeL")
 _NGRAMS = {"rouge1": 1, "rouge2": 2}
@@ -49,7 +49,7 @@ def rouge(
         Lin, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop 2004.
 
     Example:
-        >>> from metrics.text import rouge
+        >>> from yarus.metrics.text import rouge
         >>> hypothesis, reference = ["собаку прыгает через лиса"], ["лиса прыгает через собаку"]
         >>> rouge(hypothesis, reference, variant="rouge1"), rouge(hypothesis, reference)  # in another order
         (array([1.]), array([0.5]))
@@ -71,7 +71,7 @@ def rouge_all(
     Arguments, values and errors as in `rouge`.
 
     Example:
-        >>> from metrics.text import rouge_all
+        >>> from yarus.metrics.text import rouge_all
         >>> rouge_all(["лиса прыгает"], ["лиса прыгает высоко"], mode="recall")
         {'rouge1': array([0.66666667]), 'rouge2': array([0.5]), 'rougeL': array([0.66666667])}
     """
@@ -91,7 +91,7 @@ def rouge1(
     Stored as: `avg_rouge1_f` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import rouge1
+        >>> from yarus.metrics.text import rouge1
         >>> rouge1(["тихо в доме"], ["в доме тихо"])
         array([1.])
     """
@@ -111,7 +111,7 @@ def rouge2(
     Stored as: `avg_rouge2_f` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import rouge2
+        >>> from yarus.metrics.text import rouge2
         >>> rouge2(["тихо в доме"], ["в доме тихо"])
         array([0.5])
     """
@@ -131,7 +131,7 @@ def rougeL(  # noqa: N802  # the name that everyone knows
     Stored as: `avg_rougeL_f` (metrics/table/overlap.py).
 
     Example:
-        >>> from metrics.text import rougeL
+        >>> from yarus.metrics.text import rougeL
         >>> rougeL(["тихо в доме"], ["в доме тихо"]).round(3)
         array([0.667])
     """

@@ -21,7 +21,7 @@ def write_signature(metric: str, parameters: Mapping[str, object]) -> str:
     """`bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1` for `bleu` and its parameters, in the order given.
 
     Example:
-        >>> from metrics.text.signature import write_signature
+        >>> from yarus.metrics.text.signature import write_signature
         >>> write_signature("wer", {"tokenizer": "words", "fold_yo": False})
         'wer|tok:words|norm:NFC|v:1'
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.checks import check_one_of
+from yarus.metrics.checks import check_one_of
 
 Tokenizer = Callable[[Sequence[str]], list[str]]
 
@@ -23,7 +23,7 @@ def normalise(texts: Iterable[str], *, fold_yo: bool) -> list[str]:
     """Texts in Unicode normal form C, so that «й» is one letter however typed; with `fold_yo` also «ё» as «е».
 
     Example:
-        >>> from metrics.text.tokenizers import normalise
+        >>> from yarus.metrics.text.tokenizers import normalise
         >>> normalise(["Ёлка ещё"], fold_yo=True)
         ['Елка еще']
     """
@@ -44,7 +44,7 @@ def get_tokenizer(name: str) -> Tokenizer:
         ValueError: there is no such tokenizer; names the nearest one.
 
     Example:
-        >>> from metrics.text.tokenizers import get_tokenizer
+        >>> from yarus.metrics.text.tokenizers import get_tokenizer
         >>> get_tokenizer("words")(["Да, конечно!", "Нет."])[:2]
         ['да', 'конечно']
     """
@@ -69,7 +69,7 @@ def tokenize(text: str, tokenizer: str = "words", *, fold_yo: bool = False) -> l
         ValueError: there is no such tokenizer.
 
     Example:
-        >>> from metrics.text import tokenize
+        >>> from yarus.metrics.text import tokenize
         >>> tokenize("Сдать до 1,5 месяца!")
         ['сдать', 'до', '1', '5', 'месяца']
         >>> tokenize("Сдать до 1,5 месяца!", "13a")
@@ -204,7 +204,7 @@ def chrf_words(texts: Iterable[Sequence[str]]) -> list[str]:
             or, if there is none, from its start.
 
     Example:
-        >>> from metrics.text.tokenizers import chrf_words
+        >>> from yarus.metrics.text.tokenizers import chrf_words
         >>> chrf_words([["Да,", "«нет»"]])[:3]
         ['Да', ',', '«нет»']
     """

@@ -2,11 +2,11 @@
 
 A label counts wherever it stands, with or without the others. What the log knows takes the place of a label only where
 no person and no file gave that one: each label for itself, unless somebody has looked at the question as a whole
-(`tasks.cases.labels.is_reviewed`), for then what is empty was left empty.
+(`yarus.tasks.cases.labels.is_reviewed`), for then what is empty was left empty.
 """
 
-from db.source_rows import Corpus
-from tasks.cases.labels import BAD, GOOD, Row, is_reviewed, labels_given
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import BAD, GOOD, Row, is_reviewed, labels_given
 
 
 def reference_given(question: Row) -> str | None:

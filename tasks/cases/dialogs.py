@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tasks.cases.labels import Row
-from tasks.cases.refusals import HIDDEN
-from tasks.cases.sampling import sampled, topic_and_score
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.refusals import HIDDEN
+from yarus.tasks.cases.sampling import sampled, topic_and_score
 
 
 class Place(NamedTuple):
@@ -26,10 +26,10 @@ def spoken(question: str, answer: str | None, path: str | None = None) -> tuple[
     Args:
         question: as it was asked.
         answer: None where the turn failed.
-        path: as `tasks.cases.refusals.declined` takes it.
+        path: as `yarus.tasks.cases.refusals.declined` takes it.
 
     Example:
-        >>> from tasks.cases.dialogs import spoken
+        >>> from yarus.tasks.cases.dialogs import spoken
         >>> spoken("Когда пересдача?", "В январе.")
         ({'role': 'user', 'content': 'Когда пересдача?'}, {'role': 'assistant', 'content': 'В январе.'})
         >>> len(spoken("Когда пересдача?", None))

@@ -6,16 +6,16 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from db import case_sets
-from db.case_sets import CaseSet
-from db.errors import InputError
-from db.source_rows import read_questions
-from db.sources import snapshot
-from db.words import Words
-from tasks.cases import pseudonyms
-from tasks.cases.dialogs import by_time, places, sampled_whole
-from tasks.cases.labels import Row
-from tasks.config.connections import database, source
+from yarus.db import case_sets
+from yarus.db.case_sets import CaseSet
+from yarus.db.errors import InputError
+from yarus.db.source_rows import read_questions
+from yarus.db.sources import snapshot
+from yarus.db.words import Words
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.config.connections import database, source
 
 
 class FrozenSet(TypedDict):
@@ -135,7 +135,7 @@ def split(name: str, at: datetime, into: tuple[str, str]) -> Split:
 
 
 def difference(a: str, b: str) -> SetDifference:
-    """What changed from one set to another; see `db.case_sets.difference`.
+    """What changed from one set to another; see `yarus.db.case_sets.difference`.
 
     Raises:
         InputError: one of them is not there.

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from db.errors import InputError
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from db.words import Words
-from tasks.cases.table import table, with_columns
-from tasks.cases.vocabulary import Note, Twins, Unit
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.db.words import Words
+from yarus.tasks.cases.table import table, with_columns
+from yarus.tasks.cases.vocabulary import Note, Twins, Unit
 
 Row = dict[str, Any]
 Labels = dict[str, float]

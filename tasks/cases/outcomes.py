@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, Outcome
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, Outcome
 
 
 class Done(NamedTuple):

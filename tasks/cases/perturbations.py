@@ -4,10 +4,10 @@ import hashlib
 import random
 import re
 
-from db.errors import InputError
-from tasks.config.parameters import Parameters, Perturbable
-from tasks.config.probes import Perturbation
-from tasks.config.settings import settings
+from yarus.db.errors import InputError
+from yarus.tasks.config.parameters import Parameters, Perturbable
+from yarus.tasks.config.probes import Perturbation
+from yarus.tasks.config.settings import settings
 
 KEYS_RU = "йцукенгшщзхъ\\фывапролджэячсмитьбю.ё"
 KEYS_EN = "qwertyuiop[]\\asdfghjkl;'zxcvbnm,./`"

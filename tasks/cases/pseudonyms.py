@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from db.sources import PRODUCTION
-from tasks.cases.vocabulary import FREE_TEXTS
-from tasks.config.settings import settings
+from yarus.db.sources import PRODUCTION
+from yarus.tasks.cases.vocabulary import FREE_TEXTS
+from yarus.tasks.config.settings import settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ def ways(source: str) -> Ways:
     """Name of a column, or of a part of a document -> what is shown for a text of it; nothing: all as it is."""
     if not has_pseudonyms(source):
         return {}
-    from tasks.personal_data.masking import own_key  # its patterns take a tenth of a second to compile
+    from yarus.tasks.personal_data.masking import own_key  # its patterns take a tenth of a second to compile
 
     key = own_key()
     text = partial(masked, key=key, language=settings().language)
@@ -86,14 +86,14 @@ def cut(said: str, most: int) -> str:
     """The beginning of a text, of at most so many characters, that tears no personal data: half of it is not found."""
     if len(said) <= most:
         return said
-    from tasks.personal_data.masking import find
+    from yarus.tasks.personal_data.masking import find
 
     return said[: min([most, *(found.start for found in find(said) if found.start < most < found.end)])]
 
 
 def without_personal_data(said: str) -> str:
     """The text with nothing in the place of personal data."""
-    from tasks.personal_data.masking import find
+    from yarus.tasks.personal_data.masking import find
 
     for found in reversed(find(said)):
         said = f"{said[: found.start]} {said[found.end :]}"
@@ -134,7 +134,7 @@ def _with_facts(table: "pa.Table", show: Callable[[str], str]) -> "pa.Table":
 
 def _fact(fact: dict[str, Any], answer: str, show: Callable[[str], str]) -> dict[str, Any]:
     """A fact with what is shown in its place in the answer; without text and place where that cannot be told."""
-    from tasks.personal_data.masking import find
+    from yarus.tasks.personal_data.masking import find
 
     over = [one for one in find(answer) if one.start < fact["end"] and one.end > fact["start"]]
     start = min([fact["start"], *(one.start for one in over)])
@@ -161,7 +161,7 @@ def masked(said: str, key: bytes, language: str) -> str:
 @lru_cache(KEPT)
 def _paragraph(said: str, key: bytes, language: str) -> str:
     """What is a pseudonym already stays: models are sent them, and repeat them."""
-    from tasks.personal_data.masking import mask, own_pattern
+    from yarus.tasks.personal_data.masking import mask, own_pattern
 
     parts = own_pattern().split(said)
     return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))

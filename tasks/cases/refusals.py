@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from db.words import Words
+from yarus.db.words import Words
 
 
 def declined(answer: str, phrases: list[str], path: str | None = None) -> str | None:

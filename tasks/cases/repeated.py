@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from tasks.cases.text import normalised
+from yarus.tasks.cases.text import normalised
 
 
 def once(questions: Sequence[str | None], others: Iterable[Hashable] = ()) -> dict[int, int]:
@@ -18,7 +18,7 @@ def once(questions: Sequence[str | None], others: Iterable[Hashable] = ()) -> di
         Row -> rows.
 
     Example:
-        >>> from tasks.cases.repeated import once
+        >>> from yarus.tasks.cases.repeated import once
         >>> once(["Где столовая?", "Когда обед?", "где  столовая"])
         {0: 2, 1: 1}
     """

@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 
-from db.urls import canonical_url
-from tasks.cases import labels
-from tasks.cases.labels import Row, is_reviewed, shown_page
-from tasks.cases.text import folded
-from tasks.cases.vocabulary import Note
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases import labels
+from yarus.tasks.cases.labels import Row, is_reviewed, shown_page
+from yarus.tasks.cases.text import folded
+from yarus.tasks.cases.vocabulary import Note
 
 
 def sampled(ids: Sequence[str], strata: Sequence[str], limit: int | None, seed: int, *, off: float = 2) -> list[int]:

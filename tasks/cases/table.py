@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from metrics.metric import RUBRIC
-from metrics.table import METRICS
-from metrics.table.exam import exam_metric
-from tasks.config.utf8 import encodable
+from yarus.metrics.metric import RUBRIC
+from yarus.metrics.table import METRICS
+from yarus.metrics.table.exam import exam_metric
+from yarus.tasks.config.utf8 import encodable
 
 TEXTS = pa.list_(pa.string())
 

@@ -65,7 +65,7 @@ def parts(context: str | None, begin: list[int] | None) -> list[str]:
         begin: as `starts` gives it.
 
     Example:
-        >>> from tasks.cases.text import parts, starts
+        >>> from yarus.tasks.cases.text import parts, starts
         >>> parts("один\\n\\nдва", starts(["один", "два"], "один\\n\\nдва"))
         ['один', 'два']
     """
@@ -84,7 +84,7 @@ def script_of(text: str | None) -> str:
     """What most of its letters are: cyrillic, latin or other.
 
     Example:
-        >>> from tasks.cases.text import script_of
+        >>> from yarus.tasks.cases.text import script_of
         >>> script_of("Где взять VPN?"), script_of("Where is the VPN?"), script_of("42?")
         ('cyrillic', 'latin', 'other')
     """

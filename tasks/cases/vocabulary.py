@@ -5,7 +5,7 @@ from typing import Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
-from db.errors import unknown
+from yarus.db.errors import unknown
 
 Unit = Literal["chunk", "page"]
 """What counts as found."""

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy.engine import RowMapping
 
-from metrics.statistics.ewma import Chart, chart
-from metrics.statistics.paired_chart import NightChange, paired_chart
-from metrics.table import metric
-from tasks.comparison.paired_changes import SHARED
-from tasks.comparison.trend_documents import Band, BandSide
+from yarus.metrics.statistics.ewma import Chart, chart
+from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
+from yarus.metrics.table import metric
+from yarus.tasks.comparison.paired_changes import SHARED
+from yarus.tasks.comparison.trend_documents import Band, BandSide
 
 SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}
@@ -32,7 +32,7 @@ def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
     its chart. Other nights make one chart, among them those that were stored before changes were.
 
     Args:
-        line: completed nights of one key that have a value, oldest first, as `tasks.comparison.trend` reads them.
+        line: completed nights of one key that have a value, oldest first, as `yarus.tasks.comparison.trend` reads them.
     """
     found: dict[str, Band] = {}
     runs = list(_runs(line))

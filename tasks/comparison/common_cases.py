@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from db.words import Words
-from metrics.metric import Metric
-from tasks.cases.repeated import listed_once
-from tasks.cases.table import COLUMNS, LONG, floats
-from tasks.comparison.documents import ChangedCases, ChangedStatus, MovedMetric
-from tasks.comparison.totals import needs
-from tasks.results import parquet_files
-from tasks.results.aggregate import within
-from tasks.results.summary import HEADLINE_STRATUM
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.metrics.metric import Metric
+from yarus.tasks.cases.repeated import listed_once
+from yarus.tasks.cases.table import COLUMNS, LONG, floats
+from yarus.tasks.comparison.documents import ChangedCases, ChangedStatus, MovedMetric
+from yarus.tasks.comparison.totals import needs
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.aggregate import within
+from yarus.tasks.results.summary import HEADLINE_STRATUM
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""

@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy.engine import RowMapping
 
-from db.errors import InputError
-from db.words import Words, joined
-from tasks.comparison.changes.changed_settings import flat
-from tasks.comparison.documents import KeyDifference
+from yarus.db.errors import InputError
+from yarus.db.words import Words, joined
+from yarus.tasks.comparison.changes.changed_settings import flat
+from yarus.tasks.comparison.documents import KeyDifference
 
 
 def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:

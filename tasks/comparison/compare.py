@@ -7,20 +7,20 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
-from db.errors import InputError, unknown
-from db.words import Words
-from metrics.metric import Metric
-from metrics.statistics.differences.comparison import Comparison, adjusted
-from metrics.statistics.differences.numbers import Compared
-from metrics.statistics.differences.paired import compare_numbers
-from metrics.statistics.differences.unpaired import compare_independent
-from metrics.table import metric
-from metrics.table.corrected import SUFFIX
-from tasks.cases import pseudonyms
-from tasks.comparison.changes.changed_labels import kept, labelled_alike, only_cases_differ
-from tasks.comparison.changes.changed_settings import changed_settings
-from tasks.comparison.changes.statements import with_statements
-from tasks.comparison.common_cases import (
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.differences.comparison import Comparison, adjusted
+from yarus.metrics.statistics.differences.numbers import Compared
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.differences.unpaired import compare_independent
+from yarus.metrics.table import metric
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.comparison.changes.changed_labels import kept, labelled_alike, only_cases_differ
+from yarus.tasks.comparison.changes.changed_settings import changed_settings
+from yarus.tasks.comparison.changes.statements import with_statements
+from yarus.tasks.comparison.common_cases import (
     Pairs,
     changed_cases,
     common,
@@ -30,9 +30,9 @@ from tasks.comparison.common_cases import (
     read_cases,
     require_cases,
 )
-from tasks.comparison.comparable import differences, refusal, same_cases
-from tasks.comparison.corrected_means import Lacking, compare_means, is_corrected
-from tasks.comparison.documents import (
+from yarus.tasks.comparison.comparable import differences, refusal, same_cases
+from yarus.tasks.comparison.corrected_means import Lacking, compare_means, is_corrected
+from yarus.tasks.comparison.documents import (
     ChangedCases,
     Changes,
     EvaluationComparison,
@@ -40,13 +40,13 @@ from tasks.comparison.documents import (
     Side,
     Sides,
 )
-from tasks.comparison.noise_floor import noise
-from tasks.comparison.slices import compare_slices
-from tasks.comparison.totals import ERRORS, count_failures, numbers
-from tasks.comparison.unjudged import unequally_judged
-from tasks.config.tiers import TIERS
-from tasks.results.aggregate import measured_by
-from tasks.results.summary import system_of
+from yarus.tasks.comparison.noise_floor import noise
+from yarus.tasks.comparison.slices import compare_slices
+from yarus.tasks.comparison.totals import ERRORS, count_failures, numbers
+from yarus.tasks.comparison.unjudged import unequally_judged
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.aggregate import measured_by
+from yarus.tasks.results.summary import system_of
 
 SEED = 0
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}

@@ -10,21 +10,21 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db.stores.labels import labels_of
-from db.words import Words
-from metrics.metric import Direction, Metric
-from metrics.statistics.corrected import Labelled
-from metrics.statistics.differences.corrected import compare_corrected
-from metrics.statistics.differences.numbers import Compared
-from metrics.table import metric
-from metrics.table.corrected import SUFFIX
-from tasks.comparison.common_cases import common
-from tasks.labelling.answers import Answers, judged, of_row
-from tasks.labelling.estimate import lacking, together
-from tasks.labelling.relevance.estimate import known as known_results
-from tasks.labelling.relevance.estimate import results_labelled
-from tasks.labelling.relevance.pools import Pools, is_filled
-from tasks.labelling.relevance.pools import of_row as filled
+from yarus.db.stores.labels import labels_of
+from yarus.db.words import Words
+from yarus.metrics.metric import Direction, Metric
+from yarus.metrics.statistics.corrected import Labelled
+from yarus.metrics.statistics.differences.corrected import compare_corrected
+from yarus.metrics.statistics.differences.numbers import Compared
+from yarus.metrics.table import metric
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.comparison.common_cases import common
+from yarus.tasks.labelling.answers import Answers, judged, of_row
+from yarus.tasks.labelling.estimate import lacking, together
+from yarus.tasks.labelling.relevance.estimate import known as known_results
+from yarus.tasks.labelling.relevance.estimate import results_labelled
+from yarus.tasks.labelling.relevance.pools import Pools, is_filled
+from yarus.tasks.labelling.relevance.pools import of_row as filled
 
 L = TypeVar("L", Answers, Pools)
 FEW_LABELS = Words("too few labels of people")

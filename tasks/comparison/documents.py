@@ -4,11 +4,11 @@ from typing import Any, Literal, final
 
 from typing_extensions import TypedDict
 
-from metrics.statistics.differences.comparison import ComparisonVerdict
-from tasks.results.incomplete.documents import UnequallyJudged
-from tasks.results.summary import State
-from tasks.results.system import System
-from tasks.texts import Text
+from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
+from yarus.tasks.results.incomplete.documents import UnequallyJudged
+from yarus.tasks.results.summary import State
+from yarus.tasks.results.system import System
+from yarus.tasks.texts import Text
 
 
 class MovedMetric(TypedDict):

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 from sqlalchemy import Engine, select
 
-from db.errors import ResultsUnavailable
-from db.tables import evaluation
-from metrics.metric import Metric
-from metrics.statistics.groups import group_codes, group_totals
-from metrics.statistics.intervals import normal_quantile
-from metrics.table import metrics_of
-from tasks.cases.table import floats
-from tasks.comparison.common_cases import common
-from tasks.results import parquet_files
+from yarus.db.errors import ResultsUnavailable
+from yarus.db.tables import evaluation
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.groups import group_codes, group_totals
+from yarus.metrics.statistics.intervals import normal_quantile
+from yarus.metrics.table import metrics_of
+from yarus.tasks.cases.table import floats
+from yarus.tasks.comparison.common_cases import common
+from yarus.tasks.results import parquet_files
 
 NEWEST = 10
 """A/A pairs that are read, so that a long history does not slow down the reader."""

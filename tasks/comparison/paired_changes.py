@@ -12,19 +12,19 @@ from sqlalchemy import ColumnElement, Engine, and_, false, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db.errors import InputError, ResultsUnavailable
-from db.journal import ASIDE, LIVE
-from db.tables import evaluation
-from metrics.metric import Metric
-from metrics.statistics.alarms.noise import Cells
-from metrics.statistics.differences.changes import Change, change
-from metrics.statistics.differences.numbers import prepare
-from metrics.statistics.groups import group_codes
-from metrics.statistics.paired_chart import LAG
-from metrics.table import metric
-from tasks.comparison.common_cases import common, headline, read_cases
-from tasks.comparison.totals import case_values, needs, number_of, numbers
-from tasks.config.tiers import TIERS
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.journal import ASIDE, LIVE
+from yarus.db.tables import evaluation
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.alarms.noise import Cells
+from yarus.metrics.statistics.differences.changes import Change, change
+from yarus.metrics.statistics.differences.numbers import prepare
+from yarus.metrics.statistics.groups import group_codes
+from yarus.metrics.statistics.paired_chart import LAG
+from yarus.metrics.table import metric
+from yarus.tasks.comparison.common_cases import common, headline, read_cases
+from yarus.tasks.comparison.totals import case_values, needs, number_of, numbers
+from yarus.tasks.config.tiers import TIERS
 
 SHARED = 0.5
 """The share of cases in common from which on one night is a better reference than a newer one with fewer."""
@@ -36,7 +36,7 @@ KIND = "kind"
 
 
 class PairedChange(TypedDict):
-    """Of one metric, since a night before; `metrics.statistics.paired_chart.NightChange` has the meanings."""
+    """Of one metric, since a night before; `yarus.metrics.statistics.paired_chart.NightChange` has the meanings."""
 
     since: str
     """The evaluation of that night: the newest that has the metric, and most of the cases."""

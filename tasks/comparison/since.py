@@ -3,14 +3,14 @@
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from db.tables import evaluation
-from tasks.comparison.changes.changed_settings import changed_settings
-from tasks.comparison.comparable import differences
-from tasks.comparison.compare import compare, side
-from tasks.comparison.documents import EvaluationComparison, NotCompared
-from tasks.config.redaction import redact_urls
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.tables import evaluation
+from yarus.tasks.comparison.changes.changed_settings import changed_settings
+from yarus.tasks.comparison.comparable import differences
+from yarus.tasks.comparison.compare import compare, side
+from yarus.tasks.comparison.documents import EvaluationComparison, NotCompared
+from yarus.tasks.config.redaction import redact_urls
 
 
 def since_accepted(engine: Engine, row: RowMapping) -> EvaluationComparison | NotCompared | None:

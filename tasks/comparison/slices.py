@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.differences.paired import compare_numbers
-from tasks.cases.text import WORD
-from tasks.comparison.common_cases import Pairs
-from tasks.comparison.documents import Slice, SmallSlices
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.tasks.cases.text import WORD
+from yarus.tasks.comparison.common_cases import Pairs
+from yarus.tasks.comparison.documents import Slice, SmallSlices
 
 FEWEST = 5
 """Pairs below which a slice is only counted."""

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from db.words import Words
-from metrics.metric import QUANTILES, Metric
-from metrics.statistics.differences.means import only_yes_no, usual_margin
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.groups import Floats
-from metrics.statistics.significance import mcnemar_exact
-from tasks.cases.table import floats
-from tasks.comparison.documents import AnsweredMeans, FailedCases
-from tasks.results.set_metrics import SET_METRICS, find_failures
+from yarus.db.words import Words
+from yarus.metrics.metric import QUANTILES, Metric
+from yarus.metrics.statistics.differences.means import only_yes_no, usual_margin
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.significance import mcnemar_exact
+from yarus.tasks.cases.table import floats
+from yarus.tasks.comparison.documents import AnsweredMeans, FailedCases
+from yarus.tasks.results.set_metrics import SET_METRICS, find_failures
 
 Sides: TypeAlias = tuple[Floats, Floats]
 Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]

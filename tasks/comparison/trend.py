@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, Select, null, select, true
 from sqlalchemy.engine import RowMapping
 
-from db.errors import InputError, unknown
-from db.journal import FINISHED, LIVE
-from db.tables import evaluation, evaluation_metric
-from db.words import Words
-from metrics.metric import Metric
-from metrics.statistics.ewma import HISTORY, LAMBDA
-from metrics.table import metric as declared
-from tasks.cases.vocabulary import tier_of_stratum
-from tasks.comparison.bands import NO_BAND, bands
-from tasks.comparison.corrected_means import is_corrected
-from tasks.comparison.noise_floor import floors
-from tasks.comparison.trend_documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
-from tasks.config.tiers import TIERS
-from tasks.labelling.corrected import correct_all
-from tasks.results.summary import HEADLINE_STRATUM
+from yarus.db.errors import InputError, unknown
+from yarus.db.journal import FINISHED, LIVE
+from yarus.db.tables import evaluation, evaluation_metric
+from yarus.db.words import Words
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.ewma import HISTORY, LAMBDA
+from yarus.metrics.table import metric as declared
+from yarus.tasks.cases.vocabulary import tier_of_stratum
+from yarus.tasks.comparison.bands import NO_BAND, bands
+from yarus.tasks.comparison.corrected_means import is_corrected
+from yarus.tasks.comparison.noise_floor import floors
+from yarus.tasks.comparison.trend_documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.labelling.corrected import correct_all
+from yarus.tasks.results.summary import HEADLINE_STRATUM
 
 NIGHT: tuple[str, ...] = ("id", "tier", "source", "state", "started_at", "name", "tags", "sut_label")
 NIGHT += ("comparability_key",)
@@ -42,7 +42,7 @@ def trend(
     """The history of a metric, oldest night first.
 
     Evaluations are joined where their comparability keys are equal, also past others in between; a night whose key
-    differs from the one before it is a break. The band is that of `metrics.statistics.ewma.chart`, over completed
+    differs from the one before it is a break. The band is that of `yarus.metrics.statistics.ewma.chart`, over completed
     evaluations of one key. Repeated evaluations and those of stored answers are no nights of the system: they are left
     out, and those of the newest anchor are a history of their own.
 

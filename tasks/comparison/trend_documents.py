@@ -4,8 +4,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from metrics.metric import Direction
-from tasks.results.summary import State
+from yarus.metrics.metric import Direction
+from yarus.tasks.results.summary import State
 
 BandSide = Literal["below", "above"]
 

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metrics.metric import Metric
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.differences.paired import compare_numbers
-from tasks.cases.table import floats
-from tasks.comparison.common_cases import Pairs, groups_of
-from tasks.results.incomplete.documents import Bounds, UnequallyJudged
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.tasks.cases.table import floats
+from yarus.tasks.comparison.common_cases import Pairs, groups_of
+from yarus.tasks.results.incomplete.documents import Bounds, UnequallyJudged
 
 SHARE = "judged@10"
 CHANCE = 0.05

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
 
-from db import tables
-from db.engine import own, reaching, read_only
-from db.errors import DatabaseUnavailable, InputError
-from db.sources import PRODUCTION, SAMPLE, Source, loaded
-from tasks.config.settings import settings
+from yarus.db import tables
+from yarus.db.engine import own, reaching, read_only
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.sources import PRODUCTION, SAMPLE, Source, loaded
+from yarus.tasks.config.settings import settings
 
 if TYPE_CHECKING:
     from prefect import State, Task
@@ -57,8 +57,8 @@ def _production() -> Source:
 
 def _load_sample() -> None:
     """Loads the bundled sample, or the newer one of a newer Yarus."""
-    from db.importers import sample
-    from db.loading.fill import fill  # Arrow and NumPy: who only reads evaluations waits for neither
+    from yarus.db.importers import sample
+    from yarus.db.loading.fill import fill  # Arrow and NumPy: who only reads evaluations waits for neither
 
     engine = database()
     origin = f"bundled sample {sample.digest()}"

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from db.words import Words
-from tasks.config.naming import EvaluationId
-from tasks.config.parameters import Parameters
-from tasks.config.probes import KINDS, QUESTIONS, Kind, ProbedTier
-from tasks.config.tiers import TIERS
+from yarus.db.words import Words
+from yarus.tasks.config.naming import EvaluationId
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.probes import KINDS, QUESTIONS, Kind, ProbedTier
+from yarus.tasks.config.tiers import TIERS
 
 if TYPE_CHECKING:
     TierName = str

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from db.words import Words
+from yarus.db.words import Words
 
 NAME_LENGTH, TAG_LENGTH, MOST_TAGS = 80, 40, 20
 TAKEN = ("last", "previous", "baseline")

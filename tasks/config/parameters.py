@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tasks.config.factors import Prompted, Reranked
-from tasks.config.forms import show_examples
-from tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
-from tasks.config.probes import ContextPerturbation, Perturbation
+from yarus.tasks.config.factors import Prompted, Reranked
+from yarus.tasks.config.forms import show_examples
+from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
+from yarus.tasks.config.probes import ContextPerturbation, Perturbation
 
 
 class Parameters(BaseModel):

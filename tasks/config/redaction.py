@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from db.engine import CONFIDENTIAL
+from yarus.db.engine import CONFIDENTIAL
 
 
 def redact_urls(text: str) -> str:

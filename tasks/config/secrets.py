@@ -13,12 +13,12 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
 
-from db.engine import CONFIDENTIAL
-from db.errors import InputError
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import PREFIX, Settings, settings
-from tasks.config.utf8 import harmless
-from tasks.texts.messages import told
+from yarus.db.engine import CONFIDENTIAL
+from yarus.db.errors import InputError
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import PREFIX, Settings, settings
+from yarus.tasks.config.utf8 import harmless
+from yarus.tasks.texts.messages import told
 
 BLOCK = "block:"
 """What a key begins with that names a Secret block of Prefect instead of being the key."""

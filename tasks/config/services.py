@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, Field, SecretStr
 
-from db.engine import CONFIDENTIAL
-from db.errors import InputError
-from db.words import Words
-from tasks.config.redaction import redact_urls
+from yarus.db.engine import CONFIDENTIAL
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
 
 OPENAI = "openai:"
 """What stands before the address of a system under test that speaks OpenAI's protocol."""

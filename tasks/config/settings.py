@@ -13,14 +13,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from db import tables
-from db.engine import shown
-from db.errors import InputError, unknown
-from db.words import Words
-from tasks.config.factors import RerankerService
-from tasks.config.redaction import redact_urls_within
-from tasks.config.services import Price, open_address
-from tasks.config.validation import allowed, least_changes
+from yarus.db import tables
+from yarus.db.engine import shown
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words
+from yarus.tasks.config.factors import RerankerService
+from yarus.tasks.config.redaction import redact_urls_within
+from yarus.tasks.config.services import Price, open_address
+from yarus.tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"

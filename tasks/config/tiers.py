@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tasks.config.parameters import (
+from yarus.tasks.config.parameters import (
     JudgePipeline,
     JudgeQuality,
     Parameters,
@@ -17,7 +17,7 @@ from tasks.config.parameters import (
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A tier of the evaluation. Its flow is `flows.NAME:NAME`, its words are `[tiers.NAME]` of tasks/texts."""
+    """A tier of the evaluation. Its flow is `yarus.flows.NAME:NAME`, its words are `[tiers.NAME]` of tasks/texts."""
 
     parameters: type[Parameters]
     """What a person chooses: the options of `yarus run`, and the form in the Prefect UI."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from db.errors import InputError, unknown
-from db.words import Words, joined
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words, joined
 
 ALLOWED = {
     "greater_than_equal": Words("expected {ge:g} or more"),
@@ -58,8 +58,8 @@ def least_changes(given: Mapping[str, float], place: str) -> None:
     """
     if not given:
         return
-    from metrics.table import METRICS  # here, because few give any
-    from tasks.config.tiers import TIERS
+    from yarus.metrics.table import METRICS  # here, because few give any
+    from yarus.tasks.config.tiers import TIERS
 
     watched = {name for tier in TIERS.values() for name in tier.headlines}
     for name, loss in given.items():

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.corpus.topics import FAILED, MISSING
-from tasks.texts import texts
+from yarus.tasks.corpus.topics import FAILED, MISSING
+from yarus.tasks.texts import texts
 
 LONGEST = 160
 """Characters shown of a question."""

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from sqlalchemy import Engine
 
-from tasks.corpus.apart import counted_apart, kinds_of
-from tasks.corpus.cohesion import held_together
-from tasks.corpus.documents import CorpusAnalytics
-from tasks.corpus.profile import profile
-from tasks.corpus.projection import map_of, reduced, unit
-from tasks.corpus.question_log import evaluations_of, read_log
-from tasks.corpus.topics import cluster, served
-from tasks.corpus.usage import utilisation
-from tasks.corpus.wording.stop_words import content
-from tasks.models.embedders import Embedder, Lexical, embedder, measuring_embedder
+from yarus.tasks.corpus.apart import counted_apart, kinds_of
+from yarus.tasks.corpus.cohesion import held_together
+from yarus.tasks.corpus.documents import CorpusAnalytics
+from yarus.tasks.corpus.profile import profile
+from yarus.tasks.corpus.projection import map_of, reduced, unit
+from yarus.tasks.corpus.question_log import evaluations_of, read_log
+from yarus.tasks.corpus.topics import cluster, served
+from yarus.tasks.corpus.usage import utilisation
+from yarus.tasks.corpus.wording.stop_words import content
+from yarus.tasks.models.embedders import Embedder, Lexical, embedder, measuring_embedder
 
 POINTS = 50_000
 SEED = 0

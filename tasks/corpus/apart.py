@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tasks.cases.labels import Row, graded
-from tasks.corpus.documents import Chatter
-from tasks.corpus.question_log import Log
-from tasks.corpus.wording.chatter import KINDS, Kind, chatter
-from tasks.corpus.wording.languages import spoken
+from yarus.tasks.cases.labels import Row, graded
+from yarus.tasks.corpus.documents import Chatter
+from yarus.tasks.corpus.question_log import Log
+from yarus.tasks.corpus.wording.chatter import KINDS, Kind, chatter
+from yarus.tasks.corpus.wording.languages import spoken
 
 EXAMPLES = 3
 LABELS = ("relevant_chunk_ids", "relevant_urls")

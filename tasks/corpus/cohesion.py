@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tasks.corpus.projection import unit
+from yarus.tasks.corpus.projection import unit
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -6,9 +6,9 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db import analyses
-from tasks.config.connections import database
-from tasks.corpus.analytics import corpus
+from yarus.db import analyses
+from yarus.tasks.config.connections import database
+from yarus.tasks.corpus.analytics import corpus
 
 POINTS_OF_NIGHT, QUESTIONS_OF_NIGHT = 3_000, 20_000
 

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import numpy as np
 
-from tasks.cases.text import WORD
-from tasks.corpus.documents import Abbreviation, Growth, Profile, Seasons
-from tasks.corpus.question_log import Log
+from yarus.tasks.cases.text import WORD
+from yarus.tasks.corpus.documents import Abbreviation, Growth, Profile, Seasons
+from yarus.tasks.corpus.question_log import Log
 
 QUANTILES = {"min": 0.0, "p5": 0.05, "median": 0.5, "p95": 0.95, "max": 1.0}
 ABBREVIATION = re.compile(r"\b(?:[А-ЯЁ]{2,6}|[A-Z]{2,6})\b")

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from tasks.cases.pseudonyms import cut
-from tasks.corpus.documents import CorpusMap
-from tasks.corpus.question_log import Log
-from tasks.models.embedders import Embedder, Vectors
-from tasks.models.embedding_cache import embed
+from yarus.tasks.cases.pseudonyms import cut
+from yarus.tasks.corpus.documents import CorpusMap
+from yarus.tasks.corpus.question_log import Log
+from yarus.tasks.models.embedders import Embedder, Vectors
+from yarus.tasks.models.embedding_cache import embed
 
 Floats = NDArray[np.float64]
 DIMENSIONS, FITTED, BLOCK, DIGITS = 50, 8_000, 5_000, 4

@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable, nothing_in
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import snapshot
-from db.tables import evaluation
-from db.words import Words
-from tasks.cases.answers import answerable
-from tasks.cases.labels import BAD, GOOD, Row, annotated_cases, pages_of
-from tasks.cases.refusals import declined
-from tasks.cases.vocabulary import MEASURED
-from tasks.config.connections import source
-from tasks.config.settings import settings
-from tasks.corpus.documents import CountedPage
-from tasks.results import parquet_files
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable, nothing_in
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import snapshot
+from yarus.db.tables import evaluation
+from yarus.db.words import Words
+from yarus.tasks.cases.answers import answerable
+from yarus.tasks.cases.labels import BAD, GOOD, Row, annotated_cases, pages_of
+from yarus.tasks.cases.refusals import declined
+from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.config.connections import source
+from yarus.tasks.config.settings import settings
+from yarus.tasks.corpus.documents import CountedPage
+from yarus.tasks.results import parquet_files
 
 Floats = NDArray[np.float64]
 MOST_EVALUATIONS = 50

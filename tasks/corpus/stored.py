@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from db import analyses
+from yarus.db import analyses
 
 
 def stored(engine: Engine, source: str) -> dict[str, Any] | None:

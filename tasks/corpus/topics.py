@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from metrics.embedding import silhouette
-from tasks.cases.labels import BAD
-from tasks.cases.pseudonyms import cut, without_personal_data
-from tasks.cases.text import STEM, normalised, words
-from tasks.corpus.cohesion import Held
-from tasks.corpus.documents import Served, Topic, TopicInShort
-from tasks.corpus.question_log import Log, counted
-from tasks.corpus.wording.stop_words import content
+from yarus.metrics.embedding import silhouette
+from yarus.tasks.cases.labels import BAD
+from yarus.tasks.cases.pseudonyms import cut, without_personal_data
+from yarus.tasks.cases.text import STEM, normalised, words
+from yarus.tasks.corpus.cohesion import Held
+from yarus.tasks.corpus.documents import Served, Topic, TopicInShort
+from yarus.tasks.corpus.question_log import Log, counted
+from yarus.tasks.corpus.wording.stop_words import content
 
 NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
 """Of topics, which are tried."""

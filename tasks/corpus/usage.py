@@ -6,9 +6,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlalchemy.engine import RowMapping
 
-from tasks.cases.pseudonyms import cut
-from tasks.corpus.documents import CorpusItem, Usage, Utilisation
-from tasks.corpus.question_log import Log, columns_of
+from yarus.tasks.cases.pseudonyms import cut
+from yarus.tasks.corpus.documents import CorpusItem, Usage, Utilisation
+from yarus.tasks.corpus.question_log import Log, columns_of
 
 SHOWN = 20
 OVER_USED, FEWEST = 3.0, 5

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Engine
 
-from db.source_rows import Corpus
-from db.stores import corpora
-from tasks.cases.labels import pages_of
+from yarus.db.source_rows import Corpus
+from yarus.db.stores import corpora
+from yarus.tasks.cases.labels import pages_of
 
 Fate = Literal["removed", "edited", "duplicated", "added", "untouched"]
 FATES: tuple[Fate, ...] = ("removed", "edited", "duplicated", "added", "untouched")

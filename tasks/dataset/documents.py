@@ -4,9 +4,9 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from tasks.cases.vocabulary import Unit
-from tasks.labelling.alpha import Alpha
-from tasks.personal_data.patterns import Kind
+from yarus.tasks.cases.vocabulary import Unit
+from yarus.tasks.labelling.alpha import Alpha
+from yarus.tasks.personal_data.patterns import Kind
 
 State = Literal["completed", "invalid"]
 

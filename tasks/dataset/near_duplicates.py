@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 from rapidfuzz.process import cpdist
 
-from tasks.cases.text import COMMON
+from yarus.tasks.cases.text import COMMON
 
 SIMILAR = 0.8
 SHARED = 0.5

@@ -6,11 +6,11 @@ To a user it is the same which of them is found. A translation is no twin, nor i
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
-from db.source_rows import Corpus
-from tasks.cases.labels import pages_of
-from tasks.cases.text import normalised
-from tasks.cases.vocabulary import Twins, Unit
-from tasks.dataset.near_duplicates import near_duplicates
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.text import normalised
+from yarus.tasks.cases.vocabulary import Twins, Unit
+from yarus.tasks.dataset.near_duplicates import near_duplicates
 
 SIMILAR = 0.95
 """Least similarity of two chunks that say the same."""

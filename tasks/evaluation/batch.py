@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db import journal
-from tasks.cases import pseudonyms
-from tasks.cases.table import declared
-from tasks.config.connections import database
-from tasks.config.parameters import Parameters
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_cases
-from tasks.evaluation.work_store import upload
-from tasks.progress.counts import tick
-from tasks.results.parquet_files import parquet, write_whole
-from tasks.results.persistence.failed import FAILED
+from yarus.db import journal
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.table import declared
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.evaluation.work_store import upload
+from yarus.tasks.progress.counts import tick
+from yarus.tasks.results.parquet_files import parquet, write_whole
+from yarus.tasks.results.persistence.failed import FAILED
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")

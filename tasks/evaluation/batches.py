@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from threadpoolctl import threadpool_limits
 
-from db import journal
-from tasks.config.connections import database
-from tasks.evaluation.batch import P, Step, batch_file, evaluate_batch
-from tasks.evaluation.dask import on_dask
-from tasks.evaluation.progress import progress
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import batch_sizes
-from tasks.evaluation.work_store import download, upload
-from tasks.progress.counts import Part, counting
+from yarus.db import journal
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.batch import P, Step, batch_file, evaluate_batch
+from yarus.tasks.evaluation.dask import on_dask
+from yarus.tasks.evaluation.progress import progress
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import batch_sizes
+from yarus.tasks.evaluation.work_store import download, upload
+from yarus.tasks.progress.counts import Part, counting
 
 log = logging.getLogger("yarus")
 

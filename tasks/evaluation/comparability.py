@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy.engine import RowMapping
 
-from db.errors import InputError
-from db.sources import PRODUCTION
-from tasks.config.factors import RerankerService
-from tasks.config.settings import settings
-from tasks.evaluation.run import Run
-from tasks.results.aggregate import measured_by
+from yarus.db.errors import InputError
+from yarus.db.sources import PRODUCTION
+from yarus.tasks.config.factors import RerankerService
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.results.aggregate import measured_by
 
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
 STEADY += ("retriever", "retriever_service", "sut", "sut_service", "sut_python", "refusals", "rubrics", "language")

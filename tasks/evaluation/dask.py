@@ -14,14 +14,14 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from threadpoolctl import threadpool_limits
 
-from db import journal
-from db.errors import InputError
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
-from tasks.evaluation.comparability import same_settings
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import download
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
+from yarus.tasks.evaluation.comparability import same_settings
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_store import download
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner

@@ -12,41 +12,41 @@ import pyarrow.compute as pc
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db import journal
-from db.stores.calls import bought
-from db.words import Words
-from metrics.table import metric
-from tasks.cases.labels import pages_of
-from tasks.cases.ranked.unmatched_labels import unmatched_unit
-from tasks.cases.table import LONG
-from tasks.cases.vocabulary import NO_PAGES, Note
-from tasks.comparison.paired_changes import paired_changes
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.evaluation.batch import batches_of
-from tasks.evaluation.comparability import comparability, comparability_key, is_rolling, metric_options
-from tasks.evaluation.identity import collect_sent_differences
-from tasks.evaluation.question_mix import question_mix
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_stored_corpus
-from tasks.evaluation.work_store import delete, download
-from tasks.labelling.corrected import correct
-from tasks.results.aggregate import Value, coverage, measured_by, statuses, strata, summarise
-from tasks.results.exam.outcomes import exam_of
-from tasks.results.exam.standings import examined, exams_of, standing_of, standings
-from tasks.results.failures import failures
-from tasks.results.incomplete.questions import incomplete
-from tasks.results.parquet_files import parquet, publish, remove, write_batches
-from tasks.results.persistence.asked_again import persistence
-from tasks.results.persistence.failed import failed_again
-from tasks.results.places import result_path
-from tasks.results.production.agreement import agreement_with_production
-from tasks.results.queries import matching, where
-from tasks.results.set_metrics import Whole
-from tasks.results.showing.price import price_of_showing
-from tasks.results.summary import HEADLINE_STRATUM, EvaluationSummary, summary
+from yarus.db import journal
+from yarus.db.stores.calls import bought
+from yarus.db.words import Words
+from yarus.metrics.table import metric
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.ranked.unmatched_labels import unmatched_unit
+from yarus.tasks.cases.table import LONG
+from yarus.tasks.cases.vocabulary import NO_PAGES, Note
+from yarus.tasks.comparison.paired_changes import paired_changes
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.batch import batches_of
+from yarus.tasks.evaluation.comparability import comparability, comparability_key, is_rolling, metric_options
+from yarus.tasks.evaluation.identity import collect_sent_differences
+from yarus.tasks.evaluation.question_mix import question_mix
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_stored_corpus
+from yarus.tasks.evaluation.work_store import delete, download
+from yarus.tasks.labelling.corrected import correct
+from yarus.tasks.results.aggregate import Value, coverage, measured_by, statuses, strata, summarise
+from yarus.tasks.results.exam.outcomes import exam_of
+from yarus.tasks.results.exam.standings import examined, exams_of, standing_of, standings
+from yarus.tasks.results.failures import failures
+from yarus.tasks.results.incomplete.questions import incomplete
+from yarus.tasks.results.parquet_files import parquet, publish, remove, write_batches
+from yarus.tasks.results.persistence.asked_again import persistence
+from yarus.tasks.results.persistence.failed import failed_again
+from yarus.tasks.results.places import result_path
+from yarus.tasks.results.production.agreement import agreement_with_production
+from yarus.tasks.results.queries import matching, where
+from yarus.tasks.results.set_metrics import Whole
+from yarus.tasks.results.showing.price import price_of_showing
+from yarus.tasks.results.summary import HEADLINE_STRATUM, EvaluationSummary, summary
 
 log = logging.getLogger("yarus")
 Measure = Callable[[pa.Table, int], Mapping[str, Whole]]

@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from db.errors import InputError
-from db.stores.server_profiles import load_profile
-from tasks.config.connections import database
-from tasks.config.factors import NO_RERANKER
-from tasks.config.parameters import Fillable, Parameters, Retrieval
-from tasks.config.settings import Role, Settings, settings
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.models.calls import RoleName
-from tasks.models.endpoints import completions, place_of
-from tasks.models.server_profile import ServerProfile
-from tasks.models.stand_ins import GENERATOR, JUDGE
-from tasks.prompts import prompts
-from tasks.results.system import JudgeIdentity
+from yarus.db.errors import InputError
+from yarus.db.stores.server_profiles import load_profile
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.factors import NO_RERANKER
+from yarus.tasks.config.parameters import Fillable, Parameters, Retrieval
+from yarus.tasks.config.settings import Role, Settings, settings
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import RoleName
+from yarus.tasks.models.endpoints import completions, place_of
+from yarus.tasks.models.server_profile import ServerProfile
+from yarus.tasks.models.stand_ins import GENERATOR, JUDGE
+from yarus.tasks.prompts import prompts
+from yarus.tasks.results.system import JudgeIdentity
 
 
 def configured(run: Run) -> Settings:

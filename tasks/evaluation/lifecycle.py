@@ -17,29 +17,29 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Engine
 
-from db import journal
-from db.engine import reaching
-from db.errors import InputError, SourceChanged
-from db.stores.calls import share_budget
-from db.words import Words
-from metrics.selftest import self_test
-from tasks.cases import pseudonyms
-from tasks.comparison.gates.gate_rules import policy_set
-from tasks.config.connections import database
-from tasks.config.parameters import Parameters
-from tasks.config.redaction import redact_urls
-from tasks.config.secrets import keep_logs_clean
-from tasks.config.settings import settings
-from tasks.config.utf8 import harmless
-from tasks.evaluation.comparability import same_settings
-from tasks.evaluation.process_exit import STOPPED, exit_within, stops_are_cancelled
-from tasks.evaluation.repeats import parameters_of_repeated
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import download
-from tasks.results.orphaned import fail_orphaned
-from tasks.results.parquet_files import make_folder
-from tasks.systems.user_code import close_user_code
+from yarus.db import journal
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError, SourceChanged
+from yarus.db.stores.calls import share_budget
+from yarus.db.words import Words
+from yarus.metrics.selftest import self_test
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.comparison.gates.gate_rules import policy_set
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.secrets import keep_logs_clean
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.utf8 import harmless
+from yarus.tasks.evaluation.comparability import same_settings
+from yarus.tasks.evaluation.process_exit import STOPPED, exit_within, stops_are_cancelled
+from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_store import download
+from yarus.tasks.results.orphaned import fail_orphaned
+from yarus.tasks.results.parquet_files import make_folder
+from yarus.tasks.systems.user_code import close_user_code
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
@@ -180,7 +180,7 @@ def _commit() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str:
-    folder = Path(__file__).parents[2]
+    folder = Path(__file__).resolve().parents[2]
     done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

@@ -15,16 +15,16 @@ from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
-from db.stores.calls import bought
-from db.words import Words
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.evaluation.batch import batch_file, n_failed
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.progress.counts import Progress, showing
-from tasks.progress.words import clock, line
-from tasks.results.parquet_files import parquet
+from yarus.db.stores.calls import bought
+from yarus.db.words import Words
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.batch import batch_file, n_failed
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.progress.counts import Progress, showing
+from yarus.tasks.progress.words import clock, line
+from yarus.tasks.results.parquet_files import parquet
 
 log = logging.getLogger("yarus")
 

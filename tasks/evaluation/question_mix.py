@@ -10,16 +10,16 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db.tables import evaluation
-from metrics.statistics.alarms.noise import Cells
-from metrics.table import metric
-from tasks.cases.pseudonyms import without_personal_data
-from tasks.cases.text import WORD, words
-from tasks.comparison.common_cases import headline
-from tasks.comparison.paired_changes import KIND, cells_of, nights_like
-from tasks.comparison.totals import ERRORS
-from tasks.config.tiers import TIERS
-from tasks.corpus.topics import topics_by_words
+from yarus.db.tables import evaluation
+from yarus.metrics.statistics.alarms.noise import Cells
+from yarus.metrics.table import metric
+from yarus.tasks.cases.pseudonyms import without_personal_data
+from yarus.tasks.cases.text import WORD, words
+from yarus.tasks.comparison.common_cases import headline
+from yarus.tasks.comparison.paired_changes import KIND, cells_of, nights_like
+from yarus.tasks.comparison.totals import ERRORS
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.corpus.topics import topics_by_words
 
 LENGTHS = {"short": 5, "medium": 12}
 """Up to how many words a question is that."""

@@ -8,17 +8,17 @@ from typing import Any, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from tasks.config.flow_parameters import Nightly
-from tasks.config.parameters import Answering, Parameters
-from tasks.config.tiers import TIERS
-from tasks.evaluation.resolved import Resolved
-from tasks.results.persistence.failed import evaluation_with_failures
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.parameters import Answering, Parameters
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.results.persistence.failed import evaluation_with_failures
 
 P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor", "confirms")
-"""The parameters that ask for it; what they came to stands in `db.journal.ASIDE` as well."""
+"""The parameters that ask for it; what they came to stands in `yarus.db.journal.ASIDE` as well."""
 LABELS = ("name", "tags")
 """What it is called is its own."""
 FROM_BELOW = 16

@@ -1,8 +1,8 @@
 """What the parameters of an evaluation came to: part of its row in the journal."""
 
-from tasks.cases.vocabulary import Note
-from tasks.results.found_out.documents import FoundOut
-from tasks.results.system import System
+from yarus.tasks.cases.vocabulary import Note
+from yarus.tasks.results.found_out.documents import FoundOut
+from yarus.tasks.results.system import System
 
 
 class Resolved(System, FoundOut, total=False):

@@ -6,9 +6,9 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from tasks.config.parameters import Parameters
-from tasks.config.settings import settings
-from tasks.evaluation.resolved import Resolved
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.resolved import Resolved
 
 P_co = TypeVar("P_co", bound=Parameters, covariant=True, default=Parameters)
 

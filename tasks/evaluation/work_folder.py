@@ -17,23 +17,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db import journal
-from db.source_rows import Corpus
-from db.sources import Source
-from db.urls import canonical_url
-from tasks.cases.frozen_sets import frozen
-from tasks.cases.labels import pages_of
-from tasks.cases.ranked.unmatched_labels import compare_labels
-from tasks.cases.table import declared
-from tasks.cases.text import fit
-from tasks.cases.vocabulary import Note, Twins, Unit
-from tasks.config.connections import database
-from tasks.config.parameters import Parameters
-from tasks.corpus.versions import keep_version
-from tasks.evaluation.repeats import repeating
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import DRY_RUN, Run
-from tasks.results.parquet_files import parquet
+from yarus.db import journal
+from yarus.db.source_rows import Corpus
+from yarus.db.sources import Source
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.frozen_sets import frozen
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.ranked.unmatched_labels import compare_labels
+from yarus.tasks.cases.table import declared
+from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.vocabulary import Note, Twins, Unit
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.corpus.versions import keep_version
+from yarus.tasks.evaluation.repeats import repeating
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import DRY_RUN, Run
+from yarus.tasks.results.parquet_files import parquet
 
 P = TypeVar("P", bound=Parameters)
 PAGE_TOKENS = 3_000

@@ -8,8 +8,8 @@ import fnmatch
 from collections.abc import Iterable
 from pathlib import Path
 
-from tasks.config.settings import settings
-from tasks.results.parquet_files import make_folder, store
+from yarus.tasks.config.settings import settings
+from yarus.tasks.results.parquet_files import make_folder, store
 
 BATCHES = "batch-*.parquet"
 

@@ -6,12 +6,12 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from db.errors import InputError
-from db.source_rows import read_questions
-from db.sources import registered, snapshot
-from tasks.cases.text import folded
-from tasks.config.connections import source
-from tasks.config.flow_parameters import Sweep
+from yarus.db.errors import InputError
+from yarus.db.source_rows import read_questions
+from yarus.db.sources import registered, snapshot
+from yarus.tasks.cases.text import folded
+from yarus.tasks.config.connections import source
+from yarus.tasks.config.flow_parameters import Sweep
 
 Asked = Sequence[tuple[str, str]]
 """Id and text of questions."""

@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from metrics.metric import Metric
-from metrics.statistics import Comparison, compare_paired
-from metrics.statistics.differences.comparison import adjusted as under_holm
-from metrics.table import METRICS
-from tasks.cases.table import floats
-from tasks.config.parameters import Parameters
-from tasks.config.redaction import redact_urls
-from tasks.experiments.documents import ArmDifference, EvaluationReference, Outcome
-from tasks.results import parquet_files
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics import Comparison, compare_paired
+from yarus.metrics.statistics.differences.comparison import adjusted as under_holm
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import floats
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.experiments.documents import ArmDifference, EvaluationReference, Outcome
+from yarus.tasks.results import parquet_files
 
 SWEEP_METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "mrr", "ndcg@10"),

@@ -4,8 +4,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from metrics.statistics.differences.comparison import ComparisonVerdict
-from tasks.results.summary import State
+from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
+from yarus.tasks.results.summary import State
 
 
 class ArmMetric(TypedDict):

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from db.errors import InputError
-from metrics.preferences import accuracy, pearson
-from metrics.statistics import Interval, bootstrap_statistic
-from tasks.config.connections import database
-from tasks.config.settings import Language, settings
-from tasks.experiments.documents import JudgeAndPeople, Preference
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.stand_ins import JUDGE
-from tasks.models.verdicts import ask_for_score, value_of
-from tasks.prompts import prompts
+from yarus.db.errors import InputError
+from yarus.metrics.preferences import accuracy, pearson
+from yarus.metrics.statistics import Interval, bootstrap_statistic
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import Language, settings
+from yarus.tasks.experiments.documents import JudgeAndPeople, Preference
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.stand_ins import JUDGE
+from yarus.tasks.models.verdicts import ask_for_score, value_of
+from yarus.tasks.prompts import prompts
 
 ASPECTS = ("correctness", "completeness", "overall")
 JUDGED = ("answer_correctness", "e2e_score")

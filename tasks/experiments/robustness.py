@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from db.journal import FINISHED
-from db.words import Words
-from metrics.statistics import Comparison, Interval
-from metrics.table import METRICS as ROWS
-from tasks.cases.table import floats
-from tasks.comparison.common_cases import common
-from tasks.config.flow_parameters import Robustness
-from tasks.config.probes import KINDS
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.experiments.arms import (
+from yarus.db.journal import FINISHED
+from yarus.db.words import Words
+from yarus.metrics.statistics import Comparison, Interval
+from yarus.metrics.table import METRICS as ROWS
+from yarus.tasks.cases.table import floats
+from yarus.tasks.comparison.common_cases import common
+from yarus.tasks.config.flow_parameters import Robustness
+from yarus.tasks.config.probes import KINDS
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.experiments.arms import (
     SHARED,
     Arm,
     adjusted,
@@ -32,9 +32,9 @@ from tasks.experiments.arms import (
     number,
     reference,
 )
-from tasks.experiments.documents import ArmMetric, Outcome, Probe, RobustnessResult, Share, SweepPair
-from tasks.results.set_metrics import share
-from tasks.results.summary import worst
+from yarus.tasks.experiments.documents import ArmMetric, Outcome, Probe, RobustnessResult, Share, SweepPair
+from yarus.tasks.results.set_metrics import share
+from yarus.tasks.results.summary import worst
 
 METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "hit_rate@10", "mrr"),

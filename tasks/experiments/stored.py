@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from db import analyses
+from yarus.db import analyses
 
 
 def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:

@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from db.errors import InputError
-from db.journal import FINISHED
-from db.stores.calls import stored_calls
-from metrics.pareto import pareto_front
-from tasks.comparison.common_cases import common
-from tasks.config.connections import database, source
-from tasks.config.factors import NO_RERANKER
-from tasks.config.flow_parameters import Sweep
-from tasks.config.parameters import JudgeQuality, Parameters
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.config.validation import bad_value
-from tasks.evaluation.identity import with_models
-from tasks.experiments.across_sources import paired_by_question
-from tasks.experiments.arms import (
+from yarus.db.errors import InputError
+from yarus.db.journal import FINISHED
+from yarus.db.stores.calls import stored_calls
+from yarus.metrics.pareto import pareto_front
+from yarus.tasks.comparison.common_cases import common
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.factors import NO_RERANKER
+from yarus.tasks.config.flow_parameters import Sweep
+from yarus.tasks.config.parameters import JudgeQuality, Parameters
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.validation import bad_value
+from yarus.tasks.evaluation.identity import with_models
+from yarus.tasks.experiments.across_sources import paired_by_question
+from yarus.tasks.experiments.arms import (
     SHARED,
     SWEEP_METRICS,
     Arm,
@@ -34,14 +34,14 @@ from tasks.experiments.arms import (
     number,
     reference,
 )
-from tasks.experiments.documents import ArmDifference, Outcome, SweepArm, SweepPair, SweepResult, Taken
-from tasks.models.calls import Call, build_request, key
-from tasks.models.cost.prices import cost_usd
-from tasks.models.embedders import full_name
-from tasks.prompts import prompts
-from tasks.results.summary import worst
-from tasks.retrievers.registry import retriever_kind
-from tasks.retrievers.rerankers import reranker_kind
+from yarus.tasks.experiments.documents import ArmDifference, Outcome, SweepArm, SweepPair, SweepResult, Taken
+from yarus.tasks.models.calls import Call, build_request, key
+from yarus.tasks.models.cost.prices import cost_usd
+from yarus.tasks.models.embedders import full_name
+from yarus.tasks.prompts import prompts
+from yarus.tasks.results.summary import worst
+from yarus.tasks.retrievers.registry import retriever_kind
+from yarus.tasks.retrievers.rerankers import reranker_kind
 
 SOURCES = {"source": "sources"}
 RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k", "reranker": "rerankers"}

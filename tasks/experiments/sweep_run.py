@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from db import analyses
-from db.journal import FINISHED
-from tasks.config.connections import database
-from tasks.config.flow_parameters import Sweep
-from tasks.experiments import documents
-from tasks.experiments.across_sources import require_common_questions
-from tasks.experiments.arms import Arm
-from tasks.experiments.sweep import arms, combined
+from yarus.db import analyses
+from yarus.db.journal import FINISHED
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.flow_parameters import Sweep
+from yarus.tasks.experiments import documents
+from yarus.tasks.experiments.across_sources import require_common_questions
+from yarus.tasks.experiments.arms import Arm
+from yarus.tasks.experiments.sweep import arms, combined
 
 log = logging.getLogger("yarus")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.experiments.documents import ArmDifference, Sweep
+from yarus.tasks.experiments.documents import ArmDifference, Sweep
 
 COLOURS = {True: "@c:accent", False: "@c:muted"}
 """Colours of the report's theme: on the front, or not."""

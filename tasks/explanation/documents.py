@@ -4,9 +4,9 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from tasks.cases.vocabulary import Status
-from tasks.comparison.documents import KeyDifference, SettingDifference, Side
-from tasks.corpus.versions import Fate
+from yarus.tasks.cases.vocabulary import Status
+from yarus.tasks.comparison.documents import KeyDifference, SettingDifference, Side
+from yarus.tasks.corpus.versions import Fate
 
 TopicsBy = Literal["annotation", "page", "words"]
 

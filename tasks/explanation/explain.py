@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db.errors import InputError
-from metrics.metric import Metric
-from metrics.statistics.differences.decomposition import Part, cells, decompose
-from tasks.cases import pseudonyms
-from tasks.cases.table import COLUMNS
-from tasks.comparison.changes.changed_settings import changed_settings
-from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
-from tasks.comparison.comparable import differences, same_cases
-from tasks.comparison.compare import headlines_of, side
-from tasks.comparison.totals import case_values, needs
-from tasks.corpus.versions import FATES, Fate, Version, fates, read_version
-from tasks.explanation.documents import (
+from yarus.db.errors import InputError
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.differences.decomposition import Part, cells, decompose
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.comparison.changes.changed_settings import changed_settings
+from yarus.tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
+from yarus.tasks.comparison.comparable import differences, same_cases
+from yarus.tasks.comparison.compare import headlines_of, side
+from yarus.tasks.comparison.totals import case_values, needs
+from yarus.tasks.corpus.versions import FATES, Fate, Version, fates, read_version
+from yarus.tasks.explanation.documents import (
     ExplainedMetric,
     ExplainedPart,
     Explanation,
     PartOfPages,
 )
-from tasks.explanation.largest import (
+from yarus.tasks.explanation.largest import (
     FEW,
     explained_cases,
     explained_pages,
@@ -37,9 +37,9 @@ from tasks.explanation.largest import (
     served,
     weightiest,
 )
-from tasks.explanation.questions import LABELS, Questions, read_questions
-from tasks.results import parquet_files
-from tasks.results.failures import FAILURES
+from yarus.tasks.explanation.questions import LABELS, Questions, read_questions
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.failures import FAILURES
 
 NO_FAILURE = "none"
 Floats = NDArray[np.float64]

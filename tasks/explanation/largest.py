@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from metrics.metric import Metric
-from metrics.statistics.differences.decomposition import ROUNDING
-from tasks.cases.table import floats
-from tasks.cases.vocabulary import MEASURED
-from tasks.corpus.versions import Fate
-from tasks.explanation.documents import ExplainedCase, ExplainedPage, ExplainedTopic, LostMeasure, NewTopic
-from tasks.explanation.questions import Questions
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.differences.decomposition import ROUNDING
+from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.corpus.versions import Fate
+from yarus.tasks.explanation.documents import ExplainedCase, ExplainedPage, ExplainedTopic, LostMeasure, NewTopic
+from yarus.tasks.explanation.questions import Questions
 
 MOST, FEW = 5, 3
 """Topics, pages and cases that are named; topics of a part."""

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tasks.cases.text import script_of
-from tasks.comparison.slices import lengths
-from tasks.corpus.topics import topics_by_words
-from tasks.corpus.versions import FATES, Fate, Version, fates
-from tasks.explanation.documents import TopicsBy
+from yarus.tasks.cases.text import script_of
+from yarus.tasks.comparison.slices import lengths
+from yarus.tasks.corpus.topics import topics_by_words
+from yarus.tasks.corpus.versions import FATES, Fate, Version, fates
+from yarus.tasks.explanation.documents import TopicsBy
 
 LABELS = ("labelled", "reference", "shown")
 """What a question is measured against: with others it is another one."""

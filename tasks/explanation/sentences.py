@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from metrics.table import metric
-from tasks.explanation.documents import ExplainedMetric, ExplainedPart, Explanation
-from tasks.results.numbers import shown
-from tasks.texts import texts
+from yarus.metrics.table import metric
+from yarus.tasks.explanation.documents import ExplainedMetric, ExplainedPart, Explanation
+from yarus.tasks.results.numbers import shown
+from yarus.tasks.texts import texts
 
 STAGES = ("retrieval", "generation", "refusal", "gate")
 
@@ -14,7 +14,7 @@ def sentences(document: Explanation, language: str) -> Iterator[str]:
     """Of every headline metric what moved it; then what is lost and what is new.
 
     Args:
-        document: as `tasks.explanation.explain.explain` gives it.
+        document: as `yarus.tasks.explanation.explain.explain` gives it.
         language: ru or en.
     """
     for name, found in document["metrics"].items():

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from typing_extensions import TypedDict
 
-from metrics.statistics import posterior_interval
-from metrics.statistics.groups import Floats
-from metrics.statistics.krippendorff import alpha_of, alpha_parts, krippendorff_alpha
+from yarus.metrics.statistics import posterior_interval
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.krippendorff import alpha_of, alpha_parts, krippendorff_alpha
 
 OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
 """What two can say who say yes or no."""

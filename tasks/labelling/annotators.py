@@ -2,7 +2,7 @@
 
 import re
 
-from db.errors import InputError
+from yarus.db.errors import InputError
 
 
 def is_annotator(name: str) -> bool:

@@ -11,20 +11,20 @@ import pyarrow as pa
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, unknown
-from db.stores.labels import Label
-from db.words import Words
-from metrics.metric import Metric
-from metrics.table import metric
-from tasks.cases.pseudonyms import has_pseudonyms
-from tasks.config.settings import settings
-from tasks.labelling.draw import OfCases, strata
-from tasks.personal_data.masking import mask, own_key
-from tasks.results import parquet_files
-from tasks.results.aggregate import measured_by
-from tasks.results.exam.standings import judge_key
-from tasks.results.system import JudgeIdentity, System
+from yarus.db import journal
+from yarus.db.errors import InputError, unknown
+from yarus.db.stores.labels import Label
+from yarus.db.words import Words
+from yarus.metrics.metric import Metric
+from yarus.metrics.table import metric
+from yarus.tasks.cases.pseudonyms import has_pseudonyms
+from yarus.tasks.config.settings import settings
+from yarus.tasks.labelling.draw import OfCases, strata
+from yarus.tasks.personal_data.masking import mask, own_key
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.aggregate import measured_by
+from yarus.tasks.results.exam.standings import judge_key
+from yarus.tasks.results.system import JudgeIdentity, System
 
 SHOWN = ("question", "answer", "context", "reference")
 """Columns of texts that people are shown."""

@@ -7,19 +7,19 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import ResultsUnavailable
-from db.stores import labels as store
-from db.stores.labels import Label
-from metrics.metric import Metric
-from metrics.table import grades, metric
-from metrics.table.corrected import SUFFIX, corrected_metric
-from tasks.labelling.answers import Answers, judged, of_row
-from tasks.labelling.estimate import Estimate, estimate, lacking, telling
-from tasks.labelling.relevance.estimate import estimates, results_labelled
-from tasks.labelling.relevance.pools import Pools, is_filled
-from tasks.labelling.relevance.pools import of_row as of_filled
-from tasks.results.summary import HEADLINE_STRATUM
+from yarus.db import journal
+from yarus.db.errors import ResultsUnavailable
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.metrics.metric import Metric
+from yarus.metrics.table import grades, metric
+from yarus.metrics.table.corrected import SUFFIX, corrected_metric
+from yarus.tasks.labelling.answers import Answers, judged, of_row
+from yarus.tasks.labelling.estimate import Estimate, estimate, lacking, telling
+from yarus.tasks.labelling.relevance.estimate import estimates, results_labelled
+from yarus.tasks.labelling.relevance.pools import Pools, is_filled
+from yarus.tasks.labelling.relevance.pools import of_row as of_filled
+from yarus.tasks.results.summary import HEADLINE_STRATUM
 
 log = logging.getLogger("yarus")
 TOLD = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")

@@ -61,7 +61,7 @@ def strata(scores: Sequence[float], statuses: Sequence[str]) -> list[str]:
     """The stratum of each case: how high the judge's score is, and its status.
 
     Example:
-        >>> from tasks.labelling.draw import strata
+        >>> from yarus.tasks.labelling.draw import strata
         >>> strata([0.1, 0.5, 1.0], ["ok", "ok", "refused"])
         ['low ok', 'middle ok', 'high refused']
     """
@@ -81,7 +81,7 @@ def drawn(ids: Sequence[str], of: Sequence[str], *, seed: str | int) -> list[Dra
         seed: others give other orders.
 
     Example:
-        >>> from tasks.labelling.draw import drawn
+        >>> from yarus.tasks.labelling.draw import drawn
         >>> order = drawn(["a", "b", "c", "d", "e"], ["low ok", *["high ok"] * 4], seed=1)
         >>> [one.row for one in order], order[-1].probability
         ([1, 0, 3, 2, 4], 1.0)

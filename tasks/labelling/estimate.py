@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from db.stores.labels import Label
-from metrics.statistics.corrected import Labelled, corrected_mean
-from metrics.statistics.labels_needed import expected_width
-from metrics.statistics.rogan_gladen import rogan_gladen
-from tasks.labelling.answers import Answers
+from yarus.db.stores.labels import Label
+from yarus.metrics.statistics.corrected import Labelled, corrected_mean
+from yarus.metrics.statistics.labels_needed import expected_width
+from yarus.metrics.statistics.rogan_gladen import rogan_gladen
+from yarus.tasks.labelling.answers import Answers
 
 FEWEST = 30
 """Labels below which a corrected mean is told, but is not acted on."""

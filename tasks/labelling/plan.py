@@ -6,14 +6,14 @@ import numpy as np
 from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
-from db.stores.exams import examined_in
-from db.stores.labels import labels_by_judge
-from db.words import Words
-from metrics.statistics.intervals import independent_cases
-from metrics.statistics.labels_needed import expected_width, labels_needed
-from tasks.labelling.answers import Answers, answers
-from tasks.labelling.corrected import labels_for
-from tasks.labelling.estimate import FEWEST, estimate, spread, telling, together
+from yarus.db.stores.exams import examined_in
+from yarus.db.stores.labels import labels_by_judge
+from yarus.db.words import Words
+from yarus.metrics.statistics.intervals import independent_cases
+from yarus.metrics.statistics.labels_needed import expected_width, labels_needed
+from yarus.tasks.labelling.answers import Answers, answers
+from yarus.tasks.labelling.corrected import labels_for
+from yarus.tasks.labelling.estimate import FEWEST, estimate, spread, telling, together
 
 Basis = Literal["labels", "exam", "nothing"]
 """What is known of the judge: people's labels of its scores; its exam; nothing, so that labels count alone."""

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from db.stores import labels as store
-from db.stores.labels import Label
-from tasks.cases.ranked.pools import Pooled, to_judge
-from tasks.labelling.annotators import annotator as named
-from tasks.labelling.answers import finished_evaluations, judged
-from tasks.labelling.corrected import store_filled
-from tasks.labelling.estimate import estimate_of
-from tasks.labelling.relevance.estimate import known, results_labelled
-from tasks.labelling.relevance.pools import DRAWN_BY, Pools, heard, is_filled, pools
-from tasks.labelling.relevance.walk import is_whole, wanted
-from tasks.labelling.session import Asked, Labelling, Progress, checked
-from tasks.results.exam.standings import FILLING
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.tasks.cases.ranked.pools import Pooled, to_judge
+from yarus.tasks.labelling.annotators import annotator as named
+from yarus.tasks.labelling.answers import finished_evaluations, judged
+from yarus.tasks.labelling.corrected import store_filled
+from yarus.tasks.labelling.estimate import estimate_of
+from yarus.tasks.labelling.relevance.estimate import known, results_labelled
+from yarus.tasks.labelling.relevance.pools import DRAWN_BY, Pools, heard, is_filled, pools
+from yarus.tasks.labelling.relevance.walk import is_whole, wanted
+from yarus.tasks.labelling.session import Asked, Labelling, Progress, checked
+from yarus.tasks.results.exam.standings import FILLING
 
 PART = "\n"
 """Between the id of a case and that of a result."""
@@ -31,7 +31,7 @@ class RelevanceLabelling:
     prompt = metric = FILLING
 
     def __init__(self, engine: Engine, evaluation: str) -> None:
-        """See `tasks.labelling.relevance.pools.pools` for what is refused."""
+        """See `yarus.tasks.labelling.relevance.pools.pools` for what is refused."""
         self._engine = engine
         self.of: Pools = pools(engine, evaluation)
         self.evaluation_id = self.of.evaluation_id

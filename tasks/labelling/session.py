@@ -3,14 +3,14 @@
 from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
-from db.errors import InputError
-from db.stores import labels as store
-from db.stores.labels import Label
-from tasks.labelling.annotators import annotator as named
-from tasks.labelling.answers import Answers, answers
-from tasks.labelling.corrected import labels_for, store_corrected
-from tasks.labelling.draw import Drawn, drawn
-from tasks.labelling.estimate import Estimate, estimate
+from yarus.db.errors import InputError
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.tasks.labelling.annotators import annotator as named
+from yarus.tasks.labelling.answers import Answers, answers
+from yarus.tasks.labelling.corrected import labels_for, store_corrected
+from yarus.tasks.labelling.draw import Drawn, drawn
+from yarus.tasks.labelling.estimate import Estimate, estimate
 
 MOST_NOTE = 2_000
 """Characters of a note."""
@@ -51,7 +51,7 @@ class Labelling:
     and servers may be at it, and it goes on where it was left."""
 
     def __init__(self, engine: Engine, evaluation: str, metric: str | None = None) -> None:
-        """See `tasks.labelling.answers.answers` for what is refused."""
+        """See `yarus.tasks.labelling.answers.answers` for what is refused."""
         self._engine = engine
         self.answers: Answers = answers(engine, evaluation, metric)
         self.evaluation_id, self.metric, self.prompt = (

@@ -8,37 +8,43 @@ import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.errors import InputError, nothing_to_search
-from db.source_rows import Corpus
-from db.words import Words
-from tasks.cases.answers import answerable, ideal_context, logged_reference, reference_of
-from tasks.cases.contexts.change import change_contexts, perturbed_context
-from tasks.cases.dialogs import followed
-from tasks.cases.labels import Row, annotated_cases, default_unit, labels_of, pages_of
-from tasks.cases.perturbations import perturbed
-from tasks.cases.ranked.own_documents import with_own_documents
-from tasks.cases.table import with_columns
-from tasks.cases.text import fit, starts
-from tasks.cases.vocabulary import NO_PAGES, Note, Unit
-from tasks.config.connections import connection_lost
-from tasks.config.parameters import Answering, Tier2, Tier3
-from tasks.config.settings import settings
-from tasks.dataset.nuggets.form import nuggets_of
-from tasks.evaluation.identity import (
+from yarus.db.errors import InputError, nothing_to_search
+from yarus.db.source_rows import Corpus
+from yarus.db.words import Words
+from yarus.tasks.cases.answers import answerable, ideal_context, logged_reference, reference_of
+from yarus.tasks.cases.contexts.change import change_contexts, perturbed_context
+from yarus.tasks.cases.dialogs import followed
+from yarus.tasks.cases.labels import Row, annotated_cases, default_unit, labels_of, pages_of
+from yarus.tasks.cases.perturbations import perturbed
+from yarus.tasks.cases.ranked.own_documents import with_own_documents
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import fit, starts
+from yarus.tasks.cases.vocabulary import NO_PAGES, Note, Unit
+from yarus.tasks.config.connections import connection_lost
+from yarus.tasks.config.parameters import Answering, Tier2, Tier3
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.nuggets.form import nuggets_of
+from yarus.tasks.evaluation.identity import (
     FOLLOW_UPS,
     JUDGED_END_TO_END,
     JUDGED_ON_IDEAL_CONTEXT,
     judge_identity,
 )
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import keep_loaded, loaded
-from tasks.loading.dialogs import sample_of_dialogs, with_dialogs
-from tasks.loading.made_with import answering, asked_system, measuring, resumed
-from tasks.loading.production import has_answers, with_production
-from tasks.loading.recorded import contexts_of, keep_recorded, on_recorded_contexts, recorded_notes, without_log_labels
-from tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, wants_vectors
-from tasks.steps.reuse_answers import RECORDED, copy_answers
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import keep_loaded, loaded
+from yarus.tasks.loading.dialogs import sample_of_dialogs, with_dialogs
+from yarus.tasks.loading.made_with import answering, asked_system, measuring, resumed
+from yarus.tasks.loading.production import has_answers, with_production
+from yarus.tasks.loading.recorded import (
+    contexts_of,
+    keep_recorded,
+    on_recorded_contexts,
+    recorded_notes,
+    without_log_labels,
+)
+from yarus.tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, wants_vectors
+from yarus.tasks.steps.reuse_answers import RECORDED, copy_answers
 
 A = TypeVar("A", bound=Answering)
 OF_PAGES = ("stale labels", "page from the log", "pages only", "chunks as pages")

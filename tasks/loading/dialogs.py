@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tasks.cases.dialogs import Place, sampled_whole, together, with_what_was_said
-from tasks.cases.labels import Row
-from tasks.cases.table import with_columns
-from tasks.evaluation.run import Run
-from tasks.loading.source import sample_of_questions
+from yarus.tasks.cases.dialogs import Place, sampled_whole, together, with_what_was_said
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.loading.source import sample_of_questions
 
 
 def sample_of_dialogs(run: Run, questions: Sequence[Row], found: Sequence[Place]) -> list[int]:

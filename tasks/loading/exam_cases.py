@@ -5,24 +5,24 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from db.errors import InputError
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import registered, snapshot
-from metrics.exam_kinds import PROMPTS
-from tasks.cases.answers import ideal_context, reference_of
-from tasks.cases.exam.draw import draw_subjects
-from tasks.cases.exam.paper import Other, Paper, Subject, papers
-from tasks.cases.labels import Row, page_named, pages_of
-from tasks.cases.table import with_columns
-from tasks.cases.text import fit
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED
-from tasks.config.connections import source
-from tasks.config.parameters import JudgeQuality
-from tasks.config.settings import settings
-from tasks.evaluation.identity import judge_identity
-from tasks.prompts import rubrics
-from tasks.results.exam.standings import EXAM_NIGHTS
-from tasks.results.system import ExamIdentity
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import registered, snapshot
+from yarus.metrics.exam_kinds import PROMPTS
+from yarus.tasks.cases.answers import ideal_context, reference_of
+from yarus.tasks.cases.exam.draw import draw_subjects
+from yarus.tasks.cases.exam.paper import Other, Paper, Subject, papers
+from yarus.tasks.cases.labels import Row, page_named, pages_of
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
+from yarus.tasks.config.connections import source
+from yarus.tasks.config.parameters import JudgeQuality
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.identity import judge_identity
+from yarus.tasks.prompts import rubrics
+from yarus.tasks.results.exam.standings import EXAM_NIGHTS
+from yarus.tasks.results.system import ExamIdentity
 
 
 def exam_identity(parameters: JudgeQuality, language: str) -> ExamIdentity:

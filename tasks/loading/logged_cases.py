@@ -7,27 +7,27 @@ import pyarrow.parquet as pq
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.errors import InputError, nothing_in
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from db.words import Words
-from tasks.cases.answers import shown_rightly
-from tasks.cases.dialogs import by_time, places, sampled_whole
-from tasks.cases.labels import GOOD, Row, pages_of
-from tasks.cases.table import table
-from tasks.cases.text import fit
-from tasks.cases.vocabulary import Note
-from tasks.config.connections import connection_lost
-from tasks.config.parameters import JudgeQuality, JudgesLog, Ux
-from tasks.evaluation.identity import judge_identity
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import keep_loaded, loaded
-from tasks.loading.exam_cases import exam_identity, exam_period, with_exam
-from tasks.loading.production import has_answers, with_production
-from tasks.loading.recorded import contexts_of, traced
-from tasks.loading.source import read_source, sample_of_questions, unchanged
-from tasks.models.embedders import measuring_embedder
+from yarus.db.errors import InputError, nothing_in
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.db.words import Words
+from yarus.tasks.cases.answers import shown_rightly
+from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
+from yarus.tasks.cases.labels import GOOD, Row, pages_of
+from yarus.tasks.cases.table import table
+from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.vocabulary import Note
+from yarus.tasks.config.connections import connection_lost
+from yarus.tasks.config.parameters import JudgeQuality, JudgesLog, Ux
+from yarus.tasks.evaluation.identity import judge_identity
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import keep_loaded, loaded
+from yarus.tasks.loading.exam_cases import exam_identity, exam_period, with_exam
+from yarus.tasks.loading.production import has_answers, with_production
+from yarus.tasks.loading.recorded import contexts_of, traced
+from yarus.tasks.loading.source import read_source, sample_of_questions, unchanged
+from yarus.tasks.models.embedders import measuring_embedder
 
 J = TypeVar("J", bound=JudgesLog)
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from db.errors import InputError
-from tasks.cases.perturbations import perturbed
-from tasks.config.parameters import Answering, Tier3
-from tasks.config.settings import settings
-from tasks.evaluation.identity import (
+from yarus.db.errors import InputError
+from yarus.tasks.cases.perturbations import perturbed
+from yarus.tasks.config.parameters import Answering, Tier3
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.identity import (
     CITATIONS,
     CLAIMS,
     FOLLOW_UPS,
@@ -16,13 +16,13 @@ from tasks.evaluation.identity import (
     judge_identity,
     prompt_identity,
 )
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.loading.source import unchanged
-from tasks.models.embedders import measuring_embedder
-from tasks.prompts import rubrics
-from tasks.steps.reuse_answers import RECORDED
-from tasks.systems.sut import system
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.loading.source import unchanged
+from yarus.tasks.models.embedders import measuring_embedder
+from yarus.tasks.prompts import rubrics
+from yarus.tasks.steps.reuse_answers import RECORDED
+from yarus.tasks.systems.sut import system
 
 A = TypeVar("A", bound=Answering)
 

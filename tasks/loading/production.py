@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from db.urls import canonical_url
-from tasks.cases.labels import Row
-from tasks.cases.refusals import declined
-from tasks.cases.table import with_columns
-from tasks.config.settings import settings
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.refusals import declined
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.settings import settings
 
 
 def has_answers(questions: Iterable[Row]) -> bool:

@@ -6,15 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.loading.recorded import passage
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from db.words import Words
-from tasks.cases.labels import Row, is_judged, is_reviewed, pages_of
-from tasks.cases.table import COLUMNS, table, with_columns
-from tasks.cases.text import BETWEEN, fit, starts
-from tasks.cases.vocabulary import Note, Unit
-from tasks.evaluation.run import Run
+from yarus.db.loading.recorded import passage
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.db.words import Words
+from yarus.tasks.cases.labels import Row, is_judged, is_reviewed, pages_of
+from yarus.tasks.cases.table import COLUMNS, table, with_columns
+from yarus.tasks.cases.text import BETWEEN, fit, starts
+from yarus.tasks.cases.vocabulary import Note, Unit
+from yarus.tasks.evaluation.run import Run
 
 Context = tuple[str, bool, list[int]]
 """The text, whether it was cut, and where its passages begin."""

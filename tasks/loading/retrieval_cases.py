@@ -9,24 +9,24 @@ import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.errors import InputError
-from db.source_rows import Corpus
-from db.words import Words
-from tasks.cases.labels import annotated_cases, labels_of, logged_cases, pages_of
-from tasks.cases.perturbations import perturbed
-from tasks.cases.ranked.own_documents import with_own_documents
-from tasks.cases.ranked.pools import fillable
-from tasks.cases.sampling import merged, page_and_stratum, topics
-from tasks.cases.table import table
-from tasks.cases.vocabulary import Note
-from tasks.config.connections import connection_lost
-from tasks.config.parameters import Fillable, RealUsers, Retrieval, Tier0, Tier1
-from tasks.config.settings import settings
-from tasks.evaluation.identity import filled_by, reranker_of
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
-from tasks.loading.source import (
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus
+from yarus.db.words import Words
+from yarus.tasks.cases.labels import annotated_cases, labels_of, logged_cases, pages_of
+from yarus.tasks.cases.perturbations import perturbed
+from yarus.tasks.cases.ranked.own_documents import with_own_documents
+from yarus.tasks.cases.ranked.pools import fillable
+from yarus.tasks.cases.sampling import merged, page_and_stratum, topics
+from yarus.tasks.cases.table import table
+from yarus.tasks.cases.vocabulary import Note
+from yarus.tasks.config.connections import connection_lost
+from yarus.tasks.config.parameters import Fillable, RealUsers, Retrieval, Tier0, Tier1
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.identity import filled_by, reranker_of
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
+from yarus.tasks.loading.source import (
     pooled,
     read_source,
     reranked,
@@ -36,7 +36,7 @@ from tasks.loading.source import (
     unchanged,
     wants_vectors,
 )
-from tasks.retrievers.registry import RETRIEVERS
+from yarus.tasks.retrievers.registry import RETRIEVERS
 
 F = TypeVar("F", bound=Fillable)
 CLUSTER_NOTES = {

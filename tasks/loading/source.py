@@ -6,27 +6,27 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
-from db import journal
-from db.errors import InputError, nothing_in
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import Source, registered, snapshot
-from db.words import Words
-from tasks.cases.frozen_sets import frozen_questions
-from tasks.cases.labels import Row
-from tasks.cases.sampling import sampled, topic_and_score
-from tasks.cases.vocabulary import Note, Twins, Unit
-from tasks.config.connections import database, source
-from tasks.config.parameters import Fillable, Parameters, Retrieval
-from tasks.config.settings import settings
-from tasks.dataset.twins import twins_of
-from tasks.evaluation.identity import reranker_of
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import PART_OF
-from tasks.results.persistence.asked_again import changed_questions
-from tasks.results.persistence.failed import failed_cases
-from tasks.retrievers.registry import retriever_kind
-from tasks.retrievers.rerankers import reranker_kind
+from yarus.db import journal
+from yarus.db.errors import InputError, nothing_in
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import Source, registered, snapshot
+from yarus.db.words import Words
+from yarus.tasks.cases.frozen_sets import frozen_questions
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.sampling import sampled, topic_and_score
+from yarus.tasks.cases.vocabulary import Note, Twins, Unit
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.parameters import Fillable, Parameters, Retrieval
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.twins import twins_of
+from yarus.tasks.evaluation.identity import reranker_of
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import PART_OF
+from yarus.tasks.results.persistence.asked_again import changed_questions
+from yarus.tasks.results.persistence.failed import failed_cases
+from yarus.tasks.retrievers.registry import retriever_kind
+from yarus.tasks.retrievers.rerankers import reranker_kind
 
 P = TypeVar("P", bound=Parameters)
 

@@ -17,21 +17,21 @@ from typing import TypeVar
 import httpx
 from sqlalchemy import Engine
 
-from db.errors import ModelUnavailable
-from db.stores.server_profiles import load_profile, save_profile
-from db.words import Words
-from tasks.config.settings import Role, Settings
-from tasks.models.call_store import patiently
-from tasks.models.calls import Call, Reply, RoleName, build_request, without_thinking
-from tasks.models.cost.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
-from tasks.models.endpoints import checked, place_of, remedy
-from tasks.models.protocol import Answer, CallError, exchanged, read
-from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
-from tasks.models.server_errors import SentRequest
-from tasks.models.server_profile import ProfileLearner, Request, ServerProfile, find_guess
-from tasks.models.transport import ACCEPTED, JSON, Transport
-from tasks.models.waiting import Waiting
-from tasks.progress.counts import note
+from yarus.db.errors import ModelUnavailable
+from yarus.db.stores.server_profiles import load_profile, save_profile
+from yarus.db.words import Words
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.models.call_store import patiently
+from yarus.tasks.models.calls import Call, Reply, RoleName, build_request, without_thinking
+from yarus.tasks.models.cost.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
+from yarus.tasks.models.endpoints import checked, place_of, remedy
+from yarus.tasks.models.protocol import Answer, CallError, exchanged, read
+from yarus.tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
+from yarus.tasks.models.server_errors import SentRequest
+from yarus.tasks.models.server_profile import ProfileLearner, Request, ServerProfile, find_guess
+from yarus.tasks.models.transport import ACCEPTED, JSON, Transport
+from yarus.tasks.models.waiting import Waiting
+from yarus.tasks.progress.counts import note
 
 log = logging.getLogger("yarus")
 NO_MONEY = Words("the budget (YARUS_BUDGET_USD) does not allow another call")

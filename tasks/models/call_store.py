@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Engine
 
-from db.errors import DatabaseUnavailable
-from db.stores.calls import StoredCall, store_calls, stored_calls
-from tasks.models.calls import Call, Reply, RoleName
+from yarus.db.errors import DatabaseUnavailable
+from yarus.db.stores.calls import StoredCall, store_calls, stored_calls
+from yarus.tasks.models.calls import Call, Reply, RoleName
 
 In = TypeVar("In")
 Out = TypeVar("Out")

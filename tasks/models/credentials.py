@@ -11,13 +11,13 @@ from uuid import uuid4
 
 import httpx
 
-from db.errors import InputError, ModelUnavailable
-from db.words import Words
-from tasks.config.redaction import redact_urls
-from tasks.config.secrets import echoes, keep_secret, redact
-from tasks.config.services import headers, open_address
-from tasks.config.settings import Access
-from tasks.models.server_errors import find_delay_s
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.secrets import echoes, keep_secret, redact
+from yarus.tasks.config.services import headers, open_address
+from yarus.tasks.config.settings import Access
+from yarus.tasks.models.server_errors import find_delay_s
 
 log = logging.getLogger("yarus")
 EARLY_S = 60.0
@@ -157,7 +157,7 @@ class Credentials:
         return self._token
 
     async def _fetch_from_server(self) -> tuple[str, float]:
-        from tasks.models.transport import ACCEPTED, Transport  # aiohttp, which settings are checked without
+        from yarus.tasks.models.transport import ACCEPTED, Transport  # aiohttp, which settings are checked without
 
         form = {name: value.get_secret_value() for name, value in self._access.token_form.items()}
         secrets = (*self.secrets, *form.values())

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from db.errors import InputError
-from tasks.cases.ngrams import ngram_counts
-from tasks.config.services import is_address
-from tasks.config.settings import Settings, settings
-from tasks.config.utf8 import encodable
+from yarus.db.errors import InputError
+from yarus.tasks.cases.ngrams import ngram_counts
+from yarus.tasks.config.services import is_address
+from yarus.tasks.config.settings import Settings, settings
+from yarus.tasks.config.utf8 import encodable
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -52,7 +52,7 @@ def embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embedder
             `onnx`.
     """
     if is_address(name):
-        from tasks.models.embedding.served import served  # aiohttp, which no embedder of ours needs
+        from yarus.tasks.models.embedding.served import served  # aiohttp, which no embedder of ours needs
 
         return served(name, settings(), prefix=prefix)
     return Lexical() if name == LEXICAL else _transformer(name, prefix, backend)
@@ -61,7 +61,7 @@ def embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embedder
 def embedders(name: str, settings: Settings) -> tuple[Embedder, Embedder]:
     """The embedder for questions and the one for chunks: one model, each with its prefix and its fields."""
     if is_address(name):
-        from tasks.models.embedding.served import served
+        from yarus.tasks.models.embedding.served import served
 
         asked = settings.embedder_service
         return (
@@ -278,7 +278,7 @@ def full_name(name: str, settings: Settings) -> str:
     """
     if not is_address(name):
         return name
-    from tasks.models.embedding.served import place_of
+    from yarus.tasks.models.embedding.served import place_of
 
     return place_of(name, settings).name
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import Engine
 
-from db.errors import InputError, ModelUnavailable
-from db.source_rows import Corpus
-from db.stores.embeddings import store_vectors, stored_vectors
-from db.words import Words
-from tasks.cases.vocabulary import Note
-from tasks.models.embedders import Embedder, Vectors
-from tasks.models.embedding.parts import Remote, no_vectors
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.db.source_rows import Corpus
+from yarus.db.stores.embeddings import store_vectors, stored_vectors
+from yarus.db.words import Words
+from yarus.tasks.cases.vocabulary import Note
+from yarus.tasks.models.embedders import Embedder, Vectors
+from yarus.tasks.models.embedding.parts import Remote, no_vectors
 
 log = logging.getLogger("yarus")
 PORTION = 128

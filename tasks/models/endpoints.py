@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from db.errors import InputError
-from db.words import Words
-from tasks.config.settings import Role
-from tasks.models.calls import RoleName
-from tasks.models.credentials import Credentials, check_address
-from tasks.models.server_errors import CauseKind
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.config.settings import Role
+from yarus.tasks.models.calls import RoleName
+from yarus.tasks.models.credentials import Credentials, check_address
+from yarus.tasks.models.server_errors import CauseKind
 
 if TYPE_CHECKING:
-    from tasks.models.protocol import CallError
+    from yarus.tasks.models.protocol import CallError
 
 HELP: dict[CauseKind, Words] = {
     "money": Words("The account has no money left: top it up, or set {place}__API_KEY to another account's key"),

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from tasks.config.secrets import SHORTEST_KEY, redact
-from tasks.models.rate_limits import Kind
-from tasks.models.server_errors import (
+from yarus.tasks.config.secrets import SHORTEST_KEY, redact
+from yarus.tasks.models.rate_limits import Kind
+from yarus.tasks.models.server_errors import (
     ErrorCause,
     SentRequest,
     classify_error,
@@ -20,7 +20,7 @@ from tasks.models.server_errors import (
     find_delay_s,
     find_reset_s,
 )
-from tasks.models.transport import LONGEST_TEXT, Response, Transport
+from yarus.tasks.models.transport import LONGEST_TEXT, Response, Transport
 
 LONGEST_NAME = 200
 

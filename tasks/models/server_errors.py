@@ -20,7 +20,7 @@ from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from tasks.config.secrets import redact
+from yarus.tasks.config.secrets import redact
 
 ECHOES = {"input", "flagged_input", "failed_generation", "value", "ctx", "prompt_text"}
 """Keys of error bodies whose values repeat the request or the reply."""

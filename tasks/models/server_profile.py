@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from db.words import Words, joined
-from tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
-from tasks.prompts import Form
+from yarus.db.words import Words, joined
+from yarus.tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
+from yarus.tasks.prompts import Form
 
 JsonFormat = Literal["json_schema", "flat_json_schema", "json_object", "none"]
 FORMATS: tuple[JsonFormat, ...] = ("json_schema", "flat_json_schema", "json_object", "none")

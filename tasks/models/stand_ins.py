@@ -31,9 +31,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from tasks.cases.text import WORD, sentences, words
-from tasks.models.calls import LISTING, Call, Reply, RoleName, ignored
-from tasks.texts import texts
+from yarus.tasks.cases.text import WORD, sentences, words
+from yarus.tasks.models.calls import LISTING, Call, Reply, RoleName, ignored
+from yarus.tasks.texts import texts
 
 JUDGE = "lexical (no language model)"
 GENERATOR = "extractive (no language model)"

@@ -27,7 +27,7 @@ import httpx
 from fsspec.asyn import get_loop
 from yarl import URL
 
-from db.errors import InputError
+from yarus.db.errors import InputError
 
 T = TypeVar("T")
 LARGEST_BYTES = 16 << 20  # of one reply, unpacked: a hundred contexts with their vectors; what is longer is a fault

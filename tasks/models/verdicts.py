@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar
 
-from db.words import Words
-from tasks.models.calls import Call, Model, Reply, without_thinking
+from yarus.db.words import Words
+from yarus.tasks.models.calls import Call, Model, Reply, without_thinking
 
 T = TypeVar("T")
 FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
@@ -77,7 +77,7 @@ def read_grade(text: str) -> Score:
     """Reads a judge's reply as `read_score`, where the score is one of the whole numbers 0, 1, 2 and 3.
 
     Example:
-        >>> from tasks.models.verdicts import read_grade
+        >>> from yarus.tasks.models.verdicts import read_grade
         >>> read_grade('{"reason": "", "score": 3}').value, read_grade('{"reason": "", "score": 4}').reason
         (3.0, 'grade 4 is none of 0, 1, 2, 3')
     """

@@ -5,7 +5,7 @@ import logging
 import time
 from types import TracebackType
 
-from tasks.models.rate_limits import CircuitBreaker
+from yarus.tasks.models.rate_limits import CircuitBreaker
 
 log = logging.getLogger("yarus")
 EVERY_S = 10.0

@@ -7,21 +7,21 @@ from typing import get_args
 
 from sqlalchemy import select, text
 
-from db import tables
-from db.engine import reaching, shown
-from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
-from db.sources import PRODUCTION, SAMPLE
-from db.words import Words
-from metrics.selftest import self_test
-from tasks.config.connections import database, source
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.models.calls import RoleName
-from tasks.models.embedders import Embedder, embedder, embedders, measuring_embedder
-from tasks.operations.doctor_home import examine_home
-from tasks.operations.doctor_sources import Check, examine_source
-from tasks.operations.home_servers import described
-from tasks.results.parquet_files import require_writable
+from yarus.db import tables
+from yarus.db.engine import reaching, shown
+from yarus.db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from yarus.db.sources import PRODUCTION, SAMPLE
+from yarus.db.words import Words
+from yarus.metrics.selftest import self_test
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.models.calls import RoleName
+from yarus.tasks.models.embedders import Embedder, embedder, embedders, measuring_embedder
+from yarus.tasks.operations.doctor_home import examine_home
+from yarus.tasks.operations.doctor_sources import Check, examine_source
+from yarus.tasks.operations.home_servers import described
+from yarus.tasks.results.parquet_files import require_writable
 
 
 def examine() -> list[Check]:
@@ -116,7 +116,7 @@ def _models() -> Iterator[Check]:
     for name in get_args(RoleName):
         if getattr(settings(), name).base_url is None:
             continue
-        from tasks.operations.doctor_models import examine_model  # aiohttp, which only servers need
+        from yarus.tasks.operations.doctor_models import examine_model  # aiohttp, which only servers need
 
         yield from _guarded(Words("model {name}", name=name), partial(examine_model, name))
 

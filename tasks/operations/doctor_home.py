@@ -11,10 +11,10 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from db.home import open_parts
-from db.words import Words
-from tasks.config.settings import settings
-from tasks.operations.doctor_sources import Check
+from yarus.db.home import open_parts
+from yarus.db.words import Words
+from yarus.tasks.config.settings import settings
+from yarus.tasks.operations.doctor_sources import Check
 
 SECRETS = re.compile(r"KEY|HEADERS|PASSWORD|TOKEN|SECRET|WEBHOOK|AUTH|_URL", re.IGNORECASE)
 """Variables of a file `.env` that are likely to hold a secret."""

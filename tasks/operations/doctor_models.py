@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 
-from db.words import Words
-from tasks.config.settings import settings
-from tasks.models.calls import Call, Reply, RoleName
-from tasks.models.chat import Chat, chat
-from tasks.models.verdicts import ask_for_score, ask_for_yes_no
-from tasks.operations.doctor_sources import Check
-from tasks.prompts import prompts
-from tasks.texts import texts
+from yarus.db.words import Words
+from yarus.tasks.config.settings import settings
+from yarus.tasks.models.calls import Call, Reply, RoleName
+from yarus.tasks.models.chat import Chat, chat
+from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
+from yarus.tasks.operations.doctor_sources import Check
+from yarus.tasks.prompts import prompts
+from yarus.tasks.texts import texts
 
 PROMPT: dict[RoleName, str] = {"generator": "generation", "judge": "faithfulness", "gate": "gate"}
 SHOWN = 100

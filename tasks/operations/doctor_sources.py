@@ -8,19 +8,19 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 from sqlalchemy import Connection, Table, Text, cast, func, inspect, select, text
 
-from db import tables
-from db.errors import InputError
-from db.privileged import privilege
-from db.source_rows import Corpus, has_annotations, label_columns
-from db.sources import Source, snapshot
-from db.stores.fulltext import CONFIGURATIONS
-from db.urls import canonical_url
-from db.words import Words, joined
-from tasks.cases.labels import graded
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.models.embedders import Embedder, embedders
-from tasks.models.embedding_cache import PROBED, check_stored
+from yarus.db import tables
+from yarus.db.errors import InputError
+from yarus.db.privileged import privilege
+from yarus.db.source_rows import Corpus, has_annotations, label_columns
+from yarus.db.sources import Source, snapshot
+from yarus.db.stores.fulltext import CONFIGURATIONS
+from yarus.db.urls import canonical_url
+from yarus.db.words import Words, joined
+from yarus.tasks.cases.labels import graded
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.models.embedders import Embedder, embedders
+from yarus.tasks.models.embedding_cache import PROBED, check_stored
 
 
 class Check(NamedTuple):

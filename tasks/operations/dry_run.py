@@ -10,23 +10,23 @@ from typing import Any
 import pyarrow as pa
 from prefect import Task
 
-from tasks.config.connections import database
-from tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
-from tasks.evaluation.comparability import same_settings
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import first_repeat, parameters_of_repeated
-from tasks.evaluation.run import DRY_RUN, Run
-from tasks.evaluation.work_folder import read_cases
-from tasks.loading.answer_cases import load_end_to_end, load_ideal
-from tasks.loading.logged_cases import load_logged_answers
-from tasks.loading.retrieval_cases import load, load_log
-from tasks.models.calls import Call, RoleName
-from tasks.models.cost.estimate import Estimate, estimate, missing
-from tasks.prompts import prompts
-from tasks.results.parquet_files import make_folder
-from tasks.steps.judging.examine import exam_questions
-from tasks.steps.judging.judge_quality import CHANGES
-from tasks.steps.reuse_answers import RECORDED
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
+from yarus.tasks.evaluation.comparability import same_settings
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import first_repeat, parameters_of_repeated
+from yarus.tasks.evaluation.run import DRY_RUN, Run
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.loading.answer_cases import load_end_to_end, load_ideal
+from yarus.tasks.loading.logged_cases import load_logged_answers
+from yarus.tasks.loading.retrieval_cases import load, load_log
+from yarus.tasks.models.calls import Call, RoleName
+from yarus.tasks.models.cost.estimate import Estimate, estimate, missing
+from yarus.tasks.prompts import prompts
+from yarus.tasks.results.parquet_files import make_folder
+from yarus.tasks.steps.judging.examine import exam_questions
+from yarus.tasks.steps.judging.judge_quality import CHANGES
+from yarus.tasks.steps.reuse_answers import RECORDED
 
 LOADERS: dict[str, Task[..., Any]] = {
     "tier1": load,

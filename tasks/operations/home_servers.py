@@ -5,9 +5,9 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from db.embedded import server as postgresql
-from db.words import Words
-from tasks.orchestration import home_server
+from yarus.db.embedded import server as postgresql
+from yarus.db.words import Words
+from yarus.tasks.orchestration import home_server
 
 
 class StoppedServers(TypedDict):

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Engine, exists, select
 
-from db.errors import DatabaseUnavailable, InputError
-from db.sources import registered, snapshot
-from db.tables import evaluation, nightly_verdict
-from db.words import Words
-from tasks.cases.frozen_sets import frozen_questions
-from tasks.config.connections import database, source
-from tasks.config.flow_parameters import Nightly
-from tasks.config.settings import settings
-from tasks.operations.readiness import ORDER, Ready, count_ready, read_holdings
-from tasks.results.summary import SkippedTier
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.sources import registered, snapshot
+from yarus.db.tables import evaluation, nightly_verdict
+from yarus.db.words import Words
+from yarus.tasks.cases.frozen_sets import frozen_questions
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.settings import settings
+from yarus.tasks.operations.readiness import ORDER, Ready, count_ready, read_holdings
+from yarus.tasks.results.summary import SkippedTier
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from db.errors import InputError, nothing_in, nothing_to_search
-from db.source_rows import has_recorded_contexts, is_empty
-from db.sources import Source
-from db.words import Words
-from tasks.comparison.gates.gate_rules import policy_set
-from tasks.config.connections import source
-from tasks.config.flow_parameters import Nightly, Robustness, Sweep
-from tasks.config.parameters import (
+from yarus.db.errors import InputError, nothing_in, nothing_to_search
+from yarus.db.source_rows import has_recorded_contexts, is_empty
+from yarus.db.sources import Source
+from yarus.db.words import Words
+from yarus.tasks.comparison.gates.gate_rules import policy_set
+from yarus.tasks.config.connections import source
+from yarus.tasks.config.flow_parameters import Nightly, Robustness, Sweep
+from yarus.tasks.config.parameters import (
     Answering,
     Embedding,
     Fillable,
@@ -24,20 +24,20 @@ from tasks.config.parameters import (
     Tier3,
     Ux,
 )
-from tasks.config.services import is_function
-from tasks.config.settings import Settings, settings
-from tasks.evaluation.identity import prompt_identity, reranker_of, with_models
-from tasks.models.calls import RoleName
-from tasks.models.cost.prices import price_of
-from tasks.models.embedders import embedders
-from tasks.models.endpoints import checked, place_of
-from tasks.prompts import prompts
-from tasks.retrievers.registry import retriever_kind
-from tasks.retrievers.rerankers import reranker_kind
-from tasks.steps.reuse_answers import RECORDED
+from yarus.tasks.config.services import is_function
+from yarus.tasks.config.settings import Settings, settings
+from yarus.tasks.evaluation.identity import prompt_identity, reranker_of, with_models
+from yarus.tasks.models.calls import RoleName
+from yarus.tasks.models.cost.prices import price_of
+from yarus.tasks.models.embedders import embedders
+from yarus.tasks.models.endpoints import checked, place_of
+from yarus.tasks.prompts import prompts
+from yarus.tasks.retrievers.registry import retriever_kind
+from yarus.tasks.retrievers.rerankers import reranker_kind
+from yarus.tasks.steps.reuse_answers import RECORDED
 
 if TYPE_CHECKING:
-    from tasks.systems.user_code import Gives
+    from yarus.tasks.systems.user_code import Gives
 
 
 def evaluations(chosen: Parameters) -> list[Parameters]:
@@ -45,11 +45,11 @@ def evaluations(chosen: Parameters) -> list[Parameters]:
     if isinstance(chosen, Nightly):
         return [chosen.of(tier) for tier in chosen.tiers]
     if isinstance(chosen, Robustness):
-        from tasks.experiments.robustness import arms as probes  # a tier alone needs no experiment
+        from yarus.tasks.experiments.robustness import arms as probes  # a tier alone needs no experiment
 
         return [probe.parameters for probe in probes(chosen)]
     if isinstance(chosen, Sweep):
-        from tasks.experiments.sweep import arms
+        from yarus.tasks.experiments.sweep import arms
 
         return [arm.parameters for arm in arms(chosen)]
     return [chosen]
@@ -103,7 +103,7 @@ def check_rows(chosen: Parameters) -> None:
         InputError: no questions, or no chunks where chunks are needed; of a night, nothing that any tier measures.
     """
     if isinstance(chosen, Nightly):
-        from tasks.operations.night_plan import plan_night  # a tier alone needs no plan
+        from yarus.tasks.operations.night_plan import plan_night  # a tier alone needs no plan
 
         plan_night(chosen)
         return
@@ -125,7 +125,7 @@ def check_code(chosen: Parameters) -> None:
     Raises:
         InputError: the interpreter, the module or the function is none.
     """
-    from tasks.systems.user_code import close_user_code, user_code
+    from yarus.tasks.systems.user_code import close_user_code, user_code
 
     try:
         for name, setting, gives in [] if isinstance(chosen, Nightly) else _functions(chosen):
@@ -191,7 +191,7 @@ def _check_system(chosen: Parameters) -> None:
     if isinstance(chosen, Answering):
         prompt_identity(chosen, configuration.language)
     if isinstance(chosen, Tier3) and system_of(chosen) not in ("local", RECORDED):
-        from tasks.systems.sut import check_system  # aiohttp, which no system of ours needs
+        from yarus.tasks.systems.sut import check_system  # aiohttp, which no system of ours needs
 
         check_system(system_of(chosen), configuration)
 

@@ -12,17 +12,17 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal
-from db.errors import InputError
-from db.removal import retention
-from db.stores import corpora
-from tasks.comparison.gates.gate_rules import read_policy
-from tasks.config.parameters import Parameters
-from tasks.config.settings import settings
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import delete, uploaded
-from tasks.results.parquet_files import remove
-from tasks.results.places import existing_path, result_path
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.removal import retention
+from yarus.db.stores import corpora
+from yarus.tasks.comparison.gates.gate_rules import read_policy
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_store import delete, uploaded
+from yarus.tasks.results.parquet_files import remove
+from yarus.tasks.results.places import existing_path, result_path
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")

@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 from yarl import URL
 
-from db.errors import InputError, ModelUnavailable
-from tasks.config.flow_parameters import Nightly
-from tasks.config.parameters import Embedding, Parameters, Retrieval, Tier3, Ux
-from tasks.config.services import OPENAI, is_address
-from tasks.config.settings import Role, Settings, settings
-from tasks.evaluation.identity import reranker_of, with_models
-from tasks.models.embedders import LEXICAL, downloaded, measuring_embedder
-from tasks.models.endpoints import place_of
-from tasks.operations.preflight import evaluations, roles, system_of
-from tasks.retrievers.registry import retriever_kind
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.parameters import Embedding, Parameters, Retrieval, Tier3, Ux
+from yarus.tasks.config.services import OPENAI, is_address
+from yarus.tasks.config.settings import Role, Settings, settings
+from yarus.tasks.evaluation.identity import reranker_of, with_models
+from yarus.tasks.models.embedders import LEXICAL, downloaded, measuring_embedder
+from yarus.tasks.models.endpoints import place_of
+from yarus.tasks.operations.preflight import evaluations, roles, system_of
+from yarus.tasks.retrievers.registry import retriever_kind
 
 log = logging.getLogger("yarus")
 DEADLINE_S = 3.0
@@ -123,7 +123,7 @@ def _reached(addresses: Sequence[str]) -> list[str | None]:
 
 
 def _refusal(address: str) -> str | None:
-    from tasks.models.transport import proxy_of  # aiohttp, which an evaluation without services needs not
+    from yarus.tasks.models.transport import proxy_of  # aiohttp, which an evaluation without services needs not
 
     url = URL(address)
     url = URL(proxy_of(url) or url)

@@ -1,7 +1,7 @@
 """What can be measured with what a source has: tier by tier, for how many cases, and what is missing.
 
-A tier is promised by the rules by which its cases are loaded (`tasks.loading`), on rows without their long texts: the
-count is the number of cases that the tier will have and can measure, before anything fails.
+A tier is promised by the rules by which its cases are loaded (`yarus.tasks.loading`), on rows without their long texts:
+the count is the number of cases that the tier will have and can measure, before anything fails.
 """
 
 from collections import Counter
@@ -13,21 +13,21 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from db.source_rows import Corpus, outline_corpus, outline_questions, read_chunk_texts
-from db.sources import Source, snapshot
-from db.urls import canonical_url
-from tasks.cases.answers import ideal_context, reference_of, shown_rightly
-from tasks.cases.dialogs import by_time, places
-from tasks.cases.exam.draw import draw_subjects
-from tasks.cases.exam.paper import has_sentence
-from tasks.cases.labels import Labels, LabelsOf, Row, labels_given, pages_of, shown_page
-from tasks.cases.sampling import merged
-from tasks.cases.text import fit
-from tasks.cases.vocabulary import Unit
-from tasks.config.parameters import JudgeQuality
-from tasks.config.settings import settings
-from tasks.loading.recorded import has_context, is_answered
-from tasks.steps.reuse_answers import RECORDED
+from yarus.db.source_rows import Corpus, outline_corpus, outline_questions, read_chunk_texts
+from yarus.db.sources import Source, snapshot
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.answers import ideal_context, reference_of, shown_rightly
+from yarus.tasks.cases.dialogs import by_time, places
+from yarus.tasks.cases.exam.draw import draw_subjects
+from yarus.tasks.cases.exam.paper import has_sentence
+from yarus.tasks.cases.labels import Labels, LabelsOf, Row, labels_given, pages_of, shown_page
+from yarus.tasks.cases.sampling import merged
+from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.vocabulary import Unit
+from yarus.tasks.config.parameters import JudgeQuality
+from yarus.tasks.config.settings import settings
+from yarus.tasks.loading.recorded import has_context, is_answered
+from yarus.tasks.steps.reuse_answers import RECORDED
 
 ORDER = ("tier1", "real_users", "tier2", "tier3", "ux", "judge", "judge_pipeline", "tier0")
 """What a beginner would ask first."""
@@ -116,7 +116,7 @@ class Holdings:
 
     @property
     def unit(self) -> Unit:
-        """What counts as found; a label of a chunk is one of its page, too (`tasks.cases.labels.labels_of`)."""
+        """What counts as found; a label of a chunk is one of its page, too (`yarus.tasks.cases.labels.labels_of`)."""
         labelled = sum(map(bool, map(or_, self.chunk_labels, self.page_labels)))
         return LabelsOf(labelled, sum(map(bool, self.chunk_labels))).unit
 

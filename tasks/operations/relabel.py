@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from tasks.config.naming import MOST_TAGS, evaluation_name
-from tasks.results.system import Called
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.config.naming import MOST_TAGS, evaluation_name
+from yarus.tasks.results.system import Called
 
 
 class Labels(Called):

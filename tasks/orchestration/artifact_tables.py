@@ -9,22 +9,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 
-from db import journal
-from metrics.table import METRICS
-from tasks.cases import pseudonyms as to_people
-from tasks.cases.repeated import once
-from tasks.cases.table import COLUMNS
-from tasks.comparison.changes.statements import line, statements
-from tasks.config.tiers import TIERS
-from tasks.orchestration.baselines import beside_baseline
-from tasks.results import numbers, parquet_files
-from tasks.results import summary as report
-from tasks.results.grade_names import grade_text
-from tasks.results.guidance import lead, next_step, says
-from tasks.results.numbers import rounded, unit_of
-from tasks.results.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db import journal
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.cases.repeated import once
+from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.comparison.changes.statements import line, statements
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.orchestration.baselines import beside_baseline
+from yarus.tasks.results import numbers, parquet_files
+from yarus.tasks.results import summary as report
+from yarus.tasks.results.grade_names import grade_text
+from yarus.tasks.results.guidance import lead, next_step, says
+from yarus.tasks.results.numbers import rounded, unit_of
+from yarus.tasks.results.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 WORST = 10
 Changes = Mapping[str, Any]

@@ -11,11 +11,11 @@ from pathlib import Path
 from prefect.artifacts import acreate_link_artifact, acreate_markdown_artifact, acreate_table_artifact
 from prefect.context import FlowRunContext
 
-from db.errors import InputError
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.evaluation.progress import artifact_key, best_effort, show_size
-from tasks.orchestration.artifact_tables import (
+from yarus.db.errors import InputError
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.progress import artifact_key, best_effort, show_size
+from yarus.tasks.orchestration.artifact_tables import (
     changes_since,
     gate_markdown,
     metric_rows,
@@ -23,9 +23,9 @@ from tasks.orchestration.artifact_tables import (
     night_text,
     verdict_text,
 )
-from tasks.orchestration.events import report_page, tell_finished
-from tasks.results.summary import EvaluationSummary, Night, measured
-from tasks.texts import texts
+from yarus.tasks.orchestration.events import report_page, tell_finished
+from yarus.tasks.results.summary import EvaluationSummary, Night, measured
+from yarus.tasks.texts import texts
 
 log = logging.getLogger("yarus")
 
@@ -56,7 +56,7 @@ async def show_gate(summary: EvaluationSummary) -> None:
 
 async def report_of(night: Night) -> Path | None:
     """Writes the report of a night; None where nothing was measured, or it cannot be written: the night is whole."""
-    from tasks.report.write import report
+    from yarus.tasks.report.write import report
 
     names = [summary["evaluation_id"] for summary in measured(night)]
     try:

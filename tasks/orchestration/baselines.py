@@ -7,9 +7,9 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from tasks.comparison.documents import Compared, EvaluationComparison, MetricComparison
-from tasks.comparison.since import since_accepted
-from tasks.texts import LANGUAGES, Text, texts
+from yarus.tasks.comparison.documents import Compared, EvaluationComparison, MetricComparison
+from yarus.tasks.comparison.since import since_accepted
+from yarus.tasks.texts import LANGUAGES, Text, texts
 
 
 class Beside(NamedTuple):

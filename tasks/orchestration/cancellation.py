@@ -9,7 +9,7 @@ from uuid import UUID
 
 import httpx
 
-from tasks.evaluation.process_exit import CANCELLED, stops_are_cancelled
+from yarus.tasks.evaluation.process_exit import CANCELLED, stops_are_cancelled
 
 if TYPE_CHECKING:
     from prefect import Flow

@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from tasks.results.persistence.documents import Persistence
+from yarus.tasks.results.persistence.documents import Persistence
 
 NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed", "inconclusive"]
 GOOD = ("good", "accepted")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.results.summary import EvaluationSummary
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.results.summary import EvaluationSummary
 
 EVALUATION, INCIDENT, NIGHT = "yarus.evaluation", "yarus.incident", "yarus.night"
 

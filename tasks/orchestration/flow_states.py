@@ -8,18 +8,18 @@ from typing import Any
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
-from db.engine import reaching
-from db.errors import InputError, ResultsUnavailable
-from tasks.comparison.gates.gate import WORST_FIRST, applies, gate
-from tasks.comparison.gates.gate_rules import Policy, Rule, policy_set
-from tasks.config.connections import database
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.orchestration.artifacts import show_gate, show_results
-from tasks.results.persistence.confirmations import asks_again
-from tasks.results.summary import EvaluationSummary, FailedEvaluation, GateOutcome, Night
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.comparison.gates.gate import WORST_FIRST, applies, gate
+from yarus.tasks.comparison.gates.gate_rules import Policy, Rule, policy_set
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.orchestration.artifacts import show_gate, show_results
+from yarus.tasks.results.persistence.confirmations import asks_again
+from yarus.tasks.results.summary import EvaluationSummary, FailedEvaluation, GateOutcome, Night
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 Ended = EvaluationSummary | Night | State[Any]

@@ -23,9 +23,9 @@ from typing import IO, Literal, NamedTuple
 
 from dotenv import dotenv_values
 
-from db.home import make, prefect_database
-from tasks.orchestration import server_access, server_process
-from tasks.orchestration.server_process import SQLITE, STOP_S, ServerUnavailable
+from yarus.db.home import make, prefect_database
+from yarus.tasks.orchestration import server_access, server_process
+from yarus.tasks.orchestration.server_process import SQLITE, STOP_S, ServerUnavailable
 
 DATABASE = "PREFECT_API_DATABASE_CONNECTION_URL"
 API = "PREFECT_API_URL"

@@ -1,8 +1,8 @@
 """Incidents: what went bad in a night and is bad until a night in which it is not. One alert each way, not one a night.
 
-Every evaluation of a night gets a verdict (`tasks.orchestration.alarms.levels`). An incident begins with the first bad
-verdict on a comparability key; where the level has fallen it ends with the next good one on the same key, else with the
-next good one on any. So nothing has to be opened or closed. A night that says nothing of the level is inconclusive.
+Every evaluation of a night gets a verdict (`yarus.tasks.orchestration.alarms.levels`). An incident begins with the
+first bad verdict on a comparability key; if the level has fallen it ends with the next good one on the same key, else
+with the next good one on any. So nothing has to be opened or closed. A night without a level is inconclusive.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from sqlalchemy import ColumnElement, Engine, FromClause, exists, func, not_, or
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.tables import evaluation, nightly_verdict
-from tasks.cases import pseudonyms
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.orchestration.alarms.confirmation import Evaluate, confirmed, to_confirm
-from tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
-from tasks.orchestration.alarms.telling import incident_payload, moved, tell_incident
-from tasks.orchestration.documents import GOOD, Accepted, Incident
-from tasks.results.persistence.confirmations import persistence_of
-from tasks.results.persistence.documents import Persistence
+from yarus.db import journal
+from yarus.db.tables import evaluation, nightly_verdict
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.orchestration.alarms.confirmation import Evaluate, confirmed, to_confirm
+from yarus.tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
+from yarus.tasks.orchestration.alarms.telling import incident_payload, moved, tell_incident
+from yarus.tasks.orchestration.documents import GOOD, Accepted, Incident
+from yarus.tasks.results.persistence.confirmations import persistence_of
+from yarus.tasks.results.persistence.documents import Persistence
 
 log = logging.getLogger("yarus")
 SILENT = ("failed", "inconclusive")

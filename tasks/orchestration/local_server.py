@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from db.words import Words
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.orchestration import home_server, server_access, server_process
-from tasks.orchestration.server_process import ServerUnavailable
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.orchestration import home_server, server_access, server_process
+from yarus.tasks.orchestration.server_process import ServerUnavailable
 
 if TYPE_CHECKING:
     from prefect.settings import Settings

@@ -7,11 +7,11 @@ from uuid import UUID
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from tasks.config.parameters import Parameters
-from tasks.evaluation.comparability import same_settings
-from tasks.orchestration.cancellation import runs_of
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.evaluation.comparability import same_settings
+from yarus.tasks.orchestration.cancellation import runs_of
 
 log = logging.getLogger("yarus")
 Begun = dict[tuple[str, str | None], RowMapping]

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from dotenv import dotenv_values
 
-from db.errors import InputError
-from db.home import make
+from yarus.db.errors import InputError
+from yarus.db.home import make
 
 PASSWORD = "PREFECT_SERVER_API_AUTH_STRING"  # noqa: S105 - the name of a variable
 OURS = "PREFECT_API_AUTH_STRING"

@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from db.errors import Told
-from db.words import Words
+from yarus.db.errors import Told
+from yarus.db.words import Words
 
 STOP_S = 15.0
 SMALL = {
@@ -60,7 +60,7 @@ def start(
     passed = [listener.fileno(), *([] if address is None else [address])]
     with log.open("ab") as words:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "deployments.process", *map(str, passed)],
+            [sys.executable, "-P", "-m", "yarus.deployments.process", *map(str, passed)],
             env=environment,
             stdin=subprocess.PIPE if address is None else subprocess.DEVNULL,  # of the pipe it hears that we are gone
             stdout=words,
@@ -110,7 +110,7 @@ def not_started(log: Path, database: str) -> ServerUnavailable:
 
 def _last_words(log: Path) -> str:
     """The last error that the log names, or else its last line."""
-    from tasks.config.redaction import redact_urls  # here: a server is started before anything heavy is imported
+    from yarus.tasks.config.redaction import redact_urls  # here: a server is started before anything heavy is imported
 
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]

@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from db.home import make
-from tasks.config.settings import settings
-from tasks.personal_data.names import names
-from tasks.personal_data.patterns import GROUPS, SPELLED, Kind
-from tasks.personal_data.spelling import back, lowered, plain
-from tasks.texts import LANGUAGES, texts
+from yarus.db.home import make
+from yarus.tasks.config.settings import settings
+from yarus.tasks.personal_data.names import names
+from yarus.tasks.personal_data.patterns import GROUPS, SPELLED, Kind
+from yarus.tasks.personal_data.spelling import back, lowered, plain
+from yarus.tasks.texts import LANGUAGES, texts
 
 URL = re.compile(
     r"(?:https?://|www\.|(?<![\w.@-])[\w-]++(?:\.[\w-]++)*?\.(?:[a-z]{2,}|рф|рус)/)[^\s,;<>\"»]*+", re.IGNORECASE

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from tasks.personal_data.first_names import ALSO_LATIN, ALSO_WORDS, BASES, FORMS, LATIN, sound_of
+from yarus.tasks.personal_data.first_names import ALSO_LATIN, ALSO_WORDS, BASES, FORMS, LATIN, sound_of
 
 SURNAME = re.compile(
     r".{2,}(?:(?:[ое]в|[иы]н)(?:а|у|ым|е|ой|ых)?|(?:ск|цк|ст)(?:ий|ой|ого|ому|им|ом|ая|ую)|(?:енко|айко|ойко)|[уюи]к(?:а|у|е|ом)?"

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tasks.cases import pseudonyms
+from yarus.tasks.cases import pseudonyms
 
 T = TypeVar("T")
 log = logging.getLogger("yarus")

@@ -1,7 +1,7 @@
 """How far an evaluation is, in one line."""
 
-from tasks.progress.counts import Progress
-from tasks.texts import texts
+from yarus.tasks.progress.counts import Progress
+from yarus.tasks.texts import texts
 
 MINUTE, HOUR = 60, 3_600
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
-from db.errors import InputError, unknown
-from db.words import Words
-from metrics.metric import RUBRIC
-from tasks.config.settings import Language, Settings
-from tasks.prompts.rubrics import Rubric, read_rubric
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words
+from yarus.metrics.metric import RUBRIC
+from yarus.tasks.config.settings import Language, Settings
+from yarus.tasks.prompts.rubrics import Rubric, read_rubric
 
 Form = Literal["score", "grade", "claims", "support", "nuggets", "nugget_support", "word", "text"]
 Text = str | Mapping[str, str]

@@ -9,7 +9,7 @@
     0: rude
 
 `texts` (default: question, answer) says what the judge sees. `lowered_by` (default: nothing) names the kinds of damage
-(`metrics.exam_kinds.KINDS`) that must lower the score, where a reference deserves the best: by it the judge is
+(`yarus.metrics.exam_kinds.KINDS`) that must lower the score, where a reference deserves the best: by it the judge is
 examined. A line that begins with no key continues the one before; lines that begin with # are comments.
 """
 
@@ -17,9 +17,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from db.errors import InputError
-from db.words import Words
-from metrics.exam_kinds import DAMAGES
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.metrics.exam_kinds import DAMAGES
 
 TEXTS = ("question", "context", "reference", "answer")
 KEYS = ("name", "question", "texts", "lowered_by")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from metrics.metric import LADDERS
-from metrics.table import known
-from tasks.report.embedded_data import Document
-from tasks.results.numbers import MINUS
+from yarus.metrics.metric import LADDERS
+from yarus.metrics.table import known
+from yarus.tasks.report.embedded_data import Document
+from yarus.tasks.results.numbers import MINUS
 
 ROOM = 13
 """Percent of a bar's width that a number below it takes."""

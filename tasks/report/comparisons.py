@@ -8,24 +8,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError
-from tasks.cases import pseudonyms as to_people
-from tasks.comparison.changes.statements import is_invalid, statements
-from tasks.comparison.documents import Compared, Statement
-from tasks.comparison.since import compared_with, since_accepted
-from tasks.comparison.trend import trend
-from tasks.comparison.trend_documents import Trend
-from tasks.config.tiers import TIERS
-from tasks.report import figures
-from tasks.report.bars import difference_bar
-from tasks.report.case_list import column, in_russian
-from tasks.report.embedded_data import Document, packed
-from tasks.report.entries import Entry
-from tasks.report.explanations import explained
-from tasks.results import parquet_files
-from tasks.results.numbers import between, shown
-from tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.comparison.changes.statements import is_invalid, statements
+from yarus.tasks.comparison.documents import Compared, Statement
+from yarus.tasks.comparison.since import compared_with, since_accepted
+from yarus.tasks.comparison.trend import trend
+from yarus.tasks.comparison.trend_documents import Trend
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.report import figures
+from yarus.tasks.report.bars import difference_bar
+from yarus.tasks.report.case_list import column, in_russian
+from yarus.tasks.report.embedded_data import Document, packed
+from yarus.tasks.report.entries import Entry
+from yarus.tasks.report.explanations import explained
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.numbers import between, shown
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 LISTS = ("broke", "fixed", "changed_status")
 NIGHTS = 100

@@ -10,30 +10,30 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from db.tables import evaluation
-from metrics.table import known
-from tasks.cases import pseudonyms as to_people
-from tasks.cases.vocabulary import MEASURED, SEVERITY
-from tasks.config.tiers import TIERS
-from tasks.evaluation.repeats import MARKS
-from tasks.report import figures
-from tasks.report.bars import bar
-from tasks.report.case_list import LONGEST, in_languages, pack
-from tasks.report.embedded_data import Document
-from tasks.report.metric_hints import hint
-from tasks.results import parquet_files
-from tasks.results.exam.words import exam_tables
-from tasks.results.grade_names import grade_text
-from tasks.results.guidance import case_kind, cases_are
-from tasks.results.incomplete.words import label_sentences
-from tasks.results.numbers import THIN, between, interval, rounded, shown
-from tasks.results.persistence.words import failed_sentences, persistence_sentences
-from tasks.results.production.words import production_sentences
-from tasks.results.showing.words import showing_sentences
-from tasks.results.summary import EvaluationSummary, MetricSummary, summary
-from tasks.texts import translations
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.tables import evaluation
+from yarus.metrics.table import known
+from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.cases.vocabulary import MEASURED, SEVERITY
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.repeats import MARKS
+from yarus.tasks.report import figures
+from yarus.tasks.report.bars import bar
+from yarus.tasks.report.case_list import LONGEST, in_languages, pack
+from yarus.tasks.report.embedded_data import Document
+from yarus.tasks.report.metric_hints import hint
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.exam.words import exam_tables
+from yarus.tasks.results.grade_names import grade_text
+from yarus.tasks.results.guidance import case_kind, cases_are
+from yarus.tasks.results.incomplete.words import label_sentences
+from yarus.tasks.results.numbers import THIN, between, interval, rounded, shown
+from yarus.tasks.results.persistence.words import failed_sentences, persistence_sentences
+from yarus.tasks.results.production.words import production_sentences
+from yarus.tasks.results.showing.words import showing_sentences
+from yarus.tasks.results.summary import EvaluationSummary, MetricSummary, summary
+from yarus.tasks.texts import translations
 
 REASONS = 4
 """Most reasons shown for a status."""
@@ -56,7 +56,7 @@ class Entry:
     problem: str | None = None
     """Why there are no cases."""
     comparison: Document = field(default_factory=dict)
-    """As tasks.comparison.since gives it, where it was compared with `parquet` and `explained`; empty: with nothing."""
+    """From yarus.tasks.comparison.since, if it was compared with `parquet` and `explained`; empty: with nothing."""
 
     @property
     def aside(self) -> bool:

@@ -4,14 +4,14 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from tasks.cases import pseudonyms
-from tasks.experiments.robustness import RATES
-from tasks.experiments.stored import probes, sweeps
-from tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, front, interval, numbered
-from tasks.report.embedded_data import Document
-from tasks.report.figures import framed
-from tasks.results.numbers import typeset
-from tasks.texts import LANGUAGES, Text, translations
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.experiments.robustness import RATES
+from yarus.tasks.experiments.stored import probes, sweeps
+from yarus.tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, front, interval, numbered
+from yarus.tasks.report.embedded_data import Document
+from yarus.tasks.report.figures import framed
+from yarus.tasks.results.numbers import typeset
+from yarus.tasks.texts import LANGUAGES, Text, translations
 
 HEIGHT = 380
 Figures = Document

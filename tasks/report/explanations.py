@@ -5,15 +5,15 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from db.errors import InputError, ResultsUnavailable
-from tasks.corpus.versions import FATES
-from tasks.explanation.documents import ExplainedMetric, ExplainedPart, Explanation
-from tasks.explanation.explain import explain
-from tasks.explanation.sentences import STAGES, sentences
-from tasks.report.bars import difference_bar
-from tasks.report.embedded_data import Document
-from tasks.results.numbers import between, shown
-from tasks.texts import LANGUAGES, Text, translations
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.corpus.versions import FATES
+from yarus.tasks.explanation.documents import ExplainedMetric, ExplainedPart, Explanation
+from yarus.tasks.explanation.explain import explain
+from yarus.tasks.explanation.sentences import STAGES, sentences
+from yarus.tasks.report.bars import difference_bar
+from yarus.tasks.report.embedded_data import Document
+from yarus.tasks.results.numbers import between, shown
+from yarus.tasks.texts import LANGUAGES, Text, translations
 
 
 def explained(engine: Engine, before: str, after: str, *, force: bool) -> Document | None:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from metrics.table import metrics_of
-from tasks.config.tiers import TIERS
+from yarus.metrics.table import metrics_of
+from yarus.tasks.config.tiers import TIERS
 
 Figure = dict[str, Any]
 BINS = 20
@@ -150,7 +150,7 @@ def trend(document: Mapping[str, Any]) -> Figure:
     """The history of a metric: a line with its interval, broken where the evaluations do not compare.
 
     Args:
-        document: as tasks.comparison.trend.trend gives it.
+        document: as yarus.tasks.comparison.trend.trend gives it.
     """
     nights = document["nights"]
     segments: list[list[dict[str, Any]]] = []

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, Row, select
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.stores.exams import Sat
-from db.tables import evaluation, evaluation_metric
-from tasks.config.tiers import TIERS
-from tasks.report.embedded_data import Document, as_script
-from tasks.report.render import Live, rendered, script
-from tasks.results.exam.standings import exams_of, standings
-from tasks.results.grade_names import grade_text
-from tasks.results.numbers import shown
-from tasks.results.summary import HEADLINE_STRATUM, metric_summary
-from tasks.texts import LANGUAGES, Text, texts
+from yarus.db import journal
+from yarus.db.stores.exams import Sat
+from yarus.db.tables import evaluation, evaluation_metric
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.report.embedded_data import Document, as_script
+from yarus.tasks.report.render import Live, rendered, script
+from yarus.tasks.results.exam.standings import exams_of, standings
+from yarus.tasks.results.grade_names import grade_text
+from yarus.tasks.results.numbers import shown
+from yarus.tasks.results.summary import HEADLINE_STRATUM, metric_summary
+from yarus.tasks.texts import LANGUAGES, Text, texts
 
 MOST = 2_000
 """Evaluations listed, the newest."""

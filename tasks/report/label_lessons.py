@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from db.stores.labels import Label, labels_of
-from metrics.agreement import weighted_kappa
-from metrics.statistics.corrected import corrected_mean
-from tasks.cases import pseudonyms as to_people
-from tasks.comparison.common_cases import Pairs
-from tasks.comparison.slices import labels_of as slices_of
-from tasks.comparison.slices import lengths
-from tasks.labelling.alpha import alpha
-from tasks.report.embedded_data import Document
-from tasks.results.numbers import MINUS, rounded
-from tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.db.stores.labels import Label, labels_of
+from yarus.metrics.agreement import weighted_kappa
+from yarus.metrics.statistics.corrected import corrected_mean
+from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.comparison.common_cases import Pairs
+from yarus.tasks.comparison.slices import labels_of as slices_of
+from yarus.tasks.comparison.slices import lengths
+from yarus.tasks.labelling.alpha import alpha
+from yarus.tasks.report.embedded_data import Document
+from yarus.tasks.results.numbers import MINUS, rounded
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8)
 """Where the bins of the judge's scores begin; the last ends with 1."""

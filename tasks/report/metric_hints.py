@@ -1,8 +1,8 @@
 """How to read each metric, in both languages: the English from the table of metrics, the Russian from the texts."""
 
-from metrics.table import METRICS, known
-from metrics.table.corrected import SUFFIX
-from tasks.texts import Text, texts
+from yarus.metrics.table import METRICS, known
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.texts import Text, texts
 
 PARTS = ("measures", "reading", "trust")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from tasks.config.settings import Language, settings
-from tasks.report.entries import Entry, entries, newest
-from tasks.report.index import INDEX, NAME, page_name, render_index
-from tasks.report.render import render
-from tasks.results.parquet_files import make_folder
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import Language, settings
+from yarus.tasks.report.entries import Entry, entries, newest
+from yarus.tasks.report.index import INDEX, NAME, page_name, render_index
+from yarus.tasks.report.render import render
+from yarus.tasks.results.parquet_files import make_folder
 
 
 def report(

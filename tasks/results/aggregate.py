@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from db.words import Words
-from metrics.metric import QUANTILES, RUBRIC, Metric
-from metrics.statistics import Interval, mean_interval, quantile_interval
-from metrics.statistics.intervals import NO_INTERVAL
-from metrics.table import grades, metric, metrics_of
-from metrics.table.exam import exam_metrics
-from tasks.cases.outcomes import unmeasurable
-from tasks.cases.table import floats
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
-from tasks.results.exam.standings import Standing
-from tasks.results.set_metrics import Floats, Whole, measure_set
+from yarus.db.words import Words
+from yarus.metrics.metric import QUANTILES, RUBRIC, Metric
+from yarus.metrics.statistics import Interval, mean_interval, quantile_interval
+from yarus.metrics.statistics.intervals import NO_INTERVAL
+from yarus.metrics.table import grades, metric, metrics_of
+from yarus.metrics.table.exam import exam_metrics
+from yarus.tasks.cases.outcomes import unmeasurable
+from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
+from yarus.tasks.results.exam.standings import Standing
+from yarus.tasks.results.set_metrics import Floats, Whole, measure_set
 
 
 class Value(NamedTuple):

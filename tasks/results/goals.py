@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from metrics.table import GOALS
-from tasks.config.tiers import TIERS
-from tasks.results.summary import EvaluationSummary
-from tasks.texts import translations
+from yarus.metrics.table import GOALS
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.summary import EvaluationSummary
+from yarus.tasks.texts import translations
 
 
 def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.texts import LANGUAGES, Text, translations
+from yarus.tasks.texts import LANGUAGES, Text, translations
 
 
 def grade_text(metric: Mapping[str, Any]) -> Text | None:
@@ -13,7 +13,7 @@ def grade_text(metric: Mapping[str, Any]) -> Text | None:
     are too few cases: every grade is possible.
 
     Args:
-        metric: with `judge`, `grade`, `grade_high` and `ungraded`, as `tasks.results.summary.summary` gives it.
+        metric: with `judge`, `grade`, `grade_high` and `ungraded`, as `yarus.tasks.results.summary.summary` gives it.
     """
     if metric["judge"] not in (None, "passed"):
         return translations("standings", metric["judge"])

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from metrics.metric import LADDERS
-from metrics.table import METRICS, Grades
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
-from tasks.config.tiers import TIERS
-from tasks.results.exam.words import exam_text
-from tasks.results.numbers import percent
-from tasks.results.summary import EvaluationSummary, FailedEvaluation, MetricSummary, has_metrics
-from tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.metrics.metric import LADDERS
+from yarus.metrics.table import METRICS, Grades
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.exam.words import exam_text
+from yarus.tasks.results.numbers import percent
+from yarus.tasks.results.summary import EvaluationSummary, FailedEvaluation, MetricSummary, has_metrics
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 Condition = dict[str, Any]
 """A filter of cases: metric, min, max, failure, status."""
@@ -36,7 +36,7 @@ def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
     for it explains or measures, and does not answer anybody.
 
     Args:
-        summaries: of evaluations, as tasks.results.summary.summary gives them.
+        summaries: of evaluations, as yarus.tasks.results.summary.summary gives them.
 
     Returns:
         The tier with the metric it is graded by; None where nothing is graded.

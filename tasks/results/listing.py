@@ -4,10 +4,10 @@ from typing import cast
 
 from sqlalchemy.engine import RowMapping
 
-from tasks.cases import pseudonyms
-from tasks.results.places import existing_path
-from tasks.results.summary import State
-from tasks.results.system import Called
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.results.places import existing_path
+from yarus.tasks.results.summary import State
+from yarus.tasks.results.system import Called
 
 
 class ListedEvaluation(Called):

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
-from db import journal
-from tasks.config.settings import settings
-from tasks.results.places import result_path
+from yarus.db import journal
+from yarus.tasks.config.settings import settings
+from yarus.tasks.results.places import result_path
 
 log = logging.getLogger("yarus")
 
@@ -16,7 +16,7 @@ def fail_orphaned(engine: Engine) -> None:
     """Marks evaluations whose process died as failed, and removes files that they left without metrics."""
 
     def clear(tier: str, evaluation_id: str, started_at: datetime) -> None:
-        from tasks.results.parquet_files import remove  # Arrow, which no list of evaluations needs
+        from yarus.tasks.results.parquet_files import remove  # Arrow, which no list of evaluations needs
 
         remove(result_path(settings().results_root, tier, evaluation_id, started_at))
 

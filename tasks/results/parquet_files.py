@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
-from db import home
-from db.errors import InputError, ResultsUnavailable
-from db.words import Words
-from tasks.cases.table import COLUMNS, LONG
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.results.places import existing_path
+from yarus.db import home
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.words import Words
+from yarus.tasks.cases.table import COLUMNS, LONG
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.results.places import existing_path
 
 pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
 EVERY_CASE = ("case_id", "status", "reason")

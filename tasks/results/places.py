@@ -3,7 +3,7 @@
 import os
 from datetime import UTC, datetime
 
-from tasks.config.settings import settings
+from yarus.tasks.config.settings import settings
 
 
 def result_path(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError, unknown
-from db.words import Words
-from tasks.cases.vocabulary import SEVERITY
-from tasks.results import parquet_files
+from yarus.db import journal
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words
+from yarus.tasks.cases.vocabulary import SEVERITY
+from yarus.tasks.results import parquet_files
 
 
 def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from metrics import agreement, classification, text
-from metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, posterior_interval, share_interval
-from metrics.statistics.differences.draws import Statistic
-from metrics.statistics.intervals import NO_INTERVAL
-from tasks.cases.outcomes import unmeasurable
-from tasks.cases.table import floats
+from yarus.metrics import agreement, classification, text
+from yarus.metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, posterior_interval, share_interval
+from yarus.metrics.statistics.differences.draws import Statistic
+from yarus.metrics.statistics.intervals import NO_INTERVAL
+from yarus.tasks.cases.outcomes import unmeasurable
+from yarus.tasks.cases.table import floats
 
 Floats = NDArray[np.float64]
 Groups = Sequence[Hashable]
@@ -209,7 +209,7 @@ def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
 
 
 def _bleu_counts(cases: pa.Table) -> Floats:
-    """What every case adds to corpus BLEU, as `metrics.text.bleu_counts` has it; few texts in memory at a time."""
+    """Count what every case adds to corpus BLEU (`yarus.metrics.text.bleu_counts`), few texts in memory at a time."""
     some = (cases.slice(start, TEXTS_AT_ONCE) for start in range(0, max(len(cases), 1), TEXTS_AT_ONCE))
     counts = [text.bleu_counts(part["answer"].to_pylist(), part["reference"].to_pylist()) for part in some]
     table = np.vstack(counts)

@@ -9,18 +9,18 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal
-from metrics.metric import Grade
-from metrics.missing import bounds_of_mean
-from metrics.table import METRICS, Grades, grades
-from metrics.table.corrected import SUFFIX
-from tasks.cases import pseudonyms
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
-from tasks.results.exam.standings import Standing, exams_of, standing_of, standings
-from tasks.results.found_out.documents import FoundOut
-from tasks.results.persistence.confirmations import persistence_of
-from tasks.results.places import existing_path
-from tasks.results.system import Called, CaseSetIdentity, System
+from yarus.db import journal
+from yarus.metrics.metric import Grade
+from yarus.metrics.missing import bounds_of_mean
+from yarus.metrics.table import METRICS, Grades, grades
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
+from yarus.tasks.results.exam.standings import Standing, exams_of, standing_of, standings
+from yarus.tasks.results.found_out.documents import FoundOut
+from yarus.tasks.results.persistence.confirmations import persistence_of
+from yarus.tasks.results.places import existing_path
+from yarus.tasks.results.system import Called, CaseSetIdentity, System
 
 State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
@@ -155,7 +155,7 @@ def n_missing(metric: RowMapping, row: RowMapping) -> int:
     """How many cases of an evaluation failed that could have had a value of a metric.
 
     Args:
-        metric: as `db.journal.metrics_of` gives it.
+        metric: as `yarus.db.journal.metrics_of` gives it.
         row: of the evaluation, in the journal.
     """
     known = (row["resolved"] or {}).get("missing")
@@ -170,9 +170,9 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
     """A stored metric with its grades, and the bounds that failed cases leave.
 
     Args:
-        metric: as `db.journal.metrics_of` gives it.
+        metric: as `yarus.db.journal.metrics_of` gives it.
         missing: as `n_missing` counts them.
-        by_prompt: how the evaluation's judges stand, as `tasks.results.exam.standings.standings` gives it.
+        by_prompt: how the evaluation's judges stand, as `yarus.tasks.results.exam.standings.standings` gives it.
     """
     standing = standing_of(metric["metric"], by_prompt)
     trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]

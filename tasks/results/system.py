@@ -5,7 +5,7 @@ from typing import Any, Literal
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from tasks.cases.vocabulary import Unit
+from yarus.tasks.cases.vocabulary import Unit
 
 
 class Called(TypedDict):

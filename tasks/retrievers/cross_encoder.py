@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from db.errors import InputError
-from tasks.models.embedders import WEIGHTS, model_digest, pack
+from yarus.db.errors import InputError
+from yarus.tasks.models.embedders import WEIGHTS, model_digest, pack
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from db.errors import ModelUnavailable
-from tasks.models.embedders import Embedder, Vectors
-from tasks.retrievers.protocol import Ranking
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.embedders import Embedder, Vectors
+from yarus.tasks.retrievers.protocol import Ranking
 
 QUERY_BLOCK = 1_024
 BLOCK = 1 << 20

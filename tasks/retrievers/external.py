@@ -12,13 +12,13 @@ from typing import Any
 
 import jmespath
 
-from db.errors import InputError
-from tasks.config.secrets import redact_within
-from tasks.config.settings import RetrieverService
-from tasks.models.embedders import Vectors
-from tasks.progress.counts import tick
-from tasks.retrievers.protocol import Ranking
-from tasks.systems.external import Ask, Found, Service, attempt, require_question, require_storable, short
+from yarus.db.errors import InputError
+from yarus.tasks.config.secrets import redact_within
+from yarus.tasks.config.settings import RetrieverService
+from yarus.tasks.models.embedders import Vectors
+from yarus.tasks.progress.counts import tick
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.systems.external import Ask, Found, Service, attempt, require_question, require_storable, short
 
 
 class Outside:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
-from db.stores.fulltext import search
-from tasks.models.embedders import Vectors
-from tasks.retrievers.protocol import Ranking
+from yarus.db.stores.fulltext import search
+from yarus.tasks.models.embedders import Vectors
+from yarus.tasks.retrievers.protocol import Ranking
 
 
 class Fulltext:

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tasks.models.embedders import Vectors
-from tasks.retrievers.protocol import Ranking, Retriever
+from yarus.tasks.models.embedders import Vectors
+from yarus.tasks.retrievers.protocol import Ranking, Retriever
 
 RANK_CONSTANT = 60
 DEPTH = 50

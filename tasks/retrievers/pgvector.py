@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Column, ColumnElement, Connection, Engine, Text, cast, select, text
 
-from db.engine import reaching
-from db.errors import ModelUnavailable
-from tasks.models.embedders import Embedder, Vectors
-from tasks.retrievers.protocol import Ranking
+from yarus.db.engine import reaching
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.embedders import Embedder, Vectors
+from yarus.tasks.retrievers.protocol import Ranking
 
 DEEP = text("""
     SELECT set_config('hnsw.iterative_scan', 'strict_order', true) FROM pg_extension

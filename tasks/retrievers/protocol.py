@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tasks.models.embedders import Vectors
+from yarus.tasks.models.embedders import Vectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from db.errors import unknown
-from db.source_rows import Corpus
-from db.sources import require_unchanged
-from db.stores.fulltext import CONFIGURATIONS, index_corpus
-from db.stores.vectors import corpus_name, index_vectors
-from db.tables import chunk_vector
-from tasks.config.connections import database, source
-from tasks.config.services import is_address, is_function, open_address
-from tasks.config.settings import settings
-from tasks.evaluation.run import Run
-from tasks.models.embedders import Embedder, Vectors, embedders
-from tasks.models.embedding_cache import embed
-from tasks.retrievers.dense import Dense, unit_vectors
-from tasks.retrievers.fulltext import Fulltext
-from tasks.retrievers.hybrid import Hybrid
-from tasks.retrievers.pgvector import Pgvector
-from tasks.retrievers.protocol import Retriever
+from yarus.db.errors import unknown
+from yarus.db.source_rows import Corpus
+from yarus.db.sources import require_unchanged
+from yarus.db.stores.fulltext import CONFIGURATIONS, index_corpus
+from yarus.db.stores.vectors import corpus_name, index_vectors
+from yarus.db.tables import chunk_vector
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.services import is_address, is_function, open_address
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.embedders import Embedder, Vectors, embedders
+from yarus.tasks.models.embedding_cache import embed
+from yarus.tasks.retrievers.dense import Dense, unit_vectors
+from yarus.tasks.retrievers.fulltext import Fulltext
+from yarus.tasks.retrievers.hybrid import Hybrid
+from yarus.tasks.retrievers.pgvector import Pgvector
+from yarus.tasks.retrievers.protocol import Retriever
 
 
 class Kind(NamedTuple):
@@ -84,15 +84,15 @@ def _fulltext(run: Run, corpus: Corpus) -> Retriever:
 
 
 def _service(run: Run, corpus: Corpus) -> Retriever:
-    from tasks.retrievers.external import Outside, from_service  # aiohttp, which no search of ours needs
+    from yarus.tasks.retrievers.external import Outside, from_service  # aiohttp, which no search of ours needs
 
     service = settings().retriever_service
     return Outside(from_service(run.resolved["retriever"], service), concurrency=service.concurrency)
 
 
 def _callable(run: Run, corpus: Corpus) -> Retriever:
-    from tasks.retrievers.external import Outside
-    from tasks.systems.user_code import user_code
+    from yarus.tasks.retrievers.external import Outside
+    from yarus.tasks.systems.user_code import user_code
 
     code = user_code(run.resolved["retriever"], "YARUS_RETRIEVER", "ranking")
     return Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)

@@ -1,7 +1,7 @@
 """What can order rankings anew, by its name; a new kind is one line here and one in `reranking`."""
 
-from tasks.config.services import is_address, is_function, open_address
-from tasks.retrievers.cross_encoder import cross_encoder
+from yarus.tasks.config.services import is_address, is_function, open_address
+from yarus.tasks.retrievers.cross_encoder import cross_encoder
 
 PLACE = "YARUS_RERANKER_SERVICE"
 SERVICE, FUNCTION, MODEL = "http://…", "module:function", "name or folder"

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import jmespath
 
-from db.errors import InputError
-from tasks.config.factors import RerankerService
-from tasks.config.secrets import redact_within
-from tasks.config.settings import RetrieverService, settings
-from tasks.retrievers.cross_encoder import cross_encoder
-from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.rerankers import FUNCTION, MODEL, PLACE, SERVICE, reranker_kind
-from tasks.systems.external import Service, attempt, require_question, short
-from tasks.systems.user_code import user_code
+from yarus.db.errors import InputError
+from yarus.tasks.config.factors import RerankerService
+from yarus.tasks.config.secrets import redact_within
+from yarus.tasks.config.settings import RetrieverService, settings
+from yarus.tasks.retrievers.cross_encoder import cross_encoder
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.retrievers.rerankers import FUNCTION, MODEL, PLACE, SERVICE, reranker_kind
+from yarus.tasks.systems.external import Service, attempt, require_question, short
+from yarus.tasks.systems.user_code import user_code
 
 Score = Callable[[str, Sequence[str]], Iterable[float]]
 """A question and n texts: n scores, higher is better."""

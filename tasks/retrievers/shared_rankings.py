@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tasks.retrievers.protocol import Ranking
+from yarus.tasks.retrievers.protocol import Ranking
 
 Known = dict[tuple[Hashable, str], Ranking]
 _KNOWN: ContextVar[Known | None] = ContextVar("rankings of this sweep", default=None)

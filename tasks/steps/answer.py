@@ -5,24 +5,24 @@ import threading
 
 import pyarrow as pa
 
-from db.errors import InputError
-from db.retrieval_sets import page_of_document
-from db.urls import canonical_url
-from db.words import Words
-from tasks.cases.outcomes import Done, with_failures, with_outcomes
-from tasks.cases.ranked.own_documents import own_of
-from tasks.cases.refusals import declined
-from tasks.cases.table import with_columns
-from tasks.cases.text import BETWEEN, fit, starts
-from tasks.evaluation.identity import configured
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_stored_corpus
-from tasks.models.cost.prices import cost_usd
-from tasks.steps.generate import generate
-from tasks.steps.retrieve import TIMED, rank
-from tasks.steps.reuse_answers import reuse_answers, stored
-from tasks.systems.sut import Answered, System, system
-from tasks.systems.user_code import era
+from yarus.db.errors import InputError
+from yarus.db.retrieval_sets import page_of_document
+from yarus.db.urls import canonical_url
+from yarus.db.words import Words
+from yarus.tasks.cases.outcomes import Done, with_failures, with_outcomes
+from yarus.tasks.cases.ranked.own_documents import own_of
+from yarus.tasks.cases.refusals import declined
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import BETWEEN, fit, starts
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_stored_corpus
+from yarus.tasks.models.cost.prices import cost_usd
+from yarus.tasks.steps.generate import generate
+from yarus.tasks.steps.retrieve import TIMED, rank
+from yarus.tasks.steps.reuse_answers import reuse_answers, stored
+from yarus.tasks.systems.sut import Answered, System, system
+from yarus.tasks.systems.user_code import era
 
 
 async def answer_ideal(run: Run, cases: pa.Table) -> pa.Table:

@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db import journal
-from db.words import Words
-from metrics import embedding
-from metrics.embedding.vectors import euclidean_distances
-from metrics.statistics import Interval, mean_interval
-from metrics.statistics.intervals import NO_INTERVAL, student_quantile
-from tasks.cases.outcomes import with_failures
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.config.parameters import Tier0
-from tasks.config.settings import settings
-from tasks.evaluation.batch import keep_batch
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_cases, read_stored_corpus
-from tasks.models.embedders import Vectors, embedders
-from tasks.models.embedding_cache import embed_each
-from tasks.results.set_metrics import Whole, not_measured
-from tasks.steps.index import choose_vectors
+from yarus.db import journal
+from yarus.db.words import Words
+from yarus.metrics import embedding
+from yarus.metrics.embedding.vectors import euclidean_distances
+from yarus.metrics.statistics import Interval, mean_interval
+from yarus.metrics.statistics.intervals import NO_INTERVAL, student_quantile
+from yarus.tasks.cases.outcomes import with_failures
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Tier0
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.batch import keep_batch
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_cases, read_stored_corpus
+from yarus.tasks.models.embedders import Vectors, embedders
+from yarus.tasks.models.embedding_cache import embed_each
+from yarus.tasks.results.set_metrics import Whole, not_measured
+from yarus.tasks.steps.index import choose_vectors
 
 log = logging.getLogger("yarus")
 OF_CLUSTERS = ("total_texts", "total_pairs", "n_clusters", "avg_inter_cluster_dist")

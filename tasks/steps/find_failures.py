@@ -17,13 +17,13 @@ at fault. A system that failed has no failure here: its status says what happene
 
 import pyarrow as pa
 
-from metrics.facts import unsupported
-from metrics.table import METRICS
-from tasks.cases.refusals import HIDDEN
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import MEASURED
-from tasks.evaluation.run import Run
-from tasks.results.failures import Case, found
+from yarus.metrics.facts import unsupported
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.refusals import HIDDEN
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.results.failures import Case, found
 
 
 def find_failures(run: Run, cases: pa.Table) -> pa.Table:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from db.words import Words
-from tasks.cases.outcomes import Done, with_outcomes
-from tasks.cases.refusals import declined
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.config.parameters import Tier2
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import first_repeat
-from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Reply, RoleName
-from tasks.models.chat import chat
-from tasks.progress.counts import tick
-from tasks.prompts import Prompt, prompts
+from yarus.db.words import Words
+from yarus.tasks.cases.outcomes import Done, with_outcomes
+from yarus.tasks.cases.refusals import declined
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Tier2
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import first_repeat
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import Call, Reply, RoleName
+from yarus.tasks.models.chat import chat
+from yarus.tasks.progress.counts import tick
+from yarus.tasks.prompts import Prompt, prompts
 
 
 async def generate(run: Run, cases: pa.Table) -> pa.Table:

@@ -9,23 +9,23 @@ import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db import journal
-from db.errors import InputError
-from db.source_rows import Corpus
-from tasks.cases.vocabulary import Note
-from tasks.config.connections import database
-from tasks.config.parameters import Embedding, Retrieval
-from tasks.config.settings import settings
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_cases, read_stored_corpus
-from tasks.models.embedders import embedders, full_name
-from tasks.models.embedding_cache import check_stored, embed_each
-from tasks.retrievers.dense import Dense, unit_vectors
-from tasks.retrievers.pgvector import Pgvector
-from tasks.retrievers.protocol import Retriever
-from tasks.retrievers.registry import retriever_kind
-from tasks.steps.retrieve import TIMED, opened
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.vocabulary import Note
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Embedding, Retrieval
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_cases, read_stored_corpus
+from yarus.tasks.models.embedders import embedders, full_name
+from yarus.tasks.models.embedding_cache import check_stored, embed_each
+from yarus.tasks.retrievers.dense import Dense, unit_vectors
+from yarus.tasks.retrievers.pgvector import Pgvector
+from yarus.tasks.retrievers.protocol import Retriever
+from yarus.tasks.retrievers.registry import retriever_kind
+from yarus.tasks.steps.retrieve import TIMED, opened
 
 E = TypeVar("E", bound=Embedding)
 R = TypeVar("R", bound=Retrieval)

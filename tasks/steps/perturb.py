@@ -6,17 +6,17 @@ labels, references and the judge keep to the question as it was meant.
 
 import pyarrow as pa
 
-from db.words import Words
-from tasks.cases.perturbations import change
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.config.parameters import Perturbable
-from tasks.config.settings import settings
-from tasks.evaluation.run import Run
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.personal_data.masking import mask, own_key
-from tasks.prompts import FOLDER, Prompt, Shape
+from yarus.db.words import Words
+from yarus.tasks.cases.perturbations import change
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Perturbable
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.personal_data.masking import mask, own_key
+from yarus.tasks.prompts import FOLDER, Prompt, Shape
 
 PARAPHRASE = Shape("generator", "text", ("question",), "question")
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pyarrow as pa
 
-from tasks.cases.labels import pages_of
-from tasks.cases.table import with_columns
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_stored_corpus, read_twins
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_stored_corpus, read_twins
 
 NEEDED = ("outcome", "decision", "production_shown", "production_page", "retrieved")
 ANSWERED = {"answered": True, "refused": False, "failed": None, None: None}

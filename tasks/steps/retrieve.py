@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from db.retrieval_sets import page_of_document
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from tasks.cases.labels import NO_TWINS, pages_of
-from tasks.cases.outcomes import Done, with_outcomes
-from tasks.cases.ranked.own_documents import own_of
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import Twins
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_stored_corpus, read_twins
-from tasks.models.embedders import Vectors, embedders
-from tasks.models.embedding_cache import embed_each
-from tasks.retrievers.protocol import Ranking, Retriever
-from tasks.retrievers.registry import retriever_kind
-from tasks.retrievers.shared_rankings import shared
-from tasks.systems.user_code import era
+from yarus.db.retrieval_sets import page_of_document
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.labels import NO_TWINS, pages_of
+from yarus.tasks.cases.outcomes import Done, with_outcomes
+from yarus.tasks.cases.ranked.own_documents import own_of
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import Twins
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_stored_corpus, read_twins
+from yarus.tasks.models.embedders import Vectors, embedders
+from yarus.tasks.models.embedding_cache import embed_each
+from yarus.tasks.retrievers.protocol import Ranking, Retriever
+from yarus.tasks.retrievers.registry import retriever_kind
+from yarus.tasks.retrievers.shared_rankings import shared
+from yarus.tasks.systems.user_code import era
 
 if TYPE_CHECKING:
-    from tasks.retrievers.reranking import Reranker
+    from yarus.tasks.retrievers.reranking import Reranker
 
 TIMED = 100
 """Questions of an evaluation, or of each of its strata, that are timed alone, where a batch is faster than these."""
@@ -247,7 +247,7 @@ def opened(run: Run) -> Opened:
 def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
     if (name := run.resolved.get("reranker")) is None:
         return None
-    from tasks.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
+    from yarus.tasks.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
 
     return open_reranker(name, dict(zip(corpus.ids, corpus.texts, strict=True)), run.resolved["rerank_depth"])
 

@@ -7,17 +7,17 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db import journal
-from db.errors import InputError
-from db.words import Words
-from tasks.cases.outcomes import Done, with_outcomes
-from tasks.cases.refusals import declined
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.evaluation.identity import configured
-from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
-from tasks.results import parquet_files
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.cases.outcomes import Done, with_outcomes
+from yarus.tasks.cases.refusals import declined
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.results import parquet_files
 
 ANSWERED: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "truncated", "retrieved", "path")
 ANSWERED += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms", "history", "trace_id", "span_id")

@@ -5,13 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from metrics import contexts
-from tasks.cases.contexts.change import AMONG_OTHERS
-from tasks.cases.table import with_columns
-from tasks.cases.text import BETWEEN
-from tasks.cases.vocabulary import SAID
-from tasks.evaluation.run import Run
-from tasks.steps.claims.score_facts import blanked
+from yarus.metrics import contexts
+from yarus.tasks.cases.contexts.change import AMONG_OTHERS
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import BETWEEN
+from yarus.tasks.cases.vocabulary import SAID
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.steps.claims.score_facts import blanked
 
 Case = dict[str, Any]
 

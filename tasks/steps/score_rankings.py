@@ -2,11 +2,11 @@
 
 import pyarrow as pa
 
-from tasks.cases.labels import NO_TWINS
-from tasks.cases.ranked.pools import by_judge, seen
-from tasks.cases.ranked.rankings import score
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_twins
+from yarus.tasks.cases.labels import NO_TWINS
+from yarus.tasks.cases.ranked.pools import by_judge, seen
+from yarus.tasks.cases.ranked.rankings import score
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_twins
 
 
 def score_rankings(run: Run, cases: pa.Table) -> pa.Table:

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from metrics import answers, embedding, text
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.evaluation.run import Run
-from tasks.models.embedders import Vectors, embedder, measuring_embedder
-from tasks.models.embedding_cache import embed_each
+from yarus.metrics import answers, embedding, text
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.embedders import Vectors, embedder, measuring_embedder
+from yarus.tasks.models.embedding_cache import embed_each
 
 ROUNDING = 1e-6
 PAIRS_AT_ONCE = 500  # embedded, so that few vectors are in memory

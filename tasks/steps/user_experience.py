@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.words import Words
-from metrics import dialogue
-from metrics.metric import Metric
-from metrics.statistics import mean_interval
-from metrics.statistics.intervals import NO_INTERVAL
-from metrics.table import metric
-from tasks.cases.labels import GOOD
-from tasks.cases.table import floats, with_columns
-from tasks.config.connections import database
-from tasks.evaluation.batch import keep_batch
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_cases
-from tasks.models.embedders import Vectors, embedder
-from tasks.models.embedding_cache import embed_each
-from tasks.results.parquet_files import parquet
-from tasks.results.set_metrics import Whole, not_measured
+from yarus.db.words import Words
+from yarus.metrics import dialogue
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics import mean_interval
+from yarus.metrics.statistics.intervals import NO_INTERVAL
+from yarus.metrics.table import metric
+from yarus.tasks.cases.labels import GOOD
+from yarus.tasks.cases.table import floats, with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.batch import keep_batch
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.models.embedders import Vectors, embedder
+from yarus.tasks.models.embedding_cache import embed_each
+from yarus.tasks.results.parquet_files import parquet
+from yarus.tasks.results.set_metrics import Whole, not_measured
 
 NO_CACHE_YET = Words("no earlier question was rated 5")
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}

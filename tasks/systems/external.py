@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import httpx
 
-from db.errors import InputError
-from db.words import Words
-from tasks.config.redaction import redact_urls
-from tasks.config.secrets import echoes, redact
-from tasks.config.services import headers, open_address
-from tasks.config.settings import RetrieverService, SystemService
-from tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads, Incoming
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.secrets import echoes, redact
+from yarus.tasks.config.services import headers, open_address
+from yarus.tasks.config.settings import RetrieverService, SystemService
+from yarus.tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads, Incoming
 
 Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]

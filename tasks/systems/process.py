@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from db.errors import InputError
-from db.words import Words
-from tasks.models.transport import LARGEST_BYTES
-from tasks.systems.external import Lost, Raised, reason
-from tasks.systems.yarus_worker.messages import packed, receive
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.models.transport import LARGEST_BYTES
+from yarus.tasks.systems.external import Lost, Raised, reason
+from yarus.tasks.systems.yarus_worker.messages import packed, receive
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 OURS = ("flows", "deployments", "tasks", "metrics", "db")
 """Names that the user's packages may have too."""
 PROGRAM = (  # nothing of the user's is on the path yet, which may be called as a module of the standard library is

@@ -10,10 +10,10 @@ from typing import Any
 import jmespath
 from pydantic import ValidationError
 
-from db.errors import InputError
-from tasks.config.settings import SystemService
-from tasks.models.protocol import Message, tokens
-from tasks.systems.external import short
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import SystemService
+from yarus.tasks.models.protocol import Message, tokens
+from yarus.tasks.systems.external import short
 
 Parts = dict[str, Any]
 """Name of a part of an answer -> what was found; None where the system does not say."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import httpx
 
-from db.errors import InputError
-from tasks.config.secrets import redact_within
-from tasks.config.services import OPENAI, open_address
-from tasks.config.settings import Settings, SystemService
-from tasks.models.endpoints import completions
-from tasks.models.transport import EVENTS, Incoming
-from tasks.systems.external import Refused, Service, as_json, filled, has_place, require_question, short
-from tasks.systems.replies import Parts, Reader
-from tasks.systems.streams import PLAIN, begun, is_events, is_text, read_events, read_text
+from yarus.db.errors import InputError
+from yarus.tasks.config.secrets import redact_within
+from yarus.tasks.config.services import OPENAI, open_address
+from yarus.tasks.config.settings import Settings, SystemService
+from yarus.tasks.models.endpoints import completions
+from yarus.tasks.models.transport import EVENTS, Incoming
+from yarus.tasks.systems.external import Refused, Service, as_json, filled, has_place, require_question, short
+from yarus.tasks.systems.replies import Parts, Reader
+from yarus.tasks.systems.streams import PLAIN, begun, is_events, is_text, read_events, read_text
 
 PLACE = "YARUS_SUT_SERVICE"
 ACCEPT = f"application/json, {EVENTS};q=0.9, {PLAIN};q=0.8"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tasks.cases.refusals import HIDDEN
-from tasks.models.transport import DONE, EVENTS, Incoming
-from tasks.systems.events import Event, events
-from tasks.systems.replies import Parts, Reader, is_only_text, openai_choice
+from yarus.tasks.cases.refusals import HIDDEN
+from yarus.tasks.models.transport import DONE, EVENTS, Incoming
+from yarus.tasks.systems.events import Event, events
+from yarus.tasks.systems.replies import Parts, Reader, is_only_text, openai_choice
 
 PLAIN = "text/plain"
 LAST = re.compile(r"(?:^|[._-])(?:end|done|completed?|stop|finish(?:ed)?|close)$", re.IGNORECASE)

@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from db.errors import InputError
-from tasks.cases.dialogs import spoken
-from tasks.cases.refusals import HIDDEN
-from tasks.config.services import OPENAI, is_address, is_function
-from tasks.config.settings import Settings
-from tasks.models.protocol import count
-from tasks.progress.counts import tick
-from tasks.systems.external import attempt, require_storable, short
-from tasks.systems.service import HttpSystem, over_http, over_openai
-from tasks.systems.user_code import user_code
+from yarus.db.errors import InputError
+from yarus.tasks.cases.dialogs import spoken
+from yarus.tasks.cases.refusals import HIDDEN
+from yarus.tasks.config.services import OPENAI, is_address, is_function
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.models.protocol import count
+from yarus.tasks.progress.counts import tick
+from yarus.tasks.systems.external import attempt, require_storable, short
+from yarus.tasks.systems.service import HttpSystem, over_http, over_openai
+from yarus.tasks.systems.user_code import user_code
 
 Answer = Mapping[str, Any]
 Message = Mapping[str, str]
@@ -60,7 +60,7 @@ class System:
         """What it says to each question, in their order.
 
         Dialogs are asked side by side, the questions of one after another, each with what was said before it: the
-        questions as they were asked here, and the system's own answers (`tasks.cases.dialogs.spoken`).
+        questions as they were asked here, and the system's own answers (`yarus.tasks.cases.dialogs.spoken`).
 
         Args:
             questions: those of a dialog in the order of its turns.

@@ -7,11 +7,11 @@ from pathlib import Path
 from socket import socket
 from typing import Any, Literal
 
-from db.errors import InputError
-from db.words import Words
-from tasks.config.settings import settings
-from tasks.systems.external import Lost, Raised
-from tasks.systems.process import GONE, RUNNING, Process, Program
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.config.settings import settings
+from yarus.tasks.systems.external import Lost, Raised
+from yarus.tasks.systems.process import GONE, RUNNING, Process, Program
 
 log = logging.getLogger("yarus")
 Gives = Literal["answer", "ranking", "scores"]

@@ -28,7 +28,7 @@ def plural(number: object, forms: Sequence[str]) -> str:
     """The word that goes with a whole number, whose thousands may be parted: of two forms in English, three in Russian.
 
     Example:
-        >>> from tasks.texts import plural
+        >>> from yarus.tasks.texts import plural
         >>> [plural(n, ("вопрос", "вопроса", "вопросов")) for n in (1, 22, 374, 11)]
         ['вопрос', 'вопроса', 'вопроса', 'вопросов']
     """

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from db.words import Words
-from tasks.texts import texts
+from yarus.db.words import Words
+from yarus.tasks.texts import texts
 
 LONGEST = 2_000
 """Characters of a stored text that is looked up; a longer one is no message of ours."""

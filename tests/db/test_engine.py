@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from db.engine import own, reaching, read_only
-from db.errors import DatabaseUnavailable
+from yarus.db.engine import own, reaching, read_only
+from yarus.db.errors import DatabaseUnavailable
 
 
 def test_one_engine_a_home(home: Path, engine: Engine) -> None:

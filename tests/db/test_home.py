@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from db.embedded.server import release, running
-from db.errors import InputError
-from db.home import PARTS, make, open_parts, prefect_database
 from tests.support.command_line import CommandLine, environment
 from tests.support.database.embedded_users import query
+from yarus.db.embedded.server import release, running
+from yarus.db.errors import InputError
+from yarus.db.home import PARTS, make, open_parts, prefect_database
 
 PASSED = 0o711 if os.geteuid() == 0 else 0o700
 """As root PostgreSQL's account has to pass the home."""
@@ -123,7 +123,7 @@ def test_a_name_that_prefects_database_cannot_have(tmp_path: Path, name: str) ->
 def test_every_part_that_commands_make_is_private(tmp_path: Path) -> None:
     home = tmp_path / "home"
     yarus = CommandLine(home)
-    script = "import os, sys; os.umask(0); from flows.__main__ import main; main()"
+    script = "import os, sys; os.umask(0); from yarus.__main__ import main; main()"
     tmp_path.joinpath("home").mkdir(mode=0o755)
     for words in (("run", "tier0", "--limit", "4"), ("report", "last")):
         process = yarus.start(

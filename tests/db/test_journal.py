@@ -13,17 +13,17 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, NullPool, create_engine
 
-from db import journal
-from db.errors import InputError
 from tests.support.command_line import environment
+from yarus.db import journal
+from yarus.db.errors import InputError
 
 NUMBERS, RUN = count(), token_hex(4)
 METRIC = {"metric": "mrr", "stratum": "", "value": 0.5, "n_scored": 2, "n_total": 2, "direction": "higher"}
 HOLD = """
 import sys
 from pathlib import Path
-from db import journal
-from db.engine import own
+from yarus.db import journal
+from yarus.db.engine import own
 with journal.alive(own(Path(sys.argv[1]), None), sys.argv[2]):
     print("alive", flush=True)
     sys.stdin.read()

@@ -11,11 +11,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
-from db import engine as connections
-from db.stores.calls import booked_usd
-from db.stores.corpora import corpus_version
-from db.stores.labels import label
-from db.tables import OURS, SCHEMA
+from yarus.db import engine as connections
+from yarus.db.stores.calls import booked_usd
+from yarus.db.stores.corpora import corpus_version
+from yarus.db.stores.labels import label
+from yarus.db.tables import OURS, SCHEMA
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from db.engine import read_only
-from db.errors import DatabaseUnavailable, InputError
-from db.importers.postgres import reading
-from db.loading.fill import fill
-from db.source_rows import read_corpus, read_questions
-from db.sources import Source, snapshot
-from db.tables import source_tables
 from tests.support.database.dumps import alter
+from yarus.db.engine import read_only
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.importers.postgres import reading
+from yarus.db.loading.fill import fill
+from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.sources import Source, snapshot
+from yarus.db.tables import source_tables
 
 Production = Callable[..., str]
 EVIL = """

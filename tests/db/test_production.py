@@ -11,15 +11,15 @@ from sqlalchemy import Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from db.embedded import server as embedded
-from db.engine import read_only
-from db.sources import Source, snapshot
-from db.tables import source_tables
-from tasks.config.connections import source
-from tasks.models.embedders import embedder
-from tasks.retrievers.pgvector import Pgvector
 from tests.support.database.production import PRODUCTION
 from tests.support.evaluations import evaluate, use
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import read_only
+from yarus.db.sources import Source, snapshot
+from yarus.db.tables import source_tables
+from yarus.tasks.config.connections import source
+from yarus.tasks.models.embedders import embedder
+from yarus.tasks.retrievers.pgvector import Pgvector
 
 DATABASE = "voproshalych"
 ROLE = """

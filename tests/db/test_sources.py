@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from sqlalchemy import create_engine, text
 
-from db.engine import read_only
-from db.errors import DatabaseUnavailable, InputError
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import Source, loaded, snapshot
-from db.tables import source_tables
-from tasks.cases.answers import reference_of
 from tests.support.database.dumps import alter
+from yarus.db.engine import read_only
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import Source, loaded, snapshot
+from yarus.db.tables import source_tables
+from yarus.tasks.cases.answers import reference_of
 
 Production = Callable[..., str]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.urls import canonical_url
+from yarus.db.urls import canonical_url
 
 
 def test_what_no_url_can_hold_stays_what_it_is() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, inspect, text
 
-from db.tables import evaluation, evaluation_metric
-from db.views import VIEWS
+from yarus.db.tables import evaluation, evaluation_metric
+from yarus.db.views import VIEWS
 
 FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
 NIGHTS = [  # id, state, key, value

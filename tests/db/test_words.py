@@ -5,9 +5,16 @@ import pickle
 import cloudpickle
 import pytest
 
-from db.errors import DatabaseUnavailable, InputError, ModelUnavailable, ResultsUnavailable, SourceChanged, unknown
-from db.words import Words, joined
-from tasks.orchestration.server_process import ServerUnavailable
+from yarus.db.errors import (
+    DatabaseUnavailable,
+    InputError,
+    ModelUnavailable,
+    ResultsUnavailable,
+    SourceChanged,
+    unknown,
+)
+from yarus.db.words import Words, joined
+from yarus.tasks.orchestration.server_process import ServerUnavailable
 
 KINDS = (InputError, DatabaseUnavailable, ModelUnavailable, ResultsUnavailable, SourceChanged, ServerUnavailable)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import own
 from tests.support.prefect_servers import Serve
+from yarus.db.engine import own
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ import httpx
 import psutil
 import pytest
 
-from db.embedded import server as postgresql
-from tasks.orchestration import home_server
 from tests.support.command_line import ENGLISH, Command, CommandLine, environment, here, together
 from tests.support.forked import Forked
 from tests.support.processes import delete, free_port, until
+from yarus.db.embedded import server as postgresql
+from yarus.tasks.orchestration import home_server
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
 STAYS = {"YARUS_SERVER_IDLE_S": "600"}
@@ -68,14 +68,14 @@ def servers(home: Path) -> list[psutil.Process]:
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
         database = str(home / "postgres" / "data") in words
-        if ("deployments.process" in words and folder == str(home)) or database:
+        if ("yarus.deployments.process" in words and folder == str(home)) or database:
             found.append(process)
     return found
 
 
 def is_prefect(process: psutil.Process) -> bool:
     try:
-        return "deployments.process" in process.cmdline()
+        return "yarus.deployments.process" in process.cmdline()
     except psutil.NoSuchProcess:  # it has ended meanwhile
         return False
 
@@ -149,7 +149,7 @@ def test_a_command_that_is_killed_while_it_starts_leaves_nothing(fresh: CommandL
 FULL = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()),) * 2)
-from flows.__main__ import main
+from yarus.__main__ import main
 main()
 """
 """The command on a disk that takes no file longer than so many bytes."""
@@ -215,8 +215,8 @@ def test_a_file_where_the_home_should_be_is_named(tmp_path: Path) -> None:
 def test_ctrl_c_within_code_that_is_made_of_text_ends_the_command_as_elsewhere(fresh: CommandLine) -> None:
     """Imports run such code for every named tuple; a Ctrl-C in it `python -m` remembers, and dies of it at the end."""
     (fresh.home / "interrupted.py").write_text("""
-from flows.__main__ import main
-from tasks.orchestration import home_server
+from yarus.__main__ import main
+from yarus.tasks.orchestration import home_server
 home_server.begin = lambda: exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
 main()
 """)

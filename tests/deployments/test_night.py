@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from deployments.night import plan_night
-from deployments.registration import declared
 from tests.support.evaluations import load, question
+from yarus.deployments.night import plan_night
+from yarus.deployments.registration import declared
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from alembic.script import ScriptDirectory
 
-from deployments.prefect_tables import made_by_prefect
-from tasks.orchestration.server_process import SQLITE, TABLES, as_made, make_tables
+from yarus.deployments.prefect_tables import made_by_prefect
+from yarus.tasks.orchestration.server_process import SQLITE, TABLES, as_made, make_tables
 
-WAY = "run python -m deployments.prefect_tables"
+WAY = "run python -m yarus.deployments.prefect_tables"
 
 
 def tables(path: Path) -> set[str]:

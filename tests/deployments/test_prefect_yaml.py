@@ -13,8 +13,8 @@ import yaml
 from prefect import Flow
 from prefect.server.schemas.schedules import CronSchedule
 
-from deployments.registration import declared, flow_of
-from tasks.config.flow_parameters import FLOWS
+from yarus.deployments.registration import declared, flow_of
+from yarus.tasks.config.flow_parameters import FLOWS
 
 FILE = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))["deployments"]

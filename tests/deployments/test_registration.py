@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.workers.process import ProcessWorker
 
-from deployments.registration import declared, job_template, register
-from deployments.worker import Job
+from yarus.deployments.registration import declared, job_template, register
+from yarus.deployments.worker import Job
 
 TAKEN = {"command": "touch marker", "env": {"PYTHONPATH": "/tmp"}, "working_dir": "/tmp", "name": "x"}  # noqa: S108
 
@@ -62,7 +62,9 @@ def test_a_run_that_brings_a_program_along_is_refused(refused: dict[str, str], n
 
 def prepared(template: dict[str, Any], values: dict[str, Any], **changed: Any) -> Job:
     """How our worker would start a run of tier 0."""
-    deployment = SimpleNamespace(id=uuid4(), name="tier0", entrypoint="flows.tier0:tier0", pull_steps=[], updated=None)
+    deployment = SimpleNamespace(
+        id=uuid4(), name="tier0", entrypoint="yarus.flows.tier0:tier0", pull_steps=[], updated=None
+    )
     job = asyncio.run(Job.from_template_and_values(template, values, client=object()))
     flow_run = FlowRun(id=uuid4(), flow_id=uuid4(), name="of_test_declared")
     job.prepare_for_flow_run(flow_run, SimpleNamespace(**vars(deployment) | changed))

@@ -12,10 +12,10 @@ import psutil
 import psycopg
 import pytest
 
-from db.embedded import server as embedded
-from tasks.orchestration.server_process import STOP_S
 from tests.support.prefect_servers import Serve
 from tests.support.processes import free_port
+from yarus.db.embedded import server as embedded
+from yarus.tasks.orchestration.server_process import STOP_S
 
 pytestmark = pytest.mark.slow("process: another yarus serve, on a PostgreSQL of its own")
 
@@ -75,7 +75,7 @@ def test_prefects_records_are_kept_in_that_database(serve: Serve, postgresql: st
 
 
 def test_killed_it_leaves_no_server(serve: Serve) -> None:
-    started = [process for process in serve.processes() if "deployments.process" in " ".join(process.cmdline())]
+    started = [process for process in serve.processes() if "yarus.deployments.process" in " ".join(process.cmdline())]
     assert len(started) == 1
     serve.process.kill()
     serve.process.wait()

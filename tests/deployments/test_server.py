@@ -12,12 +12,12 @@ import prefect
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import DatabaseUnavailable, InputError
-from deployments.server import database_of, require_free
-from tasks.orchestration.local_server import require_compatible
-from tasks.orchestration.server_process import ServerUnavailable
 from tests.support.command_line import ENGLISH, CommandLine, Ran
 from tests.support.processes import free_port
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.deployments.server import database_of, require_free
+from yarus.tasks.orchestration.local_server import require_compatible
+from yarus.tasks.orchestration.server_process import ServerUnavailable
 
 
 @contextmanager

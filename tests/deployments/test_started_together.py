@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tasks.orchestration.server_process import SQLITE, start, stop
 from tests.support.command_line import environment
 from tests.support.processes import until
+from yarus.tasks.orchestration.server_process import SQLITE, start, stop
 
 Started = tuple["subprocess.Popen[bytes]", str, Path]
 

@@ -16,21 +16,21 @@ import numpy as np
 import pytest
 from sqlalchemy import delete
 
-from db.engine import own
-from db.tables import evaluation
 from tests.support.command_line import CommandLine, environment
 from tests.support.evaluations import load, question
+from yarus.db.engine import own
+from yarus.db.tables import evaluation
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-PACKAGES = ("flows", "tasks", "metrics", "db", "deployments")
+FOLDERS = ("yarus", "flows", "tasks", "metrics", "db", "deployments")
 ROWS = [question(i) for i in range(6)]
 ROWS[3]["answer"] = "Сдать книгу."
 IMPORTS = {
-    "metrics/table/__init__.py": "from metrics.table.style import STYLE",
-    "tasks/config/tiers.py": "from tasks.config.parameters import Style",
-    "tasks/retrievers/registry.py": "from tasks.retrievers.overlap import Overlap",
+    "metrics/table/__init__.py": "from yarus.metrics.table.style import STYLE",
+    "tasks/config/tiers.py": "from yarus.tasks.config.parameters import Style",
+    "tasks/retrievers/registry.py": "from yarus.tasks.retrievers.overlap import Overlap",
 }
 """What the page leaves to the reader: whoever uses a name imports it."""
 
@@ -58,8 +58,9 @@ def put(project: Path, path: str, block: str) -> None:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with everything that the page says is to be added."""
     folder = tmp_path_factory.mktemp("project")
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
     for path, block in BLOCKS:
         put(folder, path, block)
         if path == "tasks/texts/en.toml":  # «ru.toml has the same keys»
@@ -87,7 +88,7 @@ def there(project: Path, home: Path, yarus: CommandLine) -> Callable[..., str]:
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "flows", *words],
+            [sys.executable, "-m", "yarus", *words],
             cwd=project,
             env=environment(home) | yarus.server() | {"PYTHONPATH": str(project)},
             capture_output=True,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OURS = ("flows", "deployments", "tasks", "metrics", "db")
-FILES = sorted(path for top in (*OURS, "tests", "benchmarks") for path in (ROOT / top).rglob("*.py"))
+FOLDERS = ("yarus", "flows", "deployments", "tasks", "metrics", "db", "tests", "benchmarks")
+FILES = sorted(path for top in FOLDERS for path in (ROOT / top).rglob("*.py"))
 
 
 def private(path: Path) -> Iterator[str]:
@@ -15,7 +15,7 @@ def private(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     modules: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] in (*OURS, "tests"):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] in ("yarus", "tests"):
             modules |= {name.asname or name.name for name in node.names if name.name.islower()}
             yield from (name.name for name in node.names if re.match(r"_[^_]", name.name))
     for node in ast.walk(tree):

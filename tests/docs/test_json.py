@@ -11,12 +11,12 @@ import click
 import pytest
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from flows.__main__ import cli
-from flows.cli.shell.documents import DOCUMENTS
-from tasks.config.tiers import TIERS
-from tasks.results.summary import as_json, together
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import evaluate
+from yarus.__main__ import cli
+from yarus.flows.cli.shell.documents import DOCUMENTS
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.summary import as_json, together
 
 Document = dict[str, Any]
 DOCS = Path(__file__).parents[2] / "docs"

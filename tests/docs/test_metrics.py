@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from metrics.table import METRICS
+from yarus.metrics.table import METRICS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -9,15 +9,15 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from db.source_rows import read_corpus, read_questions
-from db.sources import snapshot
-from db.views import VIEWS
-from flows.__main__ import cli
-from tasks.comparison.gates.gate_rules import read_policy
-from tasks.config.connections import source
-from tasks.config.flow_parameters import FLOWS
-from tasks.config.settings import Settings
 from tests.support.texts.docs_pages import PAGES, ROOT, blocks, inline, words
+from yarus.__main__ import cli
+from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.sources import snapshot
+from yarus.db.views import VIEWS
+from yarus.tasks.comparison.gates.gate_rules import read_policy
+from yarus.tasks.config.connections import source
+from yarus.tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.settings import Settings
 
 COMMANDS = [
     (page.name, command)

@@ -6,14 +6,14 @@ from typing import get_args
 
 import pytest
 
-from metrics.table import METRICS
-from tasks.cases.table import COLUMNS
-from tasks.cases.vocabulary import SEVERITY, TURNS, Outcome
-from tasks.config.flow_parameters import FLOWS
-from tasks.config.parameters import Tier2, Tier3
-from tasks.config.probes import ContextPerturbation, Perturbation
-from tasks.config.settings import Role, Settings, SystemService
-from tasks.results.failures import FAILURES
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.cases.vocabulary import SEVERITY, TURNS, Outcome
+from yarus.tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.parameters import Tier2, Tier3
+from yarus.tasks.config.probes import ContextPerturbation, Perturbation
+from yarus.tasks.config.settings import Role, Settings, SystemService
+from yarus.tasks.results.failures import FAILURES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, SYSTEMS = ((DOCS / name).read_text(encoding="utf-8") for name in ("tiers.md", "systems.md"))

@@ -1,4 +1,4 @@
-"""`import flows`: the examples of docs/python.md in a running loop as a notebook has it, and what they promise."""
+"""`import yarus`: the examples of docs/python.md in a running loop as a notebook has it, and what they promise."""
 
 import json
 import logging
@@ -11,12 +11,12 @@ import pandas as pd
 import psutil
 import pytest
 
-import flows
-from db.errors import InputError
 from tests.support.command_line import CommandLine, environment
 from tests.support.forked import Forked
 from tests.support.processes import until
 from tests.support.texts.docs_pages import ROOT, blocks
+from yarus import cases, compare, run, scores
+from yarus.db.errors import InputError
 
 Document = dict[str, Any]
 EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "python.md") if block.kind == "python"]
@@ -76,8 +76,8 @@ print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), l
 @pytest.mark.slow("process: what is imported first")
 def test_prefect_that_was_imported_before_heeds_what_yarus_sets(home: Path, prefect_server: dict[str, str]) -> None:
     script = """
-import logging, prefect, flows
-flows.start_prefect()
+import logging, prefect, yarus
+yarus.start_prefect()
 print([handler.level for handler in logging.getLogger().handlers])
 """
     assert json.loads(python(home, script, env=prefect_server)) == [logging.WARNING]
@@ -91,7 +91,7 @@ def test_the_script_of_the_page_runs(home: Path, prefect_server: dict[str, str])
 @pytest.mark.slow("prefect: two evaluations; the script of the page awaits one")
 def test_a_flow_can_be_awaited_as_it_stands(home: Path, prefect_server: dict[str, str]) -> None:
     """Twice, on a server that is found."""
-    flow = "from flows.tier1 import tier1; from tasks.config.parameters import Tier1"
+    flow = "from yarus.flows.tier1 import tier1; from yarus.tasks.config.parameters import Tier1"
     cell = "print((await tier1(Tier1(source='sample', limit=50)))['state'])"
     assert notebook(home, flow, cell, cell, env=prefect_server).split() == ["completed", "completed"]
 
@@ -100,11 +100,11 @@ def test_a_flow_can_be_awaited_as_it_stands(home: Path, prefect_server: dict[str
 def test_an_interrupted_cell_leaves_the_notebook_alive(home: Path, prefect_server: dict[str, str]) -> None:
     """What is cancelled can be finished in the same notebook, later than a stopped command may last."""
     interrupted = """
-import asyncio, flows
-from db import journal
-from tasks.config.connections import database
-from tasks.evaluation.process_exit import GRACE_S
-running = asyncio.create_task(flows.run("judge", source="sample", limit=60))
+import asyncio, yarus
+from yarus.db import journal
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.process_exit import GRACE_S
+running = asyncio.create_task(yarus.run("judge", source="sample", limit=60))
 while "running" not in [row["state"] for row in journal.listing(database(), limit=1)]:
     assert not running.done(), running.result()
     await asyncio.sleep(0.05)
@@ -115,26 +115,26 @@ except asyncio.CancelledError:
     print(journal.listing(database(), limit=1)[0]["state"])
 await asyncio.sleep(GRACE_S + 1)
 """
-    resumed = "print((await flows.run('judge', resume='last'))['state'])"
+    resumed = "print((await yarus.run('judge', resume='last'))['state'])"
     said = notebook(home, interrupted, resumed, env=prefect_server)
     assert said.split() == ["cancelled", "completed"]
 
 
-def test_import_flows_waits_for_nothing(home: Path) -> None:
-    heavy = "{'prefect', 'pandas', 'pyarrow', 'sqlalchemy', 'click', 'tasks', 'db'}"
-    assert python(home, f"import flows, sys; print({heavy} & sys.modules.keys())").strip() == "set()"
+def test_import_yarus_waits_for_nothing(home: Path) -> None:
+    heavy = "{'prefect', 'pandas', 'pyarrow', 'sqlalchemy', 'click', 'yarus.tasks', 'yarus.db'}"
+    assert python(home, f"import yarus, sys; print({heavy} & sys.modules.keys())").strip() == "set()"
 
 
 def test_cases_are_those_that_were_stored(at_home: Path, night: dict[str, Document]) -> None:
     summary = night["tier1"]
-    cases = flows.cases(summary["evaluation_id"])
-    assert len(cases) == summary["n_cases"]
-    assert cases["mrr"].mean() == pytest.approx(summary["metrics"]["mrr"]["value"])
-    assert cases["mrr"].count() == summary["metrics"]["mrr"]["n_scored"]
-    unmeasured = cases[cases["mrr"].isna()]
+    frame = cases(summary["evaluation_id"])
+    assert len(frame) == summary["n_cases"]
+    assert frame["mrr"].mean() == pytest.approx(summary["metrics"]["mrr"]["value"])
+    assert frame["mrr"].count() == summary["metrics"]["mrr"]["n_scored"]
+    unmeasured = frame[frame["mrr"].isna()]
     assert len(unmeasured)
     assert (unmeasured["status"] != "ok").all()
-    first = cases[cases["status"] == "ok"].iloc[0]
+    first = frame[frame["status"] == "ok"].iloc[0]
     assert isinstance(first["retrieved"], list)
     assert all(isinstance(found, str) for found in first["retrieved"])
 
@@ -142,7 +142,7 @@ def test_cases_are_those_that_were_stored(at_home: Path, night: dict[str, Docume
 def test_metrics_are_those_of_the_summary(at_home: Path, night: dict[str, Document]) -> None:
     for tier in ("tier1", "real_users"):
         summary = night[tier]
-        rows = flows.metrics(summary["evaluation_id"])
+        rows = scores(summary["evaluation_id"])
         assert set(rows["tier"]) == {tier}
         stratum = rows[rows["stratum"] == ("confirmed" if "strata" in summary else "")].set_index("metric")
         assert set(stratum.index) == set(summary["metrics"])
@@ -155,14 +155,14 @@ def test_metrics_are_those_of_the_summary(at_home: Path, night: dict[str, Docume
 def test_a_comparison_is_that_of_the_command(at_home: Path, night: dict[str, Document], yarus: CommandLine) -> None:
     one, other = (night[tier]["evaluation_id"] for tier in ("tier1", "real_users"))
     with pytest.raises(InputError, match="--force"):
-        flows.compare(one, other)
-    assert flows.compare(one, other, force=True) == yarus("compare", one, other, "--force", "--json").json
+        compare(one, other)
+    assert compare(one, other, force=True) == yarus("compare", one, other, "--force", "--json").json
 
 
 async def test_what_is_wrong_is_named(at_home: Path) -> None:
     with pytest.raises(InputError, match="tier1"):
-        await flows.run("tier11")
+        await run("tier11")
     with pytest.raises(InputError, match="source"):
-        await flows.run("tier1", sorce="sample")
+        await run("tier1", sorce="sample")
     with pytest.raises(InputError, match="no-such"):
-        flows.cases("no-such")
+        cases("no-such")

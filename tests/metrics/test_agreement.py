@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.agreement import (
+from tests.support.examples import for_all
+from yarus.metrics.agreement import (
     chance_consistency,
     complete_pairs,
     consistency,
@@ -22,7 +23,6 @@ from metrics.agreement import (
     weighted_kappa,
     within,
 )
-from tests.support.examples import for_all
 
 NAN = math.nan
 SCALE = st.integers(0, 4)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.answers import exact_match, semantic_similarity
 from tests.support.examples import for_all
+from yarus.metrics.answers import exact_match, semantic_similarity
 
 NAN = math.nan
 

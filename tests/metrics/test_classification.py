@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.classification import (
+from yarus.metrics.classification import (
     Counts,
     accuracy,
     confusion,

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from metrics.contexts import copies_distractor, follows_context, follows_memory, follows_neither, obeys_injection
 from tests.support.examples import for_all
+from yarus.metrics.contexts import copies_distractor, follows_context, follows_memory, follows_neither, obeys_injection
 
 RIGHT = "Заявление подают в деканат до 3 июня. Есть 4 способа. Принимает Петрова."
 BESIDE = "Заселение идёт с 27 августа по 5 сентября в 2 этапа: сначала приезжают иногородние студенты."

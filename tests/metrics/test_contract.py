@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics.table import METRICS
 from tests.support.contracts.cases import CONTRACTS as OF_CASES
 from tests.support.contracts.claims import CLAIM_CONTRACTS
 from tests.support.contracts.contexts import CONTEXT_CONTRACTS
 from tests.support.contracts.vectors import VECTOR_CONTRACTS
 from tests.support.examples import drawn, for_all
+from yarus.metrics.table import METRICS
 
 CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS | CONTEXT_CONTRACTS
 ROWS = {row.function: row for row in reversed(METRICS.values()) if row.function}

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics import dialogue
-from metrics.dialogue import (
+from tests.support.examples import for_all
+from yarus.metrics import dialogue
+from yarus.metrics.dialogue import (
     cache_hit_rate,
     cache_hits,
     cache_wrong_hit_rate,
@@ -23,7 +24,6 @@ from metrics.dialogue import (
     multi_turn_consistency,
     nearest_earlier,
 )
-from tests.support.examples import for_all
 
 NAN = math.nan
 ROOT = math.sqrt(0.5)

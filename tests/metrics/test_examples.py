@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-import metrics
-from metrics.table import METRICS, Metric
 from tests.support.examples import for_all
+from yarus import metrics
+from yarus.metrics.table import METRICS, Metric
 
-MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "metrics.")]
+MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "yarus.metrics.")]
 FUNCTIONS = sorted({row.function for row in METRICS.values() if row.function})
 
-SIMULATES = "metrics.statistics.alarms.expectation"
+SIMULATES = "yarus.metrics.statistics.alarms.expectation"
 
 
 def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
@@ -56,7 +56,7 @@ def _check_examples(module: ModuleType) -> None:
 def test_a_formula_and_its_rows_name_each_other(name: str) -> None:
     module, function = name.split(".")
     rows = [row.name for row in METRICS.values() if row.function == name]
-    named = stored_as(getattr(importlib.import_module(f"metrics.{module}"), function))
+    named = stored_as(getattr(importlib.import_module(f"yarus.metrics.{module}"), function))
     assert named, f"the docstring of metrics.{name} needs a line 'Stored as: {', '.join(rows)}'"
     names, path = named
     assert names == rows

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from metrics import incomplete, retrieval
-from metrics.incomplete.selection import chances, compare_feature, reweighted_mean
+from yarus.metrics import incomplete, retrieval
+from yarus.metrics.incomplete.selection import chances, compare_feature, reweighted_mean
 
 RUNS, DEPTH = 10_000, 10
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from metrics.dialogue import context_by_dialog
-from metrics.embedding import (
+from yarus.metrics.dialogue import context_by_dialog
+from yarus.metrics.embedding import (
     cluster_similarities,
     effective_dimensionality,
     nearest_neighbour_distances,
     silhouette,
 )
-from metrics.retrieval import gain_matrix, ndcg
-from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu, tokenize
+from yarus.metrics.retrieval import gain_matrix, ndcg
+from yarus.metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu, tokenize
 
 
 @pytest.mark.parametrize("neighbours", [5, 500])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.pareto import pareto_front
+from yarus.metrics.pareto import pareto_front
 
 NAN = float("nan")
 BETTER = ("higher", "lower")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics.retrieval import gain_matrix, hit_rate, ideal_gains, ndcg, precision, recall, reciprocal_rank
 from tests.support.examples import drawn, for_all
+from yarus.metrics.retrieval import gain_matrix, hit_rate, ideal_gains, ndcg, precision, recall, reciprocal_rank
 
 NAN = math.nan
 METRICS = ("success", "P", "recall", "ndcg_cut", "recip_rank")

@@ -5,8 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from metrics import retrieval, selftest, text
-from metrics.selftest import CHECKS, Mismatch, self_test
+from yarus.metrics import retrieval, selftest, text
+from yarus.metrics.selftest import CHECKS, Mismatch, self_test
 
 
 def test_nothing_is_found_where_all_is_well() -> None:

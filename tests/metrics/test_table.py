@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from metrics import text
-from metrics.exam_kinds import PROMPTS
-from metrics.metric import LADDERS
-from metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 from tests.support.examples import for_all
+from yarus.metrics import text
+from yarus.metrics.exam_kinds import PROMPTS
+from yarus.metrics.metric import LADDERS
+from yarus.metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 
 RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
 precision@5 precision@10 ndcg@5 ndcg@10 judged@1 judged@5 judged@10 avg_unjudged_above bpref inf_ap
@@ -114,7 +114,7 @@ def test_the_function_is_there(row: Metric) -> None:
     """Only what a step counts or measures (rates, latencies, bias probes, judged scores) has none."""
     if row.function:
         module, name = row.function.split(".")
-        assert callable(getattr(importlib.import_module(f"metrics.{module}"), name))
+        assert callable(getattr(importlib.import_module(f"yarus.metrics.{module}"), name))
     else:
         counted = row.aggregate == "whole" and row.interval in ("wilson", "none")
         assert counted or row.unit == "ms" or row.kind == "judged"

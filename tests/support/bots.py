@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import psutil
 
-from tasks.config.settings import settings
-from tasks.systems.sut import Answered, system
+from yarus.tasks.config.settings import settings
+from yarus.tasks.systems.sut import Answered, system
 
 Write = Callable[..., str]
 """Writes the code of a bot into the current folder and returns its name."""

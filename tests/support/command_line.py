@@ -54,7 +54,7 @@ class CommandLine:
 
     def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
         """Starts a command as a user does, or Python code that has the command's words in sys.argv."""
-        program = ["-c", script] if script else ["-m", "flows"]
+        program = ["-c", script] if script else ["-m", "yarus"]
         return subprocess.Popen(
             [sys.executable, *program, *words],
             env=self._environment(words, env),
@@ -74,7 +74,7 @@ def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
 
     For what ends before Prefect is started: refusals, above all.
     """
-    from flows.__main__ import exit_code
+    from yarus.__main__ import exit_code
 
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):

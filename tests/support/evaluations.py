@@ -19,15 +19,15 @@ import pytest
 from prefect import Task
 from sqlalchemy import Engine
 
-from db.importers import table
-from db.loading.fill import fill
-from db.source_rows import read_questions
-from db.sources import loaded, snapshot
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.evaluation import batches, finish, progress
 from tests.support.llm_server import says, scores
+from yarus.db.importers import table
+from yarus.db.loading.fill import fill
+from yarus.db.source_rows import read_questions
+from yarus.db.sources import loaded, snapshot
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation import batches, finish, progress
 
 Document = dict[str, Any]
 TEXT = re.compile(r"<(\w+)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
@@ -37,7 +37,7 @@ JUDGED = ("faithfulness", "answer_relevance", "answer_correctness")
 
 def evaluate(tier: str, **parameters: Any) -> Document:
     """The summary of an evaluation by the flow's own steps, in their order."""
-    module = import_module(f"flows.{tier}")
+    module = import_module(f"yarus.flows.{tier}")
     with pytest.MonkeyPatch.context() as patch:
         for place in (module, finish, batches):
             for name, value in list(vars(place).items()):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-import flows
+from yarus import flows
 
 ROOT = Path(__file__).parents[2]
 PRELOADED = "tests.support.preloaded"
@@ -103,7 +103,7 @@ class Forked:
 def _run(
     streams: list[Any], words: list[str], environment: dict[str, str], folder: str, script: str | None
 ) -> NoReturn:
-    """As `python -m flows`, or `python -c` that script, does, but for the imports."""
+    """As `python -m yarus`, or `python -c` that script, does, but for the imports."""
     for number, stream in enumerate(streams, 1):
         os.dup2(stream.fileno(), number)
         stream.close()
@@ -116,7 +116,7 @@ def _run(
     importlib.reload(flows)  # which puts into the environment what Prefect is to find there
     from prefect.context import refresh_global_settings_context
 
-    from flows.__main__ import main
+    from yarus.__main__ import main
 
     if not words or words[0] not in WITHOUT_PREFECT | FLOWS:
         refresh_global_settings_context()

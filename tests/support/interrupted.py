@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from db import journal
-from db.tables import evaluation, evaluation_metric
+from yarus.db import journal
+from yarus.db.tables import evaluation, evaluation_metric
 
 Server = dict[str, str]
 STOP_S = 10

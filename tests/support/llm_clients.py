@@ -5,15 +5,15 @@ from datetime import date
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
-from tasks.config.services import Price
-from tasks.config.settings import Role, Settings, SystemService
-from tasks.config.settings import settings as given
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.rate_limits import RetryPolicy
-from tasks.models.verdicts import ask_for_score
-from tasks.prompts import prompts
-from tasks.systems.sut import System, system
+from yarus.tasks.config.services import Price
+from yarus.tasks.config.settings import Role, Settings, SystemService
+from yarus.tasks.config.settings import settings as given
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.rate_limits import RetryPolicy
+from yarus.tasks.models.verdicts import ask_for_score
+from yarus.tasks.prompts import prompts
+from yarus.tasks.systems.sut import System, system
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
 QUICK = RetryPolicy(

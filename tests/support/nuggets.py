@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tasks.dataset.documents import NuggetsMade
-from tasks.dataset.nuggets.make import make
 from tests.support.evaluations import texts
 from tests.support.llm_server import says, scores
+from yarus.tasks.dataset.documents import NuggetsMade
+from yarus.tasks.dataset.nuggets.make import make
 
 Document = dict[str, Any]
 

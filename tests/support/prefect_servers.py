@@ -55,7 +55,7 @@ def set_state(server: Mapping[str, str], flow_run_id: str, state: str, name: str
 def servers(pid: int) -> list[psutil.Process]:
     """The processes of servers that the command has started."""
     found = psutil.Process(pid).children()
-    return [process for process in found if "deployments.process" in process.cmdline()]
+    return [process for process in found if "yarus.deployments.process" in process.cmdline()]
 
 
 def listens(process: psutil.Process) -> bool:
@@ -80,7 +80,7 @@ class Serve:
         self.home, self.port, self.report_port = home, free_port(), free_port()
         ports = ("--port", str(self.port), "--report-port", str(self.report_port))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "flows", "serve", *ports, *options],
+            [sys.executable, "-m", "yarus", "serve", *ports, *options],
             env=environment(home) | SOON | variables,
             cwd=home,
             text=True,

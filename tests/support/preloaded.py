@@ -7,11 +7,8 @@ import pkgutil
 
 from prefect.logging.configuration import PROCESS_LOGGING_CONFIG
 
-import db
-import flows
-import metrics
-import tasks
-from tasks.texts.messages import catalogue
+from yarus import db, flows, metrics, tasks
+from yarus.tasks.texts.messages import catalogue
 
 OTHERS = (
     "aiohttp",
@@ -42,7 +39,7 @@ OTHERS = (
 )
 for _package in (flows, tasks, metrics, db):
     for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
-        if not _module.name.startswith(("db.migrations", "flows.cli.demo_llm", "flows.pytest_plugin")):
+        if not _module.name.startswith(("yarus.db.migrations", "yarus.flows.cli.demo_llm")):
             importlib.import_module(_module.name)
 for _name in OTHERS:
     importlib.import_module(_name)

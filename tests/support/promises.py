@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED
-from tasks.config.connections import source
-from tasks.config.flow_parameters import Nightly
-from tasks.config.tiers import TIERS
-from tasks.operations.night_plan import plan_night
-from tasks.operations.readiness import Ready, readiness
 from tests.support.evaluations import evaluate
+from yarus.db.errors import InputError
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
+from yarus.tasks.config.connections import source
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.operations.night_plan import plan_night
+from yarus.tasks.operations.readiness import Ready, readiness
 
 
 def check_promises(name: str) -> dict[str, dict[str, Any]]:

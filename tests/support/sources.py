@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from db.loading.fill import Rows, fill
-from db.loading.staging import Row
+from yarus.db.loading.fill import Rows, fill
+from yarus.db.loading.staging import Row
 
 LABELS = ("ground_truth_answer", "relevant_chunk_ids", "relevant_urls", "ground_truth_show", "answerable", "nuggets")
 LABELS += ("cluster", "dialog_id", "turn", "origin")

@@ -4,16 +4,16 @@ import asyncio
 import secrets
 from typing import Any
 
-from tasks.config.parameters import RealUsers, Tier0, Tier1
-from tasks.evaluation.batch import evaluate_batch
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.evaluation.run import Run
-from tasks.loading import retrieval_cases
-from tasks.steps.embedding_clusters import embed_texts, measure_clusters
-from tasks.steps.index import index
-from tasks.steps.retrieve import retrieve
-from tasks.steps.score_rankings import score_rankings
+from yarus.tasks.config.parameters import RealUsers, Tier0, Tier1
+from yarus.tasks.evaluation.batch import evaluate_batch
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.loading import retrieval_cases
+from yarus.tasks.steps.embedding_clusters import embed_texts, measure_clusters
+from yarus.tasks.steps.index import index
+from yarus.tasks.steps.retrieve import retrieve
+from yarus.tasks.steps.score_rankings import score_rankings
 
 Document = dict[str, Any]
 

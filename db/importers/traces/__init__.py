@@ -17,24 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from db.errors import InputError
-from db.importers.files import read_json
-from db.importers.lines import UNREADABLE, json_values, opened
-from db.importers.said import MAX_LEVELS, parsed
-from db.importers.traces.langfuse import parse_observation, parse_trace, split_trace
-from db.importers.traces.langsmith import parse_run
-from db.importers.traces.otlp import parse_span, spans_in
-from db.importers.traces.plain_values import MissingIds, UnusableSpan, to_plain
-from db.importers.traces.recognise import REQUESTS, SPAN_IDS, is_record, is_run
-from db.importers.traces.recognise import is_trace_row as is_trace_row
-from db.importers.traces.requests import Read, requests_of
-from db.importers.traces.spans import Span, Spool, when
-from db.importers.traces.trulens import find_retrievals, parse_call, parse_record
-from db.importers.traces.values import nested
-from db.loading.fill import Stream
-from db.loading.recorded import chunks
-from db.loading.staging import Rejected, Row
-from db.words import Words
+from yarus.db.errors import InputError
+from yarus.db.importers.files import read_json
+from yarus.db.importers.lines import UNREADABLE, json_values, opened
+from yarus.db.importers.said import MAX_LEVELS, parsed
+from yarus.db.importers.traces.langfuse import parse_observation, parse_trace, split_trace
+from yarus.db.importers.traces.langsmith import parse_run
+from yarus.db.importers.traces.otlp import parse_span, spans_in
+from yarus.db.importers.traces.plain_values import MissingIds, UnusableSpan, to_plain
+from yarus.db.importers.traces.recognise import REQUESTS, SPAN_IDS, is_record, is_run
+from yarus.db.importers.traces.recognise import is_trace_row as is_trace_row
+from yarus.db.importers.traces.requests import Read, requests_of
+from yarus.db.importers.traces.spans import Span, Spool, when
+from yarus.db.importers.traces.trulens import find_retrievals, parse_call, parse_record
+from yarus.db.importers.traces.values import nested
+from yarus.db.loading.fill import Stream
+from yarus.db.loading.recorded import chunks
+from yarus.db.loading.staging import Rejected, Row
+from yarus.db.words import Words
 
 LISTS = ("data", "traces", "spans", "observations", "runs", "items", "result")
 EXPECTED = Words(

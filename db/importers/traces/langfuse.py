@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from db.importers.said import parsed
-from db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, usd, word
-from db.importers.traces.plain_values import MissingIds
-from db.importers.traces.spans import Span, later_ns, moment_ns
-from db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
-from db.importers.votes import is_of_users, read_named_vote
-from db.words import Words
+from yarus.db.importers.said import parsed
+from yarus.db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, usd, word
+from yarus.db.importers.traces.plain_values import MissingIds
+from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
+from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
+from yarus.db.importers.votes import is_of_users, read_named_vote
+from yarus.db.words import Words
 
 TRACE = ""
 """The id of a trace among its own spans."""

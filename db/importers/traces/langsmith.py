@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from db.importers.said import parsed
-from db.importers.traces.langfuse import feedback
-from db.importers.traces.otlp import KINDS, retrieves, usage_of, usd, word
-from db.importers.traces.plain_values import MissingIds
-from db.importers.traces.spans import Span, moment_ns
-from db.importers.traces.values import answer_in, passages_in, question_in, reference_in
-from db.words import Words
+from yarus.db.importers.said import parsed
+from yarus.db.importers.traces.langfuse import feedback
+from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd, word
+from yarus.db.importers.traces.plain_values import MissingIds
+from yarus.db.importers.traces.spans import Span, moment_ns
+from yarus.db.importers.traces.values import answer_in, passages_in, question_in, reference_in
+from yarus.db.words import Words
 
 THREADS = ("session_id", "thread_id", "conversation_id")
 """Names in the metadata of a run that tie the runs of one dialog; `session_id` of the run itself is its project."""

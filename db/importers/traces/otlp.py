@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from db.importers.said import parsed
-from db.importers.traces.plain_values import MissingIds
-from db.importers.traces.spans import Span, later_ns, moment_ns
-from db.importers.traces.values import (
+from yarus.db.importers.said import parsed
+from yarus.db.importers.traces.plain_values import MissingIds
+from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
+from yarus.db.importers.traces.values import (
     Attributes,
     Names,
     answer_in,
@@ -21,7 +21,7 @@ from db.importers.traces.values import (
     question_in,
     reference_in,
 )
-from db.words import Words
+from yarus.db.words import Words
 
 KINDS = {
     "chat": "llm",

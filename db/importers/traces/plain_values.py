@@ -10,9 +10,9 @@ from uuid import UUID
 
 import numpy as np
 
-from db.importers.lines import UNREADABLE
-from db.importers.said import MAX_LEVELS, MOST_BITS
-from db.words import Words
+from yarus.db.importers.lines import UNREADABLE
+from yarus.db.importers.said import MAX_LEVELS, MOST_BITS
+from yarus.db.words import Words
 
 MISSING_KINDS = ("NAType", "NaTType")
 """What pandas calls the types of its missing values."""

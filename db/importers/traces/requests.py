@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from db.importers.traces.langfuse import TRACE
-from db.importers.traces.spans import Span
-from db.importers.traces.tree import Tree
-from db.importers.traces.values import distinct
-from db.loading.recorded import Record, record
+from yarus.db.importers.traces.langfuse import TRACE
+from yarus.db.importers.traces.spans import Span
+from yarus.db.importers.traces.tree import Tree
+from yarus.db.importers.traces.values import distinct
+from yarus.db.loading.recorded import Record, record
 
 WHOLE = ("chain", "agent", "")
 """Kinds of spans that may stand for a request as a whole; a kind that nobody knows does not say."""

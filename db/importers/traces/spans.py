@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from db.importers.traces.plain_values import UnusableSpan, find_defect
-from db.importers.traces.values import LONGEST_ID
-from db.loading.recorded import Record
-from db.words import Words
+from yarus.db.importers.traces.plain_values import UnusableSpan, find_defect
+from yarus.db.importers.traces.values import LONGEST_ID
+from yarus.db.loading.recorded import Record
+from yarus.db.words import Words
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3), (2 * 10**20, 1))

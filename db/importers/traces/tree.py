@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from db.importers.traces.langfuse import TRACE
-from db.importers.traces.spans import Span
+from yarus.db.importers.traces.langfuse import TRACE
+from yarus.db.importers.traces.spans import Span
 
 
 class Tree:

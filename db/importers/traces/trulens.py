@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from db.importers.said import parsed
-from db.importers.traces.langfuse import TRACE, feedback
-from db.importers.traces.otlp import amount, usage_of, usd, word
-from db.importers.traces.plain_values import MissingIds
-from db.importers.traces.spans import Span, later_ns, moment_ns
-from db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
-from db.words import Words
+from yarus.db.importers.said import parsed
+from yarus.db.importers.traces.langfuse import TRACE, feedback
+from yarus.db.importers.traces.otlp import amount, usage_of, usd, word
+from yarus.db.importers.traces.plain_values import MissingIds
+from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
+from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
+from yarus.db.words import Words
 
 RETRIEVERS = ("retriev", "relevant_documents", "similarity_search")
 """In the names of methods that retrieve."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from db.importers.said import MAX_LEVELS, parsed
-from db.importers.traces.plain_values import UnusableSpan
-from db.loading.recorded import Record, content_id, passage
-from db.words import Words
+from yarus.db.importers.said import MAX_LEVELS, parsed
+from yarus.db.importers.traces.plain_values import UnusableSpan
+from yarus.db.loading.recorded import Record, content_id, passage
+from yarus.db.words import Words
 
 Attributes = dict[str, Any]
 Names = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from db import views
+from yarus.db import views
 
 revision = "0003"
 down_revision = "0002"

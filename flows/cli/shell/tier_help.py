@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from tasks.config.flow_parameters import FLOWS
-from tasks.config.forms import described
-from tasks.texts.messages import translated
+from yarus.tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.forms import described
+from yarus.tasks.texts.messages import translated
 
 ELSEWHERE = ("sweep", "robustness")
 """Flows with commands of their own."""

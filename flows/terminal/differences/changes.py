@@ -6,12 +6,12 @@ from typing import get_args
 from rich.console import Console
 from sqlalchemy import Engine
 
-from db import journal
-from flows.terminal.summary import new_console, plain
-from tasks.comparison.changes.statements import line, statements
-from tasks.comparison.documents import Statement, StatementKind
-from tasks.comparison.since import since_accepted
-from tasks.texts import texts
+from yarus.db import journal
+from yarus.flows.terminal.summary import new_console, plain
+from yarus.tasks.comparison.changes.statements import line, statements
+from yarus.tasks.comparison.documents import Statement, StatementKind
+from yarus.tasks.comparison.since import since_accepted
+from yarus.tasks.texts import texts
 
 STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
 BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")

@@ -7,16 +7,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from flows.terminal.differences.changes import ABOVE, BELOW, print_statements
-from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
-from tasks.comparison.changes.statements import is_invalid, measured
-from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
-from tasks.config.tiers import TIERS
-from tasks.labelling.relevance.between import LabelNext
-from tasks.results.incomplete.documents import UnequallyJudged
-from tasks.results.numbers import rounded, unit_of
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.flows.terminal.differences.changes import ABOVE, BELOW, print_statements
+from yarus.flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
+from yarus.tasks.comparison.changes.statements import is_invalid, measured
+from yarus.tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.labelling.relevance.between import LabelNext
+from yarus.tasks.results.incomplete.documents import UnequallyJudged
+from yarus.tasks.results.numbers import rounded, unit_of
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
 SHOWN_CASES, SHOWN_SLICES = 5, 5
@@ -26,7 +26,7 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     """Metrics with intervals and verdicts, cases that broke, slices; of an invalid evaluation only that it is, and why.
 
     Args:
-        document: as `tasks.comparison.compare.compare` gives it.
+        document: as `yarus.tasks.comparison.compare.compare` gives it.
         language: ru or en.
         slice_name: show all of this slice, and by all metrics; else the largest, by the tier's first metric.
     """

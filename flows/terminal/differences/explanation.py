@@ -3,20 +3,20 @@
 from rich.console import Console
 from rich.table import Table
 
-from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
-from tasks.comparison.changes.statements import settings_text
-from tasks.explanation.documents import ExplainedMetric, Explanation
-from tasks.explanation.sentences import sentences
-from tasks.results.numbers import shown
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
+from yarus.tasks.comparison.changes.statements import settings_text
+from yarus.tasks.explanation.documents import ExplainedMetric, Explanation
+from yarus.tasks.explanation.sentences import sentences
+from yarus.tasks.results.numbers import shown
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 
 def print_explanation(document: Explanation, language: str) -> None:
     """The sentences, and of the first metric the topics, pages and questions that explain most.
 
     Args:
-        document: as `tasks.explanation.explain.explain` gives it.
+        document: as `yarus.tasks.explanation.explain.explain` gives it.
         language: ru or en.
     """
     words = texts("explanation", language)

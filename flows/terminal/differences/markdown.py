@@ -4,14 +4,14 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from flows.terminal.summary import tier_name
-from tasks.cases.pseudonyms import has_pseudonyms
-from tasks.comparison.changes.statements import is_invalid, line, measured
-from tasks.comparison.documents import ChangedCase, EvaluationComparison
-from tasks.config.tiers import TIERS
-from tasks.config.utf8 import harmless
-from tasks.results.numbers import between, shown
-from tasks.texts import texts
+from yarus.flows.terminal.summary import tier_name
+from yarus.tasks.cases.pseudonyms import has_pseudonyms
+from yarus.tasks.comparison.changes.statements import is_invalid, line, measured
+from yarus.tasks.comparison.documents import ChangedCase, EvaluationComparison
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.utf8 import harmless
+from yarus.tasks.results.numbers import between, shown
+from yarus.tasks.texts import texts
 
 VERDICTS = ("invalid", "regressed", "improved", "nothing")
 LATER = ("failures", "settings", "measured otherwise", "alone", "reach")
@@ -26,7 +26,7 @@ def comparison_markdown(document: EvaluationComparison, language: str) -> str:
     """The verdict, what was changed, the metrics with intervals, and what broke; of an invalid evaluation why it is.
 
     Args:
-        document: as `tasks.comparison.compare.compare` gives it.
+        document: as `yarus.tasks.comparison.compare.compare` gives it.
         language: ru or en.
 
     Returns:

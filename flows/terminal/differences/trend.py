@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from flows.terminal.summary import WIDTH, number, tier_name
-from metrics.statistics.ewma import WARM_UP
-from tasks.comparison.trend_documents import Trend
-from tasks.texts import texts
+from yarus.flows.terminal.summary import WIDTH, number, tier_name
+from yarus.metrics.statistics.ewma import WARM_UP
+from yarus.tasks.comparison.trend_documents import Trend
+from yarus.tasks.texts import texts
 
 HEIGHT = 9
 Night = Mapping[str, Any]
-"""As `tasks.comparison.documents.TrendNight` declares it."""
+"""As `yarus.tasks.comparison.documents.TrendNight` declares it."""
 MARGIN = 14
 """Columns left of the plot, for the axis."""
 SHOWN = 6
@@ -24,7 +24,7 @@ BAND, VALUE, OUT, INVALID, BREAK, ACCEPTED = "░", "●", "◆", "×", "┊", "
 
 
 def print_trend(document: Trend, language: str, *, anchor: bool = False) -> None:
-    """The document of `tasks.comparison.trend.trend`; whether the anchor was asked for."""
+    """The document of `yarus.tasks.comparison.trend.trend`; whether the anchor was asked for."""
     words = texts("trend", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.alarms.level import Level
-from metrics.statistics.alarms.noise import Night, Noise, replaced_share
-from metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.alarms.level import Level
+from yarus.metrics.statistics.alarms.noise import Night, Noise, replaced_share
+from yarus.metrics.statistics.alarms.watch import Watch
 
 RUNS, CALM, YEAR, YEARS = 40, 30, 365, 10
 LONGEST = 60
@@ -64,8 +64,8 @@ def false_alarms(nights: Nights, *, seed: int = 0) -> float:
     """How often a year a watch rings where nothing happens, counted in a few drawn years.
 
     Example:
-        >>> from metrics.statistics.alarms.expectation import Nights, false_alarms
-        >>> from metrics.statistics.alarms.noise import Night, Noise
+        >>> from yarus.metrics.statistics.alarms.expectation import Nights, false_alarms
+        >>> from yarus.metrics.statistics.alarms.noise import Night, Noise
         >>> like = Night(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
         >>> false_alarms(Nights(Noise(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0))
         0.1
@@ -88,8 +88,8 @@ def nights_to_notice(nights: Nights, loss: float = 0.0, a_night: float = 0.0, *,
         seed: of the nights that are drawn.
 
     Example:
-        >>> from metrics.statistics.alarms.expectation import Nights, nights_to_notice
-        >>> from metrics.statistics.alarms.noise import Night, Noise
+        >>> from yarus.metrics.statistics.alarms.expectation import Nights, nights_to_notice
+        >>> from yarus.metrics.statistics.alarms.noise import Night, Noise
         >>> like = Night(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
         >>> nights_to_notice(Nights(Noise(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0), 0.05)
         1.0

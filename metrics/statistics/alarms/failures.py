@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.alarms.level import Level, Loss
-from metrics.statistics.alarms.noise import Night
-from metrics.statistics.intervals import Interval, normal_quantile
+from yarus.metrics.statistics.alarms.level import Level, Loss
+from yarus.metrics.statistics.alarms.noise import Night
+from yarus.metrics.statistics.intervals import Interval, normal_quantile
 
 
 class Failures(NamedTuple):
@@ -82,7 +82,7 @@ def dispersion(nights: Sequence[Failures]) -> float:
         At least 1.
 
     Example:
-        >>> from metrics.statistics.alarms.failures import Failures, dispersion
+        >>> from yarus.metrics.statistics.alarms.failures import Failures, dispersion
         >>> round(dispersion([Failures(failed, 300) for failed in (0, 9, 0, 1, 8, 0)]), 1)
         27.0
     """
@@ -102,7 +102,7 @@ def interval_of_rise(before: Failures, after: Failures) -> Interval:
     Reference: Agresti and Caffo 2000, Simple and effective confidence intervals for proportions.
 
     Example:
-        >>> from metrics.statistics.alarms.failures import Failures, interval_of_rise
+        >>> from yarus.metrics.statistics.alarms.failures import Failures, interval_of_rise
         >>> low, high = interval_of_rise(Failures(0, 300), Failures(12, 300))
         >>> round(low, 3), round(high, 3)
         (0.016, 0.064)

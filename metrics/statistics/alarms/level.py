@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.alarms.local_level import (
+from yarus.metrics.statistics.alarms.local_level import (
     FOLLOWED,
     LEAST_SPREAD,
     LEVEL,
@@ -14,9 +14,9 @@ from metrics.statistics.alarms.local_level import (
     evidence,
     mixed_evidence,
 )
-from metrics.statistics.alarms.noise import Night, Noise, Noises, kept_share
-from metrics.statistics.groups import Floats
-from metrics.statistics.intervals import normal_quantile
+from yarus.metrics.statistics.alarms.noise import Night, Noise, Noises, kept_share
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.intervals import normal_quantile
 
 STEP, SLOPE = 10.0, 1.0
 """What is lost at once, and in a night, is of this order, in multiples of the least."""

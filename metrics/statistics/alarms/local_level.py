@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.groups import Floats
+from yarus.metrics.statistics.groups import Floats
 
 LEAST_SPREAD = 1e-12
 """Variance that a night has at least: equal nights differ by rounding."""
@@ -136,7 +136,7 @@ def evidence(sums: Floats, weights: Floats, size: float, least: float) -> Floats
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.alarms.local_level import evidence
+        >>> from yarus.metrics.statistics.alarms.local_level import evidence
         >>> evidence(np.array([4.0]), np.array([2.0]), 2.0, 0.0)
         array([4.])
     """
@@ -152,7 +152,7 @@ def mixed_evidence(sums: Floats, weights: Floats, scale: Floats) -> Floats:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.alarms.local_level import mixed_evidence
+        >>> from yarus.metrics.statistics.alarms.local_level import mixed_evidence
         >>> mixed_evidence(np.array([0.0, 30.0]), np.array([100.0, 100.0]), np.array([0.1])).round(2)
         array([-0.35,  2.58])
     """

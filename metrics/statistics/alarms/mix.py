@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from metrics.statistics.alarms.noise import Cells, Night
-from metrics.statistics.groups import Floats, Ints
+from yarus.metrics.statistics.alarms.noise import Cells, Night
+from yarus.metrics.statistics.groups import Floats, Ints
 
 LIKE_ALL = 5.0
 """Questions of each kind of which it is assumed, before any was asked, that they score like all others."""
@@ -37,8 +37,8 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
     Reference: Kitagawa 1955, Components of a difference between two rates; Robinson 1991, That BLUP is a good thing.
 
     Example:
-        >>> from metrics.statistics.alarms.mix import remove_mix
-        >>> from metrics.statistics.alarms.noise import Night
+        >>> from yarus.metrics.statistics.alarms.mix import remove_mix
+        >>> from yarus.metrics.statistics.alarms.noise import Night
         >>> first = Night(0.7, 0.0021, 100, cells={"fees": (50, 45.0), "visas": (50, 25.0)})
         >>> later = Night(0.58, 0.0024, 100, cells={"fees": (20, 18.0), "visas": (80, 40.0)})
         >>> [round(night.value, 2) for night in remove_mix([first, later])]
@@ -94,8 +94,8 @@ def remove_weekdays(nights: Sequence[Night], best: float = 1.0) -> list[Night]:
     Reference: James and Stein 1961, Estimation with quadratic loss.
 
     Example:
-        >>> from metrics.statistics.alarms.mix import remove_weekdays
-        >>> from metrics.statistics.alarms.noise import Night
+        >>> from yarus.metrics.statistics.alarms.mix import remove_weekdays
+        >>> from yarus.metrics.statistics.alarms.noise import Night
         >>> nights = [Night(0.8 - 0.02 * (day % 7 == 6), 0.001, 160, day=day) for day in range(42)]
         >>> [round(night.value, 2) for night in remove_weekdays(nights)[20:42:7]]  # Sundays
         [0.78, 0.78, 0.8, 0.8]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.ewma import WARM_UP, deviation
+from yarus.metrics.statistics.ewma import WARM_UP, deviation
 
 FEWEST = 4
 """Nights that tell whether whole nights move together."""
@@ -54,7 +54,7 @@ class Night(NamedTuple):
     new_cells: Cells = MappingProxyType({})
     """Of those that the night that it is compared with did not measure."""
     mix: float = 0.0
-    """What the kinds of questions add to the value: taken from it by `metrics.statistics.alarms.mix.remove_mix`."""
+    """What the kinds of questions add to the value; `yarus.metrics.statistics.alarms.mix.remove_mix` subtracts it."""
 
     def moved_since(self, last: "Night") -> float:
         """What the level has moved by since the last night."""
@@ -222,7 +222,7 @@ def of_cases(variance: float, difference: float, n: int) -> float:
         difference: the mean of what they changed.
 
     Example:
-        >>> from metrics.statistics.alarms.noise import of_cases
+        >>> from yarus.metrics.statistics.alarms.noise import of_cases
         >>> of_cases(0.0, -1.0, 4)  # each of four was lost: four times (1 / 4) squared
         0.25
     """
@@ -236,7 +236,7 @@ def kept_share(night: Night) -> float:
     the sum of changes goes on without it. The cases that leave are the oldest, if no night says otherwise.
 
     Example:
-        >>> from metrics.statistics.alarms.noise import Night, kept_share
+        >>> from yarus.metrics.statistics.alarms.noise import Night, kept_share
         >>> [kept_share(Night(0.8, 0.0004, 400, 0.0, shared)) for shared in (400, 300, 200)]
         [0.0025, 0.0022222222222222222, 0.0]
     """
@@ -247,7 +247,7 @@ def replaced_share(night: Night) -> float:
     """What stays of the noise of those cases, where nights are alike.
 
     Example:
-        >>> from metrics.statistics.alarms.noise import Night, replaced_share
+        >>> from yarus.metrics.statistics.alarms.noise import Night, replaced_share
         >>> [replaced_share(Night(0.8, 0.0004, 400, 0.0, shared)) for shared in (400, 200)]
         [0.0, 0.01]
     """

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from metrics.statistics.alarms.level import Level, Loss
-from metrics.statistics.alarms.noise import Night
+from yarus.metrics.statistics.alarms.level import Level, Loss
+from yarus.metrics.statistics.alarms.noise import Night
 
 OVER = 50.0
 """Evidence by which a loss is over: of those that last, at most one in so many ever seems to be."""
@@ -17,9 +17,9 @@ class Watch:
         levels: by metric.
 
     Example:
-        >>> from metrics.statistics.alarms.level import Level
-        >>> from metrics.statistics.alarms.noise import Night
-        >>> from metrics.statistics.alarms.watch import Watch
+        >>> from yarus.metrics.statistics.alarms.level import Level
+        >>> from yarus.metrics.statistics.alarms.noise import Night
+        >>> from yarus.metrics.statistics.alarms.watch import Watch
         >>> watch = Watch({"mrr": Level(0.005)})
         >>> for change in [None, *[0.0] * 10, -0.05]:
         ...     watch.add({"mrr": Night(0.8, 0.0004, 400, change, 400 if change is not None else 0, 0.0001)})

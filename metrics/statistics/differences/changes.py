@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.differences.numbers import Number, Pair, prepare
-from metrics.statistics.groups import Floats, Ints
+from yarus.metrics.statistics.differences.numbers import Number, Pair, prepare
+from yarus.metrics.statistics.groups import Floats, Ints
 
 STEP = 1e-5
 """Of a total, for the slope of a statistic."""
@@ -39,8 +39,8 @@ def change(number: Number, codes: Ints) -> Change | None:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.changes import change
-        >>> from metrics.statistics.differences.numbers import Number
+        >>> from yarus.metrics.statistics.differences.changes import change
+        >>> from yarus.metrics.statistics.differences.numbers import Number
         >>> before, after = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, np.nan])
         >>> found = change(Number(before, after), np.arange(4))
         >>> round(found.difference, 3), round(found.variance, 3), round(found.step, 3), found.n

@@ -7,11 +7,11 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from metrics.metric import Direction
-from metrics.statistics.differences.intervals import IntervalAt, agreed, level_at
-from metrics.statistics.intervals import UNDEFINED, Interval, level_of
-from metrics.statistics.power import fewest_pairs
-from metrics.statistics.significance import holm
+from yarus.metrics.metric import Direction
+from yarus.metrics.statistics.differences.intervals import IntervalAt, agreed, level_at
+from yarus.metrics.statistics.intervals import UNDEFINED, Interval, level_of
+from yarus.metrics.statistics.power import fewest_pairs
+from yarus.metrics.statistics.significance import holm
 
 ComparisonVerdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
 Key = TypeVar("Key", bound=Hashable)
@@ -82,8 +82,8 @@ def adjusted(family: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
     What each has to be to be found is then that of the first of them: of m that were made, at level alpha / m.
 
     Example:
-        >>> from metrics.statistics.differences.comparison import adjusted
-        >>> from metrics.statistics.differences.means import compare_paired
+        >>> from yarus.metrics.statistics.differences.comparison import adjusted
+        >>> from yarus.metrics.statistics.differences.means import compare_paired
         >>> a, b = [0] * 20, [1] * 6 + [0] * 14
         >>> one = compare_paired(a, b, seed=0)
         >>> both = adjusted({"hit_rate@1": one, "hit_rate@3": one})
@@ -121,8 +121,8 @@ def concluded(
     """The comparison that follows from a difference, the p of its test and its interval: they agree, and a verdict.
 
     Example:
-        >>> from metrics.statistics import Interval
-        >>> from metrics.statistics.differences.comparison import concluded
+        >>> from yarus.metrics.statistics import Interval
+        >>> from yarus.metrics.statistics.differences.comparison import concluded
         >>> options = {"n": 90, "units": 90, "n_missing": 0, "better": "higher", "margin": 0.1, "confidence": 0.95}
         >>> found = concluded(
         ...     0.05, 0.2, lambda level: Interval(0.01, 0.09), "a test", detectable_at=lambda a, m: 0.06, **options
@@ -158,8 +158,8 @@ def verdict_of(
     """What a difference, its interval and its p say together; how, stands at `compare_paired`.
 
     Example:
-        >>> from metrics.statistics import Interval
-        >>> from metrics.statistics.differences.comparison import verdict_of
+        >>> from yarus.metrics.statistics import Interval
+        >>> from yarus.metrics.statistics.differences.comparison import verdict_of
         >>> verdict_of(0.04, Interval(0.01, 0.07), 0.01, better="higher", margin=0.05, alpha=0.05)
         'improved'
         >>> verdict_of(0.04, Interval(-0.02, 0.1), 0.2, better="higher", margin=0.05, alpha=0.05)

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from metrics.metric import Direction
-from metrics.statistics.corrected import INVENTED, Estimated, Labelled, checked, estimated, leave_one_out_reach
-from metrics.statistics.differences.comparison import Comparison, concluded
-from metrics.statistics.differences.intervals import level_at
-from metrics.statistics.differences.numbers import Compared
-from metrics.statistics.groups import Floats, Ints, group_codes
-from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, normal_quantile
-from metrics.statistics.power import detectable
+from yarus.metrics.metric import Direction
+from yarus.metrics.statistics.corrected import INVENTED, Estimated, Labelled, checked, estimated, leave_one_out_reach
+from yarus.metrics.statistics.differences.comparison import Comparison, concluded
+from yarus.metrics.statistics.differences.intervals import level_at
+from yarus.metrics.statistics.differences.numbers import Compared
+from yarus.metrics.statistics.groups import Floats, Ints, group_codes
+from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, normal_quantile
+from yarus.metrics.statistics.power import detectable
 
 MARGIN = 0.05
 """A difference that does not matter: five points of a share."""
@@ -34,8 +34,8 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
     Reference: Angelopoulos, Duchi and Zrnic 2023, PPI++: Efficient prediction-powered inference (arXiv 2311.01453).
 
     Example:
-        >>> from metrics.statistics.corrected import Labelled
-        >>> from metrics.statistics.differences.corrected import compare_corrected
+        >>> from yarus.metrics.statistics.corrected import Labelled
+        >>> from yarus.metrics.statistics.differences.corrected import compare_corrected
         >>> people = [1.0] * 18 + [0.0] * 2 + [float("nan")] * 60, [1.0] * 11 + [0.0] * 9 + [float("nan")] * 60
         >>> names, chances, counted = list(range(80)), [0.25] * 80, [True] * 80
         >>> sides = [Labelled([1.0] * 80, labels, chances, names, counted) for labels in people]

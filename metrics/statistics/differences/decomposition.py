@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.statistics.groups import Floats, Ints, group_codes
-from metrics.statistics.intervals import NO_INTERVAL, Interval, student_quantile
+from yarus.metrics.statistics.groups import Floats, Ints, group_codes
+from yarus.metrics.statistics.intervals import NO_INTERVAL, Interval, student_quantile
 
 LEAST = 5
 """Cases of either side that a cell needs to stand alone."""
@@ -59,7 +59,7 @@ def cells(levels: Sequence[Sequence[Hashable]], before: ArrayLike, after: ArrayL
         (n,) the number of each question's cell, from 0.
 
     Example:
-        >>> from metrics.statistics.differences.decomposition import cells
+        >>> from yarus.metrics.statistics.differences.decomposition import cells
         >>> topics, lengths = ["fees"] * 4 + ["rooms"] * 2, ["long", "long", "short", "short", "long", "short"]
         >>> cells([topics, lengths], [1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 1, 1], least=2)
         array([0, 0, 1, 1, 2, 2])
@@ -116,7 +116,7 @@ def decompose(
     Reference: Kitagawa 1955, Components of a difference between two rates; Oaxaca 1973; Blinder 1973.
 
     Example:
-        >>> from metrics.statistics.differences.decomposition import decompose
+        >>> from yarus.metrics.statistics.differences.decomposition import decompose
         >>> before, after = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30  # of other questions: fewer easy ones
         >>> none = [float("nan")] * 40
         >>> found = decompose(before + none, none + after, [0] * 30 + [1] * 10 + [0] * 10 + [1] * 30)

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from metrics.statistics.groups import Floats, Ints
+from yarus.metrics.statistics.groups import Floats, Ints
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
 Key = TypeVar("Key", bound=Hashable)
@@ -30,7 +30,7 @@ def draw_values(sides: Mapping[Key, Side], units: int, *, seed: int, count: int)
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.draws import Side, draw_values
+        >>> from yarus.metrics.statistics.differences.draws import Side, draw_values
         >>> side = Side(np.array([[1.0], [2.0], [6.0]]), lambda totals: totals[..., 0])  # a sum over units
         >>> draw_values({"sum": side}, 3, seed=0, count=4)
         {'sum': array([10.,  3.,  3., 14.])}
@@ -50,7 +50,7 @@ def stacked(tables: Mapping[Key, Floats], units: int) -> tuple[Floats, dict[Key,
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.draws import stacked
+        >>> from yarus.metrics.statistics.differences.draws import stacked
         >>> table, places = stacked({"bleu": np.ones((3, 2)), "mrr": np.zeros((3, 1))}, 3)
         >>> table.shape, places
         ((3, 3), {'bleu': slice(0, 2, None), 'mrr': slice(2, 3, None)})
@@ -66,7 +66,7 @@ def resamples(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats
     """Bootstrap draws, block by block: rows of the block, and how often each draw has each unit (rows, units).
 
     Example:
-        >>> from metrics.statistics.differences.draws import resamples
+        >>> from yarus.metrics.statistics.differences.draws import resamples
         >>> [weights for _, weights in resamples(3, 2, seed=0)]  # each row adds up to 3
         [array([[0., 2., 1.],
                [3., 0., 0.]])]
@@ -84,7 +84,7 @@ def swaps(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats]]:
     """Which units have their sides swapped (1) or not (0): all patterns where there are no more than `count`.
 
     Example:
-        >>> from metrics.statistics.differences.draws import swaps
+        >>> from yarus.metrics.statistics.differences.draws import swaps
         >>> [swapped for _, swapped in swaps(2, 4, seed=0)]
         [array([[0., 0.],
                [1., 0.],
@@ -105,7 +105,7 @@ def all_swaps(units: int, count: int) -> int:
     """How many patterns of swaps there are, if no more than `count`; else 0.
 
     Example:
-        >>> from metrics.statistics.differences.draws import all_swaps
+        >>> from yarus.metrics.statistics.differences.draws import all_swaps
         >>> all_swaps(2, 10_000), all_swaps(100, 10_000)
         (4, 0)
     """
@@ -125,7 +125,7 @@ class QuantileOfDraws:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.draws import QuantileOfDraws
+        >>> from yarus.metrics.statistics.differences.draws import QuantileOfDraws
         >>> median = QuantileOfDraws(np.array([30.0, 10, 50, 20, 40]), np.arange(5), 5, 0.5)
         >>> weights = np.array([[2.0, 1, 0, 0, 2]])  # one draw: 30 twice, 10 once, 40 twice
         >>> median(weights, weights @ median.columns)

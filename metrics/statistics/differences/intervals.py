@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrics.statistics.groups import Floats, Ints, group_totals, jackknife
-from metrics.statistics.intervals import NO_INTERVAL, SMALLEST, Interval, level_of, student_quantile
+from yarus.metrics.statistics.groups import Floats, Ints, group_totals, jackknife
+from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST, Interval, level_of, student_quantile
 
 IntervalAt: TypeAlias = Callable[[float], Interval]
 """Confidence, 0..1, exclusive -> the interval of that level."""
@@ -30,7 +30,7 @@ def mean_of(values: Floats, codes: Ints) -> Mean:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.intervals import mean_of
+        >>> from yarus.metrics.statistics.differences.intervals import mean_of
         >>> found = mean_of(np.array([1.0, 2.0, 3.0, 6.0]), np.arange(4))
         >>> found.value, round(found.error, 3), found.degrees
         (3.0, 1.08, 3.0)
@@ -60,7 +60,7 @@ def interval_of_differences(differences: Floats, codes: Ints, span: float) -> In
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.intervals import interval_of_differences
+        >>> from yarus.metrics.statistics.differences.intervals import interval_of_differences
         >>> one_of_fifty = np.array([-0.5] + [0.0] * 49)
         >>> low, high = interval_of_differences(one_of_fifty, np.arange(50), 1.0)(0.95)
         >>> round(low, 3), round(high, 3)
@@ -80,7 +80,7 @@ def is_sparse(differences: Floats, codes: Ints) -> bool:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.intervals import is_sparse
+        >>> from yarus.metrics.statistics.differences.intervals import is_sparse
         >>> one_each = np.array([0.5, 0.0, 0.0, 0.0, -0.5, 0.0])
         >>> is_sparse(one_each, np.arange(6)), is_sparse(one_each, np.array([0, 0, 0, 1, 1, 1]))
         (True, False)
@@ -93,7 +93,7 @@ def student_interval(mean: Mean, confidence: float) -> Interval:
     """Student's interval of a mean.
 
     Example:
-        >>> from metrics.statistics.differences.intervals import Mean, student_interval
+        >>> from yarus.metrics.statistics.differences.intervals import Mean, student_interval
         >>> low, high = student_interval(Mean(3.0, 1.0, 3.0), 0.95)
         >>> round(low, 3), round(high, 3)
         (-0.182, 6.182)
@@ -143,8 +143,8 @@ def agreed(p: float, interval_at: IntervalAt, confidence: float) -> tuple[float,
     believed: the interval is drawn to 0, or p is the level at which the interval reaches it.
 
     Example:
-        >>> from metrics.statistics import Interval
-        >>> from metrics.statistics.differences.intervals import agreed
+        >>> from yarus.metrics.statistics import Interval
+        >>> from yarus.metrics.statistics.differences.intervals import agreed
         >>> agreed(0.06, lambda confidence: Interval(0.01, 0.3), 0.95)
         (0.06, Interval(low=0.0, high=0.3))
     """
@@ -163,7 +163,7 @@ def level_at(interval_at: IntervalAt, value: float) -> float:
         Above 0, at most 1; 1 where even the narrowest interval holds it.
 
     Example:
-        >>> from metrics.statistics.differences.intervals import Mean, level_at, student_interval
+        >>> from yarus.metrics.statistics.differences.intervals import Mean, level_at, student_interval
         >>> round(level_at(lambda confidence: student_interval(Mean(2.228, 1.0, 10), confidence), 0.0), 3)
         0.05
     """

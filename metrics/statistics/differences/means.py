@@ -9,14 +9,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.metric import Direction
-from metrics.statistics.differences.comparison import Comparison, concluded
-from metrics.statistics.differences.intervals import IntervalAt, interval_of_differences, is_sparse
-from metrics.statistics.groups import Floats, Ints, effective_groups, group_codes
-from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, normal_quantile
-from metrics.statistics.power import smallest_detectable_difference
-from metrics.statistics.power_in_groups import smallest_detectable_in_groups
-from metrics.statistics.significance import mcnemar_exact, newcombe_paired_interval, permutation_p
+from yarus.metrics.metric import Direction
+from yarus.metrics.statistics.differences.comparison import Comparison, concluded
+from yarus.metrics.statistics.differences.intervals import IntervalAt, interval_of_differences, is_sparse
+from yarus.metrics.statistics.groups import Floats, Ints, effective_groups, group_codes
+from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, normal_quantile
+from yarus.metrics.statistics.power import smallest_detectable_difference
+from yarus.metrics.statistics.power_in_groups import smallest_detectable_in_groups
+from yarus.metrics.statistics.significance import mcnemar_exact, newcombe_paired_interval, permutation_p
 
 
 def compare_paired(
@@ -65,7 +65,7 @@ def compare_paired(
     Reference: McNemar 1947; Newcombe 1998; Fisher 1935, The design of experiments.
 
     Example:
-        >>> from metrics.statistics import compare_paired
+        >>> from yarus.metrics.statistics import compare_paired
         >>> before = [0.2, 0.5, 0.4, 0.6, 0.3, 0.7, 0.5, 0.4]
         >>> after = [0.5, 0.6, 0.6, 0.7, 0.5, 0.9, 0.6, 0.8]
         >>> found = compare_paired(before, after, seed=0)
@@ -114,7 +114,7 @@ def compare_means(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.means import compare_means
+        >>> from yarus.metrics.statistics.differences.means import compare_means
         >>> before, after, alone = np.zeros(8), np.array([0.2, 0.1, 0.3, 0.2, 0.1, 0.2, 0.2, 0.3]), np.arange(8)
         >>> options = {"yes_no": False, "better": "lower", "margin": 0.05, "confidence": 0.95, "n_missing": 0}
         >>> compare_means(before, after, alone, 2 / 2**8, **options).verdict
@@ -171,7 +171,7 @@ def only_yes_no(values: Floats) -> bool:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.means import only_yes_no
+        >>> from yarus.metrics.statistics.differences.means import only_yes_no
         >>> only_yes_no(np.array([0.0, 1.0])), only_yes_no(np.array([0.5]))
         (True, False)
     """
@@ -183,7 +183,7 @@ def usual_margin(values: Floats, *, yes_no: bool) -> float:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.means import usual_margin
+        >>> from yarus.metrics.statistics.differences.means import usual_margin
         >>> round(usual_margin(np.array([0.0, 0.5, 1.0]), yes_no=False), 3)
         0.082
     """

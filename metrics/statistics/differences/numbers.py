@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.metric import Direction
-from metrics.statistics.bootstrap import interval_of_draws
-from metrics.statistics.differences.comparison import Comparison, DetectableAt, concluded
-from metrics.statistics.differences.draws import QuantileOfDraws, Side, Statistic, all_swaps
-from metrics.statistics.differences.intervals import IntervalAt
-from metrics.statistics.differences.means import compare_means, only_yes_no, usual_margin
-from metrics.statistics.groups import Floats, Ints
-from metrics.statistics.intervals import NO_INTERVAL, NORMAL, UNDEFINED, Interval, student_quantile
-from metrics.statistics.power import detectable
+from yarus.metrics.metric import Direction
+from yarus.metrics.statistics.bootstrap import interval_of_draws
+from yarus.metrics.statistics.differences.comparison import Comparison, DetectableAt, concluded
+from yarus.metrics.statistics.differences.draws import QuantileOfDraws, Side, Statistic, all_swaps
+from yarus.metrics.statistics.differences.intervals import IntervalAt
+from yarus.metrics.statistics.differences.means import compare_means, only_yes_no, usual_margin
+from yarus.metrics.statistics.groups import Floats, Ints
+from yarus.metrics.statistics.intervals import NO_INTERVAL, NORMAL, UNDEFINED, Interval, student_quantile
+from yarus.metrics.statistics.power import detectable
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def percentiles_at(value: float, drawn: Floats, codes: Ints) -> IntervalAt:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.numbers import percentiles_at
+        >>> from yarus.metrics.statistics.differences.numbers import percentiles_at
         >>> low, high = percentiles_at(0.5, np.linspace(0, 1, 1_001), np.arange(10))(0.9)  # of ten units
         >>> round(low, 3), round(high, 3)
         (0.027, 0.973)
@@ -214,7 +214,7 @@ def prepare(number: Number, codes: Ints) -> Pair:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.numbers import Number, prepare
+        >>> from yarus.metrics.statistics.differences.numbers import Number, prepare
         >>> pair = prepare(Number(a=np.array([0.0, 1.0, np.nan]), b=np.array([1.0, 1.0, 0.0])), np.arange(3))
         >>> pair.kept
         array([ True,  True, False])

@@ -8,9 +8,9 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, draw_values, stacked, swaps
-from metrics.statistics.differences.numbers import Compared, Number, Pair, prepare
-from metrics.statistics.groups import Floats, group_codes
+from yarus.metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, draw_values, stacked, swaps
+from yarus.metrics.statistics.differences.numbers import Compared, Number, Pair, prepare
+from yarus.metrics.statistics.groups import Floats, group_codes
 
 
 def compare_numbers(
@@ -46,8 +46,8 @@ def compare_numbers(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.numbers import Number
-        >>> from metrics.statistics.differences.paired import compare_numbers
+        >>> from yarus.metrics.statistics.differences.numbers import Number
+        >>> from yarus.metrics.statistics.differences.paired import compare_numbers
         >>> before, after = np.array([0.2, 0.5, 0.4, 0.6, 0.3, 0.7]), np.array([0.5, 0.6, 0.6, 0.7, 0.5, 0.9])
         >>> numbers = {"mean": Number(before, after), "median": Number(before, after, quantile=0.5)}
         >>> found = compare_numbers(numbers, seed=0)

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from metrics.statistics.differences.comparison import concluded
-from metrics.statistics.differences.draws import draw_values
-from metrics.statistics.differences.intervals import IntervalAt, Mean, mean_of, student_interval
-from metrics.statistics.differences.numbers import Compared, Number, Pair, percentiles_at, prepare
-from metrics.statistics.groups import Floats, group_codes
-from metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, wilson_interval
-from metrics.statistics.power import detectable
+from yarus.metrics.statistics.differences.comparison import concluded
+from yarus.metrics.statistics.differences.draws import draw_values
+from yarus.metrics.statistics.differences.intervals import IntervalAt, Mean, mean_of, student_interval
+from yarus.metrics.statistics.differences.numbers import Compared, Number, Pair, percentiles_at, prepare
+from yarus.metrics.statistics.groups import Floats, group_codes
+from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, wilson_interval
+from yarus.metrics.statistics.power import detectable
 
 How: TypeAlias = tuple[float, IntervalAt, str]
 """p, the interval at any level, and the method's name."""
@@ -51,8 +51,8 @@ def compare_independent(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.differences.numbers import Number
-        >>> from metrics.statistics.differences.unpaired import compare_independent
+        >>> from yarus.metrics.statistics.differences.numbers import Number
+        >>> from yarus.metrics.statistics.differences.unpaired import compare_independent
         >>> a, b = np.array([0.2, 0.5, 0.4, 0.6, 0.3, 0.7]), np.array([0.8, 0.7, 0.9, 0.6, 0.8, 0.9, 0.7])
         >>> alone = [None] * 6, [None] * 7
         >>> found = compare_independent({"mrr": Number(a, b)}, seed=0, groups=alone)["mrr"].comparison

@@ -1,6 +1,6 @@
 """The metrics of answers from a bad context; tier 2, where the context was changed in that way."""
 
-from metrics.metric import Direction, Metric
+from yarus.metrics.metric import Direction, Metric
 
 _RGB = "Chen et al. 2024, Benchmarking large language models in retrieval-augmented generation (RGB)"
 _AMONG = "distractors,gold_first,gold_middle,gold_last"

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from tasks.cases.contexts.counterfactual import counterfactual
-from tasks.cases.contexts.injection import injection
-from tasks.cases.contexts.passages import Distractors, arranged
-from tasks.cases.labels import Row, graded, pages_of, shown_page
-from tasks.cases.table import with_columns
-from tasks.cases.text import BETWEEN, CHARACTERS_A_TOKEN, fit, starts
-from tasks.config.probes import ContextPerturbation
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.contexts.counterfactual import counterfactual
+from yarus.tasks.cases.contexts.injection import injection
+from yarus.tasks.cases.contexts.passages import Distractors, arranged
+from yarus.tasks.cases.labels import Row, graded, pages_of, shown_page
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import BETWEEN, CHARACTERS_A_TOKEN, fit, starts
+from yarus.tasks.config.probes import ContextPerturbation
 
 AMONG_OTHERS = ("distractors", "gold_first", "gold_middle", "gold_last")
 """Kinds that keep the right passages and put others beside them."""

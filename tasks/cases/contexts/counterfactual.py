@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from metrics.facts import Fact, facts, held_against, lost
-from tasks.cases.text import SENTENCE, folded
+from yarus.metrics.facts import Fact, facts, held_against, lost
+from yarus.tasks.cases.text import SENTENCE, folded
 
 CHANGED = ("number", "date", "time", "money", "percent", "room")
 """Kinds of facts with a value that another could stand for; phones and addresses may be pseudonyms to the model."""
@@ -49,7 +49,7 @@ def counterfactual(context: str, reference: str | None, question: str, chance: r
 
     Example:
         >>> import random
-        >>> from tasks.cases.contexts.counterfactual import counterfactual
+        >>> from yarus.tasks.cases.contexts.counterfactual import counterfactual
         >>> found = counterfactual("Приём до 12 мая. Каб. 7.", "12.05", "До какого дня приём?", random.Random(0))
         >>> found.original, found.substitute
         ('Приём до 12 мая.', 'Приём до 28 мая.')

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from db.source_rows import Corpus
-from tasks.cases.text import BETWEEN, normalised, words
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.text import BETWEEN, normalised, words
 
 MOST, LEAST = 4, 2
 """Passages of other pages beside the right ones: of five passages four, RGB's noisiest ratio; with fewer than two the
@@ -87,7 +87,7 @@ def arranged(kind: str, right: Sequence[str], others: Sequence[str], chance: ran
 
     Example:
         >>> import random
-        >>> from tasks.cases.contexts.passages import arranged
+        >>> from yarus.tasks.cases.contexts.passages import arranged
         >>> arranged("gold_middle", ["right"], ["a", "b", "c"], random.Random(0))
         Arranged(texts=['a', 'right', 'b', 'c'], distractors=[0, 2, 3])
     """

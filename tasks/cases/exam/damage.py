@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from random import Random
 
-from tasks.cases.text import words
+from yarus.tasks.cases.text import words
 
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")

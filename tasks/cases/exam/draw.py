@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from tasks.cases.answers import reference_of
-from tasks.cases.exam.damage import names_in
-from tasks.cases.labels import Row
-from tasks.cases.sampling import sampled, topic_and_score
+from yarus.tasks.cases.answers import reference_of
+from yarus.tasks.cases.exam.damage import names_in
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.sampling import sampled, topic_and_score
 
 
 def draw_subjects(
@@ -18,7 +18,7 @@ def draw_subjects(
 
     Args:
         questions: rows with their labels.
-        named: the first page that is relevant for each, as `tasks.cases.labels.page_named` has it.
+        named: the first page that is relevant for each, as `yarus.tasks.cases.labels.page_named` has it.
         there: the pages of the corpus.
         n: how many questions at most.
         seed: of the sample.

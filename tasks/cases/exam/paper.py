@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
-from metrics.exam_kinds import PLANTED, expected
-from tasks.cases.exam import damage
-from tasks.cases.text import normalised, words
-from tasks.texts import LANGUAGES, texts
+from yarus.metrics.exam_kinds import PLANTED, expected
+from yarus.tasks.cases.exam import damage
+from yarus.tasks.cases.text import normalised, words
+from yarus.tasks.texts import LANGUAGES, texts
 
 
 class Answer(NamedTuple):
@@ -66,7 +66,7 @@ class Item(TypedDict):
     """An answer that the judge is examined with."""
 
     kind: str
-    """Of `metrics.exam_kinds.KINDS`."""
+    """Of `yarus.metrics.exam_kinds.KINDS`."""
     answer: str
     of: str | None
     """The other question whose answer it is."""

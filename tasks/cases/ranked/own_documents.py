@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from db.retrieval_sets import is_query_document, page_of_document
-from db.source_rows import Corpus
-from tasks.cases.labels import Row, graded
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import Note
+from yarus.db.retrieval_sets import is_query_document, page_of_document
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import Row, graded
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import Note
 
 
 def own_documents(questions: Sequence[Row], corpus: Corpus) -> list[str | None]:

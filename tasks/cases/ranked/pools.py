@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import TypedDict
 
-from tasks.cases.table import with_columns
+from yarus.tasks.cases.table import with_columns
 
 ANSWERS = 2
 """Grade from which on a passage has an answer."""

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from metrics import incomplete, retrieval
-from metrics.gains import Counts, Floats
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import Twins
+from yarus.metrics import incomplete, retrieval
+from yarus.metrics.gains import Counts, Floats
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import Twins
 
 HIT_RATE, RECALL, PRECISION, NDCG, JUDGED = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10), (1, 5, 10)
 

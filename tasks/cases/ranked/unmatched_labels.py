@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from db.source_rows import Corpus
-from tasks.cases.labels import pages_of
-from tasks.cases.vocabulary import Note, Unit
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.vocabulary import Note, Unit
 
 SHOWN = 3
 STALE = "stale labels"

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy.engine import RowMapping
 
-from tasks.cases.table import COLUMNS
-from tasks.comparison.documents import KeyDifference, LabelsChanged
-from tasks.results import parquet_files
+from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.comparison.documents import KeyDifference, LabelsChanged
+from yarus.tasks.results import parquet_files
 
 READ: tuple[str, ...] = ("case_id", "question", "text", "cluster", "stratum", "relevant", "grades", "reference")
 READ += ("answerable", "shown", "human_score")

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy.engine import RowMapping
 
-from tasks.comparison.documents import SettingDifference
-from tasks.results.summary import BESIDE, system_of
+from yarus.tasks.comparison.documents import SettingDifference
+from yarus.tasks.results.summary import BESIDE, system_of
 
 NO_SETTING = (*BESIDE, "batch_size", "n_batches", "source_loaded_at", "index_recall", "exam_of", "exam_period")
 NO_SETTING += ("examined", "cases", "again", "anchor", "part_of")

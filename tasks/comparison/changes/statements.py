@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from metrics.statistics.power import fewest_pairs
-from tasks.comparison.changes.changed_settings import setting
-from tasks.comparison.documents import Changes, Compared, EvaluationComparison, Sides, Statement, StatementKind
-from tasks.config.tiers import TIERS
-from tasks.results.numbers import shown
-from tasks.texts import LANGUAGES, Text, texts, translations
-from tasks.texts.messages import told
+from yarus.metrics.statistics.power import fewest_pairs
+from yarus.tasks.comparison.changes.changed_settings import setting
+from yarus.tasks.comparison.documents import Changes, Compared, EvaluationComparison, Sides, Statement, StatementKind
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.numbers import shown
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.texts.messages import told
 
 CHANCE = 0.05
 """Share of the metrics that a p of their own calls changed where nothing is."""
@@ -23,8 +23,8 @@ def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statem
     Of an invalid evaluation nothing is said but why it is.
 
     Args:
-        found: comparisons, as `tasks.comparison.compare.compare` gives them, and what could not be compared, as
-            `tasks.comparison.since.since_accepted` does.
+        found: comparisons, as `yarus.tasks.comparison.compare.compare` gives them, and what could not be compared, as
+            `yarus.tasks.comparison.since.since_accepted` does.
         named: say of which tier each is.
     """
     valid = [one for one in found if not is_invalid(one)]

@@ -4,8 +4,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from tasks.comparison.gates.gate_rules import Kind
-from tasks.results.summary import GateVerdict, State
+from yarus.tasks.comparison.gates.gate_rules import Kind
+from yarus.tasks.results.summary import GateVerdict, State
 
 BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
 

@@ -9,28 +9,28 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from db.words import Words, joined
-from metrics.metric import Metric
-from metrics.statistics import mean_interval
-from metrics.statistics.differences.numbers import Compared
-from metrics.statistics.differences.paired import compare_numbers
-from metrics.statistics.groups import effective_groups, group_codes
-from metrics.table import METRICS
-from tasks.cases.table import floats
-from tasks.comparison.common_cases import common, groups_of, headline, read_cases, require_cases
-from tasks.comparison.comparable import differences
-from tasks.comparison.compare import SEED, headlines_of, under_holm
-from tasks.comparison.corrected_means import compare_means, is_corrected
-from tasks.comparison.gates.documents import BaselineKind, GateResult, RuleResult
-from tasks.comparison.gates.gate_rules import COSTS, Policy, Rule, measure
-from tasks.comparison.gates.gate_verdicts import NOTHING_MEASURED, bounded, document, regressions
-from tasks.comparison.totals import find_losses, number_of, numbers
-from tasks.labelling.corrected import correct
-from tasks.labelling.relevance.pools import is_filled
-from tasks.results.aggregate import within
-from tasks.results.summary import HEADLINE_STRATUM, GateVerdict
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.words import Words, joined
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics import mean_interval
+from yarus.metrics.statistics.differences.numbers import Compared
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.groups import effective_groups, group_codes
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import floats
+from yarus.tasks.comparison.common_cases import common, groups_of, headline, read_cases, require_cases
+from yarus.tasks.comparison.comparable import differences
+from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
+from yarus.tasks.comparison.corrected_means import compare_means, is_corrected
+from yarus.tasks.comparison.gates.documents import BaselineKind, GateResult, RuleResult
+from yarus.tasks.comparison.gates.gate_rules import COSTS, Policy, Rule, measure
+from yarus.tasks.comparison.gates.gate_verdicts import NOTHING_MEASURED, bounded, document, regressions
+from yarus.tasks.comparison.totals import find_losses, number_of, numbers
+from yarus.tasks.labelling.corrected import correct
+from yarus.tasks.labelling.relevance.pools import is_filled
+from yarus.tasks.results.aggregate import within
+from yarus.tasks.results.summary import HEADLINE_STRATUM, GateVerdict
 
 PREVIOUS = "previous"
 NO_BASELINE = "no earlier comparable evaluation"
@@ -236,12 +236,12 @@ def _regressions(
 
 
 def _in_comparison(rule: Rule, tier: str) -> bool:
-    """Whether `tasks.comparison.compare` compares what the rule is about."""
+    """Whether `yarus.tasks.comparison.compare` compares what the rule is about."""
     return rule.metric in METRICS and (rule.stratum or _headline(tier)) == _headline(tier)
 
 
 def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
-    """The difference of a column that `tasks.comparison.compare` leaves out: a cost, a rubric, another stratum."""
+    """Compare a column that `yarus.tasks.comparison.compare` leaves out: a cost, a rubric, another stratum."""
     metric: Metric = measure(rule.metric)
     one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:

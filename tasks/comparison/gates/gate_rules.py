@@ -7,14 +7,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from db.errors import InputError, unknown
-from db.words import Words
-from metrics.metric import INFINITE, Metric
-from metrics.table import metric as declared
-from tasks.cases.table import COLUMNS
-from tasks.cases.vocabulary import tier_of_stratum
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words
+from yarus.metrics.metric import INFINITE, Metric
+from yarus.metrics.table import metric as declared
+from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.cases.vocabulary import tier_of_stratum
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
 
 FILE = Path("gate.toml")
 Kind = Literal["floor", "ceiling", "no regression"]

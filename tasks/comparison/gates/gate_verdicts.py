@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from metrics.statistics.differences.comparison import Comparison
-from metrics.statistics.differences.numbers import Compared
-from metrics.statistics.intervals import NORMAL
-from metrics.statistics.power import POWER, fewest_pairs
-from metrics.statistics.significance import holm
-from tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected
-from tasks.comparison.gates.documents import RuleResult
-from tasks.comparison.gates.gate_rules import Rule, measure
-from tasks.comparison.totals import ERRORS
-from tasks.labelling.estimate import lacking
-from tasks.results.summary import GateVerdict
+from yarus.metrics.statistics.differences.comparison import Comparison
+from yarus.metrics.statistics.differences.numbers import Compared
+from yarus.metrics.statistics.intervals import NORMAL
+from yarus.metrics.statistics.power import POWER, fewest_pairs
+from yarus.metrics.statistics.significance import holm
+from yarus.tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected
+from yarus.tasks.comparison.gates.documents import RuleResult
+from yarus.tasks.comparison.gates.gate_rules import Rule, measure
+from yarus.tasks.comparison.totals import ERRORS
+from yarus.tasks.labelling.estimate import lacking
+from yarus.tasks.results.summary import GateVerdict
 
 ALPHA = 0.05
 NO_INTERVAL = "too few cases, or groups of cases, for an interval"
@@ -39,8 +39,8 @@ def regressions(
 
     Args:
         found: the difference from the baseline that each is about, or the reason why there is none.
-        headlines: the tier's headline metrics under Holm's method, as `tasks.comparison.compare.under_holm` has them;
-            those by which rules are judged.
+        headlines: the tier's headline metrics under Holm's method, by which rules are judged, as
+            `yarus.tasks.comparison.compare.under_holm` returns them.
     """
     shared = {rule for rule in found if rule.bound is None and rule.stratum is None and rule.metric in headlines}
     own = {rule: _p(rule, one) for rule, one in found.items() if rule not in shared}
@@ -99,7 +99,7 @@ def needed(n: int, apart: float, error: float, reach: float, units: float) -> in
         At least 1; None where it would be more than a hundred times as many as there are.
 
     Example:
-        >>> from tasks.comparison.gates.gate_verdicts import needed
+        >>> from yarus.tasks.comparison.gates.gate_verdicts import needed
         >>> needed(200, 0.03, 0.02, 1.96, 200), needed(200, 0.03, 0.02, 1.96, 10)
         (1208, 1804)
     """

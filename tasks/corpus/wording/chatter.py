@@ -8,8 +8,8 @@ import re
 import unicodedata
 from typing import Literal, get_args
 
-from tasks.corpus.wording.languages import Spoken, is_foreign
-from tasks.corpus.wording.stop_words import COMMON, LINK, VOCABULARY
+from yarus.tasks.corpus.wording.languages import Spoken, is_foreign
+from yarus.tasks.corpus.wording.stop_words import COMMON, LINK, VOCABULARY
 
 Kind = Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -51,8 +51,8 @@ def chatter(text: str, of: Spoken) -> Kind | None:
         of: what the corpus is written in.
 
     Example:
-        >>> from tasks.corpus.wording.chatter import chatter
-        >>> from tasks.corpus.wording.languages import spoken
+        >>> from yarus.tasks.corpus.wording.chatter import chatter
+        >>> from yarus.tasks.corpus.wording.languages import spoken
         >>> russian = spoken(["Где взять справку и как её заказать?"])
         >>> [chatter(text, russian) for text in ("Привет!", "https://x.example", "asdfgh", "а как?", "профком")]
         ['small_talk', 'link', 'noise', 'fragment', None]
@@ -90,7 +90,7 @@ def is_noise(word: str) -> bool:
     """Whether a word is none: one letter or syllable again and again, neighbouring keys, or no vowel in either layout.
 
     Example:
-        >>> from tasks.corpus.wording.chatter import is_noise
+        >>> from yarus.tasks.corpus.wording.chatter import is_noise
         >>> [word for word in ("аааа", "йцуке", "dfgdfg", "вплрдс", "gjlrk", "пгас", "lms") if is_noise(word)]
         ['аааа', 'йцуке', 'dfgdfg', 'вплрдс']
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from tasks.corpus.wording.stop_words import VOCABULARY
+from yarus.tasks.corpus.wording.stop_words import VOCABULARY
 
 FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in VOCABULARY["languages"].items()}
 WORD = re.compile(r"[^\W\d_]+")
@@ -52,7 +52,7 @@ def language(text: str, *, share: float = HITS) -> str | None:
     """The language that the commonest words of a text are of; None where they do not tell.
 
     Example:
-        >>> from tasks.corpus.wording.languages import language
+        >>> from yarus.tasks.corpus.wording.languages import language
         >>> [language(text) for text in ("How can I get a room?", "Где взять справку и как?", "Wi-Fi eduroam")]
         ['en', 'ru', None]
     """
@@ -94,7 +94,7 @@ def script(letter: str) -> str:
     """The script of a letter, as Unicode names it.
 
     Example:
-        >>> from tasks.corpus.wording.languages import script
+        >>> from yarus.tasks.corpus.wording.languages import script
         >>> script("ж"), script("q"), script("学")
         ('CYRILLIC', 'LATIN', 'CJK')
     """

@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from pathlib import Path
 
-from tasks.cases.text import COMMON_WORDS
+from yarus.tasks.cases.text import COMMON_WORDS
 
 VOCABULARY = tomllib.loads((Path(__file__).parent / "vocabulary.toml").read_text(encoding="utf-8"))
 COMMON = frozenset(f"{COMMON_WORDS} {VOCABULARY['asking']}".replace("ё", "е").split())
@@ -22,7 +22,7 @@ def content(text: str) -> list[str]:
     """The words of a text that say what it is about, in lower case, «ё» as «е»; without addresses.
 
     Example:
-        >>> from tasks.corpus.wording.stop_words import content
+        >>> from yarus.tasks.corpus.wording.stop_words import content
         >>> content("Подскажите, где взять пропуск? https://wiki.example/x")
         ['взять', 'пропуск']
     """

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from tasks.cases.labels import Row, graded, pages_of
-from tasks.dataset.annotation.workbook import Passage
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.labels import Row, graded, pages_of
+from yarus.tasks.dataset.annotation.workbook import Passage
 
 CUT, WHOLE = 400, 1_500
 """Characters of a text that are shown in the table, and in the sheet of passages."""
@@ -72,7 +72,7 @@ def shortened(text: str, most: int) -> str:
     """The beginning of a text, cut between two words.
 
     Example:
-        >>> from tasks.dataset.annotation.candidates import shortened
+        >>> from yarus.tasks.dataset.annotation.candidates import shortened
         >>> shortened("Справку выдают в деканате.", 12)
         'Справку…'
     """

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from tasks.cases.labels import pages_of
-from tasks.dataset.annotation.messages import said
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.dataset.annotation.messages import said
 
 Relevant = dict[str, list[str]]
 """`chunks`: their ids; `pages`: their canonical URLs."""

@@ -5,10 +5,10 @@ What stands after a colon in a heading explains it and may be left out.
 
 from collections.abc import Sequence
 
-from tasks.dataset.annotation.messages import said
-from tasks.dataset.annotation.spreadsheets import Cell
-from tasks.dataset.annotation.workbook import Look, Passage
-from tasks.texts import LANGUAGES, texts
+from yarus.tasks.dataset.annotation.messages import said
+from yarus.tasks.dataset.annotation.spreadsheets import Cell
+from yarus.tasks.dataset.annotation.workbook import Look, Passage
+from yarus.tasks.texts import LANGUAGES, texts
 
 COLUMNS: tuple[str, ...] = ("question_id", "source", "why", "question", "answer", "answer_of", "other_answers")
 COLUMNS += ("reference", "retrieved", "nuggets", "question_ok", "answer_ok", "relevant", "show", "notes")

@@ -5,23 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from db.errors import InputError
-from db.stores import labels as store
-from db.stores.labels import Label
-from tasks.config.connections import database
-from tasks.config.settings import settings
-from tasks.dataset.annotation import spreadsheets
-from tasks.dataset.annotation.columns import NO, YES
-from tasks.dataset.annotation.messages import said, wrong
-from tasks.dataset.annotation.spreadsheets import Cell, Line
-from tasks.dataset.annotation.workbook import Look
-from tasks.dataset.documents import Drawn, LabelsImported
-from tasks.labelling.annotators import annotator as named
-from tasks.labelling.answers import SHOWN, Answers, answers
-from tasks.labelling.corrected import correct_all
-from tasks.labelling.draw import Drawn as One
-from tasks.labelling.draw import drawn
-from tasks.texts import LANGUAGES, texts
+from yarus.db.errors import InputError
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.columns import NO, YES
+from yarus.tasks.dataset.annotation.messages import said, wrong
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line
+from yarus.tasks.dataset.annotation.workbook import Look
+from yarus.tasks.dataset.documents import Drawn, LabelsImported
+from yarus.tasks.labelling.annotators import annotator as named
+from yarus.tasks.labelling.answers import SHOWN, Answers, answers
+from yarus.tasks.labelling.corrected import correct_all
+from yarus.tasks.labelling.draw import Drawn as One
+from yarus.tasks.labelling.draw import drawn
+from yarus.tasks.texts import LANGUAGES, texts
 
 COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *SHOWN, "label", "note")
 """Of the table; what is asked of a metric stands in the heading of `label`."""

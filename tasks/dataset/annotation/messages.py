@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from db.errors import InputError
-from tasks.config.settings import settings
-from tasks.texts import texts
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import settings
+from yarus.tasks.texts import texts
 
 
 def said(name: str, /, **values: Any) -> str:

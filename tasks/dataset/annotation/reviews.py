@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from db import tables
-from db.engine import reaching
-from db.errors import InputError
-from db.loading.fill import Row as Loaded
-from db.loading.fill import Rows, fill_within, lock
-from db.source_rows import read_questions
-from db.sources import Source, snapshot
-from metrics.agreement import kappa_of, kappa_parts, weighted_kappa
-from metrics.statistics import mean_interval, posterior_interval
-from tasks.cases.answers import reference_of, shown_rightly
-from tasks.cases.labels import Row, is_judged, is_reviewed
-from tasks.config.connections import database, source
-from tasks.dataset.annotation.chunk_references import Relevant
-from tasks.dataset.annotation.columns import VERDICTS, YES_NO
-from tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
-from tasks.dataset.nuggets.form import from_text
-from tasks.labelling.alpha import alpha
+from yarus.db import tables
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import Row as Loaded
+from yarus.db.loading.fill import Rows, fill_within, lock
+from yarus.db.source_rows import read_questions
+from yarus.db.sources import Source, snapshot
+from yarus.metrics.agreement import kappa_of, kappa_parts, weighted_kappa
+from yarus.metrics.statistics import mean_interval, posterior_interval
+from yarus.tasks.cases.answers import reference_of, shown_rightly
+from yarus.tasks.cases.labels import Row, is_judged, is_reviewed
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.dataset.annotation.chunk_references import Relevant
+from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO
+from yarus.tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
+from yarus.tasks.dataset.nuggets.form import from_text
+from yarus.tasks.labelling.alpha import alpha
 
 Review = dict[str, Any]
 OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])

@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from db import journal
-from db.errors import InputError
-from db.source_rows import read_corpus, read_questions
-from db.sources import Source, snapshot
-from tasks.cases.answers import reference_of
-from tasks.cases.labels import Row, labels_of
-from tasks.cases.pseudonyms import has_pseudonyms
-from tasks.config.connections import database, source
-from tasks.config.settings import settings
-from tasks.dataset.annotation import spreadsheets
-from tasks.dataset.annotation.candidates import MOST_PASSAGES, candidates, in_short, passages, texts_of
-from tasks.dataset.annotation.chunk_references import Known, named
-from tasks.dataset.annotation.chunk_references import known as can_be_named
-from tasks.dataset.annotation.columns import (
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.sources import Source, snapshot
+from yarus.tasks.cases.answers import reference_of
+from yarus.tasks.cases.labels import Row, labels_of
+from yarus.tasks.cases.pseudonyms import has_pseudonyms
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.candidates import MOST_PASSAGES, candidates, in_short, passages, texts_of
+from yarus.tasks.dataset.annotation.chunk_references import Known, named
+from yarus.tasks.dataset.annotation.chunk_references import known as can_be_named
+from yarus.tasks.dataset.annotation.columns import (
     COLUMNS,
     NEEDED,
     NONE,
@@ -31,15 +31,15 @@ from tasks.dataset.annotation.columns import (
     reason,
     yes_no,
 )
-from tasks.dataset.annotation.messages import said, wrong
-from tasks.dataset.annotation.priority import Case, priority
-from tasks.dataset.annotation.reviews import Review, apply
-from tasks.dataset.annotation.spreadsheets import Cell, Line
-from tasks.dataset.documents import Exported, Imported
-from tasks.dataset.nuggets.form import as_text, from_text, nuggets_of
-from tasks.labelling.annotators import is_annotator
-from tasks.personal_data.masking import mask, own_key, restored
-from tasks.results import parquet_files
+from yarus.tasks.dataset.annotation.messages import said, wrong
+from yarus.tasks.dataset.annotation.priority import Case, priority
+from yarus.tasks.dataset.annotation.reviews import Review, apply
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line
+from yarus.tasks.dataset.documents import Exported, Imported
+from yarus.tasks.dataset.nuggets.form import as_text, from_text, nuggets_of
+from yarus.tasks.labelling.annotators import is_annotator
+from yarus.tasks.personal_data.masking import mask, own_key, restored
+from yarus.tasks.results import parquet_files
 
 LOG = "log"
 """Whose the answer is, where it is the one that the bot has given."""

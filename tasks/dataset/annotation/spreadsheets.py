@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from db.errors import InputError
-from tasks.config.utf8 import encodable, quoted, unquoted
-from tasks.dataset.annotation.messages import unusable, wrong
-from tasks.dataset.annotation.workbook import Look, Passage, write_workbook
+from yarus.db.errors import InputError
+from yarus.tasks.config.utf8 import encodable, quoted, unquoted
+from yarus.tasks.dataset.annotation.messages import unusable, wrong
+from yarus.tasks.dataset.annotation.workbook import Look, Passage, write_workbook
 
 LONGEST = 32_000
 """Characters of a cell; Excel's limit is 32,767."""

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from db import journal
-from db.errors import InputError
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import Source, snapshot
-from tasks.cases.labels import Row
-from tasks.cases.pseudonyms import has_pseudonyms
-from tasks.cases.text import normalised
-from tasks.config.connections import database, source
-from tasks.config.settings import settings
-from tasks.dataset.audit import defects
-from tasks.dataset.audit.defects import Rankings
-from tasks.dataset.documents import Audit, Finding, Place, TwinFinding
-from tasks.dataset.twins import twins_of
-from tasks.personal_data.masking import mask, own_key, pseudonym
-from tasks.prompts import prompts
-from tasks.results import parquet_files
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import Source, snapshot
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.pseudonyms import has_pseudonyms
+from yarus.tasks.cases.text import normalised
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.audit import defects
+from yarus.tasks.dataset.audit.defects import Rankings
+from yarus.tasks.dataset.documents import Audit, Finding, Place, TwinFinding
+from yarus.tasks.dataset.twins import twins_of
+from yarus.tasks.personal_data.masking import mask, own_key, pseudonym
+from yarus.tasks.prompts import prompts
+from yarus.tasks.results import parquet_files
 
 NO_RANKINGS = "name evaluations of tier1, tier3 or real_users by --evaluation: their rankings dispute labels"
 KINDS: tuple[str, ...] = ("stale", "duplicates", "near_duplicates", "contradictions", "leaked")

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from db.source_rows import Corpus
-from db.urls import canonical_url
-from tasks.cases.answers import reference_of
-from tasks.cases.labels import BAD, GOOD, Row, graded
-from tasks.cases.text import normalised, words
-from tasks.dataset.documents import Place
-from tasks.dataset.near_duplicates import near_duplicates
-from tasks.personal_data.masking import find
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.answers import reference_of
+from yarus.tasks.cases.labels import BAD, GOOD, Row, graded
+from yarus.tasks.cases.text import normalised, words
+from yarus.tasks.dataset.documents import Place
+from yarus.tasks.dataset.near_duplicates import near_duplicates
+from yarus.tasks.personal_data.masking import find
 
 Rankings = Mapping[str, Mapping[str, tuple[list[str], list[str]]]]
 """Evaluation -> question -> (relevant, retrieved), of the questions that have both."""

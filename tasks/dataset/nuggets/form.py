@@ -5,8 +5,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from db.errors import InputError
-from tasks.cases.text import same_said
+from yarus.db.errors import InputError
+from yarus.tasks.cases.text import same_said
 
 MOST = 20
 """Nuggets of a question; as many the AutoNuggetizer keeps."""
@@ -53,7 +53,7 @@ def as_text(nuggets: list[Nugget]) -> str:
     """One a line, for people; `from_text` reads it back.
 
     Example:
-        >>> from tasks.dataset.nuggets.form import as_text
+        >>> from yarus.tasks.dataset.nuggets.form import as_text
         >>> as_text([{"nugget": "до 25 июля", "vital": True}, {"nugget": "можно почтой", "vital": False}])
         '! до 25 июля\\nможно почтой'
     """

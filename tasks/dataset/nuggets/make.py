@@ -8,25 +8,25 @@ from collections.abc import Sequence
 
 from sqlalchemy import select
 
-from db import tables
-from db.engine import reaching
-from db.errors import InputError
-from db.loading.fill import Row as Loaded
-from db.loading.fill import Rows, fill_within, lock
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import Source, snapshot
-from db.words import Words
-from tasks.cases.answers import answerable, ideal_context, reference_of
-from tasks.cases.labels import Row, pages_of
-from tasks.cases.text import fit, parts, starts
-from tasks.config.connections import database, source
-from tasks.config.settings import settings
-from tasks.dataset.documents import NuggetsMade
-from tasks.dataset.nuggets.form import Nugget, most_important
-from tasks.models.calls import Call, Model, bill
-from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Verdict, ask_for, read_list, unreadable
-from tasks.prompts import Prompt, prompts
+from yarus.db import tables
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import Row as Loaded
+from yarus.db.loading.fill import Rows, fill_within, lock
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import Source, snapshot
+from yarus.db.words import Words
+from yarus.tasks.cases.answers import answerable, ideal_context, reference_of
+from yarus.tasks.cases.labels import Row, pages_of
+from yarus.tasks.cases.text import fit, parts, starts
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.documents import NuggetsMade
+from yarus.tasks.dataset.nuggets.form import Nugget, most_important
+from yarus.tasks.models.calls import Call, Model, bill
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, read_list, unreadable
+from yarus.tasks.prompts import Prompt, prompts
 
 log = logging.getLogger("yarus")
 Made = Verdict[list[Nugget]] | NoVerdict

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process
 
-from tasks.cases.text import normalised
-from tasks.dataset.near_duplicates import SIMILAR, alike
+from yarus.tasks.cases.text import normalised
+from yarus.tasks.dataset.near_duplicates import SIMILAR, alike
 
 RUN = 8
 """Consecutive words in common with the passage from which on a question is a copy."""

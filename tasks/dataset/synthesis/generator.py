@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from tasks.config.settings import Settings
-from tasks.models.calls import Call, Model, Reply, without_thinking
-from tasks.models.stand_ins import PARTED
-from tasks.models.verdicts import FENCED
-from tasks.prompts import FOLDER, Prompt, Shape
-from tasks.prompts import prompts as judges_prompts
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.models.calls import Call, Model, Reply, without_thinking
+from yarus.tasks.models.stand_ins import PARTED
+from yarus.tasks.models.verdicts import FENCED
+from yarus.tasks.prompts import FOLDER, Prompt, Shape
+from yarus.tasks.prompts import prompts as judges_prompts
 
 Kind = Literal["single", "multi", "unanswerable"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

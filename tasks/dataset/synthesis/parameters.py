@@ -3,12 +3,12 @@
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sqlalchemy import select
 
-from db import tables
-from db.engine import reaching
-from db.errors import InputError
-from db.sources import SAMPLE, checked_name
-from tasks.config.connections import database, source
-from tasks.dataset.synthesis.generator import KINDS, Kind
+from yarus.db import tables
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError
+from yarus.db.sources import SAMPLE, checked_name
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.dataset.synthesis.generator import KINDS, Kind
 
 ORIGIN = "synthesized from {} by "
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from db.source_rows import Corpus
-from tasks.cases.labels import Row, pages_of
-from tasks.cases.sampling import sampled
-from tasks.cases.text import WORD
-from tasks.dataset.synthesis.generator import LONGEST_QUESTION, Kind
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import Row, pages_of
+from yarus.tasks.cases.sampling import sampled
+from yarus.tasks.cases.text import WORD
+from yarus.tasks.dataset.synthesis.generator import LONGEST_QUESTION, Kind
 
 LEAST_WORDS = 5
 """A chunk with fewer has nothing to ask about."""

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from db.source_rows import Corpus
-from tasks.cases.labels import Row
-from tasks.cases.text import fit
-from tasks.config.settings import Settings
-from tasks.dataset.synthesis.checks import Known, copied, wrong_language
-from tasks.dataset.synthesis.generator import Pair, invent, prompts_of
-from tasks.dataset.synthesis.passages import Plan
-from tasks.models.calls import Call, Model, Reply
-from tasks.models.verdicts import Score, ask_for_score, value_of
-from tasks.personal_data.masking import mask, own_key
-from tasks.prompts import Prompt
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.text import fit
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.dataset.synthesis.checks import Known, copied, wrong_language
+from yarus.tasks.dataset.synthesis.generator import Pair, invent, prompts_of
+from yarus.tasks.dataset.synthesis.passages import Plan
+from yarus.tasks.models.calls import Call, Model, Reply
+from yarus.tasks.models.verdicts import Score, ask_for_score, value_of
+from yarus.tasks.personal_data.masking import mask, own_key
+from yarus.tasks.prompts import Prompt
 
 log = logging.getLogger("yarus")
 ENOUGH = 0.5

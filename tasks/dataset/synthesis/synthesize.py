@@ -13,24 +13,24 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from sqlalchemy import select
 
-from db import tables
-from db.engine import reaching
-from db.errors import InputError
-from db.loading.fill import Row as Loaded
-from db.loading.fill import Rows, fill
-from db.source_rows import Corpus, read_corpus, read_questions
-from db.sources import Source, loaded, snapshot
-from tasks.cases import pseudonyms
-from tasks.config.connections import connection_lost, database, source
-from tasks.config.settings import settings
-from tasks.dataset.documents import SynthesisExample, SynthesisResult
-from tasks.dataset.synthesis.checks import Known
-from tasks.dataset.synthesis.generator import Pair
-from tasks.dataset.synthesis.parameters import ORIGIN, Synthesis, check
-from tasks.dataset.synthesis.passages import Plan, plans, quotas, usable
-from tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
-from tasks.models.calls import bill
-from tasks.models.chat import chat
+from yarus.db import tables
+from yarus.db.engine import reaching
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import Row as Loaded
+from yarus.db.loading.fill import Rows, fill
+from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.sources import Source, loaded, snapshot
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.config.connections import connection_lost, database, source
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.documents import SynthesisExample, SynthesisResult
+from yarus.tasks.dataset.synthesis.checks import Known
+from yarus.tasks.dataset.synthesis.generator import Pair
+from yarus.tasks.dataset.synthesis.parameters import ORIGIN, Synthesis, check
+from yarus.tasks.dataset.synthesis.passages import Plan, plans, quotas, usable
+from yarus.tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
+from yarus.tasks.models.calls import bill
+from yarus.tasks.models.chat import chat
 
 SHOWN = 5
 

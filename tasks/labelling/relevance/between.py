@@ -8,20 +8,20 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal
-from db.errors import InputError
-from db.stores.labels import labels_of_source
-from metrics.statistics.groups import Floats
-from metrics.table import METRICS
-from tasks.cases.labels import NO_TWINS
-from tasks.cases.pseudonyms import text
-from tasks.cases.ranked.pools import ANSWERS, Pool, Pooled, passages_of, seen
-from tasks.cases.ranked.rankings import judgements, score
-from tasks.cases.table import floats, table
-from tasks.cases.vocabulary import MEASURED
-from tasks.labelling.relevance.pools import digest, is_filled, people_say
-from tasks.results import parquet_files
-from tasks.results.exam.standings import FILLING
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.stores.labels import labels_of_source
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.labels import NO_TWINS
+from yarus.tasks.cases.pseudonyms import text
+from yarus.tasks.cases.ranked.pools import ANSWERS, Pool, Pooled, passages_of, seen
+from yarus.tasks.cases.ranked.rankings import judgements, score
+from yarus.tasks.cases.table import floats, table
+from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.labelling.relevance.pools import digest, is_filled, people_say
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.exam.standings import FILLING
 
 LISTED = 20
 """Results that are named."""

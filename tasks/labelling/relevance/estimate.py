@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from db.stores import labels as store
-from db.stores.labels import Label
-from metrics.statistics.corrected import Labelled
-from tasks.cases.table import floats
-from tasks.labelling.estimate import Estimate, estimate_of
-from tasks.labelling.relevance.pools import Heard, Pools, heard
-from tasks.labelling.relevance.walk import is_whole, metrics_by_people, wanted
-from tasks.results.exam.standings import FILLING
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.metrics.statistics.corrected import Labelled
+from yarus.tasks.cases.table import floats
+from yarus.tasks.labelling.estimate import Estimate, estimate_of
+from yarus.tasks.labelling.relevance.pools import Heard, Pools, heard
+from yarus.tasks.labelling.relevance.walk import is_whole, metrics_by_people, wanted
+from yarus.tasks.results.exam.standings import FILLING
 
 
 def complete(of: Pools, said: Sequence[Heard], passed_over: frozenset[tuple[str, str]] = frozenset()) -> list[int]:

@@ -13,20 +13,20 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from db.stores.labels import Label, newest_filled
-from metrics.metric import Metric
-from tasks.cases.pseudonyms import text
-from tasks.cases.ranked.pools import Pool, Pooled, by_judge, graded, passages_of
-from tasks.cases.table import floats
-from tasks.labelling.annotators import annotator as named
-from tasks.labelling.draw import Drawn, OfCases, drawn, strata
-from tasks.models.verdicts import GRADES
-from tasks.results import parquet_files
-from tasks.results.aggregate import measured_by
-from tasks.results.exam.standings import FILLING, judge_key
-from tasks.results.summary import HEADLINE_STRATUM
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.stores.labels import Label, newest_filled
+from yarus.metrics.metric import Metric
+from yarus.tasks.cases.pseudonyms import text
+from yarus.tasks.cases.ranked.pools import Pool, Pooled, by_judge, graded, passages_of
+from yarus.tasks.cases.table import floats
+from yarus.tasks.labelling.annotators import annotator as named
+from yarus.tasks.labelling.draw import Drawn, OfCases, drawn, strata
+from yarus.tasks.models.verdicts import GRADES
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.aggregate import measured_by
+from yarus.tasks.results.exam.standings import FILLING, judge_key
+from yarus.tasks.results.summary import HEADLINE_STRATUM
 
 DRAWN_BY = "ndcg@10"
 """The metric by which questions are drawn, for it rests on every result."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from metrics.statistics.groups import Floats
-from tasks.cases.labels import NO_TWINS
-from tasks.cases.ranked.pools import ANSWERS, Pool, Pooled, Said, graded, seen, to_judge
-from tasks.cases.ranked.rankings import score
-from tasks.cases.table import floats
+from yarus.metrics.statistics.groups import Floats
+from yarus.tasks.cases.labels import NO_TWINS
+from yarus.tasks.cases.ranked.pools import ANSWERS, Pool, Pooled, Said, graded, seen, to_judge
+from yarus.tasks.cases.ranked.rankings import score
+from yarus.tasks.cases.table import floats
 
 WHOLE = 0.25
 """Chance of a drawn question that all of its results are judged."""
@@ -28,7 +28,7 @@ def is_whole(case_id: str) -> bool:
     """Whether all results of a question are judged, once it is drawn.
 
     Example:
-        >>> from tasks.labelling.relevance.walk import is_whole
+        >>> from yarus.tasks.labelling.relevance.walk import is_whole
         >>> sum(is_whole(f"case {number}") for number in range(1_000))
         246
     """

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from db.stores.calls import history, stored_calls
-from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call, RoleName, build_request, key
-from tasks.models.cost.prices import cost_usd
+from yarus.db.stores.calls import history, stored_calls
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.models.calls import Call, RoleName, build_request, key
+from yarus.tasks.models.cost.prices import cost_usd
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from db.errors import DatabaseUnavailable, InputError
-from db.stores.calls import draw_usd, give_back_usd
-from db.words import Words
-from tasks.config.services import Price
-from tasks.config.settings import Settings
-from tasks.models.call_store import patiently
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.stores.calls import draw_usd, give_back_usd
+from yarus.db.words import Words
+from yarus.tasks.config.services import Price
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.models.call_store import patiently
 
 MILLION = 1_000_000
 TEMPLATE_TOKENS = 1_024

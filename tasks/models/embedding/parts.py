@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from db.errors import ModelUnavailable
+from yarus.db.errors import ModelUnavailable
 
 Floats = NDArray[np.float32]
 

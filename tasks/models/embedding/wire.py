@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from tasks.models.embedding.parts import Floats
-from tasks.models.protocol import CallError, name_of
-from tasks.models.server_errors import extract_message
-from tasks.models.transport import Response
+from yarus.tasks.models.embedding.parts import Floats
+from yarus.tasks.models.protocol import CallError, name_of
+from yarus.tasks.models.server_errors import extract_message
+from yarus.tasks.models.transport import Response
 
 Form = Literal["base64", "float", "single"]
 """How vectors are asked for: base64 is a quarter of the bytes, and read in a fifth of the time; all are read. Some

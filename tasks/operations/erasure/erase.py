@@ -13,25 +13,25 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal, tables
-from db.errors import InputError, ResultsUnavailable
-from db.removal import retention
-from db.removal.wipe import beyond, wipe
-from db.source_rows import read_questions
-from db.sources import Source, snapshot
-from db.stores.labels import forget, label
-from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
-from db.words import Words
-from tasks.config.connections import source as source_of
-from tasks.config.settings import settings
-from tasks.evaluation.work_store import delete
-from tasks.operations.erasure import erase_files
-from tasks.operations.erasure.erase_texts import Texts
-from tasks.operations.prune import in_results, work_folders
-from tasks.results import parquet_files
-from tasks.results.orphaned import fail_orphaned
-from tasks.results.parquet_files import make_folder
-from tasks.results.places import existing_path, result_path
+from yarus.db import journal, tables
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.removal import retention
+from yarus.db.removal.wipe import beyond, wipe
+from yarus.db.source_rows import read_questions
+from yarus.db.sources import Source, snapshot
+from yarus.db.stores.labels import forget, label
+from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
+from yarus.db.words import Words
+from yarus.tasks.config.connections import source as source_of
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.work_store import delete
+from yarus.tasks.operations.erasure import erase_files
+from yarus.tasks.operations.erasure.erase_texts import Texts
+from yarus.tasks.operations.prune import in_results, work_folders
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.orphaned import fail_orphaned
+from yarus.tasks.results.parquet_files import make_folder
+from yarus.tasks.results.places import existing_path, result_path
 
 WRITTEN = ("question", "answer", "ground_truth_answer")
 """Columns of the log whose texts may stand elsewhere."""

@@ -8,9 +8,9 @@ from prefect.client.orchestration import PrefectClient, get_client
 from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 
-from db.words import Words
-from tasks.config.redaction import redact_urls
-from tasks.operations.erasure.erase_prefect import knows
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.operations.erasure.erase_prefect import knows
 
 PAGE = 200
 """Artifacts that are read at a time."""

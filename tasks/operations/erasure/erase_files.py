@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.home import DATABASE
-from tasks.config.settings import settings
-from tasks.evaluation.run import DRY_RUN
-from tasks.operations.erasure.erase_texts import Texts
-from tasks.results.parquet_files import store
+from yarus.db.home import DATABASE
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.run import DRY_RUN
+from yarus.tasks.operations.erasure.erase_texts import Texts
+from yarus.tasks.results.parquet_files import store
 
 LOGS = ("postgres/server.log", "postgres/server.log.old", "prefect/server.log")
 STORAGE = "prefect/storage"

@@ -27,12 +27,12 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from typing_extensions import TypedDict
 
-from db.engine import reaching
-from db.home import DATABASE
-from db.removal.wipe import beyond, wipe
-from db.words import Words
-from tasks.config.settings import settings
-from tasks.operations.erasure.erase_texts import Texts
+from yarus.db.engine import reaching
+from yarus.db.home import DATABASE
+from yarus.db.removal.wipe import beyond, wipe
+from yarus.db.words import Words
+from yarus.tasks.config.settings import settings
+from yarus.tasks.operations.erasure.erase_texts import Texts
 
 RECORDS: tuple[str, ...] = ("artifact", "artifact_collection", "log", "events", "event_resources", "flow_run_input")
 RECORDS += ("automation_bucket", "composite_trigger_child_firing", "automation_event_follower")

@@ -6,13 +6,13 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table, inspect, select, text
 
-from db.engine import read_only
-from db.errors import InputError
-from db.importers.postgres import checked_url
-from db.importers.recognise import REQUIRED, SAMPLED, Kind, Proposal, propose
-from db.source_rows import CHUNK, QUESTION
-from db.sources import Source, snapshot
-from tasks.config.settings import settings
+from yarus.db.engine import read_only
+from yarus.db.errors import InputError
+from yarus.db.importers.postgres import checked_url
+from yarus.db.importers.recognise import REQUIRED, SAMPLED, Kind, Proposal, propose
+from yarus.db.source_rows import CHUNK, QUESTION
+from yarus.db.sources import Source, snapshot
+from yarus.tasks.config.settings import settings
 
 OURS: dict[Kind, str] = {"questions": "question_answer", "chunks": "chunk"}
 NEEDED: dict[Kind, tuple[str, ...]] = {"questions": QUESTION, "chunks": CHUNK}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from db.errors import InputError
-from tasks.config.redaction import redact_urls
+from yarus.db.errors import InputError
+from yarus.tasks.config.redaction import redact_urls
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from db.engine import reaching
-from db.errors import unknown
-from db.importers.containers import open_container
-from db.importers.corpus_names import CorpusNames, names_of_source, resolve_stored_labels
-from db.importers.lines import UTF8
-from db.importers.pages import is_page
-from db.importers.reader import Recognised, expand, match_labels, recognise
-from db.importers.recognise import NAMES, PLAIN_NAMES, is_known, shell_word
-from db.importers.table import characters, names_of, sample_of
-from db.loading.fill import LoadReport, fill_within, lock
-from db.words import Words
+from yarus.db.engine import reaching
+from yarus.db.errors import unknown
+from yarus.db.importers.containers import open_container
+from yarus.db.importers.corpus_names import CorpusNames, names_of_source, resolve_stored_labels
+from yarus.db.importers.lines import UTF8
+from yarus.db.importers.pages import is_page
+from yarus.db.importers.reader import Recognised, expand, match_labels, recognise
+from yarus.db.importers.recognise import NAMES, PLAIN_NAMES, is_known, shell_word
+from yarus.db.importers.table import characters, names_of, sample_of
+from yarus.db.loading.fill import LoadReport, fill_within, lock
+from yarus.db.words import Words
 
 
 @dataclass(frozen=True, slots=True)

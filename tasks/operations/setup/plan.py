@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from db.importers.reader import Recognised, match_labels
-from db.loading.fill import LoadReport
-from tasks.config.redaction import redact_urls
-from tasks.config.settings import settings
-from tasks.operations.readiness import Ready
-from tasks.operations.setup.database import FoundTable, look_at_database
-from tasks.operations.setup.env import Written, planned
-from tasks.operations.setup.files import FoundFile, corpus_of, describe, language_of, recognise_all
-from tasks.operations.setup.system import FoundSystem, ask
+from yarus.db.importers.reader import Recognised, match_labels
+from yarus.db.loading.fill import LoadReport
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.settings import settings
+from yarus.tasks.operations.readiness import Ready
+from yarus.tasks.operations.setup.database import FoundTable, look_at_database
+from yarus.tasks.operations.setup.env import Written, planned
+from yarus.tasks.operations.setup.files import FoundFile, corpus_of, describe, language_of, recognise_all
+from yarus.tasks.operations.setup.system import FoundSystem, ask
 
 HELLO = "Как получить справку?"
 """Asked of a system where no log has a question."""

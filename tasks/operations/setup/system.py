@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import jmespath
 
-from db.errors import InputError, ModelUnavailable
-from tasks.config.redaction import redact_urls
-from tasks.config.services import is_address, open_address
-from tasks.config.settings import SystemService, settings
-from tasks.models.transport import Incoming
-from tasks.systems.external import Refused, Service
-from tasks.systems.replies import Reader
-from tasks.systems.streams import is_events, is_text
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.services import is_address, open_address
+from yarus.tasks.config.settings import SystemService, settings
+from yarus.tasks.models.transport import Incoming
+from yarus.tasks.systems.external import Refused, Service
+from yarus.tasks.systems.replies import Reader
+from yarus.tasks.systems.streams import is_events, is_text
 
 PLACE = "YARUS_SUT_SERVICE"
 ASKED_AS = ("question", "query", "q", "message", "text", "prompt", "input")

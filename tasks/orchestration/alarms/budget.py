@@ -5,9 +5,9 @@ from datetime import timedelta
 from sqlalchemy import Engine, func, select
 from sqlalchemy.engine import RowMapping
 
-from db.tables import evaluation, nightly_verdict
-from metrics.metric import Metric
-from tasks.config.settings import settings
+from yarus.db.tables import evaluation, nightly_verdict
+from yarus.metrics.metric import Metric
+from yarus.tasks.config.settings import settings
 
 YEAR = 365
 RECENT = 28

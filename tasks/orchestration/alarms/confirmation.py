@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from tasks.config.parameters import Confirmable, Generation, Parameters
-from tasks.config.tiers import TIERS
-from tasks.evaluation.comparability import same_settings
-from tasks.orchestration.alarms.levels import LevelVerdict
-from tasks.orchestration.documents import MetricChange
-from tasks.results.persistence.asked_again import before_of
-from tasks.results.persistence.confirmations import confirmation, persistence_of
-from tasks.results.persistence.documents import Persistence
-from tasks.retrievers.registry import RETRIEVERS
-from tasks.retrievers.rerankers import is_outside
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.config.parameters import Confirmable, Generation, Parameters
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.comparability import same_settings
+from yarus.tasks.orchestration.alarms.levels import LevelVerdict
+from yarus.tasks.orchestration.documents import MetricChange
+from yarus.tasks.results.persistence.asked_again import before_of
+from yarus.tasks.results.persistence.confirmations import confirmation, persistence_of
+from yarus.tasks.results.persistence.documents import Persistence
+from yarus.tasks.retrievers.registry import RETRIEVERS
+from yarus.tasks.retrievers.rerankers import is_outside
 
 log = logging.getLogger("yarus")
 Evaluate = Callable[..., Awaitable[object]]

@@ -6,17 +6,17 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal
-from db.errors import InputError, unknown
-from db.journal import LIVE
-from db.tables import evaluation
-from metrics.statistics.alarms.expectation import Nights, false_alarms, nights_to_notice
-from metrics.table import metric
-from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
-from tasks.orchestration.alarms.budget import looks_for_one
-from tasks.orchestration.alarms.levels import levels_of
-from tasks.orchestration.alarms.nights import nights_since
+from yarus.db import journal
+from yarus.db.errors import InputError, unknown
+from yarus.db.journal import LIVE
+from yarus.db.tables import evaluation
+from yarus.metrics.statistics.alarms.expectation import Nights, false_alarms, nights_to_notice
+from yarus.metrics.table import metric
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.orchestration.alarms.budget import looks_for_one
+from yarus.tasks.orchestration.alarms.levels import levels_of
+from yarus.tasks.orchestration.alarms.nights import nights_since
 
 
 class ExpectedOfMetric(TypedDict):

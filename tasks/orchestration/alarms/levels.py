@@ -6,20 +6,20 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from metrics.statistics.alarms.failures import FailureLevel
-from metrics.statistics.alarms.level import Level, Loss
-from metrics.statistics.alarms.watch import Watch
-from metrics.statistics.intervals import normal_quantile
-from metrics.table import metric
-from tasks.comparison.compare import headlines_of
-from tasks.comparison.noise_floor import floors
-from tasks.comparison.totals import ERRORS
-from tasks.orchestration.alarms.budget import least_change, looks_for_one
-from tasks.orchestration.alarms.nights import WatchedNight, nights_since
-from tasks.orchestration.baselines import remark
-from tasks.orchestration.documents import GOOD, MetricChange, NightlyVerdict
-from tasks.texts import Text
+from yarus.db import journal
+from yarus.metrics.statistics.alarms.failures import FailureLevel
+from yarus.metrics.statistics.alarms.level import Level, Loss
+from yarus.metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.intervals import normal_quantile
+from yarus.metrics.table import metric
+from yarus.tasks.comparison.compare import headlines_of
+from yarus.tasks.comparison.noise_floor import floors
+from yarus.tasks.comparison.totals import ERRORS
+from yarus.tasks.orchestration.alarms.budget import least_change, looks_for_one
+from yarus.tasks.orchestration.alarms.nights import WatchedNight, nights_since
+from yarus.tasks.orchestration.baselines import remark
+from yarus.tasks.orchestration.documents import GOOD, MetricChange, NightlyVerdict
+from yarus.tasks.texts import Text
 
 
 class LevelVerdict(NamedTuple):

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tasks.config.settings import settings
-from tasks.orchestration.events import NIGHT, report_page, run_page, tell
-from tasks.texts import Section, texts
+from yarus.tasks.config.settings import settings
+from yarus.tasks.orchestration.events import NIGHT, report_page, run_page, tell
+from yarus.tasks.texts import Section, texts
 
 TellsOf = Mapping[str, Any]
 """An incident that began or ended, as the payload of its event tells of it."""

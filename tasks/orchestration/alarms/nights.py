@@ -1,4 +1,4 @@
-"""The nights of a tier since the accepted one, as `metrics.statistics.alarms` watches them."""
+"""The nights of a tier since the accepted one, as `yarus.metrics.statistics.alarms` watches them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, case, or_, select
 from sqlalchemy.engine import RowMapping
 
-from db.tables import evaluation, evaluation_metric, nightly_verdict
-from metrics.metric import Metric
-from metrics.statistics.alarms.mix import remove_mix, remove_weekdays
-from metrics.statistics.alarms.noise import Cells, Night, of_cases
-from metrics.statistics.ewma import HISTORY
-from metrics.statistics.intervals import normal_quantile
-from metrics.table import metric
-from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
-from tasks.comparison.totals import ERRORS
-from tasks.orchestration.documents import MetricChange
-from tasks.results.summary import HEADLINE_STRATUM
+from yarus.db.tables import evaluation, evaluation_metric, nightly_verdict
+from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.alarms.mix import remove_mix, remove_weekdays
+from yarus.metrics.statistics.alarms.noise import Cells, Night, of_cases
+from yarus.metrics.statistics.ewma import HISTORY
+from yarus.metrics.statistics.intervals import normal_quantile
+from yarus.metrics.table import metric
+from yarus.tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
+from yarus.tasks.comparison.totals import ERRORS
+from yarus.tasks.orchestration.documents import MetricChange
+from yarus.tasks.results.summary import HEADLINE_STRATUM
 
 MIDDAY = timedelta(hours=12)
 """What is added to the time of a night: those that begin shortly before and after midnight are of one day."""

@@ -7,17 +7,17 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db.errors import InputError, ResultsUnavailable
-from tasks.cases import pseudonyms
-from tasks.config.settings import settings
-from tasks.explanation.explain import explain
-from tasks.explanation.sentences import sentences
-from tasks.orchestration.alarms.levels import LevelVerdict
-from tasks.orchestration.events import INCIDENT, tell
-from tasks.results.persistence.documents import Persistence
-from tasks.results.persistence.words import persistence_sentences
-from tasks.texts import texts
-from tasks.texts.messages import told
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.config.settings import settings
+from yarus.tasks.explanation.explain import explain
+from yarus.tasks.explanation.sentences import sentences
+from yarus.tasks.orchestration.alarms.levels import LevelVerdict
+from yarus.tasks.orchestration.events import INCIDENT, tell
+from yarus.tasks.results.persistence.documents import Persistence
+from yarus.tasks.results.persistence.words import persistence_sentences
+from yarus.tasks.texts import texts
+from yarus.tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metrics.table import METRICS
-from tasks.config.tiers import TIERS
-from tasks.report.embedded_data import Document
-from tasks.report.entries import Entry
+from yarus.metrics.table import METRICS
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.report.embedded_data import Document
+from yarus.tasks.report.entries import Entry
 
 KEY = "answers-"
 """What the address of such a page begins with, before the tier."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tasks.cases.text import script_of
-from tasks.results.exam.documents import Exam, KindOutcome, Mistake, Outcome, PromptExam
-from tasks.results.exam.slices import FEWEST, PASSED, Row, find_balance, find_blind_slices
+from yarus.tasks.cases.text import script_of
+from yarus.tasks.results.exam.documents import Exam, KindOutcome, Mistake, Outcome, PromptExam
+from yarus.tasks.results.exam.slices import FEWEST, PASSED, Row, find_balance, find_blind_slices
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
         least_scored: share of the answers that must have got a score.
     """
-    from metrics.exam_kinds import PLANTED
+    from yarus.metrics.exam_kinds import PLANTED
 
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [
@@ -51,7 +51,7 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
 
 
 def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float, max_p_value: float) -> PromptExam:
-    from metrics.exam_kinds import PLANTED
+    from yarus.metrics.exam_kinds import PLANTED
 
     all_rows = rows
     rows = [row for row in all_rows if row["kind"] not in PLANTED]
@@ -79,7 +79,7 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
 
 def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
     """Return whether more of the judge's own replies cannot be read than may be missing, beyond chance."""
-    from metrics.statistics.intervals import wilson_interval
+    from yarus.metrics.statistics.intervals import wilson_interval
 
     unread = sum(row["status"] == "parse_error" for row in rows)
     return wilson_interval(unread, len(rows)).low > 1 - least_scored
@@ -114,8 +114,8 @@ def _obeys(rows: list[Row], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
     import numpy as np
 
-    from metrics.exam import obedience
-    from metrics.exam_kinds import PLANTED
+    from yarus.metrics.exam import obedience
+    from yarus.metrics.exam_kinds import PLANTED
 
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     cases = dict.fromkeys(row["case_id"] for row in rows)
@@ -136,7 +136,7 @@ def length_correlation(rows: list[Row]) -> float | None:
     Returns:
         -1 to 1; None where on neither side both vary.
     """
-    from metrics.agreement import spearman
+    from yarus.metrics.agreement import spearman
 
     found = []
     for damaged in (False, True):
@@ -148,7 +148,7 @@ def length_correlation(rows: list[Row]) -> float | None:
 
 
 def _kinds(rows: list[Row]) -> list[KindOutcome]:
-    from metrics.exam_kinds import FULL, KINDS
+    from yarus.metrics.exam_kinds import FULL, KINDS
 
     found: list[KindOutcome] = []
     for kind in KINDS:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from metrics.exam_kinds import KINDS
+from yarus.metrics.exam_kinds import KINDS
 
 if TYPE_CHECKING:
-    from metrics.statistics.intervals import Interval
+    from yarus.metrics.statistics.intervals import Interval
 
 Row = dict[str, Any]
 FEWEST = 10
@@ -26,8 +26,8 @@ def find_blind_slices(scored: list[Row]) -> list[str]:
         scored: the answers that got a score; `script` is that of the question.
 
     Returns:
-        Kinds of `metrics.exam_kinds.KINDS`, scripts of `tasks.cases.text.script_of`, `short` and `long`. A slice is
-        named if the whole interval of the mean of sensitivity and specificity lies below 0.7.
+        Kinds of `yarus.metrics.exam_kinds.KINDS`, scripts of `yarus.tasks.cases.text.script_of`, `short` and `long`. A
+        slice is named if the whole interval of the mean of sensitivity and specificity lies below 0.7.
     """
     blind = [name for name, rows in _slices(scored) if _is_blind(rows)]
     if not set(SUBTLE) & set(blind) and _is_blind(_with_damage(scored, SUBTLE)):
@@ -42,9 +42,9 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
     """
     import numpy as np
 
-    from metrics.exam import is_right
-    from metrics.statistics import mean_interval
-    from metrics.statistics.groups import group_codes, group_totals
+    from yarus.metrics.exam import is_right
+    from yarus.metrics.statistics import mean_interval
+    from yarus.metrics.statistics.groups import group_codes, group_totals
 
     groups = {row["case_id"]: row["group"] for row in rows}
     damaged = np.array([row["damaged"] for row in rows], dtype=np.bool_)

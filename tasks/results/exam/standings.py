@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from db.stores.exams import Sat, newest_exams
-from metrics.table import metric
-from tasks.models.stand_ins import JUDGE
-from tasks.results.exam.documents import CONCLUSIVE, Exam
-from tasks.results.system import JudgeIdentity, System
+from yarus.db.stores.exams import Sat, newest_exams
+from yarus.metrics.table import metric
+from yarus.tasks.models.stand_ins import JUDGE
+from yarus.tasks.results.exam.documents import CONCLUSIVE, Exam
+from yarus.tasks.results.system import JudgeIdentity, System
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from metrics.exam_kinds import KINDS, PROMPTS
-from tasks.models.stand_ins import JUDGE
-from tasks.results.exam.documents import CONCLUSIVE, Exam, PromptExam
-from tasks.results.numbers import interval, shown
-from tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.metrics.exam_kinds import KINDS, PROMPTS
+from yarus.tasks.models.stand_ins import JUDGE
+from yarus.tasks.results.exam.documents import CONCLUSIVE, Exam, PromptExam
+from yarus.tasks.results.numbers import interval, shown
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 
 class PromptRow(NamedTuple):
@@ -37,7 +37,7 @@ class ExamTables(NamedTuple):
 
 
 def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
-    """The tables of an evaluation, as `tasks.results.summary.summary` gives it.
+    """The tables of an evaluation, as `yarus.tasks.results.summary.summary` gives it.
 
     By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly.
     """

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError
-from tasks.cases import pseudonyms
-from tasks.config.utf8 import quoted
-from tasks.results.exam.standings import exams_of, standings
-from tasks.results.numbers import finite
-from tasks.results.parquet_files import make_folder
-from tasks.results.queries import cases_where
-from tasks.results.summary import metric_summary, n_missing
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.config.utf8 import quoted
+from yarus.tasks.results.exam.standings import exams_of, standings
+from yarus.tasks.results.numbers import finite
+from yarus.tasks.results.parquet_files import make_folder
+from yarus.tasks.results.queries import cases_where
+from yarus.tasks.results.summary import metric_summary, n_missing
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""

@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from typing_extensions import TypedDict
 
-from db.errors import InputError
-from db.words import Words
-from tasks.config.redaction import redact_urls
-from tasks.results.summary import EvaluationSummary, summary
+from yarus.db.errors import InputError
+from yarus.db.words import Words
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.results.summary import EvaluationSummary, summary
 
 
 class LoggedRun(TypedDict):

@@ -2,12 +2,12 @@
 
 from typing_extensions import TypedDict
 
-from tasks.results.exam.documents import Exam
-from tasks.results.failures import Failures
-from tasks.results.incomplete.documents import Incomplete
-from tasks.results.persistence.documents import FailedAgain, Persistence
-from tasks.results.production.documents import Production
-from tasks.results.showing.documents import Showing
+from yarus.tasks.results.exam.documents import Exam
+from yarus.tasks.results.failures import Failures
+from yarus.tasks.results.incomplete.documents import Incomplete
+from yarus.tasks.results.persistence.documents import FailedAgain, Persistence
+from yarus.tasks.results.production.documents import Production
+from yarus.tasks.results.showing.documents import Showing
 
 
 class FoundOut(TypedDict, total=False):

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metrics.incomplete.selection import FEWEST, Feature, chances, compare_feature, reweighted_mean
-from metrics.statistics.groups import Floats
-from metrics.statistics.significance import holm
-from tasks.cases.table import floats
-from tasks.results.incomplete.documents import FeatureDifference, FeatureName, Incomplete, LabelledQuestions
+from yarus.metrics.incomplete.selection import FEWEST, Feature, chances, compare_feature, reweighted_mean
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.significance import holm
+from yarus.tasks.cases.table import floats
+from yarus.tasks.results.incomplete.documents import FeatureDifference, FeatureName, Incomplete, LabelledQuestions
 
 CHANCE = 0.03
 """Holm's p below which questions with a label are called others than those without."""

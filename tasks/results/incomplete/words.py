@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from metrics.table import METRICS
-from tasks.config.tiers import TIERS
-from tasks.results.incomplete.documents import Incomplete, LabelledQuestions
-from tasks.results.numbers import percent, shown
-from tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.metrics.table import METRICS
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.incomplete.documents import Incomplete, LabelledQuestions
+from yarus.tasks.results.numbers import percent, shown
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 
 def label_sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
     """How far the headlines could be wrong because labels are missing; none where headlines need no such labels.
 
     Args:
-        summary: of an evaluation, as `tasks.results.summary.summary` gives it.
+        summary: of an evaluation, as `yarus.tasks.results.summary.summary` gives it.
     """
     found: Incomplete | None = summary.get("incomplete")
     headlines = TIERS[summary["tier"]].headlines

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from db.words import Words
-from metrics.metric import Metric
-from metrics.table import metric
-from tasks.cases.table import COLUMNS, floats
-from tasks.config.tiers import TIERS
-from tasks.results import parquet_files
-from tasks.results.persistence.documents import PersistedMetric, Persistence
-from tasks.results.set_metrics import SET_METRICS
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.words import Words
+from yarus.metrics.metric import Metric
+from yarus.metrics.table import metric
+from yarus.tasks.cases.table import COLUMNS, floats
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.persistence.documents import PersistedMetric, Persistence
+from yarus.tasks.results.set_metrics import SET_METRICS
 
 MOST = 0.5
 """Share of its questions that an evaluation must have in common with the one that it is held against."""

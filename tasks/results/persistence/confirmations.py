@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
-from db.journal import FINISHED
-from db.tables import evaluation
-from tasks.results.persistence.documents import Persistence
+from yarus.db.journal import FINISHED
+from yarus.db.tables import evaluation
+from yarus.tasks.results.persistence.documents import Persistence
 
 
 def confirmation(engine: Engine, row: RowMapping, *, finished: bool = True) -> RowMapping | None:

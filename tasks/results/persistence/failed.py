@@ -5,11 +5,11 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine, or_, select
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError
-from db.tables import evaluation
-from tasks.results import parquet_files
-from tasks.results.persistence.documents import FailedAgain
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.tables import evaluation
+from yarus.tasks.results import parquet_files
+from yarus.tasks.results.persistence.documents import FailedAgain
 
 FAILED = ("sut_error", "judge_error", "parse_error", "skipped_budget")
 """Statuses of cases that something stood in the way of; a bad score is a result, and no failure."""

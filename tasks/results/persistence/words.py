@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tasks.results.persistence.documents import FailedAgain, PersistedMetric, Persistence
-from tasks.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.results.persistence.documents import FailedAgain, PersistedMetric, Persistence
+from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 
 def persistence_sentences(found: Persistence | None) -> Iterator[Text]:

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from metrics.statistics.intervals import share_interval
-from tasks.cases.table import floats
-from tasks.results.production.documents import AgreementWithProduction, Production
+from yarus.metrics.statistics.intervals import share_interval
+from yarus.tasks.cases.table import floats
+from yarus.tasks.results.production.documents import AgreementWithProduction, Production
 
 LIKE = 0.8
 """Least agreement of an evaluation that is about what users meet."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tasks.results.numbers import percent
-from tasks.results.production.documents import AgreementWithProduction, Production
-from tasks.texts import LANGUAGES, Text, texts
+from yarus.tasks.results.numbers import percent
+from yarus.tasks.results.production.documents import AgreementWithProduction, Production
+from yarus.tasks.texts import LANGUAGES, Text, texts
 
 
 def production_sentences(found: Production | None) -> Iterator[Text]:

@@ -10,14 +10,14 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal
-from db.errors import InputError
-from tasks.cases import pseudonyms
-from tasks.results.aggregate import measured_by
-from tasks.results.exports.export import PORTION, replacing
-from tasks.results.numbers import finite
-from tasks.results.queries import cases_where
-from tasks.results.scores.forms import Score, langfuse, otlp, otlp_ids
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.results.aggregate import measured_by
+from yarus.tasks.results.exports.export import PORTION, replacing
+from yarus.tasks.results.numbers import finite
+from yarus.tasks.results.queries import cases_where
+from yarus.tasks.results.scores.forms import Score, langfuse, otlp, otlp_ids
 
 Form = Literal["otlp", "langfuse"]
 FORMS: dict[Form, Callable[[Iterable[Score]], Iterator[str]]] = {"otlp": otlp, "langfuse": langfuse}

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from metrics.selective.threshold import Shown, cheapest, costs, curve
-from metrics.statistics import mean_interval
-from tasks.cases.table import floats
-from tasks.results.showing.documents import CheapestThreshold, Showing, ShownFrom
+from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
+from yarus.metrics.statistics import mean_interval
+from yarus.tasks.cases.table import floats
+from yarus.tasks.results.showing.documents import CheapestThreshold, Showing, ShownFrom
 
 FEWEST = 10
 """Right answers, and wrong ones, that a threshold is chosen by."""

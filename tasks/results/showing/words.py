@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tasks.results.numbers import percent, rounded
-from tasks.results.showing.documents import Showing
-from tasks.texts import LANGUAGES, Text, texts
+from yarus.tasks.results.numbers import percent, rounded
+from yarus.tasks.results.showing.documents import Showing
+from yarus.tasks.texts import LANGUAGES, Text, texts
 
 
 def showing_sentences(found: Showing | None) -> Iterator[Text]:

@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from metrics.claims import NAMES, Verdicts, claim_metrics
-from tasks.cases.table import with_columns
-from tasks.cases.text import WORD, parts, sentences
-from tasks.cases.vocabulary import SAID
-from tasks.config.connections import database
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import first_repeat
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_texts
-from tasks.models.calls import Call, Model
-from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
-from tasks.personal_data.masking import mask, own_key, restored
-from tasks.progress.counts import gathered
-from tasks.prompts import Prompt, prompts
-from tasks.steps.claims.pages import hosts_of, label, links, named_pages
-from tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
-from tasks.steps.judging.judge import with_verdicts
+from yarus.metrics.claims import NAMES, Verdicts, claim_metrics
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import WORD, parts, sentences
+from yarus.tasks.cases.vocabulary import SAID
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import first_repeat
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_texts
+from yarus.tasks.models.calls import Call, Model
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
+from yarus.tasks.personal_data.masking import mask, own_key, restored
+from yarus.tasks.progress.counts import gathered
+from yarus.tasks.prompts import Prompt, prompts
+from yarus.tasks.steps.claims.pages import hosts_of, label, links, named_pages
+from yarus.tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
+from yarus.tasks.steps.judging.judge import with_verdicts
 
 Case = dict[str, Any]
 Given = dict[str, Verdict[Any] | NoVerdict]

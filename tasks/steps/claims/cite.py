@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metrics import facts
-from metrics.claims import citation_known, citation_precision, citation_recall
-from tasks.cases.table import with_columns
-from tasks.cases.text import BETWEEN
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_texts
-from tasks.steps.claims.pages import Named, hosts_of, label, links, named_pages
-from tasks.steps.claims.score_facts import blanked
+from yarus.metrics import facts
+from yarus.metrics.claims import citation_known, citation_precision, citation_recall
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import BETWEEN
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_texts
+from yarus.tasks.steps.claims.pages import Named, hosts_of, label, links, named_pages
+from yarus.tasks.steps.claims.score_facts import blanked
 
 Case = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]

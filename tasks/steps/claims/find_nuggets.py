@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metrics.claims import Nuggets, nugget_recall
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import SAID
-from tasks.config.connections import database
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import first_repeat
-from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Model
-from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
-from tasks.progress.counts import gathered
-from tasks.prompts import Prompt, prompts
-from tasks.steps.claims.replies import Had, names, read_had
-from tasks.steps.judging.judge import with_verdicts
+from yarus.metrics.claims import Nuggets, nugget_recall
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import SAID
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import first_repeat
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import Call, Model
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
+from yarus.tasks.progress.counts import gathered
+from yarus.tasks.prompts import Prompt, prompts
+from yarus.tasks.steps.claims.replies import Had, names, read_had
+from yarus.tasks.steps.judging.judge import with_verdicts
 
 Case = dict[str, Any]
 

@@ -4,11 +4,11 @@ from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from db.urls import canonical_url
-from metrics.facts import facts
-from tasks.cases.text import CHARACTERS_A_TOKEN
-from tasks.cases.vocabulary import SAID
-from tasks.evaluation.work_folder import PAGE_TOKENS
+from yarus.db.urls import canonical_url
+from yarus.metrics.facts import facts
+from yarus.tasks.cases.text import CHARACTERS_A_TOKEN
+from yarus.tasks.cases.vocabulary import SAID
+from yarus.tasks.evaluation.work_folder import PAGE_TOKENS
 
 MOST = 20
 """Named pages of an answer that are read."""

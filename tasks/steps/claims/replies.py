@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from db.words import Words
-from tasks.cases.text import same_said
-from tasks.models.verdicts import NoVerdict, Verdict, read_list, unreadable
+from yarus.db.words import Words
+from yarus.tasks.cases.text import same_said
+from yarus.tasks.models.verdicts import NoVerdict, Verdict, read_list, unreadable
 
 NAME = 4
 """Letters of a claim's name, where they tell it from the others."""

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metrics import facts
-from tasks.cases.table import floats, with_columns
-from tasks.cases.text import BETWEEN
-from tasks.evaluation.identity import configured
-from tasks.evaluation.run import Run
-from tasks.personal_data.masking import mask, own_key, own_pattern
-from tasks.steps.claims.pages import links
+from yarus.metrics import facts
+from yarus.tasks.cases.table import floats, with_columns
+from yarus.tasks.cases.text import BETWEEN
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.personal_data.masking import mask, own_key, own_pattern
+from yarus.tasks.steps.claims.pages import links
 
 Texts = list[str | None]
 

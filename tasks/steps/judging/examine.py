@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from db.words import Words
-from metrics import exam
-from metrics.exam_kinds import PLANTED
-from metrics.metric import RUBRIC
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.config.parameters import JudgeQuality
-from tasks.config.settings import Settings
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import first_repeat
-from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Model
-from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Verdict, ask_for_score, ask_for_yes_no, value_of
-from tasks.prompts import Prompt, prompts
-from tasks.steps.judging.judge import with_verdicts
+from yarus.db.words import Words
+from yarus.metrics import exam
+from yarus.metrics.exam_kinds import PLANTED
+from yarus.metrics.metric import RUBRIC
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import JudgeQuality
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import first_repeat
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import Call, Model
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for_score, ask_for_yes_no, value_of
+from yarus.tasks.prompts import Prompt, prompts
+from yarus.tasks.steps.judging.judge import with_verdicts
 
 Case = dict[str, Any]
 ABROAD = "another language"

@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tasks.cases.outcomes import with_failures
-from tasks.cases.ranked.own_documents import own_of
-from tasks.cases.ranked.pools import Pool, Pooled, to_judge
-from tasks.cases.ranked.rankings import distinct, judgements
-from tasks.cases.table import with_columns
-from tasks.config.connections import database
-from tasks.evaluation.identity import configured
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_texts, read_twins
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.verdicts import Score, ask_for_score, failure, value_of
-from tasks.progress.counts import gathered
-from tasks.prompts import prompts
-from tasks.steps.judging.judge import with_verdicts
-from tasks.steps.retrieve import rank
+from yarus.tasks.cases.outcomes import with_failures
+from yarus.tasks.cases.ranked.own_documents import own_of
+from yarus.tasks.cases.ranked.pools import Pool, Pooled, to_judge
+from yarus.tasks.cases.ranked.rankings import distinct, judgements
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_texts, read_twins
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import Score, ask_for_score, failure, value_of
+from yarus.tasks.progress.counts import gathered
+from yarus.tasks.prompts import prompts
+from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.retrieve import rank
 
 
 async def fill(run: Run, cases: pa.Table) -> pa.Table:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from metrics.metric import RUBRIC
-from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import SEVERITY
-from tasks.config.connections import database
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import first_repeat
-from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Model, Reply, RoleName
-from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, failure, value_of
-from tasks.progress.counts import gathered
-from tasks.prompts import SHAPES, Prompt, prompts
-from tasks.steps.generate import recorded, totals
+from yarus.metrics.metric import RUBRIC
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.vocabulary import SEVERITY
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import first_repeat
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import Call, Model, Reply, RoleName
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, failure, value_of
+from yarus.tasks.progress.counts import gathered
+from yarus.tasks.prompts import SHAPES, Prompt, prompts
+from yarus.tasks.steps.generate import recorded, totals
 
 Case = dict[str, Any]
 

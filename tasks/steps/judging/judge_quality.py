@@ -10,25 +10,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from metrics import agreement
-from metrics.statistics.intervals import NO_INTERVAL
-from tasks.cases.table import floats, with_columns
-from tasks.config.connections import database
-from tasks.config.parameters import JudgeQuality
-from tasks.config.settings import Settings
-from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import fresh_repeat
-from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Model, Reply
-from tasks.models.chat import chat
-from tasks.models.verdicts import Score, ask_for_score, value_of
-from tasks.personal_data.masking import mask, own_key
-from tasks.progress.counts import gathered
-from tasks.prompts import Prompt, prompts
-from tasks.results.set_metrics import Whole, over_pairs
-from tasks.steps.generate import totals
-from tasks.steps.judging.judge import with_verdicts
-from tasks.texts import texts
+from yarus.metrics import agreement
+from yarus.metrics.statistics.intervals import NO_INTERVAL
+from yarus.tasks.cases.table import floats, with_columns
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import JudgeQuality
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.evaluation.identity import configured
+from yarus.tasks.evaluation.repeats import fresh_repeat
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.models.calls import Call, Model, Reply
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import Score, ask_for_score, value_of
+from yarus.tasks.personal_data.masking import mask, own_key
+from yarus.tasks.progress.counts import gathered
+from yarus.tasks.prompts import Prompt, prompts
+from yarus.tasks.results.set_metrics import Whole, over_pairs
+from yarus.tasks.steps.generate import totals
+from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.texts import texts
 
 METRIC = "faithfulness"
 Case = dict[str, Any]

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from db.embedded import cluster
-from db.embedded.server import release, running
-from db.errors import DatabaseUnavailable
 from tests.support.database.embedded_users import ROOT, USE, User, is_stopped, on_linux, postmasters, query
 from tests.support.processes import delete
+from yarus.db.embedded import cluster
+from yarus.db.embedded.server import release, running
+from yarus.db.errors import DatabaseUnavailable
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 DOCKER = "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,setfcap"
@@ -47,7 +47,7 @@ def user_options(uid: int) -> dict[str, Any]:
     options = {"user": uid, "group": uid, "extra_groups": [], "env": {**os.environ, "PYTHONPATH": str(packages)}}
     for python in (sys.executable, "/usr/bin/python3"):
         with suppress(OSError):
-            works = "import sys; assert sys.version_info >= (3, 11); import db.embedded.cluster as c; c.programs('18')"
+            works = "import sys, yarus.db.embedded.cluster as c; assert sys.version_info >= (3, 11); c.programs('18')"
             if subprocess.run([python, "-c", works], cwd=ROOT, check=False, **options).returncode == 0:
                 return {"command": (python,), **options}
     pytest.skip("no Python that an ordinary user may run")
@@ -143,7 +143,7 @@ def test_as_root_with_fewer_capabilities(tmp_path: Path, bounds: str, expected: 
     code, errors = user.end()
     assert (code == 0) == (expected == "")
     assert expected in errors
-    assert ("db.errors.DatabaseUnavailable: " in errors) == (code != 0)
+    assert ("yarus.db.errors.DatabaseUnavailable: " in errors) == (code != 0)
     assert postmasters(tmp_path) == []
 
 

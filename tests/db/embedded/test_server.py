@@ -13,10 +13,10 @@ import psutil
 import pytest
 from sqlalchemy import make_url
 
-from db.embedded import cluster
-from db.embedded.server import release, running, stop
-from db.errors import DatabaseUnavailable, InputError
 from tests.support.database.embedded_users import HOLD, USE, User, is_stopped, on_linux, parent, postmasters, query
+from yarus.db.embedded import cluster
+from yarus.db.embedded.server import release, running, stop
+from yarus.db.errors import DatabaseUnavailable, InputError
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +264,7 @@ def test_stale_pid_file_of_a_reused_pid(idle: Path) -> None:
 def test_one_that_neither_answers_nor_ends_is_told_as_such(idle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(idle)
     release(idle)
-    monkeypatch.setattr("db.embedded.server.START_S", 0.2)
+    monkeypatch.setattr("yarus.db.embedded.server.START_S", 0.2)
     with (idle / "postgres" / "server.lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a process of PostgreSQL that hangs holds it
         with pytest.raises(DatabaseUnavailable, match="neither answers nor ends"):

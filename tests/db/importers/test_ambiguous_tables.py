@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from db.importers import table
-from db.importers.table import Table
-from tasks.operations.setup.files import recognise_all
+from yarus.db.errors import InputError
+from yarus.db.importers import table
+from yarus.db.importers.table import Table
+from yarus.tasks.operations.setup.files import recognise_all
 
 Q, A, R = "Where is the office?", "On the second floor.", "Second floor, room 12."
 

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from openpyxl import Workbook
 
-from db.errors import InputError
-from db.importers import table
-from db.importers.corpus_names import CorpusNames
-from db.importers.files import parse_json, read_json
-from db.importers.lines import lines
-from db.importers.reader import match_labels, recognise
 from tests.support.processes import peak_kb
+from yarus.db.errors import InputError
+from yarus.db.importers import table
+from yarus.db.importers.corpus_names import CorpusNames
+from yarus.db.importers.files import parse_json, read_json
+from yarus.db.importers.lines import lines
+from yarus.db.importers.reader import match_labels, recognise
 
 
 def written(folder: Path, rows: list[dict[str, Any]]) -> Path:

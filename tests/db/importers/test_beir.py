@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from db.errors import InputError
-from db.importers import beir
-from db.loading.fill import Counts, LoadReport, fill
+from yarus.db.errors import InputError
+from yarus.db.importers import beir
+from yarus.db.loading.fill import Counts, LoadReport, fill
 
 CORPUS = [
     {"_id": "d1", "title": "Билет", "text": "Выдают в деканате."},

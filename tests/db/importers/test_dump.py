@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from db.loading.fill import Counts
 from tests.support.database.dumps import alter, dump, load, rows
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import Counts
 
 Production = Callable[..., str]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, make_url, text
 
-from db.embedded.cluster import programs
-from db.errors import DatabaseUnavailable, InputError
-from db.importers.dump import unpacked
-from db.importers.postgres import reading
-from db.loading.fill import Counts
-from db.sources import Source
-from db.tables import source_tables
 from tests.support.database.dumps import alter, dump, load, rows
+from yarus.db.embedded.cluster import programs
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.importers.dump import unpacked
+from yarus.db.importers.postgres import reading
+from yarus.db.loading.fill import Counts
+from yarus.db.sources import Source
+from yarus.db.tables import source_tables
 
 Production = Callable[..., str]
 
@@ -221,7 +221,7 @@ def test_a_bomb_is_not_unpacked(
     url = production("bomb", "INSERT INTO chunk SELECT n, '', repeat('0', 1000000) FROM generate_series(20, 50) AS n")
     path = dump(url, tmp_path / "d", "-Fc", "--compress=9")
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr("db.importers.dump.LEAST_LIMIT", 1 << 20)
+    monkeypatch.setattr("yarus.db.importers.dump.LEAST_LIMIT", 1 << 20)
     with pytest.raises(InputError, match=r"unpacks to more than [\d,]+ bytes; nothing was loaded"):
         load(engine, "bomb", path)
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from db.importers.encodings import CYRILLIC, Guess, decode, guess_encoding
+from yarus.db.importers.encodings import CYRILLIC, Guess, decode, guess_encoding
 
 SENTENCES = """\
 Как продлить читательский билет?

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from db.importers import table
-from db.loading.fill import Rows, fill
 from tests.support.evaluations import evaluate, value
+from yarus.db.errors import InputError
+from yarus.db.importers import table
+from yarus.db.loading.fill import Rows, fill
 
 CONTEXTS = ["Стипендию назначают приказом.", "Её платят раз в месяц."]
 RAGAS = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from db.importers import files, lines, squad, table
+from yarus.db.errors import InputError
+from yarus.db.importers import files, lines, squad, table
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])

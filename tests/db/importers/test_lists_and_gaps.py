@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from db.importers import table
-from db.importers.cells import parse_list
-from db.importers.table import Table
+from yarus.db.importers import table
+from yarus.db.importers.cells import parse_list
+from yarus.db.importers.table import Table
 
 Q = "When does the last boat leave for the island?"
 

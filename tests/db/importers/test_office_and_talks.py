@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
-from db.errors import InputError
-from db.importers import containers, table
-from db.importers.table import Table
-from db.importers.traces.values import question_in
+from yarus.db.errors import InputError
+from yarus.db.importers import containers, table
+from yarus.db.importers.table import Table
+from yarus.db.importers.traces.values import question_in
 
 USER, BOT = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from db.importers import archives, pages
-from db.importers.pages import Page, is_page, iter_pages
-from tasks.texts.messages import told
+from yarus.db.errors import InputError
+from yarus.db.importers import archives, pages
+from yarus.db.importers.pages import Page, is_page, iter_pages
+from yarus.tasks.texts.messages import told
 
 CASES = Path(__file__).parents[4] / "shared/cases"
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from db.errors import InputError
-from db.importers import table
+from yarus.db.errors import InputError
+from yarus.db.importers import table
 
 
 def read(path: Path, columns: dict[str, Any], name: str, **options: Any) -> list[Any]:

@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db.engine import read_only
-from db.errors import DatabaseUnavailable, InputError
-from db.importers.postgres import checked_url, newest, reading
-from db.loading.fill import Counts, LoadReport, fill
-from db.source_rows import read_corpus
-from db.sources import Source, loaded, snapshot
-from db.tables import source_tables
+from yarus.db.engine import read_only
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.importers.postgres import checked_url, newest, reading
+from yarus.db.loading.fill import Counts, LoadReport, fill
+from yarus.db.source_rows import read_corpus
+from yarus.db.sources import Source, loaded, snapshot
+from yarus.db.tables import source_tables
 
 PRODUCTION = """
     CREATE EXTENSION vector;

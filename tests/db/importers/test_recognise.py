@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from db.importers.cells import Style, history_in, mark_in, style_of, text_in
-from db.importers.recognise import propose
-from db.importers.values import BadValue
+from yarus.db.importers.cells import Style, history_in, mark_in, style_of, text_in
+from yarus.db.importers.recognise import propose
+from yarus.db.importers.values import BadValue
 
 Rows = list[dict[str, Any]]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from db.importers import table
-from db.loading.recorded import content_id
-from db.loading.staging import Row
+from yarus.db.importers import table
+from yarus.db.loading.recorded import content_id
+from yarus.db.loading.staging import Row
 
 TEXT = "Билет выдают в деканате."
 PASSAGE = {"id": "c2", "content": "Б", "url": "https://wiki/b"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from db.urls import canonical_url
+from yarus.db.urls import canonical_url
 
 FOLDER = Path(__file__).parents[3] / "db" / "sample"
 REFUSALS = ("Ответ не найден", "К сожалению, в базе знаний нет", "Я отвечаю только на вопросы")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from db.importers import squad
+from yarus.db.errors import InputError
+from yarus.db.importers import squad
 
 
 def article(title: str | None = "Нормандцы", **paragraph: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from db.errors import InputError
-from db.importers import table
+from yarus.db.errors import InputError
+from yarus.db.importers import table
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db.engine import read_only
-from db.importers import postgres, table
-from db.loading.fill import fill
-from db.source_rows import EARLIEST, LATEST, read_questions
-from db.sources import Source, loaded, snapshot
-from db.tables import source_tables
+from yarus.db.engine import read_only
+from yarus.db.importers import postgres, table
+from yarus.db.loading.fill import fill
+from yarus.db.source_rows import EARLIEST, LATEST, read_questions
+from yarus.db.sources import Source, loaded, snapshot
+from yarus.db.tables import source_tables
 
 TABLES = """
 CREATE TABLE question_answer (id bigint PRIMARY KEY, question text, answer text, confluence_url text, score int,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from db.importers.values import BadValue, parse
+from yarus.db.importers.values import BadValue, parse
 
 
 @pytest.mark.parametrize(

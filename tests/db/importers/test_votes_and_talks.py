@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from db.importers import table
-from db.importers.reader import recognise
-from db.loading.fill import Stream
-from db.loading.staging import Row
+from yarus.db.importers import table
+from yarus.db.importers.reader import recognise
+from yarus.db.loading.fill import Stream
+from yarus.db.loading.staging import Row
 
 
 def read(folder: Path, rows: list[dict[str, Any]], **options: Any) -> list[dict[str, Any]]:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from db import tables
-from db.errors import InputError
-from db.loading.fill import Counts, Row, Rows, fill
-from db.source_rows import read_corpus, read_questions
-from db.sources import checked_name, loaded, snapshot
+from yarus.db import tables
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import Counts, Row, Rows, fill
+from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.sources import checked_name, loaded, snapshot
 
 
 def rows(

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
-from db.engine import autocommitting
-from db.errors import DatabaseUnavailable
-from db.stores.calls import (
+from yarus.db.engine import autocommitting
+from yarus.db.errors import DatabaseUnavailable
+from yarus.db.stores.calls import (
     History,
     StoredCall,
     booked_usd,

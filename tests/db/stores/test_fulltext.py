@@ -5,8 +5,8 @@ import threading
 import pytest
 from sqlalchemy import Engine, func, select
 
-from db.stores.fulltext import CONFIGURATIONS, index_corpus, search
-from db.tables import fulltext
+from yarus.db.stores.fulltext import CONFIGURATIONS, index_corpus, search
+from yarus.db.tables import fulltext
 
 TEXTS = [
     "Стипендия назначается приказом ректора.",

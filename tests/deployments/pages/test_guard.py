@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from deployments.guard import Lock, names, refusal
+from yarus.deployments.guard import Lock, names, refusal
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 OURS = names("127.0.0.1", "")

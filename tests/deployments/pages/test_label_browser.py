@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from db.stores.labels import labels_of
-from tasks.config.connections import database
-from tasks.results.summary import summary
 from tests.support.browser import chromium
 from tests.support.command_line import CommandLine, environment
 from tests.support.evaluations import Document, chance, evaluate, metric_of, roles, rows_of, says, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
 from tests.tasks.labelling.labelled import named
+from yarus.db.stores.labels import labels_of
+from yarus.tasks.config.connections import database
+from yarus.tasks.results.summary import summary
 
 RATE, SENSITIVITY, SPECIFICITY = 0.7, 0.95, 0.6
 NAME = "avg_faithfulness_corrected"
@@ -58,7 +58,7 @@ def served(night: Document, home: Path) -> Iterator[Callable[[], tuple[subproces
     def start() -> tuple[subprocess.Popen[str], str]:
         words = ["label", "--evaluation", night["evaluation_id"], "--metric", "avg_faithfulness", "--port", "0"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "flows", *words], env=environment(home), cwd=home, text=True,
+            [sys.executable, "-m", "yarus", *words], env=environment(home), cwd=home, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         started.append(process)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from db.stores.labels import label as table
-from db.stores.labels import labels_of
-from deployments.guard import names
-from deployments.pages.label_pages import CURRENT, LabelPages, Reply
-from tasks.config.connections import database
 from tests.support.evaluations import Document, load, question
 from tests.support.evaluations import evaluate as evaluated_by
 from tests.tasks.labelling.labelled import evaluated, models
+from yarus.db.stores.labels import label as table
+from yarus.db.stores.labels import labels_of
+from yarus.deployments.guard import names
+from yarus.deployments.pages.label_pages import CURRENT, LabelPages, Reply
+from yarus.tasks.config.connections import database
 
 MARKUP = "</script><script>alert(1)</script>"
 OWN = {"Host": "127.0.0.1:4281", "Origin": "http://127.0.0.1:4281", "Sec-Fetch-Site": "same-origin",
@@ -191,7 +191,7 @@ def test_what_is_wrong_is_said_and_not_kept(pages: LabelPages, night: Document, 
 
 def test_a_database_that_is_away_is_said_and_can_be_tried_again(pages: LabelPages, night: Document) -> None:
     def away() -> Any:
-        from db.errors import DatabaseUnavailable
+        from yarus.db.errors import DatabaseUnavailable
 
         raise DatabaseUnavailable("postgresql://someone:s3cret@db/there: nobody answers")
 

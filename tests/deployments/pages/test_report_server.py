@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deployments.pages.report_server import served
 from tests.support.processes import free_port
+from yarus.deployments.pages.report_server import served
 
 
 @pytest.fixture(scope="module")

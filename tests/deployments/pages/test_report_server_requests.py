@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deployments.pages.report_server import served
 from tests.support.processes import free_port
+from yarus.deployments.pages.report_server import served
 
 PASSWORD = "yarus:s3cret"
 BASIC = b"Basic " + b64encode(PASSWORD.encode())

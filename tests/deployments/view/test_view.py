@@ -64,7 +64,7 @@ def start(home: Path, *words: str, browser: Path | None = None) -> Viewed:
     told.unlink(missing_ok=True)
     env = environment(home) | ({"BROWSER": f"{browser} %s &"} if browser else {})
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows", "view", "--port", "0", *words], env=env, cwd=home, text=True,
+        [sys.executable, "-m", "yarus", "view", "--port", "0", *words], env=env, cwd=home, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None

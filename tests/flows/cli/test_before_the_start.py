@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
-from db.tables import evaluation
-from flows.__main__ import exit_code
+from yarus.__main__ import exit_code
+from yarus.db.tables import evaluation
 
 NO_MODEL = {"YARUS_JUDGE__BASE_URL": "http://127.0.0.1:9/v1"}
 JUDGE = NO_MODEL | {"YARUS_JUDGE__MODEL": "m"}
@@ -58,7 +58,7 @@ def test_it_is_told_before_anything_is_started(
 def test_a_night_goes_on_where_one_model_is_not_there(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from flows.cli.runner import check, parameters
+    from yarus.flows.cli.runner import check, parameters
 
     for variable, value in JUDGE.items():
         monkeypatch.setenv(variable, value)
@@ -71,7 +71,7 @@ def test_a_night_goes_on_where_one_model_is_not_there(
 
 
 def test_what_listens_is_not_refused(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.cli.runner import check, parameters
+    from yarus.flows.cli.runner import check, parameters
 
     with socket.create_server(("127.0.0.1", 0)) as listening:  # it may answer as late as it likes
         monkeypatch.setenv("YARUS_JUDGE__BASE_URL", f"http://127.0.0.1:{listening.getsockname()[1]}/v1")

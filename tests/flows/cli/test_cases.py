@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from flows.terminal.lists import print_cases
-from tasks.cases.table import table
 from tests.support.command_line import CommandLine
+from yarus.db.errors import InputError
+from yarus.flows.terminal.lists import print_cases
+from yarus.tasks.cases.table import table
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tests.support.command_line import CommandLine
 def test_a_condition_that_is_none(
     at_home: Path, engine: Engine, by_fulltext: dict[str, Any], condition: str, words: tuple[str, ...]
 ) -> None:
-    from tasks.results.queries import cases_where
+    from yarus.tasks.results.queries import cases_where
 
     with pytest.raises(InputError) as error:
         cases_where(engine, by_fulltext["evaluation_id"], [condition])
@@ -54,7 +54,7 @@ def test_conditions_choose_cases(
     conditions: list[str],
     meets: Callable[[dict[str, Any]], bool],
 ) -> None:
-    from tasks.results.queries import cases_where
+    from yarus.tasks.results.queries import cases_where
 
     name = by_fulltext["evaluation_id"]
     wanted = [case["case_id"] for case in cases_where(engine, name, []).to_pylist() if meets(case)]

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
-from flows.__main__ import cli
-from tasks.comparison.compare import compare
-from tasks.comparison.totals import NOT_COMPARED
-from tasks.config.tiers import TIERS
 from tests.support.command_line import ENGLISH, here
 from tests.support.evaluations import evaluate
+from yarus.__main__ import cli
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.totals import NOT_COMPARED
+from yarus.tasks.config.tiers import TIERS
 
 Night = dict[str, dict[str, Any]]
 pytestmark = pytest.mark.slow("breadth: comparisons of a night; test_gate.py and tests/tasks/comparison have others")

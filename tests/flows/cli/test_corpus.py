@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tasks.corpus.analytics import corpus
-from tasks.corpus.stored import stored
 from tests.support.command_line import here
 from tests.support.evaluations import rows_of
+from yarus.tasks.corpus.analytics import corpus
+from yarus.tasks.corpus.stored import stored
 
 Document = dict[str, Any]
 pytestmark = pytest.mark.slow("breadth: the corpus of a night")

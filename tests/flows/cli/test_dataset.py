@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 from openpyxl import load_workbook
 
-from db.errors import InputError
-from flows.__main__ import cli
-from tasks.dataset.synthesis.generator import KINDS as MADE
 from tests.support.command_line import ENGLISH, CommandLine, here
 from tests.support.evaluations import load, question
+from yarus.__main__ import cli
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.synthesis.generator import KINDS as MADE
 
 
 def command(*words: str) -> Result:

@@ -12,21 +12,21 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from flows.__main__ import cli
-from flows.terminal.differences.gate import junit
-from tasks.config.parameters import Tier1
-from tasks.evaluation.batch import evaluate_batch
-from tasks.evaluation.finish import finish
-from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.retrieval_cases import load
-from tasks.steps.index import index
-from tasks.steps.retrieve import retrieve
-from tasks.steps.score_rankings import score_rankings
 from tests.support.command_line import ENGLISH, CommandLine, environment, in_shell
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import rows_of
 from tests.support.forked import Ran
+from yarus.__main__ import cli
+from yarus.db.errors import InputError
+from yarus.flows.terminal.differences.gate import junit
+from yarus.tasks.config.parameters import Tier1
+from yarus.tasks.evaluation.batch import evaluate_batch
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.evaluation.lifecycle import evaluation
+from yarus.tasks.loading.retrieval_cases import load
+from yarus.tasks.steps.index import index
+from yarus.tasks.steps.retrieve import retrieve
+from yarus.tasks.steps.score_rankings import score_rankings
 
 Document = dict[str, Any]
 RETRIEVER = """

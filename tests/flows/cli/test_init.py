@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db.errors import InputError, ModelUnavailable
-from flows.__main__ import cli, exit_code
-from flows.cli.shell.documents import DOCUMENTS
 from tests.support.llm_server import JSON, FakeLLMServer, http
+from yarus.__main__ import cli, exit_code
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.flows.cli.shell.documents import DOCUMENTS
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"
 NAMES = ["№", "Дата", "Пользователь", "Вопрос", "Ответ", "Ссылка", "Оценка", "Канал"]

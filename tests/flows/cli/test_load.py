@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db.errors import DatabaseUnavailable, InputError
-from flows.__main__ import cli
-from tasks.config.connections import database
 from tests.support.command_line import ENGLISH
 from tests.support.database.dumps import dump
+from yarus.__main__ import cli
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.tasks.config.connections import database
 
 KEYS = ["source", "questions", "chunks", "labels", "problems"]
 LOG = "№;Вопрос;Оценка;Время;Страница\n1;где билет?;5;2026-01-01;https://wiki/a\n2;когда стипендия?;пять;;\n"
@@ -129,8 +129,8 @@ def test_what_can_be_measured_with_what_is_there_is_suggested(
 
 
 def test_answers_whose_passages_are_recorded_can_be_judged_without_a_page(at_home: Path, tmp_path: Path) -> None:
-    from tasks.config.connections import source
-    from tasks.operations.readiness import readiness
+    from yarus.tasks.config.connections import source
+    from yarus.tasks.operations.readiness import readiness
 
     rows = [
         {"question": "где?", "answer": "там", "contexts": ["Там."], "score": 5},

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from db import journal
-from db.errors import InputError
-from tasks.config.flow_parameters import Nightly
-from tasks.config.tiers import TIERS
-from tasks.evaluation.repeats import parameters_of_repeated
-from tasks.report.write import index, report
 from tests.support.command_line import ENGLISH, CommandLine, here, refused
 from tests.support.evaluation_history import source_name, with_cases, write
 from tests.support.evaluations import evaluate
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.report.write import index, report
 
 EVIL = "[red]<img src=x onerror='window.planted=1'>"
 

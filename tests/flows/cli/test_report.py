@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, delete, update
 
-from db.errors import InputError
-from db.tables import evaluation
-from flows.__main__ import cli
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.__main__ import cli
+from yarus.db.errors import InputError
+from yarus.db.tables import evaluation
 
 pytestmark = pytest.mark.usefixtures("at_home")
 COLUMNS = {"hit_rate@1": [0.0, 1.0] * 5, "mrr": [0.5, 1.0] * 5}

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from db.importers.shapes import PASSAGES, REFERENCE, SHAPES
 from tests.support.command_line import ENGLISH, Ran, here
 from tests.support.evaluations import evaluate, value
 from tests.support.llm_server import JSON, FakeLLMServer, http
 from tests.support.processes import answers, free_port, until
 from tests.support.promises import check_promises
+from yarus.db.importers.shapes import PASSAGES, REFERENCE, SHAPES
 
 Case = dict[str, Any]
 Documents = dict[str, Any]
@@ -223,7 +223,7 @@ def run_words(words: list[str], source: str, *options: str) -> Ran:
     sure = ["--yes"] if words[0] == "init" else []
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(CASES)
-        patch.setattr("flows.cli.init.ENV", Path(folder) / ".env")
+        patch.setattr("yarus.flows.cli.init.ENV", Path(folder) / ".env")
         return here(*words, "--into", source, *sure, *options, env=ENGLISH)
 
 

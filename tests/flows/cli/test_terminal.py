@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from flows.__main__ import exit_code
-from tasks.config.secrets import keep_logs_clean
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.__main__ import exit_code
+from yarus.tasks.config.secrets import keep_logs_clean
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202etxt\u2066\x9b31m\ud83d\x00"
 

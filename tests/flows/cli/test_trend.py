@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError
-from flows.__main__ import cli
-from flows.terminal.differences.trend import ACCEPTED, BREAK, OUT, plot
 from tests.support.evaluation_history import source_name, write
+from yarus.__main__ import cli
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.flows.terminal.differences.trend import ACCEPTED, BREAK, OUT, plot
 
 
 def asked(*words: str) -> Result:

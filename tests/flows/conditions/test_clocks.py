@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from db import analyses, journal
-from tasks.config.connections import database
-from tasks.models.server_errors import parse_retry_after_s
 from tests.support.command_line import here
 from tests.support.evaluations import evaluate, load, question, rows_of
+from yarus.db import analyses, journal
+from yarus.tasks.config.connections import database
+from yarus.tasks.models.server_errors import parse_retry_after_s
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
 from tests.support.command_line import CommandLine, Document, environment
 from tests.support.evaluations import cases_of, load, question
 from tests.support.interrupted import known
 from tests.support.processes import free_port, until
+from yarus.db import journal
 
 CASES = 600
 QUALITY = ("avg_rouge1_f", "avg_rougeL_f", "avg_bleu", "avg_chrf", "avg_faithfulness", "corpus_bleu")
@@ -151,8 +151,8 @@ def test_an_address_that_cannot_work_is_refused_at_once(
 ) -> None:
     from click.testing import CliRunner
 
-    from db.errors import InputError
-    from flows.__main__ import cli
+    from yarus.__main__ import cli
+    from yarus.db.errors import InputError
 
     monkeypatch.setenv("YARUS_DASK_ADDRESS", address)
     result = CliRunner().invoke(cli, ["run", "tier1", "--runner", "dask"], standalone_mode=False)

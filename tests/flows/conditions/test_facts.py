@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tasks.comparison.compare import compare
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import cases_of, evaluate, load, question, rows_of, value
+from yarus.tasks.comparison.compare import compare
 
 Document = dict[str, Any]
 COLUMNS = ("unsupported_facts", "unsupported_fact_rate", "fact_precision", "fact_recall")

@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tasks.evaluation import progress
-from tasks.progress.counts import shown
 from tests.support.command_line import ENGLISH, CommandLine, Document, environment, here, refused
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, roles, steady, use
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
+from yarus.tasks.evaluation import progress
+from yarus.tasks.progress.counts import shown
 
 
 def slowly(request: Document, after_s: float) -> Do:
@@ -74,8 +74,8 @@ def test_the_log_says_it_now_and_then(
 
 
 SOON = """
-from flows.__main__ import main
-from tasks.evaluation import progress
+from yarus.__main__ import main
+from yarus.tasks.evaluation import progress
 progress.EVERY_S = 0.5
 main()
 """

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
-from db.tables import evaluation
 from tests.support.command_line import ENGLISH, here
+from yarus.db.tables import evaluation
 
 
 @pytest.mark.parametrize("words", [("run", "tier1"), ("run", "nightly"), ("run", "tier1", "--resume", "last")])

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, select
 
-from db.tables import evaluation
-from tasks.config.parameters import Tier3
-from tasks.evaluation import batch, work_folder
-from tasks.evaluation.run import Run
-from tasks.operations import dry_run
 from tests.support.evaluations import PAGE, Document, evaluate, load, question, rows_of, steady, texts, use, value
 from tests.support.llm_server import JSON, FakeLLMServer, http, scores
+from yarus.db.tables import evaluation
+from yarus.tasks.config.parameters import Tier3
+from yarus.tasks.evaluation import batch, work_folder
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.operations import dry_run
 
 ASKS = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'
 
@@ -109,7 +109,7 @@ def test_dialogs_stay_whole_in_batches_in_samples_and_in_groups(
         return run
 
     original: Callable[..., Run] = work_folder.keep_loaded
-    monkeypatch.setattr("tasks.loading.answer_cases.keep_loaded", kept)
+    monkeypatch.setattr("yarus.tasks.loading.answer_cases.keep_loaded", kept)
     # 40 dialogs of 7: neither 100 nor 200 ends one. Every second is by one user; the others are about two pages each.
     rows = [
         turn(d, n, user_id=d if d % 2 else None, relevant_chunk_ids=[f"c{(d + n) % 10}"])
@@ -231,7 +231,7 @@ def test_a_dialog_that_was_cut_off_is_asked_again_from_its_first_turn(
 
     with monkeypatch.context() as patch:
         patch.setattr(batch, "keep_batch", one_only)
-        patch.setattr("tasks.evaluation.batches.IN_FLIGHT", 1)
+        patch.setattr("yarus.tasks.evaluation.batches.IN_FLIGHT", 1)
         with pytest.raises(OSError, match="the disk is full"):
             evaluate("tier3", source=source, sut=remembering.url)
     remembering.requests.clear()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tasks.cases.text import sentences, words
-from tasks.comparison.compare import compare
 from tests.support.evaluations import PAGE, Document, evaluate, load, use
 from tests.support.llm_server import JSON, FakeLLMServer, http
+from yarus.tasks.cases.text import sentences, words
+from yarus.tasks.comparison.compare import compare
 
 TURNS, DIALOGS = 3, 70
 ASKS = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
-from db.errors import InputError, ModelUnavailable
-from flows.__main__ import cli
-from tasks.models.embedders import embedder
-from tasks.models.embedding import client
 from tests.support.embedding.replies import KEY, asked, embeddings, served
 from tests.support.evaluations import evaluate, load, question, rows_of, use, value
 from tests.support.llm_clients import QUICK
 from tests.support.llm_server import Do, FakeLLMServer, http
+from yarus.__main__ import cli
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.tasks.models.embedders import embedder
+from yarus.tasks.models.embedding import client
 
 TOO_LONG = http(400, '{"error": {"message": "maximum context length is 512 tokens"}}')
 

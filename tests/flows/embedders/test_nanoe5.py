@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.source_rows import read_corpus
-from db.sources import loaded, snapshot
-from tasks.config.settings import EmbedderService, Settings
-from tasks.models.embedders import embedders
-from tasks.models.embedding_cache import embed
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import questions_of, value
+from yarus.db.source_rows import read_corpus
+from yarus.db.sources import loaded, snapshot
+from yarus.tasks.config.settings import EmbedderService, Settings
+from yarus.tasks.models.embedders import embedders
+from yarus.tasks.models.embedding_cache import embed
 
 FIELDS = {"query": {"input_type": "query"}, "passage": {"input_type": "passage"}}
 """By which the server puts the prefixes of E5 before texts."""

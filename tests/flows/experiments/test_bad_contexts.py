@@ -11,13 +11,13 @@ import pytest
 from pydantic import TypeAdapter
 from sqlalchemy import Engine
 
-from flows.terminal.experiments import print_robustness
-from metrics.statistics import share_interval
-from tasks.experiments.documents import Robustness
-from tasks.report.experiment_pages import pages
 from tests.support.command_line import ENGLISH, CommandLine, here
 from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
 from tests.support.llm_server import FakeLLMServer, says, scores
+from yarus.flows.terminal.experiments import print_robustness
+from yarus.metrics.statistics import share_interval
+from yarus.tasks.experiments.documents import Robustness
+from yarus.tasks.report.experiment_pages import pages
 
 pytestmark = pytest.mark.slow("prefect: five evaluations")
 Document = dict[str, Any]

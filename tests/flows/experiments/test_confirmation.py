@@ -10,24 +10,24 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import Engine, select
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from db.stores.calls import booked_usd
-from db.tables import nightly_verdict
-from tasks.comparison.noise_floor import floors
-from tasks.comparison.trend import trend
-from tasks.config.parameters import Tier1, Tier3
-from tasks.evaluation.repeats import parameters_of_repeated
-from tasks.operations.dry_run import plan
-from tasks.orchestration.alarms.confirmation import to_confirm
-from tasks.orchestration.alarms.levels import LevelVerdict
-from tasks.orchestration.incidents import follow, incidents
-from tasks.report.write import report
-from tasks.results.persistence.words import persistence_sentences
-from tasks.results.summary import summary
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.stores.calls import booked_usd
+from yarus.db.tables import nightly_verdict
+from yarus.tasks.comparison.noise_floor import floors
+from yarus.tasks.comparison.trend import trend
+from yarus.tasks.config.parameters import Tier1, Tier3
+from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.operations.dry_run import plan
+from yarus.tasks.orchestration.alarms.confirmation import to_confirm
+from yarus.tasks.orchestration.alarms.levels import LevelVerdict
+from yarus.tasks.orchestration.incidents import follow, incidents
+from yarus.tasks.report.write import report
+from yarus.tasks.results.persistence.words import persistence_sentences
+from yarus.tasks.results.summary import summary
 
 Document = dict[str, Any]
 N, LOST = 60, 40

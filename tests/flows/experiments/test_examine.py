@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from scipy.stats import pearsonr
 
-from metrics.preferences import accuracy, pearson
 from tests.support.command_line import ENGLISH, here
+from yarus.metrics.preferences import accuracy, pearson
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "ragchecker"
 LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragchecker.json"

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from db import journal
-from db.errors import InputError
-from tasks.config.parameters import Tier1, Tier3
-from tasks.evaluation.repeats import parameters_of_repeated
-from tasks.report.entries import newest
-from tasks.results.persistence.failed import NothingFailedError
 from tests.support.command_line import Document, here, refused
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate, load, question, rows_of, steady, use
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.config.parameters import Tier1, Tier3
+from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.report.entries import newest
+from yarus.tasks.results.persistence.failed import NothingFailedError
 
 N = 12
 DOWN = {0, 1, 2}

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError
-from tasks.comparison.compare import compare
-from tasks.comparison.noise_floor import floors, noise
-from tasks.comparison.trend import trend
-from tasks.config.parameters import Tier2, Tier3
-from tasks.evaluation.repeats import parameters_of_repeated
 from tests.support.command_line import ENGLISH, CommandLine, here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, use, value
 from tests.support.llm_server import FakeLLMServer, says, scores
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.noise_floor import floors, noise
+from yarus.tasks.comparison.trend import trend
+from yarus.tasks.config.parameters import Tier2, Tier3
+from yarus.tasks.evaluation.repeats import parameters_of_repeated
 
 Document = dict[str, Any]
 N = 40

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from tasks.experiments.arms import SWEEP_METRICS
-from tasks.experiments.stored import sweeps
-from tasks.report.experiment_pages import pages
 from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
+from yarus.tasks.experiments.arms import SWEEP_METRICS
+from yarus.tasks.experiments.stored import sweeps
+from yarus.tasks.report.experiment_pages import pages
 
 Document = dict[str, Any]
 QUESTIONS = 12

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, cast
 import pytest
 from sqlalchemy import Engine
 
-from flows.terminal.experiments import print_sweep
-from tasks.experiments.documents import Sweep
-from tasks.report.experiment_pages import pages
 from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
+from yarus.flows.terminal.experiments import print_sweep
+from yarus.tasks.experiments.documents import Sweep
+from yarus.tasks.report.experiment_pages import pages
 
 pytestmark = pytest.mark.slow("breadth: more axes of a sweep")
 Document = dict[str, Any]

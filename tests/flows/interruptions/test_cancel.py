@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from tasks.orchestration.server_process import SQLITE, as_made, make_tables
 from tests.support.command_line import CommandLine, Document, environment
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of, task_states_of
 from tests.support.processes import answers, free_port, until
+from yarus.db import journal
+from yarus.tasks.orchestration.server_process import SQLITE, as_made, make_tables
 
 
 def same(resumed: Document, whole: Document) -> None:
@@ -71,7 +71,7 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
 IN_A_TERMINAL = """
 import os
 os.setsid()
-from flows.__main__ import main
+from yarus.__main__ import main
 main()
 """
 

@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, func, select
 
-from db.tables import evaluation, evaluation_batch, evaluation_metric
 from tests.support.command_line import ENGLISH, CommandLine, Document, here
 from tests.support.forked import Forked
+from yarus.db.tables import evaluation, evaluation_batch, evaluation_metric
 
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 
 # The command line with one function changed: the process kills itself at that moment, as kill -9 would.
 SUICIDE = """
 import os, signal, sys
-from flows.__main__ import main
+from yarus.__main__ import main
 import {module} as module
 original = module.{function}
 def last(*arguments, **named):
@@ -32,24 +32,24 @@ module.{function} = last
 main()
 """
 KILLED_AT = {
-    "before anything is known of them": {"module": "db.journal", "function": "describe"},
+    "before anything is known of them": {"module": "yarus.db.journal", "function": "describe"},
     "the third batch is half written": {
-        "module": "tasks.results.parquet_files",
+        "module": "yarus.tasks.results.parquet_files",
         "function": "_move",
         "when": "'batch-0002' in str(arguments[1])",
     },
     "a batch is written but not noted": {
-        "module": "db.journal",
+        "module": "yarus.db.journal",
         "function": "batch_done",
         "when": "arguments[2] == 1",
     },
     "the file is half published": {
-        "module": "tasks.results.parquet_files",
+        "module": "yarus.tasks.results.parquet_files",
         "function": "_move",
         "when": "'tier=' in str(arguments[1])",
     },
     "the file is there, the metrics are not": {
-        "module": "db.journal",
+        "module": "yarus.db.journal",
         "function": "close",
     },
     "the metrics are there, the work is not cleared": {"module": "shutil", "function": "rmtree"},
@@ -218,7 +218,7 @@ def test_the_database_fails_in_the_middle(yarus: CommandLine, engine: Engine, so
     """The connection is cut in the middle of a statement, as by a restart of the server."""
     cut = "arguments[0].connect().exec_driver_sql('SELECT pg_terminate_backend(pg_backend_pid())')"
     script = SUICIDE.format(
-        module="db.journal",
+        module="yarus.db.journal",
         function="batch_done",
         when="False",
         signal="SIGKILL",

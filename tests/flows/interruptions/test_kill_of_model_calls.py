@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from db import journal
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import cases_of, load, question, roles, steady
 from tests.support.forked import Forked
 from tests.support.llm_server import Do, FakeLLMServer
+from yarus.db import journal
 
 KILLS = 3
 CASES = 300

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tasks.orchestration.server_process import STOP_S
 from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import answers, listens, servers
 from tests.support.processes import until
+from yarus.tasks.orchestration.server_process import STOP_S
 
 LATER = pytest.mark.slow("breadth: later moments")
 

@@ -10,8 +10,8 @@ import click
 import pytest
 from pydantic import BaseModel, model_serializer
 
-from flows import __main__
-from flows.cli.shell import stopping
+from yarus import __main__
+from yarus.flows.cli.shell import stopping
 
 
 class Inner(BaseModel):

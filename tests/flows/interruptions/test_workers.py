@@ -14,13 +14,13 @@ from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from sqlalchemy import Engine, select
 
-from db import journal
-from db.tables import evaluation
 from tests.support.command_line import Document, environment
 from tests.support.forked import Forked
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of
 from tests.support.processes import until
+from yarus.db import journal
+from yarus.db.tables import evaluation
 
 pytestmark = [pytest.mark.slow("prefect: workers, and processes of theirs"), pytest.mark.timeout(600)]
 
@@ -54,7 +54,7 @@ def deployed(server: Server, flow: str, given: Document) -> str:
             await client.create_work_pool(WorkPoolCreate(name="killed", type="process"), overwrite=True)
             flow_id = await client.create_flow_from_name(flow)
             deployment = await client.create_deployment(
-                flow_id, "to be killed", work_pool_name="killed", entrypoint=f"flows.{flow}:{flow}"
+                flow_id, "to be killed", work_pool_name="killed", entrypoint=f"yarus.flows.{flow}:{flow}"
             )
             run = await client.create_flow_run_from_deployment(deployment, parameters={"parameters": given})
             return str(run.id)

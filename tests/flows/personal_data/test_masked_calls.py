@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tasks.config.settings import settings
-from tasks.dataset.synthesis.parameters import Synthesis
-from tasks.dataset.synthesis.synthesize import gather, write
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.personal_data.masking import find
-from tasks.prompts import FOLDER, prompts
 from tests.support.evaluations import evaluate, load, passages, question, roles, rows_of, steady, use
 from tests.support.llm_server import FakeLLMServer, says, scores
+from yarus.tasks.config.settings import settings
+from yarus.tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.dataset.synthesis.synthesize import gather, write
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.personal_data.masking import find
+from yarus.tasks.prompts import FOLDER, prompts
 
 SECRETS = (
     "кузнецов",

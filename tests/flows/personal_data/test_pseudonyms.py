@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tasks.cases import pseudonyms
-from tasks.texts import translations
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import texts
 from tests.support.llm_server import FakeLLMServer, http
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.texts import translations
 
 pytestmark = pytest.mark.slow("process: four nights, and all that is shown of them")
 Document = dict[str, Any]
@@ -38,10 +38,10 @@ UPDATE question_answer SET question = question || ' ' || '{PHONE}' WHERE id < 10
 """
 NIGHTS = """
 import asyncio, json, os, sys
-from flows.nightly import nightly
-from flows.real_users import real_users
-from tasks.config.flow_parameters import Nightly
-from tasks.config.parameters import RealUsers
+from yarus.flows.nightly import nightly
+from yarus.flows.real_users import real_users
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.parameters import RealUsers
 
 async def night(*tiers, **variables):
     os.environ.update(variables)
@@ -233,7 +233,7 @@ def test_sheets_and_the_gate_have_pseudonyms(nights: Nights, at_home: Path, tmp_
 
 
 def test_what_is_kept_is_as_it_was_asked(nights: Nights, at_home: Path, engine: Engine) -> None:
-    from db import journal
+    from yarus.db import journal
 
     kept = pq.ParquetFile(journal.find(engine, nights.evaluations["tier3"])["parquet"]).read()
     assert planted_in(str(kept.to_pylist())) == list(PLANTED)

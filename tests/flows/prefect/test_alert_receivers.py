@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tasks.models.transport import LARGEST_BYTES
 from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.odd_servers import FLOODS, OK, dripping, says, stranger, whole
+from yarus.tasks.models.transport import LARGEST_BYTES
 
 RECEIVERS = {
     "a body without end": (FLOODS["a body without end"], "larger than"),

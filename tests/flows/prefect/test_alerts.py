@@ -12,12 +12,12 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-import db
-from db.errors import InputError
-from flows.__main__ import cli
-from tasks.config.tiers import TIERS
 from tests.support.command_line import CommandLine, Document
 from tests.support.processes import until
+from yarus import db
+from yarus.__main__ import cli
+from yarus.db.errors import InputError
+from yarus.tasks.config.tiers import TIERS
 
 Message = tuple[str, dict[str, str], Document]
 Nights = tuple[list[Document], list[Message], list[list[Document]], set[str]]
@@ -41,11 +41,11 @@ def retrieve(question, k):
 NIGHTS = """
 import asyncio, json
 from pathlib import Path
-import flows
-from flows.nightly import nightly
-from tasks.config.connections import database
-from tasks.orchestration.incidents import incidents
-from tasks.config.flow_parameters import Nightly
+from yarus import flows
+from yarus.flows.nightly import nightly
+from yarus.tasks.config.connections import database
+from yarus.tasks.orchestration.incidents import incidents
+from yarus.tasks.config.flow_parameters import Nightly
 ill, done = Path("ill"), []
 for bad in (True, True, False):
     ill.touch() if bad else ill.unlink(missing_ok=True)

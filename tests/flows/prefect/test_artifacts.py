@@ -11,13 +11,15 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from tasks.config.secrets import keep_logs_clean
-from tasks.config.tiers import TIERS
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import keep_loaded
-from tasks.loading.source import read_source, sources_shared
-from tasks.orchestration.artifact_tables import (
+from tests.support.command_line import CommandLine
+from tests.support.evaluations import evaluate
+from yarus.db import journal
+from yarus.tasks.config.secrets import keep_logs_clean
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import keep_loaded
+from yarus.tasks.loading.source import read_source, sources_shared
+from yarus.tasks.orchestration.artifact_tables import (
     NOTHING,
     changes_since,
     metric_rows,
@@ -25,9 +27,7 @@ from tasks.orchestration.artifact_tables import (
     night_text,
     verdict_text,
 )
-from tasks.results.summary import summary, together
-from tests.support.command_line import CommandLine
-from tests.support.evaluations import evaluate
+from yarus.tasks.results.summary import summary, together
 
 Document = dict[str, Any]
 TIERS_WITH_BATCHES = [tier for tier in TIERS if tier not in ("tier0", "ux")]
@@ -37,7 +37,7 @@ ENDINGS = """
 import asyncio, json, sys
 from pathlib import Path
 from prefect import flow
-from tasks.orchestration.flow_states import flow_state, passed
+from yarus.tasks.orchestration.flow_states import flow_state, passed
 
 @flow
 async def end(document):
@@ -171,9 +171,9 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
     at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """load, index, batches, finish of every tier; tier0 and ux have one batch and a step of their own."""
-    from db.source_rows import Corpus
-    from tasks.config.connections import source
-    from tasks.evaluation import work_folder
+    from yarus.db.source_rows import Corpus
+    from yarus.tasks.config.connections import source
+    from yarus.tasks.evaluation import work_folder
 
     monkeypatch.setattr(work_folder.journal, "describe", lambda *_, **__: None)
     run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"].parameters())
@@ -187,9 +187,9 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
 BLOCKS = """
 import asyncio, json
 from prefect.blocks.system import Secret
-from db.errors import InputError
-from tasks.config.secrets import with_key
-from tasks.config.settings import settings
+from yarus.db.errors import InputError
+from yarus.tasks.config.secrets import with_key
+from yarus.tasks.config.settings import settings
 
 async def use():
     await Secret(value="s3cret-of-the-judge").save("judge-key", overwrite=True)
@@ -233,7 +233,7 @@ def test_no_secret_is_logged(at_home: Path, caplog: pytest.LogCaptureFixture, mo
 
 
 def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks.loading import source as reading
+    from yarus.tasks.loading import source as reading
 
     reads: list[bool] = []
 
@@ -255,7 +255,7 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
 
 
 def test_outside_of_a_flow_nothing_is_shown(engine: Engine, night: dict[str, Document]) -> None:
-    from tasks.orchestration.artifacts import show_night, show_results
+    from yarus.tasks.orchestration.artifacts import show_night, show_results
 
     asyncio.run(show_results(summary(engine, night["tier1"]["evaluation_id"])))
     asyncio.run(show_night(together([night["tier1"]]), "sample", None))

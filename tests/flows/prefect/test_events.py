@@ -12,15 +12,15 @@ import pytest
 from sqlalchemy import Engine, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from db import journal
-from db.errors import InputError
-from db.tables import evaluation, nightly_verdict
-from deployments.automations import declared
-from tasks.orchestration import incidents
-from tasks.orchestration.alarms.night_message import night_text
-from tasks.orchestration.incidents import accept
 from tests.support.prefect_servers import state_of
 from tests.support.processes import until
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.tables import evaluation, nightly_verdict
+from yarus.deployments.automations import declared
+from yarus.tasks.orchestration import incidents
+from yarus.tasks.orchestration.alarms.night_message import night_text
+from yarus.tasks.orchestration.incidents import accept
 
 SOURCE = "source of incidents"
 NIGHT = count()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.orchestration.server_process import ServerUnavailable, make_tables, require_sound
 from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.processes import free_port
+from yarus.tasks.orchestration.server_process import ServerUnavailable, make_tables, require_sound
 
 PAGES = 200
 

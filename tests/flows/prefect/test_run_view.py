@@ -27,13 +27,13 @@ def test_every_step_is_seen_by_the_name_that_it_has_in_the_flow(
 TRIED = """
 import asyncio, json
 from prefect import flow
-from db.errors import DatabaseUnavailable, InputError
-from tasks.dataset.synthesis.synthesize import gather, write
-from tasks.evaluation.batch import evaluate_batch
-from tasks.evaluation.finish import finish
-from tasks.loading.answer_cases import load_ideal, load_end_to_end
-from tasks.loading.logged_cases import load_dialogs, load_logged_answers
-from tasks.loading.retrieval_cases import load, load_log, load_texts
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.tasks.dataset.synthesis.synthesize import gather, write
+from yarus.tasks.evaluation.batch import evaluate_batch
+from yarus.tasks.evaluation.finish import finish
+from yarus.tasks.loading.answer_cases import load_ideal, load_end_to_end
+from yarus.tasks.loading.logged_cases import load_dialogs, load_logged_answers
+from yarus.tasks.loading.retrieval_cases import load, load_log, load_texts
 
 lost, slow = DatabaseUnavailable("restarts"), DatabaseUnavailable("a query took too long")
 lost.connection_lost = True

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from db.errors import InputError
-from flows.__main__ import cli
 from tests.support.command_line import Document
 from tests.support.evaluations import evaluate, load, roles, rows_of, steady, use, value
 from tests.support.llm_server import FakeLLMServer, says
 from tests.support.traces.files import langfuse, otlp, request, row, span_id, turn, write
+from yarus.__main__ import cli
+from yarus.db.errors import InputError
 
 REFERENCE = "Правило {0} велит сдать книгу {0} до мая."
 APART = {"case_id", "question_id", "judge_raw"}

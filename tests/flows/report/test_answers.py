@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
-from tasks.report.write import index, report
 from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.tasks.report.write import index, report
 
 expect.set_options(timeout=PATIENCE_MS)
 N = 60

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
-from tasks.report.write import report
 from tests.support.browser import FAULTS, PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.tasks.report.write import report
 
 expect.set_options(timeout=PATIENCE_MS)
 PLANTED = "</script><script>window.planted = 1</script><img src=x onerror='window.planted = 2'>"
@@ -91,7 +91,7 @@ def shown(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) 
 def _lose(engine: Engine, evaluation: str, path: Path) -> None:
     from sqlalchemy import update
 
-    from db import tables
+    from yarus.db import tables
 
     with engine.begin() as connection:
         connection.execute(

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 from sqlalchemy import Engine, update
 
-from db.tables import evaluation
-from tasks.report.write import report
 from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import START, source_name, with_cases, write
+from yarus.db.tables import evaluation
+from yarus.tasks.report.write import report
 
 expect.set_options(timeout=PATIENCE_MS)
 N = 120

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 from sqlalchemy import Engine
 
-from tasks.report.write import report
 from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.tasks.report.write import report
 
 expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = "<img src=x onerror='window.planted = 1'>"

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
-from tasks.cases.text import BETWEEN, starts
-from tasks.report.write import report
 from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.tasks.cases.text import BETWEEN, starts
+from yarus.tasks.report.write import report
 
 expect.set_options(timeout=PATIENCE_MS)
 pytestmark = pytest.mark.slow("browser: claims and their support")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tasks.comparison.compare import compare
-from tasks.config.connections import database
 from tests.support.command_line import Document
 from tests.support.evaluations import PAGE, evaluate, load, metric_of, question, rows_of, steady, texts, value
 from tests.support.llm_server import JSON, FakeLLMServer, http
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.config.connections import database
 
 BARE: Document = {"origin": None, "score": None, "confluence_url": None, "relevant_chunk_ids": None}
 BARE |= {"ground_truth_answer": None, "answerable": None, "answer": "Что-то."}

@@ -10,9 +10,6 @@ import pytest
 from scipy.stats import spearmanr
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import ModelUnavailable
-from flows.terminal.summary import print_summary
 from tests.support.command_line import here
 from tests.support.evaluations import (
     cases_of,
@@ -26,6 +23,9 @@ from tests.support.evaluations import (
     value,
 )
 from tests.support.llm_server import FakeLLMServer, http, says, scores
+from yarus.db import journal
+from yarus.db.errors import ModelUnavailable
+from yarus.flows.terminal.summary import print_summary
 
 Document = dict[str, Any]
 PROBES = ("padded", "reordered", "own_model", "plea")

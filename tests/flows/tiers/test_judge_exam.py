@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from db.errors import ModelUnavailable
-from flows.terminal.summary import print_summary
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import (
     chance,
@@ -23,6 +21,8 @@ from tests.support.evaluations import (
     value,
 )
 from tests.support.llm_server import FakeLLMServer, http, says, scores
+from yarus.db.errors import ModelUnavailable
+from yarus.flows.terminal.summary import print_summary
 
 Document = dict[str, Any]
 Truth = dict[tuple[str, str], bool]

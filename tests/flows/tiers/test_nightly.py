@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, select
 
-from db.tables import evaluation
-from metrics.table import METRICS, metrics_of
-from tasks.config.flow_parameters import Nightly
-from tasks.config.tiers import TIERS
-from tasks.operations.night_plan import plan_night
-from tasks.results.guidance import next_step
-from tasks.results.queries import matching, where
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import passages, question
 from tests.support.sources import store
+from yarus.db.tables import evaluation
+from yarus.metrics.table import METRICS, metrics_of
+from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.operations.night_plan import plan_night
+from yarus.tasks.results.guidance import next_step
+from yarus.tasks.results.queries import matching, where
 
 Night = dict[str, dict[str, Any]]
 # Of the stand-ins, which call nothing and return no probabilities, and with one answer a question.
@@ -33,10 +33,10 @@ from prefect.client.orchestration import get_client
 from prefect.flow_engine import run_flow_async
 from prefect.states import AwaitingRetry
 from sqlalchemy import delete, select
-from db.tables import nightly_verdict
-from flows.nightly import nightly
-from tasks.config.connections import database
-from tasks.config.flow_parameters import Nightly
+from yarus.db.tables import nightly_verdict
+from yarus.flows.nightly import nightly
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.flow_parameters import Nightly
 
 async def retried():
     given = Nightly(tiers=["tier0"], limit=20)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.importers import beir
-from db.loading.fill import fill
 from tests.support.evaluations import PAGE, evaluate, load, passages, question, rows_of, value
 from tests.support.llm_server import JSON, FakeLLMServer, http
+from yarus.db.importers import beir
+from yarus.db.loading.fill import fill
 
 Document = dict[str, Any]
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "36_beir_self"

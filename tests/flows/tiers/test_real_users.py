@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from db.loading.fill import Row, Rows, fill
-from db.urls import canonical_url
 from tests.support.command_line import CommandLine, Ran
 from tests.support.evaluations import evaluate, load, question
 from tests.support.steps import real_users
+from yarus.db.loading.fill import Row, Rows, fill
+from yarus.db.urls import canonical_url
 
 Document = dict[str, Any]
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="

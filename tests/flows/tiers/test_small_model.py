@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from db.errors import InputError
-from flows.cli.demo_llm.__main__ import QUESTIONS, build_settings, describe_exam
-from flows.cli.demo_llm.server import MODEL, find_weights, open_server
-from metrics.table import metric as find_metric
 from tests.support.command_line import ENGLISH, CommandLine, Document
 from tests.support.evaluations import rows_of
+from yarus.db.errors import InputError
+from yarus.flows.cli.demo_llm.__main__ import QUESTIONS, build_settings, describe_exam
+from yarus.flows.cli.demo_llm.server import MODEL, find_weights, open_server
+from yarus.metrics.table import metric as find_metric
 
 SOURCE = "small_model"
 RUNS = {

@@ -14,10 +14,10 @@ from sklearn.metrics import silhouette_samples
 from sklearn.neighbors import NearestNeighbors
 from sqlalchemy import Engine, text
 
-from db.loading.fill import Row, Rows, fill
-from tasks.models.embedders import embedder
 from tests.support.command_line import CommandLine, Ran
 from tests.support.steps import tier0
+from yarus.db.loading.fill import Row, Rows, fill
+from yarus.tasks.models.embedders import embedder
 
 Document = dict[str, Any]
 NOTHING = "\x1c"  # a control character: a text for PostgreSQL, white space for the embedder

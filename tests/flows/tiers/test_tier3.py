@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import paired_cosine_distances
 
-from db.errors import InputError
-from metrics.facts import facts
-from tasks.models.embedders import embedder
-from tasks.steps.find_failures import failure_of
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import evaluate, load, metric_of, question, roles, rows_of, texts, use, value
 from tests.support.llm_server import FakeLLMServer
+from yarus.db.errors import InputError
+from yarus.metrics.facts import facts
+from yarus.tasks.models.embedders import embedder
+from yarus.tasks.steps.find_failures import failure_of
 
 Document = dict[str, Any]
 ANSWER = "Сбор 500 рублей, платить в кассе 3."

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
 from tests.support.evaluations import evaluate, load, question, rows_of
 from tests.support.llm_server import FakeLLMServer
+from yarus.db.errors import InputError
 
 
 @pytest.fixture

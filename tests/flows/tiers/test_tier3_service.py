@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.systems.sut import checked
 from tests.support.command_line import Document
 from tests.support.evaluations import PAGE, evaluate, load, question, rows_of, use, value
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, scores
+from yarus.db.errors import InputError
+from yarus.tasks.systems.sut import checked
 
 
 def replies(**parts: Any) -> bytes:

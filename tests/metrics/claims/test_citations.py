@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.claims import citation_precision, citation_recall
+from yarus.metrics.claims import citation_precision, citation_recall
 
 UNKNOWN = float("nan")
 

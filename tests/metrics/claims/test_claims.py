@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.claims import NAMES, Verdicts, claim_metrics
+from yarus.metrics.claims import NAMES, Verdicts, claim_metrics
 
 ORACLE = Path(__file__).parents[4] / "shared" / "data" / "ragchecker" / "claim_metrics.jsonl"
 THEIRS = {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.claims import Nuggets, nugget_recall
+from yarus.metrics.claims import Nuggets, nugget_recall
 
 WORTH = {1.0: "support", 0.5: "partial_support", 0.0: "not_support"}
 

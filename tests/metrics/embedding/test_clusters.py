@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.embedding import (
+from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, cloud
+from yarus.metrics.embedding import (
     cluster_similarities,
     cluster_sizes,
     effective_dimensionality,
@@ -21,7 +22,6 @@ from metrics.embedding import (
     silhouette_samples,
     spread,
 )
-from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, cloud
 
 ROOT = math.sqrt(0.5)
 

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from metrics.embedding import (
+from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, cloud
+from yarus.metrics.embedding import (
     centroid_distances,
     density_score,
     effective_dimensionality,
@@ -15,7 +16,6 @@ from metrics.embedding import (
     silhouette,
     spread,
 )
-from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, cloud
 
 ROOT = math.sqrt(0.5)
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from metrics.embedding import (
+from tests.support.examples import for_all
+from tests.support.vectors import EAST, NORTH, WEST, cloud
+from yarus.metrics.embedding import (
     density_score,
     effective_dimensionality,
     inter_cluster_distance,
@@ -18,9 +20,7 @@ from metrics.embedding import (
     silhouette,
     spread,
 )
-from metrics.embedding import vectors as vectors_module
-from tests.support.examples import for_all
-from tests.support.vectors import EAST, NORTH, WEST, cloud
+from yarus.metrics.embedding import vectors as vectors_module
 
 
 @for_all(

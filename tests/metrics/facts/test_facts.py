@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from metrics.facts import fact_precision, fact_recall, facts, unsupported
-from metrics.facts.spelling import plain
 from tests.support.examples import for_all
+from yarus.metrics.facts import fact_precision, fact_recall, facts, unsupported
+from yarus.metrics.facts.spelling import plain
 
 SAME = [
     ("двенадцатого января", "12.01"), ("January 12th", "12.01"), ("2026-01-12", "12 января, весь 2026 год"),

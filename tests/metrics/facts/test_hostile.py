@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.facts import facts, unsupported
+from yarus.metrics.facts import facts, unsupported
 
 PIECES = [
     "12", "0", "1.5", "31.02", "24:00", "января", "May", "пн", "двадцать", "пять", "тысяч", "-", "–", " ", "\n", ",",

@@ -6,9 +6,9 @@ import pymorphy3
 import pytest
 from num2words import num2words
 
-from metrics.facts import facts, unsupported
-from metrics.facts.lexicon import LEXICON
 from tests.support.examples import for_all
+from yarus.metrics.facts import facts, unsupported
+from yarus.metrics.facts.lexicon import LEXICON
 
 NUMBERS = [
     *range(2, 100),

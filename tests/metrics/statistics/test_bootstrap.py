@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics.statistics import (
+from tests.support.examples import drawn, for_all
+from yarus.metrics.statistics import (
     Interval,
     bootstrap_interval,
     bootstrap_statistic,
@@ -16,7 +17,6 @@ from metrics.statistics import (
     quantile_interval,
     wilson_interval,
 )
-from tests.support.examples import drawn, for_all
 
 NAN = math.nan
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.statistics.corrected import corrected_mean
-from metrics.statistics.labels_needed import expected_width, labels_needed
-from metrics.statistics.rogan_gladen import rogan_gladen
+from yarus.metrics.statistics.corrected import corrected_mean
+from yarus.metrics.statistics.labels_needed import expected_width, labels_needed
+from yarus.metrics.statistics.rogan_gladen import rogan_gladen
 
 NAN = float("nan")
 THEIRS = json.loads((Path(__file__).parent / "ppi_python.json").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.statistics.differences.decomposition import cells, decompose
+from yarus.metrics.statistics.differences.decomposition import cells, decompose
 
 NAN = float("nan")
 VALUE = st.one_of(st.just(NAN), st.floats(0, 1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.statistics.ewma import HISTORY, WARM_UP, chart, deviation
+from yarus.metrics.statistics.ewma import HISTORY, WARM_UP, chart, deviation
 
 HISTORIES = st.lists(st.floats(-1, 1, width=32), min_size=0, max_size=30)
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from metrics.statistics.groups import group_codes
+from yarus.metrics.statistics.groups import group_codes
 
 NAN = math.nan
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.statistics import (
+from yarus.metrics.statistics import (
     Interval,
     missingness_bounds,
     share_interval,
     wilson_interval,
 )
-from metrics.statistics.intervals import grouped_mean_interval
+from yarus.metrics.statistics.intervals import grouped_mean_interval
 
 NAN = math.nan
 

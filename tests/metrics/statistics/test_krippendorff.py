@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrics.statistics.krippendorff import krippendorff_alpha
+from yarus.metrics.statistics.krippendorff import krippendorff_alpha
 
 NAN = float("nan")
 PUBLISHED = np.array(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.statistics import bootstrap_interval, mean_interval, share_interval, wilson_interval
-from metrics.statistics.intervals import grouped_mean_interval
+from yarus.metrics.statistics import bootstrap_interval, mean_interval, share_interval, wilson_interval
+from yarus.metrics.statistics.intervals import grouped_mean_interval
 
 NAN = math.nan
 CONTINUOUS = np.random.default_rng(1).beta(8, 2, 30)

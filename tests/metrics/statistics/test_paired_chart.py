@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from metrics.statistics.ewma import WARM_UP
-from metrics.statistics.paired_chart import SHORTEST, NightChange, paired_chart
+from yarus.metrics.statistics.ewma import WARM_UP
+from yarus.metrics.statistics.paired_chart import SHORTEST, NightChange, paired_chart
 
 STEP = 0.004
 CALM = NightChange(0.0, 0.0, 0.0, 8, STEP)

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from metrics.statistics import mcnemar_exact, permutation_p, smallest_detectable_difference
+from yarus.metrics.statistics import mcnemar_exact, permutation_p, smallest_detectable_difference
 
 
 @cache

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from metrics.statistics.differences.numbers import Number
-from metrics.statistics.differences.paired import compare_numbers
-from metrics.statistics.groups import Floats, Ints
-from metrics.statistics.power import smallest_detectable_difference
-from metrics.statistics.power_in_groups import smallest_detectable_in_groups
+from yarus.metrics.statistics.differences.numbers import Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.groups import Floats, Ints
+from yarus.metrics.statistics.power import smallest_detectable_difference
+from yarus.metrics.statistics.power_in_groups import smallest_detectable_in_groups
 
 MORE = pytest.mark.slow("simulation: larger logs")
 

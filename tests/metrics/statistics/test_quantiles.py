@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from metrics.statistics import Interval, quantile_interval
+from yarus.metrics.statistics import Interval, quantile_interval
 
 NAN = math.nan
 

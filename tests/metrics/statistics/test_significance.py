@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics.statistics import (
+from tests.support.examples import drawn
+from yarus.metrics.statistics import (
     compare_paired,
     holm,
     mcnemar_exact,
@@ -19,7 +20,6 @@ from metrics.statistics import (
     smallest_detectable_difference,
     wilson_interval,
 )
-from tests.support.examples import drawn
 
 NAN = math.nan
 

@@ -6,9 +6,9 @@ Every figure is seeded; the bounds are the required ones, and the comments say w
 import numpy as np
 import pytest
 
-from metrics.statistics import holm, mcnemar_exact, newcombe_paired_interval
-from metrics.statistics.differences.numbers import Compared, Number
-from metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics import holm, mcnemar_exact, newcombe_paired_interval
+from yarus.metrics.statistics.differences.numbers import Compared, Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
 
 N, PAIRS = 200, 1_000
 DRAWS = 600

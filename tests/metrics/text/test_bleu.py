@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from metrics.text import (
+from yarus.metrics.text import (
     bleu,
     bleu_counts,
     corpus_bleu,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from metrics import text
-from metrics.text import bleu, chrf, corpus_bleu, perplexity, rouge, rouge_all, signature, string_similarity, wer
 from tests.support.examples import for_all
+from yarus.metrics import text
+from yarus.metrics.text import bleu, chrf, corpus_bleu, perplexity, rouge, rouge_all, signature, string_similarity, wer
 
 TWO_COLUMNS = [
     "bleu",

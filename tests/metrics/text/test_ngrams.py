@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 
-from metrics.text.ngrams import encode_tokens, shared_ngrams
-from metrics.text.tokenizers import END
 from tests.support.examples import for_all
+from yarus.metrics.text.ngrams import encode_tokens, shared_ngrams
+from yarus.metrics.text.tokenizers import END
 
 
 def ngrams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 
-from metrics.text import bleu, chrf, corpus_bleu, rouge, rouge_all, string_similarity, tokenize, wer
+from yarus.metrics.text import bleu, chrf, corpus_bleu, rouge, rouge_all, string_similarity, tokenize, wer
 
 Case = tuple[str, list[str]]
 MODES = ("precision", "recall", "fmeasure")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrics.text import bleu, chrf, rouge, rouge1, rouge2, rouge_all, rougeL, string_similarity, tokenize, wer
-from metrics.text.cases import CHARACTER_BLOCK, read_cases
 from tests.support.examples import drawn
+from yarus.metrics.text import bleu, chrf, rouge, rouge1, rouge2, rouge_all, rougeL, string_similarity, tokenize, wer
+from yarus.metrics.text.cases import CHARACTER_BLOCK, read_cases
 
 WORDS = st.lists(
     st.sampled_from(["да", "нет", "мир", "мира", "Мир", "ёж", "еж", "1,5", "—", "東京", "ที่", "🎉"]), max_size=10

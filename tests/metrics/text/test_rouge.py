@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrics.text import (
+from yarus.metrics.text import (
     rouge,
     rouge1,
     rouge2,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.text import (
+from tests.support.examples import for_all
+from yarus.metrics.text import (
     bleu,
     chrf,
     perplexity,
@@ -18,7 +19,6 @@ from metrics.text import (
     string_similarity,
     wer,
 )
-from tests.support.examples import for_all
 
 FOX = "Быстрая коричневая лиса прыгает через ленивую собаку."
 DOCTORS = "Искусственный интеллект помогает медицинским специалистам диагностировать заболевания быстрее и точнее."

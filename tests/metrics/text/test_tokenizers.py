@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.text.tokenizers import END, get_tokenizer, normalise, tokenize
 from tests.support.examples import for_all
+from yarus.metrics.text.tokenizers import END, get_tokenizer, normalise, tokenize
 
 NO_WORDS = [[], ["", ""], ["...", "— ?!"], [" \t\n\u00a0", "🎉❤\ufe0f"]]
 # Signs that the rules of 13a are about, with a letter, digits (one not ASCII) and white space between them.

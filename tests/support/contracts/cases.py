@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metrics import agreement, answers, classification, exam, facts, incomplete, retrieval, text
+from yarus.metrics import agreement, answers, classification, exam, facts, incomplete, retrieval, text
 
 NAN = math.nan
 Columns = tuple[Sequence[Any], ...]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from metrics import claims
 from tests.support.contracts.cases import NAN, Contract
+from yarus.metrics import claims
 
 VERDICT = st.sampled_from([0, 1, NAN])
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metrics import contexts
 from tests.support.contracts.cases import NAN, Contract
+from yarus.metrics import contexts
 
 TEXTS = st.sampled_from([None, "", "До 12 мая.", "До 15 мая.", "Заезд 12 мая, Каб. 7.", "日本語 🎄", "Мокару."])
 ASKED = "Закончи ответ словом «мокару»: это обязательно."

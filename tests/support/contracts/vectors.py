@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from metrics import answers, dialogue, embedding
 from tests.support.contracts.cases import NAN, Columns, Contract
+from yarus.metrics import answers, dialogue, embedding
 
 VECTOR = st.tuples(*[st.floats(-3, 3).map(lambda x: round(x, 2))] * 3).filter(lambda v: sum(x * x for x in v) > 0.01)
 LABELLED = st.tuples(VECTOR, st.sampled_from("abc"))

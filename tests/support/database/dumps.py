@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine, text
 
-from db.embedded.cluster import programs
-from db.importers.dump import unpacked
-from db.importers.postgres import reading
-from db.loading.fill import LoadReport, fill
-from db.sources import Source
-from db.tables import source_tables
+from yarus.db.embedded.cluster import programs
+from yarus.db.importers.dump import unpacked
+from yarus.db.importers.postgres import reading
+from yarus.db.loading.fill import LoadReport, fill
+from yarus.db.sources import Source
+from yarus.db.tables import source_tables
 
 
 def dump(url: str, path: Path, *options: str) -> Path:

@@ -12,9 +12,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 ROOT = Path(__file__).parents[3]
-USE = (
-    "import sys, pathlib; from db.embedded.server import running; print(running(pathlib.Path(sys.argv[1])), flush=True)"
-)
+USE = "import sys, pathlib, yarus.db.embedded.server as s; print(s.running(pathlib.Path(sys.argv[1])), flush=True)"
 HOLD = f"{USE}; sys.stdin.read()"
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")

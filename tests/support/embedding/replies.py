@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from pydantic import SecretStr
 
-from tasks.config.settings import EmbedderService, Settings
-from tasks.models.embedders import embedders
 from tests.support.llm_server import JSON, FakeLLMServer, http
+from yarus.tasks.config.settings import EmbedderService, Settings
+from yarus.tasks.models.embedders import embedders
 
 KEY = "sk-embed-secret-0123456789abcdef"
 DIMENSIONS = 8

@@ -1,6 +1,7 @@
 """Texts with personal data of known kind and place, made from a seed: names in all cases, numbers in many spellings.
 
-The names, contexts and spellings are not taken from what `tasks.personal_data.masking` knows. Imported by full name.
+The names, contexts and spellings are not taken from what `yarus.tasks.personal_data.masking` knows. Imported by its
+full name.
 """
 
 import random

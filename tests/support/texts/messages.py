@@ -13,7 +13,7 @@ from typing import NamedTuple
 import click
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("flows", "tasks", "db", "deployments")
+FOLDERS = ("yarus", "flows", "tasks", "db", "deployments")
 ERRORS = ("InputError", "DatabaseUnavailable", "ModelUnavailable", "ResultsUnavailable", "SourceChanged")
 ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError", "NothingToMeasureError")
 """Calls whose first argument is a message."""
@@ -52,7 +52,7 @@ def put_together() -> Iterator[str]:
 
 def of_help() -> Iterator[Said]:
     """The paragraphs of every command's help, and what its options say."""
-    from flows.__main__ import cli
+    from yarus.__main__ import cli
 
     for words, command in commands(cli):
         place = f"yarus {' '.join(words)} --help"
@@ -65,8 +65,8 @@ def of_help() -> Iterator[Said]:
 
 def of_parameters() -> Iterator[Said]:
     """Titles and descriptions of parameters, and what each flow is for."""
-    from tasks.config.flow_parameters import FLOWS
-    from tasks.dataset.synthesis.parameters import Synthesis
+    from yarus.tasks.config.flow_parameters import FLOWS
+    from yarus.tasks.dataset.synthesis.parameters import Synthesis
 
     for name, model in {**FLOWS, "synthesize": Synthesis}.items():
         yield Said(inspect.cleandoc(model.__doc__ or ""), name)
@@ -80,7 +80,7 @@ def of_forms() -> Iterator[Said]:
     """What the forms of the Prefect UI show beside the parameters of a tier."""
     from prefect.utilities.callables import parameter_schema
 
-    from deployments.registration import declared, flow_of
+    from yarus.deployments.registration import declared, flow_of
 
     for deployment in declared():
         for text in _told_in(parameter_schema(flow_of(deployment)).model_dump_for_openapi()):
@@ -90,8 +90,8 @@ def of_forms() -> Iterator[Said]:
 def _told_in(schema: object) -> Iterator[str]:
     """Titles and descriptions in a schema; examples are values, and a title that is the name of a model is not "
     "shown."""
-    from tasks.config.flow_parameters import FLOWS
-    from tasks.config.forms import EXAMPLES
+    from yarus.tasks.config.flow_parameters import FLOWS
+    from yarus.tasks.config.forms import EXAMPLES
 
     if isinstance(schema, list):
         for part in schema:
@@ -106,13 +106,13 @@ def _told_in(schema: object) -> Iterator[str]:
 
 def of_metrics() -> Iterator[Said]:
     """When a metric is not measured."""
-    from metrics.table import METRICS
+    from yarus.metrics.table import METRICS
 
     for name, metric in METRICS.items():
         for clause in metric.undefined.split("; "):
             yield Said(clause, f"metric {name}")
     for text in ("no metric {name}; did you mean {near}?", "no metric {name}; there are: {names}"):
-        yield Said(text, "metrics.table.metric")
+        yield Said(text, "yarus.metrics.table.metric")
 
 
 def of_click() -> Iterator[Said]:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from db.importers import reader
-from db.loading.staging import Row
+from yarus.db.importers import reader
+from yarus.db.loading.staging import Row
 
 Document = dict[str, Any]
 NS = 10**9

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from db import case_sets, journal
-from db.errors import InputError
-from tasks.cases.frozen_sets import difference, freeze, frozen, listing, split
 from tests.support.evaluations import evaluate, load, question, value
+from yarus.db import case_sets, journal
+from yarus.db.errors import InputError
+from yarus.tasks.cases.frozen_sets import difference, freeze, frozen, listing, split
 
 MONTHS = [f"2026-{month:02d}-15T12:00:00+00:00" for month in range(1, 11)]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from db.source_rows import Corpus
-from tasks.cases.labels import annotated_cases, default_unit, labels_of, logged_cases, stratum
-from tasks.cases.sampling import merged, page_and_stratum, topic_and_score, topics
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.labels import annotated_cases, default_unit, labels_of, logged_cases, stratum
+from yarus.tasks.cases.sampling import merged, page_and_stratum, topic_and_score, topics
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
 CORPUS = Corpus(["11", "12", "21", "31"], [f"{PAGE}1", f"{PAGE}1", f"{PAGE}2", None], ["a", "b", "c", "d"], None)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.cases import ngrams
-from tasks.cases.ngrams import murmur3, ngram_counts
+from yarus.tasks.cases import ngrams
+from yarus.tasks.cases.ngrams import murmur3, ngram_counts
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=5)
 ODD = ["", "  ", "а", "б в", "Ёлка\u00a0и\u2003ёлка", "図書館 🎓🎓", "İstanbul ß ǅ", "\u0085a\x1cb", "да " * 300]

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import DamerauLevenshtein
 
-from db.errors import InputError
-from tasks.cases.perturbations import TO_CYRILLIC, TO_LATIN, change, perturbed, typos, wrong_layout
-from tasks.config.tiers import TIERS
 from tests.support.evaluations import cases_of, evaluate, load, question, roles, rows_of, texts, use
 from tests.support.llm_server import Do, FakeLLMServer, says
+from yarus.db.errors import InputError
+from yarus.tasks.cases.perturbations import TO_CYRILLIC, TO_LATIN, change, perturbed, typos, wrong_layout
+from yarus.tasks.config.tiers import TIERS
 
 QUESTION = "Ещё раз: как получить социальную стипендию после сессии?"
 

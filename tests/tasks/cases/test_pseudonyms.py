@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.cases import pseudonyms
-from tasks.cases.pseudonyms import cut, dialog, group, masked, without_personal_data
-from tasks.cases.table import table
-from tasks.comparison.compare import as_shown
-from tasks.personal_data.masking import find
+from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.pseudonyms import cut, dialog, group, masked, without_personal_data
+from yarus.tasks.cases.table import table
+from yarus.tasks.comparison.compare import as_shown
+from yarus.tasks.personal_data.masking import find
 
 PHONE = "+7 927 123-45-67"
 KEY = b"key"

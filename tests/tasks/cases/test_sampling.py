@@ -6,8 +6,8 @@ from statistics import mean
 
 import pytest
 
-from tasks.cases.dialogs import Place, sampled_whole
-from tasks.cases.sampling import sampled
+from yarus.tasks.cases.dialogs import Place, sampled_whole
+from yarus.tasks.cases.sampling import sampled
 
 LIMIT, NEW = 200, 8
 

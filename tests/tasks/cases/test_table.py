@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metrics.table import METRICS
-from tasks.cases.table import COLUMNS, table, with_columns
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, Status
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import COLUMNS, table, with_columns
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, Status
 
 
 def test_columns_have_their_declared_types() -> None:

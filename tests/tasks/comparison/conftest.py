@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from tasks.cases.table import table
-from tasks.results.parquet_files import write_whole
+from yarus.db import journal
+from yarus.tasks.cases.table import table
+from yarus.tasks.results.parquet_files import write_whole
 
 NUMBERS = count()
 Plant = Callable[..., str]

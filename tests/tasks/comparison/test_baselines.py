@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError
-from tasks.comparison.gates.gate import gate
-from tasks.comparison.gates.gate_rules import Policy, Rule
 from tests.support.evaluation_history import source_name, with_cases, write
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.tasks.comparison.gates.gate import gate
+from yarus.tasks.comparison.gates.gate_rules import Policy, Rule
 
 
 def hits(share: float) -> list[float]:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from tasks.comparison.compare import compare
 from tests.tasks.comparison.conftest import N, Plant
+from yarus.tasks.comparison.compare import compare
 
 
 def test_sides_whose_results_are_judged_unequally_far_are_compared_with_bounds(engine: Engine, plant: Plant) -> None:

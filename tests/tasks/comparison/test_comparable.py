@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from tasks.comparison.compare import compare
 from tests.tasks.comparison.conftest import N, Plant
 from tests.tasks.comparison.test_compare import RANKS
+from yarus.db.errors import InputError
+from yarus.tasks.comparison.compare import compare
 
 
 def test_labels_that_changed_leave_the_others_compared(engine: Engine, plant: Plant) -> None:

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from tasks.cases.table import table
-from tasks.comparison.common_cases import Pairs
-from tasks.comparison.compare import compare
-from tasks.comparison.slices import kind_of, labels_of
-from tasks.results.parquet_files import read, write_batches
-from tasks.results.summary import as_json
 from tests.tasks.comparison.conftest import NUMBERS, N, Plant
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.cases.table import table
+from yarus.tasks.comparison.common_cases import Pairs
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.slices import kind_of, labels_of
+from yarus.tasks.results.parquet_files import read, write_batches
+from yarus.tasks.results.summary import as_json
 
 HITS = (np.arange(N) % 3 > 0).astype(float)
 RANKS = 1 / (1 + np.arange(N) % 5)

@@ -7,14 +7,14 @@ import pytest
 from numpy.typing import NDArray
 from sqlalchemy import Engine, update
 
-from db.tables import evaluation
-from flows.terminal.differences.comparison import print_comparison
-from flows.terminal.differences.markdown import comparison_markdown
-from tasks.comparison.changes.statements import line
-from tasks.comparison.compare import compare
-from tasks.comparison.gates.gate import gate
-from tasks.comparison.gates.gate_rules import Rule, read_policy
 from tests.tasks.comparison.conftest import Plant
+from yarus.db.tables import evaluation
+from yarus.flows.terminal.differences.comparison import print_comparison
+from yarus.flows.terminal.differences.markdown import comparison_markdown
+from yarus.tasks.comparison.changes.statements import line
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.gates.gate import gate
+from yarus.tasks.comparison.gates.gate_rules import Rule, read_policy
 
 N = 300
 

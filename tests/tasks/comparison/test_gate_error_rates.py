@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from metrics.statistics.differences.comparison import adjusted
-from metrics.statistics.differences.numbers import Compared, Number
-from metrics.statistics.differences.paired import compare_numbers
-from tasks.comparison.gates.gate_rules import Rule
-from tasks.comparison.gates.gate_verdicts import regressions
+from yarus.metrics.statistics.differences.comparison import adjusted
+from yarus.metrics.statistics.differences.numbers import Compared, Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.tasks.comparison.gates.gate_rules import Rule
+from yarus.tasks.comparison.gates.gate_verdicts import regressions
 
 N = 200
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from tasks.comparison.compare import compare
-from tasks.comparison.gates.gate import gate
-from tasks.comparison.gates.gate_rules import Policy, Rule
-from tasks.config.tiers import TIERS
 from tests.support.evaluation_history import N_GATED as N
 from tests.support.evaluation_history import hits, judged, one, source_name, with_cases
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.gates.gate import gate
+from yarus.tasks.comparison.gates.gate_rules import Policy, Rule
+from yarus.tasks.config.tiers import TIERS
 
 
 def test_a_planted_regression_fails_and_its_mirror_passes(engine: Engine, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.comparison.gates.gate_rules import Rule, read_policy
+from yarus.db.errors import InputError
+from yarus.tasks.comparison.gates.gate_rules import Rule, read_policy
 
 WHOLE = """
 [baseline]

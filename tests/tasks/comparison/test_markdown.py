@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from flows.terminal.differences.markdown import MOST, code, comparison_markdown, text
-from tasks.comparison.compare import compare
 from tests.tasks.comparison.conftest import N, Plant
+from yarus.flows.terminal.differences.markdown import MOST, code, comparison_markdown, text
+from yarus.tasks.comparison.compare import compare
 
 NASTY = "@org/team | </td><img src=x onerror=alert(1)> ``` [l](javascript:x) #1 !2 \\| https://evil.example"
 NASTY += "\n/close \x1b[2J\u202e"

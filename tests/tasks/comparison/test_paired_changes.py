@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from metrics.statistics.ewma import LAMBDA
-from metrics.statistics.paired_chart import LAG
-from metrics.table import metrics_of
-from tasks.comparison.common_cases import read_cases
-from tasks.comparison.paired_changes import PairedChanges, paired_changes
-from tasks.comparison.trend import trend
 from tests.support.evaluation_history import source_name, with_cases
+from yarus.db import journal
+from yarus.metrics.statistics.ewma import LAMBDA
+from yarus.metrics.statistics.paired_chart import LAG
+from yarus.metrics.table import metrics_of
+from yarus.tasks.comparison.common_cases import read_cases
+from yarus.tasks.comparison.paired_changes import PairedChanges, paired_changes
+from yarus.tasks.comparison.trend import trend
 
 CHANCE = np.random.default_rng(11)
 OLD_HITS = (CHANCE.random(400) < 0.8).astype(float)

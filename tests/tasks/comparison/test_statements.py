@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, update
 
-from db import journal
-from db.tables import evaluation
-from tasks.comparison.changes.statements import line, statements
-from tasks.comparison.compare import compare
-from tasks.comparison.since import since_accepted
 from tests.tasks.comparison.conftest import N, Plant
+from yarus.db import journal
+from yarus.db.tables import evaluation
+from yarus.tasks.comparison.changes.statements import line, statements
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.since import since_accepted
 
 HALF = np.tile([0.0, 1.0], N // 2)
 

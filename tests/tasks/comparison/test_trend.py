@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, event
 
-from db.errors import InputError
-from metrics.statistics.ewma import HISTORY
-from tasks.comparison.trend import trend
 from tests.support.evaluation_history import source_name, write
+from yarus.db.errors import InputError
+from yarus.metrics.statistics.ewma import HISTORY
+from yarus.tasks.comparison.trend import trend
 
 
 def calm(n: int, seed: int = 0, mean: float = 0.8) -> list[float]:

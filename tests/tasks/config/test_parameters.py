@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.flow_parameters import FLOWS
 
 FIELDS = [(flow, name) for flow, model in FLOWS.items() for name in model.model_fields]
 

@@ -10,16 +10,16 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Engine, text
 
-from tasks.config.secrets import echoes, forms_of, redact
-from tasks.config.settings import RetrieverService, settings
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.prompts import prompts
-from tasks.retrievers.external import Outside, from_service
-from tasks.systems.sut import Answered
 from tests.support.evaluations import roles, use
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import JSON, FakeLLMServer, http, says
+from yarus.tasks.config.secrets import echoes, forms_of, redact
+from yarus.tasks.config.settings import RetrieverService, settings
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.prompts import prompts
+from yarus.tasks.retrievers.external import Outside, from_service
+from yarus.tasks.systems.sut import Answered
 
 TOKEN, PASSWORD = 'tok/en+"4711"', "s3sam open"
 BASIC = base64.b64encode(f"yarus:{PASSWORD}".encode()).decode()
@@ -113,7 +113,7 @@ async def test_a_key_is_out_of_an_error_before_the_error_is_cut(
 
 
 def test_a_short_key_that_only_fills_the_place_is_a_word_of_a_reply() -> None:
-    from tasks.models.protocol import storable
+    from yarus.tasks.models.protocol import storable
 
     assert storable("there is none; EMPTY\0", "EMPTY") == "there is none; EMPTY\ufffd"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.config.redaction import redact_urls
-from tasks.config.secrets import redact
-from tasks.config.services import headers
-from tasks.config.settings import RetrieverService, settings
+from yarus.db.errors import InputError
+from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.secrets import redact
+from yarus.tasks.config.services import headers
+from yarus.tasks.config.settings import RetrieverService, settings
 
 SECRET = "s3cret"
 

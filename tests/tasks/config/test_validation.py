@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.config.flow_parameters import FLOWS
-from tasks.config.validation import bad_value
-from tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.validation import bad_value
+from yarus.tasks.dataset.synthesis.parameters import Synthesis
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("tier1", {"k": "5"}, "tier1: k = '5': expected 10 or more"),

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from tasks.corpus.analytics import corpus
-from tasks.corpus.profile import abbreviations, growth, quantiles, scripts, seasons
-from tasks.corpus.projection import reduced, unit
-from tasks.corpus.topics import cluster, label_words
-from tasks.models.embedders import embedder
 from tests.support.evaluations import evaluate, load, passages, question, rows_of
+from yarus.db.errors import InputError
+from yarus.tasks.corpus.analytics import corpus
+from yarus.tasks.corpus.profile import abbreviations, growth, quantiles, scripts, seasons
+from yarus.tasks.corpus.projection import reduced, unit
+from yarus.tasks.corpus.topics import cluster, label_words
+from yarus.tasks.models.embedders import embedder
 
 Document = dict[str, Any]
 SAMPLE = Path(__file__).parents[3] / "db" / "sample"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db import analyses
-from tasks.corpus.advice import rests_on
-from tasks.corpus.analytics import corpus
-from tasks.report import corpus_page
 from tests.support.evaluations import load
 from tests.support.logs.bot_logs import JUNK, BotLog, bot_log
+from yarus.db import analyses
+from yarus.tasks.corpus.advice import rests_on
+from yarus.tasks.corpus.analytics import corpus
+from yarus.tasks.report import corpus_page
 
 pytestmark = pytest.mark.slow("simulation: a log of thousands of questions")
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from metrics.table import METRICS, metrics_of
-from tasks.config.tiers import TIERS
-from tasks.evaluation.comparability import comparability, comparability_key
-from tasks.evaluation.run import Run
+from yarus.metrics.table import METRICS, metrics_of
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.comparability import comparability, comparability_key
+from yarus.tasks.evaluation.run import Run
 
 LATER = {"avg_fact_precision", "avg_fact_recall", "unsupported_fact_rate"}
 CITED = {"avg_citation_known", "avg_citation_fact_precision"}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from tasks.comparison.trend import trend
 from tests.support.evaluations import evaluate, load, question
+from yarus.db import journal
+from yarus.tasks.comparison.trend import trend
 
 N = 40
 
@@ -31,7 +31,7 @@ def test_questions_of_a_log_that_goes_on_are_sorted_into_kinds(
     at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixed = evaluate("tier1", source="sample", limit=60)
-    monkeypatch.setattr("tasks.evaluation.finish.is_rolling", lambda run: True)
+    monkeypatch.setattr("yarus.tasks.evaluation.finish.is_rolling", lambda run: True)
     going_on = evaluate("tier1", source="sample", limit=60)
     assert "mix" not in journal.find(engine, fixed["evaluation_id"])["resolved"]
     cells = journal.find(engine, going_on["evaluation_id"])["resolved"]["mix"]["cells"]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import SourceChanged
-from db.loading.fill import Rows, fill
-from db.loading.staging import Row
-from db.sources import loaded, registered, snapshot
-from tasks.models.embedders import embedder
-from tasks.steps.retrieve import rank
 from tests.support.evaluations import passages, question
 from tests.support.steps import opened
+from yarus.db.errors import SourceChanged
+from yarus.db.loading.fill import Rows, fill
+from yarus.db.loading.staging import Row
+from yarus.db.sources import loaded, registered, snapshot
+from yarus.tasks.models.embedders import embedder
+from yarus.tasks.steps.retrieve import rank
 
 QUESTION = [passages(10)[3]["text"]]
 TEXTS = [passage["text"] for passage in passages(10)]

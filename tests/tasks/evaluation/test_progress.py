@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tasks.evaluation import progress
+from yarus.tasks.evaluation import progress
 
 
 @pytest.fixture(autouse=True)

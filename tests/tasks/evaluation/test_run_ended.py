@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, delete
 
-from db import journal
-from db.errors import InputError, SourceChanged
-from db.tables import evaluation as table
-from tasks.config.parameters import Tier1
-from tasks.evaluation.lifecycle import evaluation
+from yarus.db import journal
+from yarus.db.errors import InputError, SourceChanged
+from yarus.db.tables import evaluation as table
+from yarus.tasks.config.parameters import Tier1
+from yarus.tasks.evaluation.lifecycle import evaluation
 
 LABEL = "ended early"
 

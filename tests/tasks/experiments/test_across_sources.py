@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from db.errors import InputError
-from tasks.comparison.common_cases import common
-from tasks.config.flow_parameters import Sweep
-from tasks.experiments.across_sources import paired_by_question, require_common_questions, same_questions
 from tests.support.command_line import ENGLISH, here
 from tests.support.evaluations import load, passages, question
+from yarus.db.errors import InputError
+from yarus.tasks.comparison.common_cases import common
+from yarus.tasks.config.flow_parameters import Sweep
+from yarus.tasks.experiments.across_sources import paired_by_question, require_common_questions, same_questions
 
 
 def pairs(a: list[tuple[str, str]], b: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -7,14 +7,14 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import Engine
 
-from db import analyses
-from db.errors import InputError
-from tasks.config.flow_parameters import Robustness, Sweep
-from tasks.config.parameters import Tier3
-from tasks.experiments.robustness import arms as probe_arms
-from tasks.experiments.sweep import MOST_ARMS, arms, combined, with_front
-from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.shared_rankings import rankings_shared, shared
+from yarus.db import analyses
+from yarus.db.errors import InputError
+from yarus.tasks.config.flow_parameters import Robustness, Sweep
+from yarus.tasks.config.parameters import Tier3
+from yarus.tasks.experiments.robustness import arms as probe_arms
+from yarus.tasks.experiments.sweep import MOST_ARMS, arms, combined, with_front
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.retrievers.shared_rankings import rankings_shared, shared
 
 
 @pytest.fixture(autouse=True)

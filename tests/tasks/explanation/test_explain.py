@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from db.errors import InputError
-from tasks.explanation.explain import explain
-from tasks.explanation.sentences import sentences
 from tests.support.evaluations import evaluate, load
 from tests.tasks.labelling.labelled import named
+from yarus.db.errors import InputError
+from yarus.tasks.explanation.explain import explain
+from yarus.tasks.explanation.sentences import sentences
 
 TOPICS = ("общежитие", "стипендия", "библиотека", "расписание", "спортзал", "столовая")
 PAGES, ASKED = 8, 3

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tasks.config.connections import database
-from tasks.evaluation import lifecycle
-from tasks.labelling.session import Labelling
 from tests.support.evaluations import chance, evaluate, load, metric_of, question, roles, says, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
+from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation import lifecycle
+from yarus.tasks.labelling.session import Labelling
 
 RATE, SENSITIVITY, SPECIFICITY = 0.7, 0.95, 0.5
 Document = dict[str, Any]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tasks.labelling.alpha import alpha
-from tasks.results.summary import as_json
+from yarus.tasks.labelling.alpha import alpha
+from yarus.tasks.results.summary import as_json
 
 APART = [{"anna": float(i % 2), "boris": 1.0 - i % 2} for i in range(4)]
 

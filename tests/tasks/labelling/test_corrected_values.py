@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from flows.terminal.differences.gate import print_gate
-from flows.terminal.summary import print_summary
-from tasks.comparison.compare import compare
-from tasks.comparison.gates.gate import gate
-from tasks.comparison.gates.gate_rules import Policy, Rule
-from tasks.comparison.trend import trend
-from tasks.config.connections import database
-from tasks.labelling.plan import plan
-from tasks.results.exports.export import export
-from tasks.results.summary import summary
 from tests.support.evaluations import Document, evaluate, rows_of, use
 from tests.tasks.labelling.labelled import RATE, SENSITIVITY, SPECIFICITY, evaluated, good, label, models, source_of
+from yarus.db.errors import InputError
+from yarus.flows.terminal.differences.gate import print_gate
+from yarus.flows.terminal.summary import print_summary
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.gates.gate import gate
+from yarus.tasks.comparison.gates.gate_rules import Policy, Rule
+from yarus.tasks.comparison.trend import trend
+from yarus.tasks.config.connections import database
+from yarus.tasks.labelling.plan import plan
+from yarus.tasks.results.exports.export import export
+from yarus.tasks.results.summary import summary
 
 NAME = "avg_faithfulness_corrected"
 

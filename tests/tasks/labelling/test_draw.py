@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tasks.labelling.draw import drawn, strata
+from yarus.tasks.labelling.draw import drawn, strata
 
 IDS = [f"s:{i}" for i in range(1_000)]
 OF = strata([0.1] * 100 + [0.5] * 100 + [1.0] * 800, ["ok"] * 1_000)

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from db.stores.labels import Label
-from metrics.table import metric
-from tasks.labelling.answers import Answers
-from tasks.labelling.estimate import estimate, together
+from yarus.db.stores.labels import Label
+from yarus.metrics.table import metric
+from yarus.tasks.labelling.answers import Answers
+from yarus.tasks.labelling.estimate import estimate, together
 
 
 def answers(scores: list[float], groups: list[str | None] | None = None) -> Answers:

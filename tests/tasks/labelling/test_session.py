@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from db.stores.labels import label as table
-from db.stores.labels import labels_of
-from tasks.config.connections import database
-from tasks.labelling.session import Labelling
 from tests.support.evaluations import Document, evaluate, load, question, rows_of
 from tests.tasks.labelling.labelled import evaluated, judged, models
+from yarus.db.errors import InputError
+from yarus.db.stores.labels import label as table
+from yarus.db.stores.labels import labels_of
+from yarus.tasks.config.connections import database
+from yarus.tasks.labelling.session import Labelling
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.loading.fill import Rows, fill
-from db.loading.staging import Row as StoredRow
-from db.tables import source_tables
-from tasks.cases import frozen_sets
-from tasks.config.parameters import JudgePipeline, Parameters, Tier0, Tier1, Tier2, Tier3, Ux
-from tasks.dataset.annotation.reviews import labels_of
-from tasks.evaluation.run import DRY_RUN, Run
-from tasks.evaluation.work_folder import read_cases
-from tasks.loading.answer_cases import load_end_to_end, load_ideal
-from tasks.loading.logged_cases import load_dialogs, load_logged_answers
-from tasks.loading.retrieval_cases import load, load_texts
-from tasks.results.parquet_files import make_folder
 from tests.support.sources import store
+from yarus.db.loading.fill import Rows, fill
+from yarus.db.loading.staging import Row as StoredRow
+from yarus.db.tables import source_tables
+from yarus.tasks.cases import frozen_sets
+from yarus.tasks.config.parameters import JudgePipeline, Parameters, Tier0, Tier1, Tier2, Tier3, Ux
+from yarus.tasks.dataset.annotation.reviews import labels_of
+from yarus.tasks.evaluation.run import DRY_RUN, Run
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.loading.answer_cases import load_end_to_end, load_ideal
+from yarus.tasks.loading.logged_cases import load_dialogs, load_logged_answers
+from yarus.tasks.loading.retrieval_cases import load, load_texts
+from yarus.tasks.results.parquet_files import make_folder
 
 Case = dict[str, Any]
 URL = "https://wiki.example/{}"

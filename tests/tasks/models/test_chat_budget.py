@@ -12,14 +12,14 @@ from datetime import date
 
 import pytest
 
-from db.stores.calls import booked_usd, bought
-from tasks.config.services import Price
-from tasks.config.settings import Settings
-from tasks.models.calls import build_request
-from tasks.models.cost.prices import TEMPLATE_TOKENS, Budget
-from tasks.models.server_profile import ServerProfile
 from tests.support.llm_clients import MAX_TOKENS, ask, calls, priced
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
+from yarus.db.stores.calls import booked_usd, bought
+from yarus.tasks.config.services import Price
+from yarus.tasks.config.settings import Settings
+from yarus.tasks.models.calls import build_request
+from yarus.tasks.models.cost.prices import TEMPLATE_TOKENS, Budget
+from yarus.tasks.models.server_profile import ServerProfile
 
 MILLION = 1_000_000
 
@@ -173,7 +173,7 @@ def test_what_is_known_is_booked_to_the_cent_and_without_a_budget_too(llm_server
 
 async def test_money_is_drawn_for_many_calls_at_once(llm_server: FakeLLMServer, engine, tag, monkeypatch):
     drawn = []
-    from tasks.models.cost import prices
+    from yarus.tasks.models.cost import prices
 
     real = prices.draw_usd
     monkeypatch.setattr(prices, "draw_usd", lambda *given: drawn.append(given) or real(*given))
@@ -186,7 +186,7 @@ async def test_money_is_drawn_for_many_calls_at_once(llm_server: FakeLLMServer, 
 BUYER = """
 import asyncio, sys
 from pathlib import Path
-from db.engine import own
+from yarus.db.engine import own
 from tests.support.llm_clients import ask, calls, priced
 
 async def main(home, url, tag, n, budget):

@@ -15,12 +15,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from db.errors import ModelUnavailable
-from tasks.models.chat import chat
-from tasks.models.rate_limits import RetryPolicy
-from tasks.models.verdicts import ask_for_score, value_of
 from tests.support.llm_clients import KEY, QUICK, call, settings, verdict
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.rate_limits import RetryPolicy
+from yarus.tasks.models.verdicts import ask_for_score, value_of
 
 GOOD = scores(0.5)
 CUT = GOOD[: len(GOOD) - 40]  # the body ends before its content-length

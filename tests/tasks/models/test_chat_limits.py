@@ -8,10 +8,10 @@ from email.utils import format_datetime
 
 import pytest
 
-from tasks.models.chat import chat
-from tasks.models.verdicts import ask_for_score
 from tests.support.llm_clients import QUICK, call, settings
 from tests.support.llm_server import Do, FakeLLMServer, http, scores
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import ask_for_score
 
 
 async def test_retry_after_is_kept_by_all(llm_server: FakeLLMServer):

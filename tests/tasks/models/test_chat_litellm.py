@@ -16,12 +16,12 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from db.errors import ModelUnavailable
-from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.verdicts import ask_for_score, ask_for_yes_no
-from tasks.prompts import prompts
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
+from yarus.tasks.prompts import prompts
 
 pytestmark = pytest.mark.slow("process: LiteLLM itself")
 

@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from tasks.models.chat import chat
-from tasks.models.verdicts import ask_for_score, ask_for_yes_no, value_of
 from tests.support.llm_clients import QUICK, call, settings, verdict
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no, value_of
 
 
 @pytest.mark.parametrize(

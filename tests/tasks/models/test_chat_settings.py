@@ -2,14 +2,14 @@
 
 import pytest
 
-from db.errors import InputError
-from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.endpoints import checked
-from tasks.models.stand_ins import Offline
-from tasks.models.verdicts import ask_for_yes_no
 from tests.support.llm_clients import PROMPTS
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.endpoints import checked
+from yarus.tasks.models.stand_ins import Offline
+from yarus.tasks.models.verdicts import ask_for_yes_no
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import asyncio
 
 from sqlalchemy import Engine
 
-from tasks.models.chat import Chat, chat
 from tests.support.llm_clients import call, priced, settings
 from tests.support.llm_server import Do, FakeLLMServer, scores
+from yarus.tasks.models.chat import Chat, chat
 
 
 async def test_an_answer_that_waits_for_its_place_in_the_store_is_stored(

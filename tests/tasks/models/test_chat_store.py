@@ -16,20 +16,20 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 
-from db.embedded import server as embedded
-from db.engine import own
-from db.errors import DatabaseUnavailable, InputError
-from tasks.config.services import Price
-from tasks.config.settings import Role, Settings
-from tasks.models import call_store
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.cost.estimate import estimate, missing
-from tasks.models.rate_limits import RetryPolicy
-from tasks.models.verdicts import ask_for_score
-from tasks.prompts import prompts
 from tests.support.llm_clients import bare
 from tests.support.llm_server import Do, FakeLLMServer, http, says, scores
+from yarus.db.embedded import server as embedded
+from yarus.db.engine import own
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.tasks.config.services import Price
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.models import call_store
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.cost.estimate import estimate, missing
+from yarus.tasks.models.rate_limits import RetryPolicy
+from yarus.tasks.models.verdicts import ask_for_score
+from yarus.tasks.prompts import prompts
 
 QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
@@ -138,11 +138,11 @@ async def test_unreadable_replies_were_paid_for_and_are_kept_failures_are_not(ll
 BUYER = """
 import asyncio, sys
 from pathlib import Path
-from db.engine import own
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.prompts import prompts
-from tasks.config.settings import Role, Settings
+from yarus.db.engine import own
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.prompts import prompts
+from yarus.tasks.config.settings import Role, Settings
 
 async def main(home, url, tag):
     role = Role(base_url=url, model="asked", concurrency=8)

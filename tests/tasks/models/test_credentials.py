@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from db.errors import InputError, ModelUnavailable
-from tasks.config.settings import Role
-from tasks.models import credentials
-from tasks.models.chat import chat
-from tasks.models.credentials import Credentials
-from tasks.models.endpoints import checked
 from tests.support.llm_clients import QUICK, call, settings
 from tests.support.llm_server import FakeLLMServer, http, scores
 from tests.tasks.models.test_chat_faults import self_signed
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.tasks.config.settings import Role
+from yarus.tasks.models import credentials
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.credentials import Credentials
+from yarus.tasks.models.endpoints import checked
 
 SCOPE = {"scope": "GIGACHAT_API_PERS"}
 SECRET = "geheim-0123456789"

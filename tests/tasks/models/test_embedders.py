@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from db.errors import InputError
-from db.source_rows import Corpus
-from tasks.models.embedders import Transformer, embedder
-from tasks.models.embedding_cache import check_stored
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus
+from yarus.tasks.models.embedders import Transformer, embedder
+from yarus.tasks.models.embedding_cache import check_stored
 
 pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch has no build here"),

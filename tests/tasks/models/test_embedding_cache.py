@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import own
-from db.stores.embeddings import stored_vectors
-from tasks.models import embedding_cache as embedding
-from tasks.models.embedding_cache import embed
+from yarus.db.engine import own
+from yarus.db.stores.embeddings import stored_vectors
+from yarus.tasks.models import embedding_cache as embedding
+from yarus.tasks.models.embedding_cache import embed
 
 
 class Counting:

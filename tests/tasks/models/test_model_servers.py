@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from db.errors import ModelUnavailable
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.verdicts import Score, ask_for_score
 from tests.support.llm_clients import PROMPTS, settings
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import Score, ask_for_score
 
 SERVERS = Path(__file__).parents[4] / "shared" / "servers"
 MARKER = "marker-4117"

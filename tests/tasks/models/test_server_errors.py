@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
-from tasks.models.calls import build_request
-from tasks.models.protocol import CallError, read
-from tasks.models.server_errors import SentRequest, extract_error_text, extract_message, find_delay_s, find_reset_s
-from tasks.models.server_profile import ServerProfile
-from tasks.models.transport import Response
 from tests.support.llm_clients import call, settings
+from yarus.tasks.models.calls import build_request
+from yarus.tasks.models.protocol import CallError, read
+from yarus.tasks.models.server_errors import (
+    SentRequest,
+    extract_error_text,
+    extract_message,
+    find_delay_s,
+    find_reset_s,
+)
+from yarus.tasks.models.server_profile import ServerProfile
+from yarus.tasks.models.transport import Response
 
 LINES = Path(__file__).with_name("server_errors.jsonl").read_text(encoding="utf-8").splitlines()
 ERRORS = [json.loads(line) for line in LINES]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tasks.models.calls import Call, Reply
-from tasks.models.verdicts import Verdict, ask_for_score
 from tests.support.llm_clients import call
+from yarus.tasks.models.calls import Call, Reply
+from yarus.tasks.models.verdicts import Verdict, ask_for_score
 
 REPLIES = [
     json.loads(line)

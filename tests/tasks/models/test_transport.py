@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError, ModelUnavailable
-from tasks.config.settings import RetrieverService
-from tasks.models.server_errors import parse_retry_after_s
-from tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
-from tasks.retrievers.external import Outside, from_service
 from tests.support.llm_clients import system_at, verdict
 from tests.support.llm_server import JSON, FakeLLMServer, http
 from tests.support.llm_server import says as chat_says
 from tests.support.odd_servers import CHUNKED, FLOODS, OK, dripping, says, stranger, whole
 from tests.support.processes import peak_kb
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.tasks.config.settings import RetrieverService
+from yarus.tasks.models.server_errors import parse_retry_after_s
+from yarus.tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
+from yarus.tasks.retrievers.external import Outside, from_service
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from db.errors import ModelUnavailable
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.models.verdicts import Score, ask_for_score
 from tests.support.llm_clients import PROMPTS, QUICK, settings
 from tests.support.llm_server import JSON, FakeLLMServer, http, scores
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.verdicts import Score, ask_for_score
 
 MARKER = "marker-4117"
 SEEDS = [pytest.param(seed, marks=pytest.mark.slow("breadth: more seeds") if seed >= 10 else ()) for seed in range(60)]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.models.calls import Reply
-from tasks.models.verdicts import NoVerdict, read_grade, read_score, read_yes_no, value_of
+from yarus.tasks.models.calls import Reply
+from yarus.tasks.models.verdicts import NoVerdict, read_grade, read_score, read_yes_no, value_of
 
 GOOD = '{"reason": "совпадает", "score": 0.5}'
 

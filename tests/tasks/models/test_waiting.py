@@ -5,11 +5,11 @@ import logging
 
 import pytest
 
-from tasks.models import waiting
-from tasks.models.chat import chat
-from tasks.models.rate_limits import CircuitBreaker, RetryPolicy
 from tests.support.llm_clients import QUICK, call, settings
 from tests.support.llm_server import Do, FakeLLMServer, scores
+from yarus.tasks.models import waiting
+from yarus.tasks.models.chat import chat
+from yarus.tasks.models.rate_limits import CircuitBreaker, RetryPolicy
 
 
 @pytest.mark.usefixtures("english")

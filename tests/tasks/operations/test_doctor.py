@@ -8,12 +8,12 @@ import pytest
 from pgvector.psycopg import register_vector
 from sqlalchemy import create_engine, event, text
 
-from db.loading.fill import Row, Rows, fill
-from tasks.config.connections import database, source
-from tasks.models.embedders import embedder
-from tasks.operations.doctor import examine
-from tasks.operations.doctor_sources import Check, examine_source, url_forms
 from tests.support.command_line import CommandLine
+from yarus.db.loading.fill import Row, Rows, fill
+from yarus.tasks.config.connections import database, source
+from yarus.tasks.models.embedders import embedder
+from yarus.tasks.operations.doctor import examine
+from yarus.tasks.operations.doctor_sources import Check, examine_source, url_forms
 
 Production = Callable[..., str]
 PAGE = "https://c.example/pages/viewpage.action?pageId="

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.operations.doctor_home import examine_home
-from tasks.operations.doctor_sources import Check
+from yarus.tasks.operations.doctor_home import examine_home
+from yarus.tasks.operations.doctor_sources import Check
 
 
 @pytest.fixture

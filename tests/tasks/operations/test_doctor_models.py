@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.operations.doctor import examine
-from tasks.operations.doctor_sources import Check
 from tests.support.evaluations import use
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
+from yarus.tasks.operations.doctor import examine
+from yarus.tasks.operations.doctor_sources import Check
 
 
 def models(monkeypatch: pytest.MonkeyPatch, url: str, *roles: str) -> dict[str, Check]:

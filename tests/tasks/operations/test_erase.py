@@ -13,19 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, insert, inspect, select, text
 
-from db import journal
-from db.errors import InputError
-from db.stores.embeddings import store_vectors
-from db.stores.labels import label
-from db.tables import analysis, call, evaluation
-from tasks.cases.frozen_sets import freeze
-from tasks.config.connections import database
-from tasks.operations.erasure import erase as erasing
-from tasks.operations.erasure.erase import erase, find
-from tasks.results.parquet_files import EVALUATION
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import PAGE, evaluate, load, question, rows_of
 from tests.support.steps import real_users, tier0
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.stores.embeddings import store_vectors
+from yarus.db.stores.labels import label
+from yarus.db.tables import analysis, call, evaluation
+from yarus.tasks.cases.frozen_sets import freeze
+from yarus.tasks.config.connections import database
+from yarus.tasks.operations.erasure import erase as erasing
+from yarus.tasks.operations.erasure.erase import erase, find
+from yarus.tasks.results.parquet_files import EVALUATION
 
 MARK = "Тайна пользователя"
 USER = "4711"
@@ -155,7 +155,7 @@ def test_nothing_of_them_is_anywhere_and_the_figures_stay(
 
 
 def test_a_frozen_set_that_lost_cases_is_another(kept: dict[str, Document], apart: Engine) -> None:
-    from db import case_sets
+    from yarus.db import case_sets
 
     before = case_sets.find(apart, "frozen")
     erase(apart, find(apart, USER, "logged"), dry_run=False)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.operations import home_servers
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import passages, question
+from yarus.tasks.operations import home_servers
 
 pytestmark = [
     pytest.mark.timeout(900),  # it starts a real server, which takes long on a busy machine
@@ -32,13 +32,13 @@ ERASE = ("prune", "--user", USER, "--source", "logged", "--yes", "--json")
 # one: parameters, names, log, state, result, event, artifact.
 FILLS = """
 import sys
-from flows.__main__ import exit_code
+from yarus.__main__ import exit_code
 said, chunks, questions = sys.argv[1:]
 for kind, file in (("chunks", chunks), ("questions", questions)):
     assert exit_code(["load", "table", file, "--into", "logged", "--kind", kind]) == 0
 assert exit_code(["dataset", "freeze", "frozen", "--source", "logged"]) == 0
 assert exit_code(["run", "tier1", "--source", "logged"]) == 0
-from tasks.orchestration.local_server import prepare_prefect
+from yarus.tasks.orchestration.local_server import prepare_prefect
 prepare_prefect()
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -64,7 +64,7 @@ talks(said, deep={"a": [said, 1]}, return_state=True)
 # The command line that kills itself, as kill -9 would, when it comes to a function.
 SUICIDE = """
 import os, signal
-from flows.__main__ import main
+from yarus.__main__ import main
 import {module} as module
 module.{function} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 main()
@@ -167,7 +167,7 @@ def test_no_byte_is_left_anywhere_at_home(home: Path) -> None:
 def test_a_kill_is_finished_by_the_same_command(home: Path) -> None:
     yarus = CommandLine(home)
     # Prefect's rows are gone, their bytes are not; then nobody's row leads to anything any more.
-    for module in ("tasks.operations.erasure.erase_prefect", "tasks.operations.erasure.erase"):
+    for module in ("yarus.tasks.operations.erasure.erase_prefect", "yarus.tasks.operations.erasure.erase"):
         process = yarus.start(*ERASE, script=SUICIDE.format(module=module, function="wipe"))
         process.communicate(timeout=240)
         assert process.returncode == -signal.SIGKILL

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from tasks.config.connections import database
-from tasks.operations.erasure.erase import erase, find
 from tests.support.evaluations import evaluate, load, question, rows_of
+from yarus.tasks.config.connections import database
+from yarus.tasks.operations.erasure.erase import erase, find
 
 USER, MARK = "9100", "МЕТКА пересдачи"
 BOT = """

@@ -11,16 +11,16 @@ import fsspec
 import pytest
 from sqlalchemy import Engine, insert, select, text, update
 
-from db import journal
-from db.engine import own
-from db.errors import InputError
-from db.removal import retention
-from db.stores import corpora
-from db.tables import call, embedding, evaluation
-from tasks.evaluation.run import Run
-from tasks.operations import prune as pruning
-from tasks.operations.prune import plan, prune
 from tests.support.command_line import CommandLine
+from yarus.db import journal
+from yarus.db.engine import own
+from yarus.db.errors import InputError
+from yarus.db.removal import retention
+from yarus.db.stores import corpora
+from yarus.db.tables import call, embedding, evaluation
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.operations import prune as pruning
+from yarus.tasks.operations.prune import plan, prune
 
 Make = Callable[..., str]
 LONG_AGO = timedelta(days=400)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.operations.prune import age
 from tests.support.command_line import here
+from yarus.db.errors import InputError
+from yarus.tasks.operations.prune import age
 
 
 @pytest.mark.parametrize(("given", "days"), [("90d", 90), ("2w", 14), ("36h", 1.5), ("0d", 0)])

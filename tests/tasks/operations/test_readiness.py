@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tasks.config.connections import source
-from tasks.operations.readiness import Ready, readiness
 from tests.support.promises import check_promises
 from tests.support.sources import store
+from yarus.tasks.config.connections import source
+from yarus.tasks.operations.readiness import Ready, readiness
 
 Rows = list[dict[str, Any]]
 URL = "https://wiki.example/{}"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from db.errors import InputError
-from metrics.statistics.alarms import expectation
-from tasks.orchestration.alarms.expected import alarm_budget
 from tests.support.evaluation_history import N_WATCHED, History, share, with_cases
+from yarus.db.errors import InputError
+from yarus.metrics.statistics.alarms import expectation
+from yarus.tasks.orchestration.alarms.expected import alarm_budget
 
 
 def test_a_change_below_the_least_that_was_set_never_rings(history: History, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select
 
-import flows.ux
-from db import journal
-from db.errors import InputError
-from db.tables import evaluation
-from tasks.orchestration.artifact_tables import gate_markdown, gate_text
-from tasks.orchestration.flow_states import passed, with_gate
-from tasks.results.summary import summary
-from tasks.texts.messages import told
+import yarus.flows.ux
 from tests.support.command_line import here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate
+from yarus.db import journal
+from yarus.db.errors import InputError
+from yarus.db.tables import evaluation
+from yarus.tasks.orchestration.artifact_tables import gate_markdown, gate_text
+from yarus.tasks.orchestration.flow_states import passed, with_gate
+from yarus.tasks.results.summary import summary
+from yarus.tasks.texts.messages import told
 
 N = 100
 FLOOR = '[[rule]]\nmetric = "mrr"\nfloor = {}\n'
@@ -108,7 +108,7 @@ def test_what_ends_after_an_evaluation_is_no_failure_of_it(
         names.append(document["evaluation_id"])
         raise OSError("the server is gone")
 
-    monkeypatch.setattr(flows.ux, "flow_state", flow_state)
+    monkeypatch.setattr(yarus.flows.ux, "flow_state", flow_state)
     with pytest.raises(OSError, match="the server is gone"):
         evaluate("ux", limit=20)
     assert journal.find(engine, names[0])["state"] == "completed"

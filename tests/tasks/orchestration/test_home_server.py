@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.orchestration import home_server
-from tasks.orchestration.home_server import HomeServer, announced, join, password_of, running, stop
-from tasks.orchestration.server_access import kept
-from tasks.orchestration.server_process import ServerUnavailable
+from yarus.tasks.orchestration import home_server
+from yarus.tasks.orchestration.home_server import HomeServer, announced, join, password_of, running, stop
+from yarus.tasks.orchestration.server_access import kept
+from yarus.tasks.orchestration.server_process import ServerUnavailable
 
 API = "http://127.0.0.1:4200/api"
 
@@ -35,7 +35,7 @@ def left_behind(home: Path, **different: object) -> Iterator["subprocess.Popen[s
     script = """
 import json, os, sys, time
 from pathlib import Path
-from tasks.orchestration import home_server
+from yarus.tasks.orchestration import home_server
 home, different = Path(sys.argv[1]), json.loads(sys.argv[2])
 with home_server.announced(home, "http://127.0.0.1:4200/api"):
     path = home / "prefect" / "address"
@@ -56,7 +56,7 @@ with home_server.announced(home, "http://127.0.0.1:4200/api"):
 @contextmanager
 def user_of(home: Path) -> Iterator[None]:
     """A command that uses the server of the home."""
-    script = "import sys, pathlib\nfrom tasks.orchestration import home_server\n"
+    script = "import sys, pathlib\nfrom yarus.tasks.orchestration import home_server\n"
     script += "home_server._use(pathlib.Path(sys.argv[1]))\nprint('uses', flush=True)\nsys.stdin.read()"
     command = [sys.executable, "-c", script, str(home)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -184,7 +184,7 @@ def test_a_server_that_was_killed_is_told_no_password(tmp_path: Path) -> None:
     killed = f"""
 import os
 from pathlib import Path
-from tasks.orchestration.home_server import announced
+from yarus.tasks.orchestration.home_server import announced
 with announced(Path({str(tmp_path)!r}), {API!r}):
     os._exit(9)
 """

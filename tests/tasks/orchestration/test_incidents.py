@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, delete, update
 
-from db import journal
-from db.tables import evaluation
-from tasks.comparison.compare import compare
-from tasks.orchestration.artifact_tables import changes_since, night_changes, night_text, verdict_text
-from tasks.orchestration.incidents import accept, incidents
-from tasks.results.summary import summary, together
 from tests.support.evaluation_history import N_WATCHED, History, share
+from yarus.db import journal
+from yarus.db.tables import evaluation
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.orchestration.artifact_tables import changes_since, night_changes, night_text, verdict_text
+from yarus.tasks.orchestration.incidents import accept, incidents
+from yarus.tasks.results.summary import summary, together
 
 
 def test_a_night_of_other_questions_is_judged_as_a_draw_of_questions(history: History) -> None:

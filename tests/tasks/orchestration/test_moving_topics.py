@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select
 
-from db.tables import evaluation
-from tasks.evaluation.question_mix import draw_topics, topic_of
 from tests.support.evaluation_history import History
+from yarus.db.tables import evaluation
+from yarus.tasks.evaluation.question_mix import draw_topics, topic_of
 
 RATES = {"оплата": 0.95, "пропуск": 0.8, "виза": 0.4}
 ASKED = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.orchestration.server_access import kept, link, password_for, past_proxies
+from yarus.db.errors import InputError
+from yarus.tasks.orchestration.server_access import kept, link, password_for, past_proxies
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 API = "http://127.0.0.1:4200/api"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.config.settings import settings
-from tasks.models.calls import Call
-from tasks.models.chat import chat
-from tasks.personal_data.masking import find, key_at, mask, own_key
-from tasks.prompts import prompts
 from tests.support.evaluations import roles, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
+from yarus.tasks.config.settings import settings
+from yarus.tasks.models.calls import Call
+from yarus.tasks.models.chat import chat
+from yarus.tasks.personal_data.masking import find, key_at, mask, own_key
+from yarus.tasks.prompts import prompts
 
 FOUND = {
     "Позвоните +7 (927) 123-45-67": ("phone", "+7 (927) 123-45-67"),

@@ -6,9 +6,9 @@ from itertools import chain
 
 import pytest
 
-from db.importers import sample
-from tasks.personal_data.masking import find, mask, pseudonym
 from tests.support.personal_data.planted import Planted, planted
+from yarus.db.importers import sample
+from yarus.tasks.personal_data.masking import find, mask, pseudonym
 
 LEAST = {"phone": 0.98, "email": 0.98, "id": 0.98, "handle": 0.98, "address": 0.98, "name": 0.88}
 SAME = (

@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from tasks.evaluation.progress import WAITS
-from tasks.progress import counts
-from tasks.progress.counts import Part, Progress, bought, counting, gathered, numbered, showing, shown, tick
-from tasks.progress.words import clock, line
-from tasks.texts import LANGUAGES, texts
+from yarus.tasks.evaluation.progress import WAITS
+from yarus.tasks.progress import counts
+from yarus.tasks.progress.counts import Part, Progress, bought, counting, gathered, numbered, showing, shown, tick
+from yarus.tasks.progress.words import clock, line
+from yarus.tasks.texts import LANGUAGES, texts
 
 
 def of(**given: object) -> Progress:
@@ -143,7 +143,7 @@ def test_which_of_how_many_is_known_and_only_the_newest_is_shown() -> None:
 def test_the_line(language: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = of(place=(2, 8))
     within(Part(found, 10), (tick, "answer", None, 7), (tick, "judge", None, 3), (tick, "judge", "x", 0))
-    monkeypatch.setattr("tasks.progress.counts.time.monotonic", lambda: found.began + 10)
+    monkeypatch.setattr("yarus.tasks.progress.counts.time.monotonic", lambda: found.began + 10)
     speed = {"ru": "вопросов в минуту: 30.0", "en": "30.0 cases per minute"}[language]
     assert line(found, language) == said.format(speed=speed, left="0:10")
     found.bought((9_000, 3_400), 0.0123)

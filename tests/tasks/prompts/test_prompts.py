@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.errors import InputError
-from tasks.config.settings import Role, Settings
-from tasks.prompts import FOLDER, SHAPES, prompts
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.prompts import FOLDER, SHAPES, prompts
 
 TEXTS = {"question": "В чём вопрос?", "context": "Контекст.", "reference": "Эталон.", "answer": "Ответ."} | {
     "passage": "Отрывок."

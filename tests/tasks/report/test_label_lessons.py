@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import Engine
 
-from db.stores import labels as store
-from db.stores.labels import Label
-from tasks.report.label_lessons import lessons
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.tasks.report.label_lessons import lessons
 
 CASES = pa.table(
     {

@@ -15,21 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, delete, update
 
-from db import journal, tables
-from db.errors import InputError
-from metrics.table import METRICS
-from tasks.cases.table import table
-from tasks.report import figures
-from tasks.report.bars import bar, difference_bar
-from tasks.report.case_list import column, pack
-from tasks.report.embedded_data import as_script, packed
-from tasks.report.entries import described, entries
-from tasks.report.metric_hints import PARTS, russian
-from tasks.report.render import SCRIPTS, TEMPLATES, source, spoken
-from tasks.report.write import index, report
-from tasks.results.numbers import shown
-from tasks.texts import texts
 from tests.support.evaluation_history import source_name, with_cases, write
+from yarus.db import journal, tables
+from yarus.db.errors import InputError
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import table
+from yarus.tasks.report import figures
+from yarus.tasks.report.bars import bar, difference_bar
+from yarus.tasks.report.case_list import column, pack
+from yarus.tasks.report.embedded_data import as_script, packed
+from yarus.tasks.report.entries import described, entries
+from yarus.tasks.report.metric_hints import PARTS, russian
+from yarus.tasks.report.render import SCRIPTS, TEMPLATES, source, spoken
+from yarus.tasks.report.write import index, report
+from yarus.tasks.results.numbers import shown
+from yarus.tasks.texts import texts
 
 
 def unpacked(text: str) -> Any:

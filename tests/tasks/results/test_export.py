@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError, ResultsUnavailable
-from tasks.cases.table import table
-from tasks.results.exports import export as exports
-from tasks.results.exports.export import export, write_csv, write_jsonl
-from tasks.results.exports.mlflow_export import mlflow_name, to_mlflow
-from tasks.results.numbers import finite
-from tasks.results.summary import as_json
 from tests.support.command_line import CommandLine, environment, here
 from tests.support.evaluations import cases_of, load, question
 from tests.support.steps import real_users
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.cases.table import table
+from yarus.tasks.results.exports import export as exports
+from yarus.tasks.results.exports.export import export, write_csv, write_jsonl
+from yarus.tasks.results.exports.mlflow_export import mlflow_name, to_mlflow
+from yarus.tasks.results.numbers import finite
+from yarus.tasks.results.summary import as_json
 
 Document = dict[str, Any]
 NASTY = ["=1+1", "+7 900", "-5", "@all", "\tтаб", 'обычный, с «кавычками» и "двойными"', "строка\nещё", "\0нуль", ""]

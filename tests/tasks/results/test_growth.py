@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete, event, insert, text
 
-from db import journal
-from db.tables import evaluation, nightly_verdict
-from tasks.comparison.noise_floor import floors
-from tasks.comparison.trend import trend
-from tasks.orchestration import incidents
-from tasks.orchestration.artifact_tables import changes_since
-from tasks.report.entries import newest
-from tasks.report.index import MOST, PAGE
-from tasks.report.write import index
-from tasks.results.orphaned import fail_orphaned
-from tasks.results.summary import summary
 from tests.support.evaluation_history import START, source_name, write
+from yarus.db import journal
+from yarus.db.tables import evaluation, nightly_verdict
+from yarus.tasks.comparison.noise_floor import floors
+from yarus.tasks.comparison.trend import trend
+from yarus.tasks.orchestration import incidents
+from yarus.tasks.orchestration.artifact_tables import changes_since
+from yarus.tasks.report.entries import newest
+from yarus.tasks.report.index import MOST, PAGE
+from yarus.tasks.report.write import index
+from yarus.tasks.results.orphaned import fail_orphaned
+from yarus.tasks.results.summary import summary
 
 READ: dict[str, Callable[[Engine, str, str], Any]] = {
     "runs": lambda engine, source, name: journal.listing(engine, limit=20),

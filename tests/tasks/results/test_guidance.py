@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from metrics.table import GOALS, METRICS, grades
-from tasks.config.tiers import TIERS
-from tasks.results.goals import goals
-from tasks.results.guidance import cases_are, first, lead, next_step, says, weakest
-from tasks.texts import texts
+from yarus.metrics.table import GOALS, METRICS, grades
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.results.goals import goals
+from yarus.tasks.results.guidance import cases_are, first, lead, next_step, says, weakest
+from yarus.tasks.texts import texts
 
 Document = dict[str, Any]
 OF_ALL = {"statuses": {"ok": 90}, "coverage": 1.0}
@@ -202,7 +202,7 @@ def test_goals_name_the_metrics_that_answer_them() -> None:
 
 
 def test_every_tier_headline_and_failure_has_its_words() -> None:
-    from tasks.results.failures import FAILURES
+    from yarus.tasks.results.failures import FAILURES
 
     for language in ("ru", "en"):
         assert all(texts(f"tiers.{tier}", language)["sentence"] for tier in TIERS)

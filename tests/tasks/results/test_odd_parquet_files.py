@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from db.errors import ResultsUnavailable
-from tasks.results.parquet_files import read
+from yarus.db.errors import ResultsUnavailable
+from yarus.tasks.results.parquet_files import read
 
 CASES = {"case_id": ["s:1"], "status": ["ok"], "reason": [None], "question": ["где?"], "mrr": [0.5]}
 

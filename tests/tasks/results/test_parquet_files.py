@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from db.errors import InputError, ResultsUnavailable
-from tasks.results.parquet_files import publish, read, remove, write_batches, write_whole
-from tasks.results.places import existing_path, result_path
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.tasks.results.parquet_files import publish, read, remove, write_batches, write_whole
+from yarus.tasks.results.places import existing_path, result_path
 
 NONE = pa.nulls(3, pa.string())
 TABLE = pa.table({"case_id": ["1", "2", "3"], "status": NONE, "reason": NONE, "n": [1, 2, 3], "text": ["ёж", None, ""]})
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from pathlib import Path
-from tasks.results import parquet_files as files
+from yarus.tasks.results import parquet_files as files
 
 def tables():
     for number in range(100):

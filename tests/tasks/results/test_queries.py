@@ -2,9 +2,9 @@
 
 import pytest
 
-from db.errors import InputError
-from tasks.cases.table import table
-from tasks.results.queries import matching
+from yarus.db.errors import InputError
+from yarus.tasks.cases.table import table
+from yarus.tasks.results.queries import matching
 
 REPLIES = [
     [{"metric": "faithfulness", "repeat": 0, "reply": "Оценка «0.5»", "status": "ok"}],

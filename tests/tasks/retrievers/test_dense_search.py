@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from tasks.retrievers import dense
-from tasks.retrievers.dense import nearest, unit_vectors
+from yarus.tasks.retrievers import dense
+from yarus.tasks.retrievers.dense import nearest, unit_vectors
 
 
 def normal(n: int, d: int = 24, seed: int = 0) -> np.ndarray:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.retrievers.external import Outside, checked
-from tasks.retrievers.protocol import Ranking
-from tasks.systems.user_code import close_user_code, user_code
+from yarus.db.errors import InputError
+from yarus.tasks.retrievers.external import Outside, checked
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.systems.user_code import close_user_code, user_code
 
 MODULE = """
 import {name}_helper  # beside it, in the current folder

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.config.settings import RetrieverService
-from tasks.retrievers.external import Outside, from_service
-from tasks.retrievers.protocol import Ranking
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import Do, FakeLLMServer, http
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import RetrieverService
+from yarus.tasks.retrievers.external import Outside, from_service
+from yarus.tasks.retrievers.protocol import Ranking
 
 
 def asked(llm_server: FakeLLMServer, k: int = 3, **service: Any) -> Ranking:

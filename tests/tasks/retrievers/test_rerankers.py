@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.rerankers import FUNCTION, SERVICE, is_outside, reranker_kind
-from tasks.retrievers.reranking import Reranker, Scorer, checked, open_reranker
-from tasks.systems.user_code import close_user_code
 from tests.support.llm_server import Do, FakeLLMServer, http
+from yarus.db.errors import InputError
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.retrievers.rerankers import FUNCTION, SERVICE, is_outside, reranker_kind
+from yarus.tasks.retrievers.reranking import Reranker, Scorer, checked, open_reranker
+from yarus.tasks.systems.user_code import close_user_code
 
 TEXTS = {f"c{number}": f"text {number}" for number in range(8)}
 ASKED = Ranking([f"c{number}" for number in range(6)], [number / 10 for number in range(6)], latency_ms=5.0)

@@ -10,16 +10,16 @@ import pytest
 from pgvector.psycopg import register_vector
 from sqlalchemy import Engine, create_engine, event, text
 
-from db.errors import InputError
-from db.stores.vectors import index_vectors
-from tasks.evaluation.work_folder import read_cases
-from tasks.models.embedders import Vectors, embedder
-from tasks.retrievers.dense import Dense, unit_vectors
-from tasks.retrievers.hybrid import fuse
-from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.registry import retriever_kind
-from tasks.steps.retrieve import rank
 from tests.support.steps import opened
+from yarus.db.errors import InputError
+from yarus.db.stores.vectors import index_vectors
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.models.embedders import Vectors, embedder
+from yarus.tasks.retrievers.dense import Dense, unit_vectors
+from yarus.tasks.retrievers.hybrid import fuse
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.retrievers.registry import retriever_kind
+from yarus.tasks.steps.retrieve import rank
 
 Rankings = dict[str, list[Ranking]]
 FIRST = 100  # questions; a ranking of each by each retriever

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
 from tests.support.evaluations import (
     PAGE,
     chance,
@@ -21,6 +20,7 @@ from tests.support.evaluations import (
     use,
 )
 from tests.support.llm_server import FakeLLMServer, says, scores
+from yarus.db.errors import InputError
 
 Document = dict[str, Any]
 N = 24

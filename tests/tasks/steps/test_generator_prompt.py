@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.config.parameters import Tier2
-from tasks.evaluation.identity import prompt_identity
 from tests.support.evaluations import evaluate, load, metric_of, passages, question, roles, rows_of, steady, use
 from tests.support.llm_server import FakeLLMServer, says
+from yarus.db.errors import InputError
+from yarus.tasks.config.parameters import Tier2
+from yarus.tasks.evaluation.identity import prompt_identity
 
 
 @pytest.fixture

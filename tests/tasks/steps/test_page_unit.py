@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.loading.fill import Row, Rows, fill
-from tasks.evaluation.finish import unknown_ids
-from tasks.evaluation.work_folder import read_cases
-from tasks.retrievers.protocol import Ranking
-from tasks.steps.retrieve import by_page, rank, retrieve
-from tasks.steps.score_rankings import score_rankings
 from tests.support.steps import opened
+from yarus.db.loading.fill import Row, Rows, fill
+from yarus.tasks.evaluation.finish import unknown_ids
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.retrievers.protocol import Ranking
+from yarus.tasks.steps.retrieve import by_page, rank, retrieve
+from yarus.tasks.steps.score_rankings import score_rankings
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
 CROWD = 170  # chunks of page 0, all of them nearer to the question than any other page's

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.evaluation.work_folder import read_cases
-from tasks.retrievers.shared_rankings import rankings_shared
-from tasks.steps.index import index
-from tasks.steps.retrieve import rank, retrieve
-from tasks.systems.user_code import close_user_code
 from tests.support.evaluations import PAGE, evaluate, load, passages, question, rows_of
 from tests.support.steps import opened
+from yarus.db.errors import InputError
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.retrievers.shared_rankings import rankings_shared
+from yarus.tasks.steps.index import index
+from yarus.tasks.steps.retrieve import rank, retrieve
+from yarus.tasks.systems.user_code import close_user_code
 
 MODULE = """
 import json, re

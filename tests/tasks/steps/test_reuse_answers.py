@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
 from tests.support.evaluations import evaluate, load, question, rows_of
+from yarus.db.errors import InputError
 
 
 def test_an_answer_to_another_question_is_not_scored_for_the_one_of_now(at_home: Path, tmp_path: Path) -> None:

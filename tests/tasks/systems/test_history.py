@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.cases.dialogs import spoken
-from tasks.config.settings import Settings, SystemService
-from tasks.systems.external import filled
-from tasks.systems.sut import Answered, Message, System, system
-from tasks.systems.yarus_worker.functions import takes_history
 from tests.support.odd_servers import says, stranger
+from yarus.db.errors import InputError
+from yarus.tasks.cases.dialogs import spoken
+from yarus.tasks.config.settings import Settings, SystemService
+from yarus.tasks.systems.external import filled
+from yarus.tasks.systems.sut import Answered, Message, System, system
+from yarus.tasks.systems.yarus_worker.functions import takes_history
 
 ROUNDS, DIALOGS = 5, 6
 QUESTIONS = [f"{dialog}: вопрос {turn}" for turn in range(1, ROUNDS + 1) for dialog in "абвгде"]

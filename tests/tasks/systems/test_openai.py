@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from tasks.config.settings import Settings, SystemService, settings
-from tasks.systems.service import over_http, over_openai
-from tasks.systems.sut import Answered, system
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import DONE, JSON, Do, FakeLLMServer, delta, http, says, streamed
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import Settings, SystemService, settings
+from yarus.tasks.systems.service import over_http, over_openai
+from yarus.tasks.systems.sut import Answered, system
 
 BEFORE = ({"role": "user", "content": "Где столовая?"}, {"role": "assistant", "content": "В корпусе 7."})
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tasks.models.transport import LARGEST_BYTES
-from tasks.systems.sut import Answered
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import DONE, EVENTS, JSON, Do, FakeLLMServer, delta, http, streamed
 from tests.support.odd_servers import BLOCK, dripping, endless, stranger
+from yarus.tasks.models.transport import LARGEST_BYTES
+from yarus.tasks.systems.sut import Answered
 
 TEXT = "content-type: text/plain; charset=utf-8"
 STREAM = b"HTTP/1.1 200 OK\r\n" + EVENTS.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tasks.systems.sut import LONGEST_MS, checked
+from yarus.tasks.systems.sut import LONGEST_MS, checked
 
 
 @pytest.mark.parametrize("own", [1e308, LONGEST_MS + 1, 10**400, math.inf, math.nan, -1, True, "12"])

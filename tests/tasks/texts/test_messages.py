@@ -4,12 +4,12 @@ from functools import cache
 
 import pytest
 
-from db.errors import InputError, unknown
-from db.words import Words, joined
-from metrics.table import metric
-from tasks.texts.messages import catalogue, told
 from tests.support.texts import messages
 from tests.support.texts.messages import Said, placeholders, wordless
+from yarus.db.errors import InputError, unknown
+from yarus.db.words import Words, joined
+from yarus.metrics.table import metric
+from yarus.tasks.texts.messages import catalogue, told
 
 SOURCES = {
     "messages": messages.in_code,

@@ -10,40 +10,40 @@ from typing import Any, get_args
 
 import pytest
 
-from db.removal.retention import ERASED
-from metrics.exam_kinds import KINDS as EXAM_KINDS
-from metrics.metric import LADDERS
-from metrics.table import GOALS, METRICS
-from metrics.table.corrected import SUFFIX
-from tasks.cases.vocabulary import STRATA, TURNS, Status, Unit
-from tasks.comparison import corrected_means
-from tasks.comparison.gates import gate
-from tasks.comparison.gates.documents import BaselineKind
-from tasks.comparison.slices import SLICES
-from tasks.config.tiers import TIERS
-from tasks.corpus.advice import COUNTS as ADVISED
-from tasks.corpus.versions import FATES
-from tasks.corpus.wording.chatter import KINDS as CHATTER
-from tasks.dataset.annotation import judged_answers
-from tasks.dataset.annotation.columns import COLUMNS, YES_NO
-from tasks.dataset.audit.audit import KINDS
-from tasks.dataset.synthesis.generator import KINDS as MADE
-from tasks.experiments.robustness import RATES
-from tasks.explanation.documents import TopicsBy
-from tasks.explanation.sentences import STAGES
-from tasks.labelling.plan import Basis
-from tasks.operations.readiness import Missing
-from tasks.orchestration.home_server import Stopped
-from tasks.personal_data.patterns import Kind
-from tasks.prompts import SHAPES
-from tasks.report.comparisons import LISTS
-from tasks.report.corpus_page import MAP_COLOURS
-from tasks.report.entries import FOOT
-from tasks.results.exam.documents import CONCLUSIVE, Outcome
-from tasks.results.exam.standings import Standing
-from tasks.results.failures import FAILURES
-from tasks.results.incomplete.documents import FeatureName
-from tasks.texts import LANGUAGES, texts, translations
+from yarus.db.removal.retention import ERASED
+from yarus.metrics.exam_kinds import KINDS as EXAM_KINDS
+from yarus.metrics.metric import LADDERS
+from yarus.metrics.table import GOALS, METRICS
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.cases.vocabulary import STRATA, TURNS, Status, Unit
+from yarus.tasks.comparison import corrected_means
+from yarus.tasks.comparison.gates import gate
+from yarus.tasks.comparison.gates.documents import BaselineKind
+from yarus.tasks.comparison.slices import SLICES
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.corpus.advice import COUNTS as ADVISED
+from yarus.tasks.corpus.versions import FATES
+from yarus.tasks.corpus.wording.chatter import KINDS as CHATTER
+from yarus.tasks.dataset.annotation import judged_answers
+from yarus.tasks.dataset.annotation.columns import COLUMNS, YES_NO
+from yarus.tasks.dataset.audit.audit import KINDS
+from yarus.tasks.dataset.synthesis.generator import KINDS as MADE
+from yarus.tasks.experiments.robustness import RATES
+from yarus.tasks.explanation.documents import TopicsBy
+from yarus.tasks.explanation.sentences import STAGES
+from yarus.tasks.labelling.plan import Basis
+from yarus.tasks.operations.readiness import Missing
+from yarus.tasks.orchestration.home_server import Stopped
+from yarus.tasks.personal_data.patterns import Kind
+from yarus.tasks.prompts import SHAPES
+from yarus.tasks.report.comparisons import LISTS
+from yarus.tasks.report.corpus_page import MAP_COLOURS
+from yarus.tasks.report.entries import FOOT
+from yarus.tasks.results.exam.documents import CONCLUSIVE, Outcome
+from yarus.tasks.results.exam.standings import Standing
+from yarus.tasks.results.failures import FAILURES
+from yarus.tasks.results.incomplete.documents import FeatureName
+from yarus.tasks.texts import LANGUAGES, texts, translations
 
 ROOT = Path(__file__).parents[3]
 RUSSIAN_ONLY = ("shared_hints", "metric_hints")

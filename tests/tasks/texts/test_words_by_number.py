@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tasks.texts import texts
 from tests.tasks.texts.test_texts import SECTIONS
+from yarus.tasks.texts import texts
 
 
 @pytest.mark.parametrize(

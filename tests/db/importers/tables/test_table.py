@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import Engine, text
 
-from db.errors import InputError
-from db.importers import table
-from db.loading.fill import Counts, LoadReport, fill
+from yarus.db.errors import InputError
+from yarus.db.importers import table
+from yarus.db.loading.fill import Counts, LoadReport, fill
 
 ROWS = [
     {

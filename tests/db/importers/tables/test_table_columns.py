@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
 from tests.db.importers.tables.test_table import csv_file, load, rows
+from yarus.db.errors import InputError
 
 
 def test_columns_are_told_by_their_names_and_the_others_shown_with_a_value(engine: Engine, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from db.importers.said import parsed
-from db.importers.traces.values import answer_in, question_in, reference_in
+from yarus.db.importers.said import parsed
+from yarus.db.importers.traces.values import answer_in, question_in, reference_in
 
 ASKED, ANSWERED = "Как продлить билет?", "В окне номер три."
 BOT = "<bot.Bot object at 0x7f3a5c1d2e50>"

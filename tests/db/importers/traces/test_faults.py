@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from db.importers import reader
-from db.loading.staging import Rejected, Row
 from tests.support.traces.files import langfuse, otlp, read_rows, request, span_id, turn, write
+from yarus.db.errors import InputError
+from yarus.db.importers import reader
+from yarus.db.loading.staging import Rejected, Row
 
 SAID = turn(0)
 MISSING = "have spans whose parent is missing"

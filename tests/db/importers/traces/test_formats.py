@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from db.importers import reader
 from tests.support.traces.files import (
     START_NS,
     iso,
@@ -22,6 +21,7 @@ from tests.support.traces.files import (
     typed,
     write,
 )
+from yarus.db.importers import reader
 
 TURNS = [turn(i) for i in range(4)]
 AS_OTLP = [request(otlp(said)) for said in TURNS]

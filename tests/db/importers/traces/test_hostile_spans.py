@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from db.importers import traces
-from db.loading.fill import LoadReport, fill
-from db.loading.staging import Rejected, Row
 from tests.support.traces.files import langfuse, otlp, read_rows, request, turn, write
 from tests.support.traces.hostile import HOSTILE, TRACE, deep_list, observation, record, run, span, trace
+from yarus.db.errors import InputError
+from yarus.db.importers import traces
+from yarus.db.loading.fill import LoadReport, fill
+from yarus.db.loading.staging import Rejected, Row
 
 GOOD = turn(0)
 LONGEST_PROBLEM = 1_500

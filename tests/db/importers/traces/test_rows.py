@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import Engine, text
 
-from db.importers import reader, traces
-from db.loading.fill import Stream, fill
-from db.loading.staging import Row
+from yarus.db.importers import reader, traces
+from yarus.db.loading.fill import Stream, fill
+from yarus.db.loading.staging import Row
 
 ASKED, ANSWERED = "Как продлить билет?", "В окне номер три."
 BOT = "<bot.Bot object at 0x7f3a5c1d2e50>"

@@ -9,9 +9,6 @@ import click
 import pytest
 from sqlalchemy import Engine, inspect
 
-from db.errors import DatabaseUnavailable, InputError
-from db.sources import loaded
-from flows.__main__ import cli
 from tests.support.command_line import (
     CLOSED,
     ENGLISH,
@@ -24,6 +21,9 @@ from tests.support.command_line import (
     refused,
     together,
 )
+from yarus.__main__ import cli
+from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.sources import loaded
 
 # What is given, the variables, the exit code, and what the message must hold.
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] = {
@@ -135,7 +135,7 @@ def test_for_programs_there_is_one_document_and_nothing_else(yarus: CommandLine,
 
 def test_help_needs_neither_prefect_nor_numpy(home: Path) -> None:
     heavy = "{'prefect', 'numpy', 'sqlalchemy', 'pyarrow', 'pandas', 'pydantic', 'rich'}"
-    script = f"import sys, flows.__main__; print(sorted({heavy} & set(sys.modules)))"
+    script = f"import sys, yarus.__main__; print(sorted({heavy} & set(sys.modules)))"
     run = subprocess.run(
         [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
     )

@@ -14,7 +14,7 @@ HEAVY = {"aiohttp", "alembic", "httpx", "mlflow", "pandas", "plotly", "prefect",
 HEAVY |= {"sentence_transformers", "torch"}
 TABLES = {"numpy", "pyarrow"}
 LOADED = "import sys\n{}\nprint(*sorted({} & sys.modules.keys()), file=sys.stderr)"
-COMMAND = "from flows.__main__ import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+COMMAND = "from yarus.__main__ import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
 
 # The words of a command, and which of these libraries it uses.
 COMMANDS: tuple[tuple[str, set[str]], ...] = (

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, select
 
-from db.tables import source
-from flows.__main__ import cli
 from tests.support.command_line import CLOSED, ENGLISH, CommandLine, here
 from tests.support.texts.messages import commands
+from yarus.__main__ import cli
+from yarus.db.tables import source
 
 NAMES = """
     agreement all answer answerable api auto baseline before bge bike bpref browser chunk chunkid chunks
@@ -42,7 +42,7 @@ def without_sources(text: str, engine: Engine) -> str:
 
 def helps() -> list[tuple[str, ...]]:
     """The words of every command's help, and of every tier's."""
-    from tasks.config.flow_parameters import FLOWS
+    from yarus.tasks.config.flow_parameters import FLOWS
 
     tiers = [("run", tier) for tier in FLOWS if tier not in ("sweep", "robustness")]
     return [*(words for words, _ in commands(cli)), *tiers]
@@ -77,7 +77,7 @@ def test_no_sentence_of_the_overview_is_cut() -> None:
 @pytest.mark.parametrize("tier", ["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "ux", "nightly"])
 def test_help_of_a_tier_shows_its_parameters_as_the_form_does(tier: str) -> None:
     """Each with its default and its meaning."""
-    from tasks.config.flow_parameters import FLOWS
+    from yarus.tasks.config.flow_parameters import FLOWS
 
     shown = " ".join(here("run", tier, "--help", env=ENGLISH).out.split())
     for name, field in FLOWS[tier].model_fields.items():

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from flows.terminal.summary import print_overview, print_summary
 from tests.support.evaluations import evaluate, load, passages, question
 from tests.support.sources import store
+from yarus.flows.terminal.summary import print_overview, print_summary
 
 LABELLED = ("hit_rate@1", "hit_rate@5", "hit_rate@10", "mrr")
 

@@ -11,10 +11,10 @@ import sacrebleu
 from rapidfuzz.distance import JaroWinkler
 from rouge_score.rouge_scorer import RougeScorer
 
-from metrics.text.tokenizers import tokenize
-from tasks.cases.text import words as stems
-from tasks.models.stand_ins import f1
 from tests.support.evaluations import JUDGED, rows_of, value
+from yarus.metrics.text.tokenizers import tokenize
+from yarus.tasks.cases.text import words as stems
+from yarus.tasks.models.stand_ins import f1
 
 Document = dict[str, Any]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db import journal
-from db.errors import InputError, ModelUnavailable
 from tests.support.evaluations import JUDGED, cases_of, evaluate, load, metric_of, question, rows_of, steady, use, value
 from tests.support.llm_server import FakeLLMServer, http
+from yarus.db import journal
+from yarus.db.errors import InputError, ModelUnavailable
 
 
 def test_the_journal_has_what_was_bought(

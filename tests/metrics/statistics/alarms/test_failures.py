@@ -1,8 +1,8 @@
 """More failures than before, and the nights in which they raise an alarm."""
 
-from metrics.statistics.alarms.failures import FailureLevel, Failures, dispersion
-from metrics.statistics.alarms.noise import Night
-from metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.alarms.failures import FailureLevel, Failures, dispersion
+from yarus.metrics.statistics.alarms.noise import Night
+from yarus.metrics.statistics.alarms.watch import Watch
 
 N = 300
 LOOKS = 2_920.0

@@ -5,10 +5,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from metrics.statistics.alarms.level import Level, Loss
-from metrics.statistics.alarms.local_level import FOLLOWED, LEVEL, LocalLevel, Observation, evidence, mixed_evidence
-from metrics.statistics.alarms.noise import Night, Noises, of_cases
-from metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.alarms.level import Level, Loss
+from yarus.metrics.statistics.alarms.local_level import (
+    FOLLOWED,
+    LEVEL,
+    LocalLevel,
+    Observation,
+    evidence,
+    mixed_evidence,
+)
+from yarus.metrics.statistics.alarms.noise import Night, Noises, of_cases
+from yarus.metrics.statistics.alarms.watch import Watch
 
 N, NOISE = 400, 0.02
 """Variance of a case in a night."""

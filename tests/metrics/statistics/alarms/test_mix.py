@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from metrics.statistics.alarms.level import Level
-from metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
-from metrics.statistics.alarms.noise import Cells, Night
-from metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.alarms.level import Level
+from yarus.metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
+from yarus.metrics.statistics.alarms.noise import Cells, Night
+from yarus.metrics.statistics.alarms.watch import Watch
 
 EASY, HARD = 0.9, 0.5
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics import classification
-from metrics.statistics.differences.changes import change
-from metrics.statistics.differences.numbers import Number
+from yarus.metrics import classification
+from yarus.metrics.statistics.differences.changes import change
+from yarus.metrics.statistics.differences.numbers import Number
 
 
 def f1(totals: np.ndarray) -> Any:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from metrics.statistics.corrected import Labelled, corrected_mean
-from metrics.statistics.differences.corrected import compare_corrected
+from yarus.metrics.statistics.corrected import Labelled, corrected_mean
+from yarus.metrics.statistics.differences.corrected import compare_corrected
 
 NAN = float("nan")
 

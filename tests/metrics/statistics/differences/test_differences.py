@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from metrics.statistics import newcombe_paired_interval, wilson_interval
-from metrics.statistics.differences.intervals import agreed, interval_of_differences, level_at, mean_of
-from metrics.statistics.intervals import Interval
+from yarus.metrics.statistics import newcombe_paired_interval, wilson_interval
+from yarus.metrics.statistics.differences.intervals import agreed, interval_of_differences, level_at, mean_of
+from yarus.metrics.statistics.intervals import Interval
 
 NAN = math.nan
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, resamples, swaps
 from tests.support.examples import for_all
+from yarus.metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, resamples, swaps
 
 
 @for_all("quantile", [0.0, 0.05, 0.5, 0.95, 1.0])

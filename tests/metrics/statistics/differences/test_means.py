@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.statistics import compare_paired, mcnemar_exact, newcombe_paired_interval, permutation_p
-from metrics.statistics.differences.comparison import adjusted
 from tests.support.examples import for_all
+from yarus.metrics.statistics import compare_paired, mcnemar_exact, newcombe_paired_interval, permutation_p
+from yarus.metrics.statistics.differences.comparison import adjusted
 
 NAN = math.nan
 UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
@@ -186,8 +186,8 @@ def test_importing_the_statistics_is_cheap() -> None:
     import subprocess
     import sys
 
-    code = "import sys, metrics.statistics; print([m for m in ('scipy', 'statsmodels', 'pandas') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    code = "import sys, yarus.metrics.statistics; print({'scipy', 'statsmodels', 'pandas'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_too_few_pairs_for_the_test_to_find_anything_are_inconclusive() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.statistics import compare_paired
-from metrics.statistics.bootstrap import interval_of_draws
-from metrics.statistics.differences.draws import resamples, swaps
-from metrics.statistics.differences.intervals import interval_of_differences
-from metrics.statistics.differences.numbers import Compared, Number
-from metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics import compare_paired
+from yarus.metrics.statistics.bootstrap import interval_of_draws
+from yarus.metrics.statistics.differences.draws import resamples, swaps
+from yarus.metrics.statistics.differences.intervals import interval_of_differences
+from yarus.metrics.statistics.differences.numbers import Compared, Number
+from yarus.metrics.statistics.differences.paired import compare_numbers
 
 NAN = math.nan
 GENERATOR = np.random.default_rng(7)

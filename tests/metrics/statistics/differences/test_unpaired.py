@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.statistics.differences.draws import resamples
-from metrics.statistics.differences.numbers import Compared, Number
-from metrics.statistics.differences.unpaired import compare_independent
+from yarus.metrics.statistics.differences.draws import resamples
+from yarus.metrics.statistics.differences.numbers import Compared, Number
+from yarus.metrics.statistics.differences.unpaired import compare_independent
 
 GENERATOR = np.random.default_rng(7)
 BEFORE = GENERATOR.random(120)

@@ -6,19 +6,19 @@ from typing import Any, get_args
 import pyarrow as pa
 import pytest
 
-from db.source_rows import Corpus
-from metrics.facts import fact_precision
-from tasks.cases.answers import ideal_context
-from tasks.cases.contexts.change import NO_OTHERS, NO_VALUE, change_contexts
-from tasks.cases.contexts.counterfactual import counterfactual
-from tasks.cases.contexts.injection import injection
-from tasks.cases.contexts.passages import MOST, Distractors, arranged
-from tasks.cases.labels import annotated_cases, pages_of
-from tasks.cases.table import with_columns
-from tasks.cases.text import parts
-from tasks.config.probes import ContextPerturbation
-from tasks.loading.answer_cases import with_context
 from tests.support.evaluations import PAGE, question
+from yarus.db.source_rows import Corpus
+from yarus.metrics.facts import fact_precision
+from yarus.tasks.cases.answers import ideal_context
+from yarus.tasks.cases.contexts.change import NO_OTHERS, NO_VALUE, change_contexts
+from yarus.tasks.cases.contexts.counterfactual import counterfactual
+from yarus.tasks.cases.contexts.injection import injection
+from yarus.tasks.cases.contexts.passages import MOST, Distractors, arranged
+from yarus.tasks.cases.labels import annotated_cases, pages_of
+from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.text import parts
+from yarus.tasks.config.probes import ContextPerturbation
+from yarus.tasks.loading.answer_cases import with_context
 
 Document = dict[str, Any]
 WORDS = (

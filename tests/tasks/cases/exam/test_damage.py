@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tasks.cases.exam import damage
+from yarus.tasks.cases.exam import damage
 
 
 def parts(text: str) -> set[str]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from metrics.exam_kinds import KINDS, PROMPTS
-from tasks.cases.exam.damage import NUMBER
-from tasks.cases.exam.paper import Item, Other, Paper, Subject, papers
-from tasks.cases.text import words
+from yarus.metrics.exam_kinds import KINDS, PROMPTS
+from yarus.tasks.cases.exam.damage import NUMBER
+from yarus.tasks.cases.exam.paper import Item, Other, Paper, Subject, papers
+from yarus.tasks.cases.text import words
 
 ASKED: dict[str, tuple[str, ...]] = dict.fromkeys(PROMPTS, ())
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.corpus.wording.chatter import KINDS, chatter
-from tasks.corpus.wording.languages import Spoken, is_foreign, spoken
-from tasks.corpus.wording.stop_words import content
 from tests.support.logs.bot_logs import JUNK, SAMPLE
+from yarus.tasks.corpus.wording.chatter import KINDS, chatter
+from yarus.tasks.corpus.wording.languages import Spoken, is_foreign, spoken
+from yarus.tasks.corpus.wording.stop_words import content
 
 FALSE_ALARMS = 0.01
 NO_QUESTIONS = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
-from tasks.dataset.annotation.columns import COLUMNS, headings
 from tests.support.evaluations import load, question
+from yarus.tasks.dataset.annotation.columns import COLUMNS, headings
 
 Make = Callable[..., Path]
 

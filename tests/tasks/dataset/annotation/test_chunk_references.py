@@ -8,11 +8,11 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from tasks.dataset.annotation import spreadsheets
-from tasks.dataset.annotation.columns import COLUMNS
-from tasks.dataset.annotation.round_trip import export, import_
 from tests.support.evaluations import evaluate, load, question, questions_of, rows_of
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.columns import COLUMNS
+from yarus.tasks.dataset.annotation.round_trip import export, import_
 
 Make = Callable[..., Path]
 

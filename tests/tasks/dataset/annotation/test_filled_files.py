@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from tasks.dataset.annotation.round_trip import export, import_
 from tests.support.evaluations import questions_of
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.annotation.round_trip import export, import_
 
 Make = Callable[..., Path]
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.dataset.annotation import spreadsheets
-from tasks.dataset.annotation.columns import COLUMNS
-from tasks.dataset.annotation.priority import priority
-from tasks.dataset.annotation.round_trip import export
 from tests.support.evaluations import evaluate, load, question
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.columns import COLUMNS
+from yarus.tasks.dataset.annotation.priority import priority
+from yarus.tasks.dataset.annotation.round_trip import export
 
 
 def test_what_teaches_most_comes_first(source: str, tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from db.errors import InputError
-from db.loading.fill import lock
-from tasks.dataset.annotation.reviews import agreement, labels_of, majority, merged
-from tasks.dataset.annotation.round_trip import import_
 from tests.support.evaluations import questions_of
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import lock
+from yarus.tasks.dataset.annotation.reviews import agreement, labels_of, majority, merged
+from yarus.tasks.dataset.annotation.round_trip import import_
 
 Make = Callable[..., Path]
 

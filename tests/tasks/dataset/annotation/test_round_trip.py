@@ -10,11 +10,11 @@ import pytest
 from openpyxl import load_workbook
 from sqlalchemy import Engine, text
 
-from tasks.dataset.annotation import spreadsheets
-from tasks.dataset.annotation.columns import COLUMNS, headings
-from tasks.dataset.annotation.reviews import agreement
-from tasks.dataset.annotation.round_trip import export, import_
 from tests.support.evaluations import evaluate, load, question, questions_of, rows_of
+from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.columns import COLUMNS, headings
+from yarus.tasks.dataset.annotation.reviews import agreement
+from yarus.tasks.dataset.annotation.round_trip import export, import_
 
 Make = Callable[..., Path]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.dataset.annotation import spreadsheets
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.annotation import spreadsheets
 
 SHEET = "xl/worksheets/sheet1.xml"
 
@@ -90,8 +90,8 @@ def test_a_workbook_of_many_small_cells_takes_no_memory(tmp_path: Path) -> None:
     rewritten(path, SHEET, lambda _: BOMBS["cells"][0])
     script = f"""
 from pathlib import Path
-from db.errors import InputError
-from tasks.dataset.annotation import spreadsheets as sheets
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.annotation import spreadsheets as sheets
 from tests.support.processes import peak_kb
 try:
     sheets.read(Path({str(path)!r}))

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from flows.terminal.dataset import print_imported, unit_text
-from tasks.dataset.annotation.round_trip import import_
 from tests.support.evaluations import evaluate, load, question
+from yarus.flows.terminal.dataset import print_imported, unit_text
+from yarus.tasks.dataset.annotation.round_trip import import_
 
 Make = Callable[..., Path]
 BARE = {"ground_truth_answer": None, "relevant_chunk_ids": None, "answerable": None, "origin": None}

@@ -10,10 +10,10 @@ from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 from sqlalchemy import Engine
 
-from tasks.dataset.annotation import spreadsheets
-from tasks.dataset.annotation.columns import COLUMNS, VERDICTS, YES_NO, headings
-from tasks.dataset.annotation.round_trip import export, import_
 from tests.support.evaluations import load, questions_of
+from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.columns import COLUMNS, VERDICTS, YES_NO, headings
+from yarus.tasks.dataset.annotation.round_trip import export, import_
 
 WIKI = "https://wiki.example/pages/viewpage.action?pageId={}"
 EVIL = '=HYPERLINK("http://x.example";"нажми")'

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from db.source_rows import Corpus
-from tasks.cases.text import normalised
-from tasks.dataset.audit import defects
-from tasks.dataset.audit.audit import KINDS, audit, find_all
-from tasks.dataset.near_duplicates import CROWD, alike, near_duplicates
 from tests.support.evaluations import evaluate, load, question
+from yarus.db.errors import InputError
+from yarus.db.source_rows import Corpus
+from yarus.tasks.cases.text import normalised
+from yarus.tasks.dataset.audit import defects
+from yarus.tasks.dataset.audit.audit import KINDS, audit, find_all
+from yarus.tasks.dataset.near_duplicates import CROWD, alike, near_duplicates
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId={}"
 CORPUS = Corpus(

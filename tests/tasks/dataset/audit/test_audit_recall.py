@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import Engine, text
 
-from db.importers import sample
-from db.loading.fill import Row, Rows, fill
-from db.source_rows import read_corpus, read_questions
-from db.sources import loaded, snapshot
-from tasks.dataset.audit.audit import audit, find_all
-from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_cases
-from tasks.steps.retrieve import retrieve
 from tests.support.steps import opened
+from yarus.db.importers import sample
+from yarus.db.loading.fill import Row, Rows, fill
+from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.sources import loaded, snapshot
+from yarus.tasks.dataset.audit.audit import audit, find_all
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.work_folder import read_cases
+from yarus.tasks.steps.retrieve import retrieve
 
 N = 100
 WIKI = "https://wiki.university.example/pages/viewpage.action?pageId={}"

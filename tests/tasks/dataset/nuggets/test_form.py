@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.errors import InputError
-from tasks.dataset.nuggets.form import MOST, Nugget, as_text, from_text, most_important, nuggets_of
-from tasks.dataset.nuggets.make import read_nuggets
+from yarus.db.errors import InputError
+from yarus.tasks.dataset.nuggets.form import MOST, Nugget, as_text, from_text, most_important, nuggets_of
+from yarus.tasks.dataset.nuggets.make import read_nuggets
 
 
 def nugget(text: str, vital: bool = True) -> Nugget:

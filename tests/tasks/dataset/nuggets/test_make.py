@@ -9,14 +9,14 @@ import pytest
 from openpyxl import load_workbook
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from tasks.cases.frozen_sets import difference, freeze
-from tasks.dataset.annotation.round_trip import export, import_
 from tests.support.command_line import CommandLine
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, questions_of, roles, texts, use, value
 from tests.support.llm_server import FakeLLMServer, says
 from tests.support.nuggets import Judge, asks_for, made_of
+from yarus.db.errors import InputError
+from yarus.tasks.cases.frozen_sets import difference, freeze
+from yarus.tasks.dataset.annotation.round_trip import export, import_
 
 Document = dict[str, Any]
 N = 8

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
-from db.loading.fill import Row, Rows, fill
-from db.source_rows import read_questions
-from db.sources import loaded, snapshot
-from tasks.dataset.synthesis.checks import Known, copied, longest_run, wrong_language
-from tasks.dataset.synthesis.generator import read_pair
-from tasks.dataset.synthesis.parameters import Synthesis
-from tasks.dataset.synthesis.passages import TRIES, plans, quotas
-from tasks.dataset.synthesis.synthesize import gather, keep, write
-from tasks.models.calls import Reply
 from tests.support.evaluations import chance, load, metric_of, roles, texts, use
 from tests.support.llm_server import FakeLLMServer, says, scores
+from yarus.db.errors import InputError
+from yarus.db.loading.fill import Row, Rows, fill
+from yarus.db.source_rows import read_questions
+from yarus.db.sources import loaded, snapshot
+from yarus.tasks.dataset.synthesis.checks import Known, copied, longest_run, wrong_language
+from yarus.tasks.dataset.synthesis.generator import read_pair
+from yarus.tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.dataset.synthesis.passages import TRIES, plans, quotas
+from yarus.tasks.dataset.synthesis.synthesize import gather, keep, write
+from yarus.tasks.models.calls import Reply
 
 TEXT = "Правило {0} велит студентам группы {0} сдать книгу {1} в библиотеку до мая, иначе штраф {2} рублей."
 THINGS = ("сопромат", "химия", "логика", "алгебра", "ботаника", "история", "физика", "право", "этика", "латынь")

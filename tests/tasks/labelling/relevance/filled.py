@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from db.stores import labels as store
-from db.stores.labels import Label
-from tasks.config.connections import database
-from tasks.labelling.corrected import correct
-from tasks.labelling.relevance.pools import heard
-from tasks.labelling.relevance.walk import is_whole, wanted
-from tasks.labelling.relevance_session import RelevanceLabelling
 from tests.support.evaluations import chance, load, passages, question, roles, scores, texts, use
 from tests.support.llm_server import FakeLLMServer
+from yarus.db.stores import labels as store
+from yarus.db.stores.labels import Label
+from yarus.tasks.config.connections import database
+from yarus.tasks.labelling.corrected import correct
+from yarus.tasks.labelling.relevance.pools import heard
+from yarus.tasks.labelling.relevance.walk import is_whole, wanted
+from yarus.tasks.labelling.relevance_session import RelevanceLabelling
 
 SENSITIVITY, SPECIFICITY = 0.85, 0.95
 PAGES = 30

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
 from tests.support.evaluations import evaluate, load, passages, question, rows_of
 from tests.support.llm_server import says
 from tests.tasks.labelling.relevance.filled import PAGES, grading, judge, label, source
+from yarus.db.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("at_home")
 NAME = "hit_rate@1"

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from db.errors import InputError
-from flows.__main__ import cli
-from tasks.config.connections import database
-from tasks.labelling.relevance.between import between
 from tests.support.evaluations import evaluate, load, passages, question, scores
 from tests.tasks.labelling.relevance.filled import judge, label, source
+from yarus.__main__ import cli
+from yarus.db.errors import InputError
+from yarus.tasks.config.connections import database
+from yarus.tasks.labelling.relevance.between import between
 
 pytestmark = pytest.mark.usefixtures("at_home")
 

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
-from flows.terminal.differences.comparison import print_comparison
-from flows.terminal.summary import print_summary
-from tasks.cases.ranked.pools import to_judge
-from tasks.comparison.compare import compare
-from tasks.comparison.gates.gate import FILLED, gate
-from tasks.comparison.gates.gate_rules import read_policy
-from tasks.config.connections import database
-from tasks.config.parameters import Tier1
-from tasks.labelling import answers
-from tasks.labelling.relevance_session import RelevanceLabelling, labelling
-from tasks.operations.dry_run import plan
-from tasks.results.summary import summary
 from tests.support.evaluations import evaluate, passages, rows_of, scores
 from tests.tasks.labelling.relevance.filled import PAGES, grade, grading, judge, label, relevant, source
+from yarus.db.errors import InputError
+from yarus.flows.terminal.differences.comparison import print_comparison
+from yarus.flows.terminal.summary import print_summary
+from yarus.tasks.cases.ranked.pools import to_judge
+from yarus.tasks.comparison.compare import compare
+from yarus.tasks.comparison.gates.gate import FILLED, gate
+from yarus.tasks.comparison.gates.gate_rules import read_policy
+from yarus.tasks.config.connections import database
+from yarus.tasks.config.parameters import Tier1
+from yarus.tasks.labelling import answers
+from yarus.tasks.labelling.relevance_session import RelevanceLabelling, labelling
+from yarus.tasks.operations.dry_run import plan
+from yarus.tasks.results.summary import summary
 
 pytestmark = pytest.mark.usefixtures("at_home")
 NAME = "hit_rate@1"

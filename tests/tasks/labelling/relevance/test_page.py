@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from db.stores.labels import labels_of
-from tasks.config.connections import database
 from tests.support.browser import chromium
 from tests.support.command_line import environment
 from tests.support.evaluations import evaluate
 from tests.tasks.labelling.relevance.filled import judge, relevant, source
+from yarus.db.stores.labels import labels_of
+from yarus.tasks.config.connections import database
 
 N = 60
 
@@ -22,7 +22,7 @@ def test_results_are_judged_by_keys(at_home: Path, home: Path, tmp_path: Path) -
     with judge():
         found = evaluate("tier1", source=source(tmp_path, "label_results"), labels="filled", retriever="dense")
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows", "label", "--relevance", "--port", "0"], env=environment(home), cwd=home,
+        [sys.executable, "-m", "yarus", "label", "--relevance", "--port", "0"], env=environment(home), cwd=home,
         text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     said = {}

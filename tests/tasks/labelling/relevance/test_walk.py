@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tasks.cases.labels import NO_TWINS
-from tasks.cases.ranked.pools import Pool, seen
-from tasks.cases.ranked.rankings import score
-from tasks.cases.table import floats, table
-from tasks.labelling.relevance.walk import is_whole, metrics_by_people, wanted
+from yarus.tasks.cases.labels import NO_TWINS
+from yarus.tasks.cases.ranked.pools import Pool, seen
+from yarus.tasks.cases.ranked.rankings import score
+from yarus.tasks.cases.table import floats, table
+from yarus.tasks.labelling.relevance.walk import is_whole, metrics_by_people, wanted
 
 NAMES = ("hit_rate@1", "mrr", "recall@10", "ndcg@10", "precision@10")
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.models.embedding import client
 from tests.support.embedding.replies import embeddings
 from tests.support.llm_clients import QUICK
 from tests.support.llm_server import FakeLLMServer
+from yarus.tasks.models.embedding import client
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from db.errors import InputError
-from tasks.config.settings import EmbedderService, Settings
-from tasks.models.embedders import Embedder, embedder, embedders, full_name
 from tests.support.embedding.replies import DIMENSIONS, KEY, asked, configured, embeddings, of_questions, vector
 from tests.support.llm_server import Do, FakeLLMServer, http
+from yarus.db.errors import InputError
+from yarus.tasks.config.settings import EmbedderService, Settings
+from yarus.tasks.models.embedders import Embedder, embedder, embedders, full_name
 
 TEXTS = ["Где столовая?", "b", "🎓 図書館", "half \ud83c an emoji", "long " * 500]
 

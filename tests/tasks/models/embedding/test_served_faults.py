@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.errors import ModelUnavailable
-from tasks.models.embedders import embedders
-from tasks.models.embedding import client
-from tasks.models.transport import in_background
 from tests.support.embedding.replies import KEY, asked, coded, configured, embeddings, of_questions, vector
 from tests.support.llm_clients import QUICK
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
+from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.embedders import embedders
+from yarus.tasks.models.embedding import client
+from yarus.tasks.models.transport import in_background
 
 BAD = "bad"
 Script = Callable[[int, dict[str, Any]], Do | bytes]

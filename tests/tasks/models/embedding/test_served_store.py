@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError, ModelUnavailable
-from db.source_rows import Corpus
-from tasks.models import embedding_cache
-from tasks.models.embedding_cache import check_stored, embed, embed_each
 from tests.support.embedding.replies import asked, embeddings, of_questions
 from tests.support.llm_server import Do, FakeLLMServer, http
+from yarus.db.errors import InputError, ModelUnavailable
+from yarus.db.source_rows import Corpus
+from yarus.tasks.models import embedding_cache
+from yarus.tasks.models.embedding_cache import check_stored, embed, embed_each
 
 
 @pytest.fixture(autouse=True)

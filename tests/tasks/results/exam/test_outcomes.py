@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from db.stores.exams import Sat
-from metrics.exam_kinds import KINDS, PLANTED, PROMPTS, expected
-from tasks.cases.table import table
-from tasks.results.exam.outcomes import exam_of
-from tasks.results.exam.standings import examined, judge_key, standing_of, standings
-from tasks.results.exam.words import outcome_text
+from yarus.db.stores.exams import Sat
+from yarus.metrics.exam_kinds import KINDS, PLANTED, PROMPTS, expected
+from yarus.tasks.cases.table import table
+from yarus.tasks.results.exam.outcomes import exam_of
+from yarus.tasks.results.exam.standings import examined, judge_key, standing_of, standings
+from yarus.tasks.results.exam.words import outcome_text
 
 PROMPT = "answer_correctness"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tasks.results.exam.slices import find_blind_slices
+from yarus.tasks.results.exam.slices import find_blind_slices
 
 KINDS = {"reference": False, "framed": False, "number": True, "entity": True, "negation": True, "empty": True}
 Row = dict[str, Any]

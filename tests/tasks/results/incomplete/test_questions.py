@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.cases.table import table
-from tasks.results.incomplete.documents import LabelledQuestions
-from tasks.results.incomplete.questions import incomplete
-from tasks.results.incomplete.words import label_sentences
+from yarus.tasks.cases.table import table
+from yarus.tasks.results.incomplete.documents import LabelledQuestions
+from yarus.tasks.results.incomplete.questions import incomplete
+from yarus.tasks.results.incomplete.words import label_sentences
 
 N = 400
 RANDOM = np.random.default_rng(0)

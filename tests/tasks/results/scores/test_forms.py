@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tasks.results.scores.forms import AT_ONCE, LONGEST, Score, langfuse, otlp, otlp_ids
+from yarus.tasks.results.scores.forms import AT_ONCE, LONGEST, Score, langfuse, otlp, otlp_ids
 
 TRACE, SPAN = "5b8efff798038103d269b633813fc60c", "eee19b7ec3c1b174"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from db.source_rows import read_corpus, read_questions
-from db.sources import snapshot
-from tasks.config.connections import source as source_of
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import PAGE, evaluate, load, question, rows_of, value
+from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.sources import snapshot
+from yarus.tasks.config.connections import source as source_of
 
 Document = dict[str, Any]
 SAID = ["Абонемент выдают в кабинете 100.", "Справку готовят три дня.", "Пропуск стоит 200 рублей.", "Бассейн закрыт."]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from db.errors import InputError
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, use, value
 from tests.support.llm_server import FakeLLMServer, says
 from tests.support.nuggets import Judge, asks_for
+from yarus.db.errors import InputError
 
 Document = dict[str, Any]
 N = 8

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tasks.cases.table import table
-from tasks.config.tiers import TIERS
-from tasks.evaluation.run import Run
-from tasks.steps.claims.score_facts import score_facts
+from yarus.tasks.cases.table import table
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.steps.claims.score_facts import score_facts
 
 Document = dict[str, Any]
 ANSWER = "Сбор 500 рублей, приём 12.05.2025."

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.systems.user_code import close_user_code
 from tests.support.bots import Write
+from yarus.tasks.systems.user_code import close_user_code
 
 
 @pytest.fixture

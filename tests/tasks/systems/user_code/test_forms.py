@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from db.errors import InputError
-from tasks.systems.user_code import user_code
 from tests.support.bots import Write, answers
+from yarus.db.errors import InputError
+from yarus.tasks.systems.user_code import user_code
 
 
 def test_a_bot_whose_packages_bear_our_names_has_its_own(bot: Write, tmp_path: Path) -> None:

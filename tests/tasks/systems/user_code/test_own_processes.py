@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tasks.config.settings import settings
-from tasks.systems.external import Raised
-from tasks.systems.process import RUNNING, SHOWN
-from tasks.systems.sut import system
-from tasks.systems.user_code import GIVEN_UP, TIMEOUT_S, close_user_code, era, user_code
 from tests.support.bots import Write, answers, lives
 from tests.support.processes import until
+from yarus.tasks.config.settings import settings
+from yarus.tasks.systems.external import Raised
+from yarus.tasks.systems.process import RUNNING, SHOWN
+from yarus.tasks.systems.sut import system
+from yarus.tasks.systems.user_code import GIVEN_UP, TIMEOUT_S, close_user_code, era, user_code
 
 BOTH = pytest.mark.parametrize("of", ["def", "async def"])
 
@@ -93,7 +93,9 @@ def test_a_process_that_is_killed_is_started_anew(bot: Write) -> None:
 @pytest.mark.slow("process: it is killed")
 def test_it_ends_when_we_are_killed(bot: Write, tmp_path: Path) -> None:
     bot("import os, time\ndef answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)")
-    ours = "from tasks.systems.user_code import user_code; user_code('bot:answer', 'YARUS_SUT', 'answer').call('q')"
+    ours = (
+        "from yarus.tasks.systems.user_code import user_code; user_code('bot:answer', 'YARUS_SUT', 'answer').call('q')"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", ours], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
     )

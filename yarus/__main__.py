@@ -1,4 +1,4 @@
-"""The command line: `yarus` or `python -m flows`."""
+"""The command line: `yarus` or `python -m yarus`."""
 
 import atexit
 import gc
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 
 import click
 
-from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
-from flows.cli import Process
-from flows.cli.alerts import alerts
-from flows.cli.compare import compare, explain, trend
-from flows.cli.corpus import corpus
-from flows.cli.dataset import dataset
-from flows.cli.evaluations import cases, report, runs, show, tag
-from flows.cli.export import export
-from flows.cli.gate import gate
-from flows.cli.init import init
-from flows.cli.load import load
-from flows.cli.prune import prune
-from flows.cli.run import demo, doctor, run
-from flows.cli.serve import label, serve, stop, view
-from flows.cli.shell import stopping
-from flows.cli.shell.language import shown, spoken, told
-from flows.cli.sweep import examine, robustness, sweep
-from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
+from yarus.db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from yarus.flows.cli import Process
+from yarus.flows.cli.alerts import alerts
+from yarus.flows.cli.compare import compare, explain, trend
+from yarus.flows.cli.corpus import corpus
+from yarus.flows.cli.dataset import dataset
+from yarus.flows.cli.evaluations import cases, report, runs, show, tag
+from yarus.flows.cli.export import export
+from yarus.flows.cli.gate import gate
+from yarus.flows.cli.init import init
+from yarus.flows.cli.load import load
+from yarus.flows.cli.prune import prune
+from yarus.flows.cli.run import demo, doctor, run
+from yarus.flows.cli.serve import label, serve, stop, view
+from yarus.flows.cli.shell import stopping
+from yarus.flows.cli.shell.language import shown, spoken, told
+from yarus.flows.cli.sweep import examine, robustness, sweep
+from yarus.tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
 GARBAGE = 100_000
 """New objects before Python looks for cycles; of itself it looks hundreds of times while a command is imported."""
@@ -116,13 +116,13 @@ def _failed(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    from tasks.config.redaction import redact_urls  # here, because the help needs no settings
+    from yarus.tasks.config.redaction import redact_urls  # here, because the help needs no settings
 
     click.echo(_harmless(redact_urls(message)), err=True)
 
 
 def _harmless(message: str) -> str:
-    from tasks.config.utf8 import harmless
+    from yarus.tasks.config.utf8 import harmless
 
     return harmless(message)
 

@@ -19,11 +19,11 @@ def assert_gate(
         InputError: no such evaluation, baseline or file.
     """
     __tracebackhide__ = True
-    from flows.cli import own_database
-    from flows.terminal.differences.gate import gate_lines, stops
-    from tasks.comparison.gates.gate import gate
-    from tasks.comparison.gates.gate_rules import read_policy
-    from tasks.config.settings import settings
+    from yarus.flows.cli import own_database
+    from yarus.flows.terminal.differences.gate import gate_lines, stops
+    from yarus.tasks.comparison.gates.gate import gate
+    from yarus.tasks.comparison.gates.gate_rules import read_policy
+    from yarus.tasks.config.settings import settings
 
     found = gate(own_database(), evaluation, read_policy(Path(file) if file else None), baseline=baseline)
     if stops(found, strict=strict):
