@@ -1,5 +1,6 @@
 """The files in flows/: each imports, and none hides another module, as Prefect puts the folder first on sys.path."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,12 @@ def test_no_file_bears_the_name_of_a_module(home: Path) -> None:
         [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["flows", "tasks", "metrics", "db", "deployments"])
+def test_the_former_import_name_is_refused(name: str) -> None:
+    with pytest.raises(ImportError, match=f"from yarus.{name} "):
+        importlib.import_module(name)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("tier") or name == "real_users"])
