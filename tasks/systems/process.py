@@ -17,9 +17,6 @@ from yarus.tasks.models.transport import LARGEST_BYTES
 from yarus.tasks.systems.external import Lost, Raised, reason
 from yarus.tasks.systems.yarus_worker.messages import packed, receive
 
-ROOT = Path(__file__).resolve().parents[2]
-OURS = ("flows", "deployments", "tasks", "metrics", "db")
-"""Names that the user's packages may have too."""
 PROGRAM = (  # nothing of the user's is on the path yet, which may be called as a module of the standard library is
     "import sys; sys.path = [sys.argv.pop(1)] + [place for place in sys.path if place]; "
     "from yarus_worker.main import main; del sys.path[0]; main()"
@@ -151,8 +148,6 @@ class Process:
             "gives": program.gives,
             "expected": program.expected,
             "folder": program.folder,
-            "ours": OURS,
-            "root": str(ROOT),
             "timeout_s": program.timeout_s,
             "largest_bytes": LARGEST_BYTES,
         }

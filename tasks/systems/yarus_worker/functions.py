@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import sys
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any, Callable, Mapping, NamedTuple, Sequence  # noqa: UP035 - Python 3.7 has them here
+from typing import Any, Callable, Mapping, NamedTuple  # noqa: UP035 - Python 3.7 has them here
 
 ARGUMENTS = {"answer": 1, "ranking": 2, "scores": 2}
 """What the function gives -> how many arguments it is called with."""
@@ -26,38 +23,6 @@ class Function(NamedTuple):
     takes_history: bool
 
 
-class NotOurs(MetaPathFinder):
-    """Finds packages that bear the names of ours everywhere but where ours are."""
-
-    def __init__(self, names: Sequence[str], root: str, folder: str) -> None:
-        self.names, self.root, self.folder = frozenset(names), os.path.realpath(root), folder
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """See `MetaPathFinder`; everybody else is asked for such a name from here, and what is ours is no answer."""
-        if path is not None or fullname not in self.names:
-            return None
-        found = PathFinder.find_spec(fullname, [self.folder])
-        if found is not None:
-            return found
-        others = [place for place in sys.path if os.path.realpath(place) != self.root]
-        is_ours = False
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            some = PathFinder.find_spec(fullname, others) if finder is PathFinder else finder.find_spec(fullname, None)
-            if some is not None and not self.is_ours(some):
-                return some
-            is_ours = is_ours or some is not None
-        if is_ours or PathFinder.find_spec(fullname, [self.root]) is not None:
-            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return None
-
-    def is_ours(self, spec: ModuleSpec) -> bool:
-        """Whether it stands where our packages do."""
-        places = [*([spec.origin] if spec.origin else []), *(spec.submodule_search_locations or ())]
-        return any(os.path.realpath(place).startswith(self.root + os.sep) for place in places)
-
-
 def found(task: Mapping[str, Any]) -> Function:
     """The function that is named `module:function`, or an object that is asked by `invoke` or `ainvoke`, or its maker.
 
@@ -65,7 +30,6 @@ def found(task: Mapping[str, Any]) -> Function:
         Unfit: it is none, or does not take what it will be given.
         BaseException: whatever the module raises.
     """
-    sys.meta_path.insert(0, NotOurs(task["ours"], task["root"], task["folder"]))
     sys.path.insert(0, task["folder"])
     module, _, attribute = task["name"].partition(":")
     sys.argv = [module]

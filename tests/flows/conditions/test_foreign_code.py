@@ -2,14 +2,12 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import ENGLISH, CommandLine, environment
+from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.evaluations import load, question, rows_of
 from tests.support.processes import until
 
@@ -89,35 +87,6 @@ def test_a_module_that_ends_the_run_when_it_is_imported_is_refused(
     done = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", env=ENGLISH, ok=False)
     assert (done.code, done.out) == (2, "")
     assert "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in done.err
-
-
-BOT = """
-import db, flows.chain, metrics, tasks.search
-
-def answer(question):
-    return {"answer": flows.chain.LINK + db.DATA + metrics.WORD, "contexts": [tasks.search.found(question)]}
-"""
-
-
-@pytest.mark.slow("process: as a user starts it")
-def test_a_bot_whose_packages_are_called_as_ours_is_evaluated(yarus: CommandLine, source: str, tmp_path: Path) -> None:
-    """Started as a user starts it, in the folder of the bot."""
-    parts = {
-        "bot": BOT,
-        "db": "DATA = 'Сдать '",
-        "metrics": "WORD = 'книгу.'",
-        "flows/__init__": "",
-        "flows/chain": "LINK = ''",
-    }
-    for name, code in (parts | {"tasks/search": "def found(question): return 'Правило'"}).items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
-    program = [str(Path(sys.executable).with_name("yarus")), "run", "tier3", "--source", source, "--json", "--sut"]
-    env = environment(yarus.home) | yarus.server()
-    done = subprocess.run([*program, "bot:answer"], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = rows_of(json.loads(done.stdout))
-    assert {(row["status"], row["answer"], row["context"]) for row in rows} == {("ok", "Сдать книгу.", "Правило")}
 
 
 SLOW = """
