@@ -19,6 +19,7 @@ from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.home import make
 from yarus.deployments import server
 from yarus.deployments.pages import report_server
+from yarus.tasks.config.checkout import commit
 from yarus.tasks.config.settings import PREFIX, settings
 from yarus.tasks.orchestration import home_server, server_access, server_process
 from yarus.tasks.orchestration.local_server import READY_S, let_in, require_compatible
@@ -149,13 +150,10 @@ def _prepare(home: Path, host: str, port: int, reports: str) -> None:
 
 
 def built_from() -> str:
-    """The version of Yarus, and the commit where it is a git checkout: `0.1.0+862e072`."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return version("yarus")
-    return f"{version('yarus')}+{commit}"
+    """Return the version of Yarus, with the commit if it is a git checkout: `0.1.0+862e072`."""
+    code = commit()
+    suffix = f"+{code.sha[:7]}{'-dirty' * code.is_dirty}" if code else ""
+    return f"{version('yarus')}{suffix}"
 
 
 def _everything_imported(source: str | None, *, scheduled: bool) -> tuple[list["Declared"], str]:

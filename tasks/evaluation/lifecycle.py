@@ -4,14 +4,12 @@ import asyncio
 import logging
 import secrets
 import signal
-import subprocess
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from platform import python_version
 from typing import Any, TypeVar
 
@@ -25,6 +23,7 @@ from yarus.db.words import Words
 from yarus.metrics.selftest import self_test
 from yarus.tasks.cases import pseudonyms
 from yarus.tasks.comparison.gates.gate_rules import policy_set
+from yarus.tasks.config.checkout import commit
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.redaction import redact_urls
@@ -147,7 +146,7 @@ def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
 
 def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
     """What the journal says of an evaluation from its start."""
-    configuration = settings()
+    configuration, code = settings(), commit()
     return {
         "id": run.id,
         "tier": run.tier,
@@ -159,7 +158,8 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
         "versions": _versions(),
         "sut_label": configuration.sut_label,
         "flow_run_id": flow_run_id,
-        **_commit(),
+        "git_commit": code and code.sha,
+        "git_dirty": code and code.is_dirty,
     }
 
 
@@ -167,22 +167,6 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     """Of Yarus, Python and the packages that move numbers."""
     return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in RECORDED_PACKAGES}
-
-
-@cache
-def _commit() -> dict[str, Any]:
-    """The commit of the code that runs, if it is a git checkout."""
-    try:
-        commit = _git("rev-parse", "HEAD")
-        return {"git_commit": commit, "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no"))}
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-
-
-def _git(*arguments: str) -> str:
-    folder = Path(__file__).resolve().parents[2]
-    done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
