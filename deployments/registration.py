@@ -1,6 +1,8 @@
 """The deployments that `prefect.yaml` declares, made known to a Prefect server."""
 
+import logging
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import yaml  # type: ignore[import-untyped]
 from prefect import Flow
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.filters import WorkPoolFilter, WorkPoolFilterName
 from prefect.client.schemas.objects import ConcurrencyOptions
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
@@ -22,6 +25,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.texts import texts
 
+log = logging.getLogger("yarus")
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]
 
@@ -60,6 +64,20 @@ async def register(client: PrefectClient, deployments: list[Declared], found: Of
             await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
     for deployment in deployments:
         await _register(client, deployment, found, scheduled=scheduled)
+    await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
+
+
+async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], entrypoints: Collection[str]) -> None:
+    """Update deployments that people have made of our flows before these were imported as `yarus.flows`."""
+    in_pools = WorkPoolFilter(name=WorkPoolFilterName(any_=[*pools]))
+    offset = 0
+    while page := await client.read_deployments(work_pool_filter=in_pools, offset=offset):
+        offset += len(page)
+        for deployment in page:
+            entrypoint = f"yarus.{deployment.entrypoint}"
+            if entrypoint in entrypoints:
+                await client.update_deployment(deployment.id, DeploymentUpdate(entrypoint=entrypoint))
+                log.warning("deployment %s now runs %s, before %s", deployment.name, entrypoint, deployment.entrypoint)
 
 
 async def offer(client: PrefectClient, deployments: list[Declared], found: Offered) -> None:

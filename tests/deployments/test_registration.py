@@ -53,6 +53,29 @@ def refused(prefect_server: dict[str, str]) -> dict[str, str]:
         return asyncio.run(asked())
 
 
+def test_register_renames_former_entrypoints(prefect_server: dict[str, str], at: Path) -> None:
+    """Of deployments that people have made of our flows, which keep all else; those of others are left alone."""
+    [declaration] = [found for found in declared() if found["name"] == "tier0"]
+    declaration |= {"name": "of_test_renames", "work_pool": declaration["work_pool"] | {"name": "of_test_renames"}}
+    made = {"mine": "flows.tier0:tier0", "others": "flows.bot:ask"}
+
+    async def entrypoints() -> dict[str, str | None]:
+        async with PrefectClient(prefect_server["PREFECT_API_URL"]) as client:
+            await client.create_work_pool(WorkPoolCreate(name="of_test_renames", type="process"))
+            flow_id = await client.create_flow_from_name("of_test_renames")
+            ids = {}
+            for name, entrypoint in made.items():
+                ids[name] = await client.create_deployment(
+                    flow_id, name, entrypoint=entrypoint, work_pool_name="of_test_renames", tags=["kept"]
+                )
+            await register(client, [declaration], {}, scheduled=False)
+            found = {name: await client.read_deployment(number) for name, number in ids.items()}
+            assert {tag for deployment in found.values() for tag in deployment.tags} == {"kept"}
+            return {name: deployment.entrypoint for name, deployment in found.items()}
+
+    assert asyncio.run(entrypoints()) == {"mine": "yarus.flows.tier0:tier0", "others": "flows.bot:ask"}
+
+
 @pytest.mark.slow("prefect: a worker of its own")
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_run_that_brings_a_program_along_is_refused(refused: dict[str, str], name: str) -> None:
