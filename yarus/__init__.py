@@ -1,6 +1,6 @@
-"""Flows, one file a tier; the command line; and for notebooks what it does: load, run, cases, metrics, compare.
+"""Evaluate retrieval-augmented question answering tier by tier, from Python and notebooks (docs/python.md).
 
-What these import, they import when they are called: whoever wants a flow, or the help of a command, waits for no table.
+Each function imports what it needs when it is called, so that `import yarus` takes no time.
 """
 
 import os
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pandas import DataFrame
     from pyarrow import Table
@@ -15,22 +16,15 @@ if TYPE_CHECKING:
 
     from yarus.db.loading.fill import LoadReport
     from yarus.tasks.comparison.documents import EvaluationComparison
+    from yarus.tasks.comparison.gates.documents import GateResult
+    from yarus.tasks.config.settings import Language
     from yarus.tasks.explanation.documents import Explanation
 
-# Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
-for _name, _value in {
-    "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # of a flow that is awaited without `start_prefect`
-    "PREFECT_LOGGING_EXTRA_LOGGERS": "yarus",
-    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",  # s; deployments/automations.yaml waits for it
-    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-}.items():
-    os.environ.setdefault(_name, _value)
+__all__ = ["cases", "compare", "explain", "gate", "load", "report", "run", "run_sync", "scores", "start_prefect"]
 
 
 async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
-    """Evaluates a tier, as `yarus run TIER --json` does.
+    """Evaluate a tier, as `yarus run TIER --json` does.
 
     Args:
         tier: tier0, tier1, …, or nightly for all.
@@ -51,17 +45,32 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
     return await runner.evaluate(tier, chosen)
 
 
+def run_sync(tier: str, /, **parameters: Any) -> dict[str, Any]:
+    """Evaluate a tier and wait for the summary, in a script; see `run`.
+
+    Raises:
+        RuntimeError: an event loop is running, as in a notebook: use `await yarus.run(…)` there.
+    """
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run(tier, **parameters))
+    raise RuntimeError("an event loop is running here, as in a notebook: use `await yarus.run(…)`")
+
+
 def load(*files: str | os.PathLike[str], into: str, language: str | None = None, **mapping: str) -> "list[LoadReport]":
-    """Loads files of questions and pages into a source, all or none, as `yarus init` does.
+    """Load files of questions and pages into a source, all or none, as `yarus init` does.
 
     Args:
         files: tables of any tool, traces, retrieval sets, pages or folders of pages (docs/sources.md).
         into: name of the source.
         language: `ru` or `en`; default: that of the texts.
-        mapping: our column -> theirs, where that is not told.
+        mapping: our column -> theirs, if names and values do not show it.
 
     Returns:
-        A report for each file: how many rows were read, added, updated and skipped, and what could not be read.
+        One report per file: how many rows were read, added, updated and skipped, and what could not be read.
 
     Raises:
         InputError: a file cannot be read, or nobody can tell what it holds; nothing was loaded.
@@ -79,11 +88,12 @@ def load(*files: str | os.PathLike[str], into: str, language: str | None = None,
 
 
 def start_prefect() -> None:
-    """Finds the Prefect server that PREFECT_API_URL or the profile names, or that of the home, or starts that.
+    """Find the Prefect server that PREFECT_API_URL or the profile names, or that of the home, or start that.
 
     Raises:
         ServerUnavailable: there is none, and none can be started.
     """
+    from yarus import flows  # noqa: F401 - its defaults for Prefect come first
     from yarus.tasks.orchestration.local_server import prepare_prefect, start_server
 
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
@@ -92,7 +102,7 @@ def start_prefect() -> None:
 
 
 def cases(evaluation: str) -> "DataFrame":
-    """The cases of an evaluation, one row a case, with every column that was stored; what is NULL there is NA.
+    """Return the cases of an evaluation, one row per case, with every stored column; what is NULL there is NA.
 
     Args:
         evaluation: its id, the beginning or end of it, or `last`.
@@ -107,7 +117,7 @@ def cases(evaluation: str) -> "DataFrame":
 
 
 def scores(evaluation: str) -> "DataFrame":
-    """The metrics of an evaluation, one row a metric and stratum: value, interval, counts, grade, and whose they are.
+    """Return the metrics of an evaluation, one row per metric and stratum: value, interval, counts, grade, judge.
 
     Args:
         evaluation: its id, the beginning or end of it, or `last`.
@@ -121,7 +131,7 @@ def scores(evaluation: str) -> "DataFrame":
 
 
 def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
-    """Compares two evaluations case by case, as `yarus compare A B --json` does.
+    """Compare two evaluations case by case, as `yarus compare A B --json` does.
 
     Args:
         a: the evaluation before: its id, the beginning or end of it, `last`, or `previous` (b's predecessor).
@@ -141,7 +151,7 @@ def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
 
 
 def explain(a: str, b: str, *, force: bool = False) -> "Explanation":
-    """Explains what moved between two evaluations, as `yarus explain A B --json` does.
+    """Explain what moved between two evaluations, as `yarus explain A B --json` does.
 
     Args:
         a: the evaluation before, named as in `compare`.
@@ -157,8 +167,54 @@ def explain(a: str, b: str, *, force: bool = False) -> "Explanation":
     return explanation.explain(own_database(), a, b, force=force)
 
 
+def gate(
+    evaluation: str = "last", *, baseline: str | None = None, file: str | os.PathLike[str] | None = None
+) -> "GateResult":
+    """Check an evaluation against thresholds and a baseline, as `yarus gate EVALUATION --json` does.
+
+    Args:
+        evaluation: its id, the beginning or end of it, its name, or `last`.
+        baseline: in place of the accepted one; `previous` for the evaluation before.
+        file: with the rules; default: gate.toml in the current folder, else the rules that hold without one.
+
+    Returns:
+        `verdict` (pass, fail, inconclusive or invalid) and `rules` with theirs.
+
+    Raises:
+        InputError: no such evaluation, baseline or file, or no rule applies.
+    """
+    from pathlib import Path
+
+    from yarus.flows.cli import own_database
+    from yarus.tasks.comparison.gates.gate import gate as judge
+    from yarus.tasks.comparison.gates.gate_rules import read_policy
+
+    return judge(own_database(), evaluation, read_policy(Path(file) if file else None), baseline=baseline)
+
+
+def report(*evaluations: str, out: str | os.PathLike[str] | None = None, language: "Language | None" = None) -> "Path":
+    """Write a self-contained HTML report, as `yarus report` does, and return its path.
+
+    Args:
+        evaluations: those to show, named as in `compare`; default: the newest of every tier.
+        out: the file to write; default: one in YARUS_HOME.
+        language: that it opens in; default: YARUS_LANGUAGE.
+
+    Raises:
+        InputError: no such evaluation, or none at all.
+        ResultsUnavailable: a file of results cannot be read.
+        OSError: the file cannot be written.
+    """
+    from pathlib import Path
+
+    from yarus.flows.cli import own_database
+    from yarus.tasks.report.write import report as write
+
+    return write(own_database(), evaluations, Path(out) if out else None, language)
+
+
 def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":
-    """Rows of an evaluation as people may see them, each column in the type that it is stored in."""
+    """Return rows of an evaluation as people may see them, each column in the type that it is stored in."""
     import pandas as pd
 
     from yarus.db import journal

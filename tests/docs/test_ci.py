@@ -39,6 +39,7 @@ def repository(tmp_path: Path) -> Path:
 def test_the_workflow_and_the_job_run_the_script_and_keep_the_home() -> None:
     steps = GITHUB["jobs"]["evaluate"]["steps"]
     commands = [step["run"] for step in steps if "run" in step]
+    assert 'pip install "$EVALUATOR"' in commands and 'pip install "$EVALUATOR"' in GITLAB["evaluate"]["before_script"]
     assert "bash eval/ci.sh" in commands and "yarus stop" in commands
     caches = [step["with"] for step in steps if step.get("uses", "").startswith("actions/cache")]
     assert [cache["path"] for cache in caches] == [GITHUB["jobs"]["evaluate"]["env"]["YARUS_HOME"]] * 2

@@ -15,12 +15,12 @@ from tests.support.command_line import CommandLine, environment
 from tests.support.forked import Forked
 from tests.support.processes import until
 from tests.support.texts.docs_pages import ROOT, blocks
-from yarus import cases, compare, run, scores
+from yarus import cases, compare, gate, report, run, run_sync, scores
 from yarus.db.errors import InputError
 
 Document = dict[str, Any]
 EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "python.md") if block.kind == "python"]
-CELLS = [example for example in EXAMPLES if "asyncio" not in example]
+CELLS = [example for example in EXAMPLES if "run_sync" not in example]
 NOTEBOOK = """
 import ast, asyncio, inspect, sys
 async def notebook():
@@ -56,21 +56,33 @@ def notebook(home: Path, *cells: str, env: dict[str, str] | None = None) -> str:
     return ran.out
 
 
-@pytest.mark.slow("prefect: three evaluations on a server of their own")
+@pytest.mark.slow("prefect: two evaluations on a server of their own")
 def test_the_cells_of_the_page_run_and_leave_no_process(home: Path) -> None:
-    """Three evaluations by both ways, on a server that is started for them."""
+    """Two evaluations by both ways, on a server that is started for them."""
     look = """
 import json, psutil
 children = [child.pid for child in psutil.Process().children(recursive=True)]
-print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), list(changes), children]))
+print(json.dumps([summary["state"], list(scores), children]))
 """
-    said = notebook(home, *CELLS, look)
-    state, other, n_cases, topics, columns, children = json.loads(said)
-    assert (state, other, n_cases) == ("completed", "completed", 100)
-    assert topics > 2
-    assert columns == ["a", "b", "difference", "p", "verdict"]
+    state, columns, children = json.loads(notebook(home, *CELLS, look))
+    assert (state, columns) == ("completed", ["value", "ci_low", "ci_high", "grade"])
     assert children
     until("end of its servers", lambda: not [pid for pid in children if psutil.pid_exists(pid)])
+
+
+@pytest.mark.slow("process: a Jupyter kernel")
+def test_the_notebook_runs_in_jupyter(home: Path, prefect_server: dict[str, str], tmp_path: Path) -> None:
+    jupyter, done = Path(sys.executable).with_name("jupyter-execute"), tmp_path / "done.ipynb"
+    command = [jupyter, "--output", done, ROOT / "docs" / "notebook.ipynb"]
+    env = environment(home) | prefect_server
+    ran = subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, timeout=280, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    cells = [cell for cell in json.loads(done.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    results = ["".join(output["data"]["text/plain"]) for cell in cells for output in cell["outputs"]]
+    assert len(results) == len(cells)
+    assert results[0] == "'completed'"
+    assert "hit_rate@1" in results[1]
+    assert Path(results[-1].removeprefix("PosixPath('").removesuffix("')")).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow("process: what is imported first")
@@ -157,6 +169,22 @@ def test_a_comparison_is_that_of_the_command(at_home: Path, night: dict[str, Doc
     with pytest.raises(InputError, match="--force"):
         compare(one, other)
     assert compare(one, other, force=True) == yarus("compare", one, other, "--force", "--json").json
+
+
+def test_the_gate_is_that_of_the_command(at_home: Path, night: dict[str, Document], yarus: CommandLine) -> None:
+    evaluation = night["tier1"]["evaluation_id"]
+    assert gate(evaluation) == yarus("gate", evaluation, "--json").json
+
+
+def test_the_report_is_written_where_it_is_asked_for(at_home: Path, night: dict[str, Document], tmp_path: Path) -> None:
+    path = report(night["tier1"]["evaluation_id"], out=tmp_path / "report.html", language="en")
+    assert path == tmp_path / "report.html"
+    assert night["tier1"]["evaluation_id"] in path.read_text(encoding="utf-8")
+
+
+async def test_run_sync_in_a_loop_names_the_way_out() -> None:
+    with pytest.raises(RuntimeError, match=r"await yarus\.run"):
+        run_sync("tier1")
 
 
 async def test_what_is_wrong_is_named(at_home: Path) -> None:

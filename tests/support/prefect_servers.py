@@ -74,15 +74,17 @@ SOON |= {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "3"}
 
 
 class Serve:
-    """`yarus serve` in a process of its own, with a client of its API."""
+    """`yarus serve` in a process of its own, by default at home, with a client of its API."""
 
-    def __init__(self, home: Path, *options: str, **variables: str) -> None:
+    def __init__(
+        self, home: Path, *options: str, python: str = sys.executable, folder: Path | None = None, **variables: str
+    ) -> None:
         self.home, self.port, self.report_port = home, free_port(), free_port()
         ports = ("--port", str(self.port), "--report-port", str(self.report_port))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "yarus", "serve", *ports, *options],
+            [python, "-m", "yarus", "serve", *ports, *options],
             env=environment(home) | SOON | variables,
-            cwd=home,
+            cwd=folder or home,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
