@@ -1,7 +1,7 @@
 """For pytest, which finds it by itself: a fixture that fails a test if an evaluation does not pass its gate."""
 
 import os
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -37,6 +37,6 @@ def assert_gate(
 
 
 @pytest.fixture(name="assert_gate", scope="session")
-def _assert_gate() -> Any:
+def _assert_gate() -> Callable[..., None]:
     """Fail a test if an evaluation does not pass its gate: `assert_gate("last", strict=True)`."""
     return assert_gate

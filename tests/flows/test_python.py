@@ -132,9 +132,15 @@ await asyncio.sleep(GRACE_S + 1)
     assert said.split() == ["cancelled", "completed"]
 
 
-def test_import_yarus_waits_for_nothing(home: Path) -> None:
+def test_import_yarus_loads_and_changes_nothing(home: Path) -> None:
     heavy = "{'prefect', 'pandas', 'pyarrow', 'sqlalchemy', 'click', 'yarus.tasks', 'yarus.db'}"
-    assert python(home, f"import yarus, sys; print({heavy} & sys.modules.keys())").strip() == "set()"
+    script = f"""
+import os, sys
+before = dict(os.environ)
+import yarus, yarus.pytest_plugin
+print({heavy} & sys.modules.keys(), dict(os.environ) == before)
+"""
+    assert python(home, script).strip() == "set() True"
 
 
 def test_cases_are_those_that_were_stored(at_home: Path, night: dict[str, Document]) -> None:
