@@ -86,4 +86,4 @@ mutate: .venv/.mutate
 	@$(call install,.venv/litellm) 'litellm[proxy]==1.106.2'
 
 clean:
-	rm -rf .venv .yarus build *.egg-info
+	rm -rf .venv .yarus build dist *.egg-info

@@ -64,6 +64,8 @@ def run() -> Iterator[Row]:
             peer_s = median(peers)
             for (what, target), seconds in zip((*RUNS, *_named()), times, strict=True):
                 yield Row(what, PEER, median(seconds), peer_s, target, "at most")
+            face = [_timed([sys.executable, "-c", "import yarus"], variables) for _ in range(ROUNDS)]
+            yield Row("import yarus", PEER, median(face), peer_s, 0.03, "at most")
             for package, target in IMPORTS.items():
                 imported = [
                     _timed([sys.executable, "-c", EVERYTHING.format(package)], variables) for _ in range(ROUNDS)

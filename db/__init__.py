@@ -1,4 +1,4 @@
 """The database: tables, connections, sources, importers, the journal and the stores."""
 
 if __name__ == "db":
-    raise ImportError("the packages of Yarus are imported as yarus: from yarus.db …")
+    raise ImportError("`db` is now `yarus.db`; use `from yarus.db import …`")

@@ -62,13 +62,13 @@ async def register(client: PrefectClient, deployments: list[Declared], found: Of
             await client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
         except ObjectAlreadyExists:  # its other settings are its owner's
             await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
+    await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
     for deployment in deployments:
         await _register(client, deployment, found, scheduled=scheduled)
-    await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
 
 
 async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], entrypoints: Collection[str]) -> None:
-    """Update deployments that people have made of our flows before these were imported as `yarus.flows`."""
+    """Update the deployments of our flows that were made before these were imported as `yarus.flows`."""
     in_pools = WorkPoolFilter(name=WorkPoolFilterName(any_=[*pools]))
     offset = 0
     while page := await client.read_deployments(work_pool_filter=in_pools, offset=offset):

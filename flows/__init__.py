@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 if __name__ == "flows":
-    raise ImportError("the packages of Yarus are imported as yarus: from yarus.flows …")
+    raise ImportError("`flows` is now `yarus.flows`; use `from yarus.flows import …`")
 
 # Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
 for _name, _value in {

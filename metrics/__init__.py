@@ -1,4 +1,4 @@
 """Metrics as pure functions of arrays and texts, the statistics about them, and the one table of them all."""
 
 if __name__ == "metrics":
-    raise ImportError("the packages of Yarus are imported as yarus: from yarus.metrics …")
+    raise ImportError("`metrics` is now `yarus.metrics`; use `from yarus.metrics import …`")

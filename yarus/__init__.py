@@ -49,15 +49,17 @@ def run_sync(tier: str, /, **parameters: Any) -> dict[str, Any]:
     """Evaluate a tier and wait for the summary, in a script; see `run`.
 
     Raises:
-        RuntimeError: an event loop is running, as in a notebook: use `await yarus.run(…)` there.
+        RuntimeError: an event loop is running, as in a notebook; use `await yarus.run(…)` there.
     """
     import asyncio
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(run(tier, **parameters))
-    raise RuntimeError("an event loop is running here, as in a notebook: use `await yarus.run(…)`")
+        pass
+    else:
+        raise RuntimeError("yarus.run_sync: an event loop is running; use `await yarus.run(…)`")
+    return asyncio.run(run(tier, **parameters))
 
 
 def load(*files: str | os.PathLike[str], into: str, language: str | None = None, **mapping: str) -> "list[LoadReport]":
@@ -105,7 +107,7 @@ def cases(evaluation: str) -> "DataFrame":
     """Return the cases of an evaluation, one row per case, with every stored column; what is NULL there is NA.
 
     Args:
-        evaluation: its id, the beginning or end of it, or `last`.
+        evaluation: its id, the beginning or end of it, its name, or `last`.
 
     Raises:
         InputError: there is no such evaluation, or it has no cases yet.
@@ -120,7 +122,7 @@ def scores(evaluation: str) -> "DataFrame":
     """Return the metrics of an evaluation, one row per metric and stratum: value, interval, counts, grade, judge.
 
     Args:
-        evaluation: its id, the beginning or end of it, or `last`.
+        evaluation: its id, the beginning or end of it, its name, or `last`.
 
     Raises:
         InputError: there is no such evaluation, or it has no metrics.
@@ -134,7 +136,7 @@ def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
     """Compare two evaluations case by case, as `yarus compare A B --json` does.
 
     Args:
-        a: the evaluation before: its id, the beginning or end of it, `last`, or `previous` (b's predecessor).
+        a: the evaluation before: as in `cases`, or `previous` (b's predecessor).
         b: the evaluation after.
         force: compare even what is not comparable.
 
@@ -178,7 +180,7 @@ def gate(
         file: with the rules; default: gate.toml in the current folder, else the rules that hold without one.
 
     Returns:
-        `verdict` (pass, fail, inconclusive or invalid) and `rules` with theirs.
+        `verdict` (pass, fail, inconclusive or invalid) and `rules` with their verdicts.
 
     Raises:
         InputError: no such evaluation, baseline or file, or no rule applies.
@@ -198,7 +200,7 @@ def report(*evaluations: str, out: str | os.PathLike[str] | None = None, languag
     Args:
         evaluations: those to show, named as in `compare`; default: the newest of every tier.
         out: the file to write; default: one in YARUS_HOME.
-        language: that it opens in; default: YARUS_LANGUAGE.
+        language in which it opens; default: YARUS_LANGUAGE.
 
     Raises:
         InputError: no such evaluation, or none at all.

@@ -25,13 +25,18 @@ def assert_gate(
 
     Raises:
         AssertionError: the gate is not passed.
-        InputError: no such evaluation, baseline or file.
+        pytest.fail.Exception: no such evaluation, baseline or file.
     """
     __tracebackhide__ = True
+    from yarus.db.errors import InputError
     from yarus.flows.terminal.differences.gate import gate_lines, stops
     from yarus.tasks.config.settings import settings
+    from yarus.tasks.texts.messages import told
 
-    result = yarus.gate(evaluation, baseline=baseline, file=file)
+    try:
+        result = yarus.gate(evaluation, baseline=baseline, file=file)
+    except InputError as error:
+        pytest.fail(f"yarus gate: {told(error, settings().language)}", pytrace=False)
     if stops(result, strict=strict):
         raise AssertionError("\n".join(gate_lines(result, settings().language)))
 

@@ -1,7 +1,9 @@
-"""The git checkout that Yarus runs from, if it does not run from an installed package."""
+"""The commit of the code that runs."""
 
+import json
 import subprocess
 from functools import cache
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Commit(NamedTuple):
-    """The commit of a checkout."""
+    """A commit, of which a checkout may differ."""
 
     sha: str
     is_dirty: bool
@@ -18,9 +20,11 @@ class Commit(NamedTuple):
 
 @cache
 def commit() -> Commit | None:
-    """Return the commit of the code; None for a package, also one that is installed inside somebody's repository."""
-    if not (ROOT / ".git").exists():
-        return None
+    """Return the commit of a checkout or of what pip installed from git; None for a wheel."""
+    if not (ROOT / ".git").exists():  # also inside the environment of somebody's repository
+        origin = json.loads(distribution("yarus").read_text("direct_url.json") or "{}")  # PEP 610
+        sha = origin.get("vcs_info", {}).get("commit_id")
+        return Commit(sha, is_dirty=False) if sha else None
     try:
         return Commit(_git("rev-parse", "HEAD"), bool(_git("status", "--porcelain", "--untracked-files=no")))
     except (OSError, subprocess.CalledProcessError):

@@ -66,11 +66,17 @@ def test_register_renames_former_entrypoints(prefect_server: dict[str, str], at:
             ids = {}
             for name, entrypoint in made.items():
                 ids[name] = await client.create_deployment(
-                    flow_id, name, entrypoint=entrypoint, work_pool_name="of_test_renames", tags=["kept"]
+                    flow_id,
+                    name,
+                    entrypoint=entrypoint,
+                    work_pool_name="of_test_renames",
+                    tags=["kept"],
+                    parameters={"parameters": {"limit": 3}},
                 )
             await register(client, [declaration], {}, scheduled=False)
             found = {name: await client.read_deployment(number) for name, number in ids.items()}
-            assert {tag for deployment in found.values() for tag in deployment.tags} == {"kept"}
+            for deployment in found.values():
+                assert (deployment.tags, deployment.parameters) == (["kept"], {"parameters": {"limit": 3}})
             return {name: deployment.entrypoint for name, deployment in found.items()}
 
     assert asyncio.run(entrypoints()) == {"mine": "yarus.flows.tier0:tier0", "others": "flows.bot:ask"}

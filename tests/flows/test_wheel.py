@@ -7,6 +7,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sources: Path) -> Path:
+    """Of sources in which an earlier version was built."""
+    (sources / "build" / "lib" / "flows").mkdir(parents=True)
+    (sources / "build" / "lib" / "flows" / "tier1.py").touch()
     return build(sources, "wheel")
 
 
@@ -172,8 +176,15 @@ def test_a_bot_whose_packages_are_called_as_our_folders_answers(run: Run, answer
     assert {row["answer"] for row in rows} == {"db deployments chain metrics tasks"}
 
 
-def test_the_commit_of_the_project_is_not_ours(run: Run) -> None:
-    assert run("python", "-c", "from yarus.tasks.config.checkout import commit; print(commit())") == "None\n"
+def test_the_commit_is_that_of_the_source_and_not_of_the_project(run: Run, bot: Path) -> None:
+    script = "from yarus.tasks.config.checkout import commit; print(commit())"
+    assert run("python", "-c", script) == "None\n"
+    [origin] = bot.glob(".venv/lib/python*/site-packages/yarus-*.dist-info/direct_url.json")
+    wheel = origin.read_text(encoding="utf-8")
+    git = {"url": "https://example.com/yarus", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}
+    origin.write_text(json.dumps(git), encoding="utf-8")  # as pip does for git+https
+    assert run("python", "-c", script) == "Commit(sha='c0ffee', is_dirty=False)\n"
+    origin.write_text(wheel, encoding="utf-8")
 
 
 def test_the_gate_in_pytest_passes(run: Run, answered: dict[str, Any]) -> None:
@@ -195,7 +206,7 @@ def test_runs_of_the_ui_are_evaluated(python: str, bot: Path, home: Path) -> Non
         serve.said("Ctrl-C")
         ended = serve.ended(serve.trigger("tier3", limit=10, sut="mybot:answer"))
         assert ended["state_name"] == "Completed", ended["state"]["message"]
-        assert serve.deployment("tier3")["version"] == "0.1.0"
+        assert serve.deployment("tier3")["version"] == version("yarus")
     finally:
         serve.close()
         serve.stop()

@@ -57,10 +57,10 @@ def test_a_formula_and_its_rows_name_each_other(name: str) -> None:
     module, function = name.split(".")
     rows = [row.name for row in METRICS.values() if row.function == name]
     named = stored_as(getattr(importlib.import_module(f"yarus.metrics.{module}"), function))
-    assert named, f"the docstring of metrics.{name} needs a line 'Stored as: {', '.join(rows)}'"
+    assert named, f"the docstring of yarus.metrics.{name} needs a line 'Stored as: {', '.join(rows)}'"
     names, path = named
     assert names == rows
-    table = vars(importlib.import_module(path.removesuffix(".py").replace("/", ".")))
+    table = vars(importlib.import_module(f"yarus.{path.removesuffix('.py').replace('/', '.')}"))
     held = (value for value in table.values() if isinstance(value, tuple))
     assert set(rows) <= {row.name for family in held for row in family if isinstance(row, Metric)}
 

@@ -75,7 +75,7 @@ def test_a_flow_imports_what_every_run_of_it_uses(home: Path) -> None:
     never = {"mlflow", "pandas", "prefect.server", "sentence_transformers", "sklearn", "torch"}
     flows = ("tier0", "tier1", "real_users", "nightly")
     script = "\n".join(
-        LOADED.format(f"import flows.{flow}; print('{flow}:', end=' ', file=sys.stderr)", never) for flow in flows
+        LOADED.format(f"import yarus.flows.{flow}; print('{flow}:', end=' ', file=sys.stderr)", never) for flow in flows
     )
     ran = subprocess.run(
         [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
