@@ -1,6 +1,5 @@
 """The deployments that `prefect.yaml` declares, made known to a Prefect server."""
 
-import logging
 import os
 from collections.abc import Collection
 from contextlib import suppress
@@ -25,7 +24,6 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.texts import texts
 
-log = logging.getLogger("yarus")
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]
 
@@ -46,7 +44,7 @@ def flow_of(deployment: Declared) -> Flow[..., Any]:
     return load_flow_from_entrypoint(deployment["entrypoint"], use_placeholder_flow=False)
 
 
-async def register(client: PrefectClient, deployments: list[Declared], found: Offered, *, scheduled: bool) -> None:
+async def register(client: PrefectClient, deployments: list[Declared], found: Offered, *, scheduled: bool) -> list[str]:
     """Creates the work pools and the deployments, or brings those that are there up to date.
 
     Args:
@@ -54,6 +52,9 @@ async def register(client: PrefectClient, deployments: list[Declared], found: Of
         deployments: as the file declares them.
         found: what their forms offer.
         scheduled: whether their schedules are active.
+
+    Returns:
+        Names of other deployments of our flows whose former entrypoints, such as `flows.tier0:tier0`, were updated.
     """
     pools = {deployment["work_pool"]["name"]: deployment["work_pool"]["job_variables"] for deployment in deployments}
     for pool, variables in pools.items():
@@ -62,14 +63,15 @@ async def register(client: PrefectClient, deployments: list[Declared], found: Of
             await client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
         except ObjectAlreadyExists:  # its other settings are its owner's
             await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
-    await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
     for deployment in deployments:
         await _register(client, deployment, found, scheduled=scheduled)
+    return await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
 
 
-async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], entrypoints: Collection[str]) -> None:
+async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], entrypoints: Collection[str]) -> list[str]:
     """Update the deployments of our flows that were made before these were imported as `yarus.flows`."""
     in_pools = WorkPoolFilter(name=WorkPoolFilterName(any_=[*pools]))
+    renamed = []
     offset = 0
     while page := await client.read_deployments(work_pool_filter=in_pools, offset=offset):
         offset += len(page)
@@ -77,7 +79,8 @@ async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], ent
             entrypoint = f"yarus.{deployment.entrypoint}"
             if entrypoint in entrypoints:
                 await client.update_deployment(deployment.id, DeploymentUpdate(entrypoint=entrypoint))
-                log.warning("deployment %s now runs %s, before %s", deployment.name, entrypoint, deployment.entrypoint)
+                renamed.append(deployment.name)
+    return renamed
 
 
 async def offer(client: PrefectClient, deployments: list[Declared], found: Offered) -> None:

@@ -48,6 +48,8 @@ class Serving(NamedTuple):
     api: str
     night: str
     """What will be run at night, or why nothing will."""
+    renamed: str
+    """Names of people's own deployments of our flows whose former entrypoints were updated."""
 
 
 def serve(
@@ -99,8 +101,11 @@ def serve(
             _wait_until_ready(api, words)
         with report_server.served(home / "reports", host, report_port, password) as labels:
             pages = server_access.link(reports, password)
-            addresses = Serving(ui, pages, f"{reports}{labels}", len(deployments), api, night)
-            asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
+
+            def registered(renamed: list[str]) -> None:
+                ready(Serving(ui, pages, f"{reports}{labels}", len(deployments), api, night, ", ".join(renamed)))
+
+            asyncio.run(_work(deployments, process, words, scheduled=scheduled, registered=registered))
 
 
 def _wait_until_ready(api: str, words: Path) -> None:
@@ -180,7 +185,7 @@ async def _work(
     words: Path,
     *,
     scheduled: bool,
-    ready: Callable[[], None],
+    registered: Callable[[list[str]], None],
 ) -> None:
     from prefect.client.orchestration import get_client
 
@@ -192,11 +197,11 @@ async def _work(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with get_client() as client:
         found = await asyncio.to_thread(offered)
-        await register(client, deployments, found, scheduled=scheduled)
+        renamed = await register(client, deployments, found, scheduled=scheduled)
     pool = deployments[0]["work_pool"]["name"]
     async with _working(pool) as (worker, working), _offering(deployments, found):
         if not stop.is_set():
-            ready()
+            registered(renamed)
         while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(0.2)
         if process and process.poll() is not None:

@@ -34,7 +34,8 @@ def serve(host: str, port: int, report_port: int, schedule: bool, source: str | 
     words = texts("serve", settings().language)
 
     def ready(serving: Serving) -> None:
-        for key in ("ui", "reports", "labels", "deployments", "night", "stop"):
+        renamed = ["renamed"] if serving.renamed else []
+        for key in ("ui", "reports", "labels", "deployments", *renamed, "night", "stop"):
             click.echo(words[key].format(**serving._asdict()))
 
     click.echo(words["starts"], err=True)

@@ -73,7 +73,8 @@ def test_register_renames_former_entrypoints(prefect_server: dict[str, str], at:
                     tags=["kept"],
                     parameters={"parameters": {"limit": 3}},
                 )
-            await register(client, [declaration], {}, scheduled=False)
+            assert await register(client, [declaration], {}, scheduled=False) == ["mine"]
+            assert await register(client, [declaration], {}, scheduled=False) == []
             found = {name: await client.read_deployment(number) for name, number in ids.items()}
             for deployment in found.values():
                 assert (deployment.tags, deployment.parameters) == (["kept"], {"parameters": {"limit": 3}})
