@@ -200,7 +200,7 @@ def report(*evaluations: str, out: str | os.PathLike[str] | None = None, languag
     Args:
         evaluations: those to show, named as in `compare`; default: the newest of every tier.
         out: the file to write; default: one in YARUS_HOME.
-        language in which it opens; default: YARUS_LANGUAGE.
+        language: in which it opens; default: YARUS_LANGUAGE.
 
     Raises:
         InputError: no such evaluation, or none at all.

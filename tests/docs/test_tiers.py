@@ -23,7 +23,7 @@ OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message", "record
 OTHERS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
 OTHERS |= {"dialog_id", "last", "strata", *TURNS}
-OTHERS |= {"ainvoke", "invoke", "page_content", "history", "db", "tasks"}
+OTHERS |= {"ainvoke", "invoke", "page_content", "history", "yarus"}
 
 
 def test_settings_are_there() -> None:
