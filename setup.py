@@ -8,9 +8,8 @@ from setuptools import find_namespace_packages, setup
 FOLDERS = ("flows", "deployments", "tasks", "metrics", "db")
 BELOW = [part for top in FOLDERS for part in (top, *(f"{top}.{sub}" for sub in find_namespace_packages(top)))]
 
-shutil.rmtree(
-    Path(__file__).with_name("build"), ignore_errors=True
-)  # what it has of an earlier build gets into a wheel
+# Files that an earlier build has left there would get into the wheel.
+shutil.rmtree(Path(__file__).with_name("build"), ignore_errors=True)
 setup(
     packages=["yarus", *(f"yarus.{part}" for part in BELOW)],
     package_dir={f"yarus.{top}": top for top in FOLDERS},
