@@ -48,8 +48,8 @@ class Serving(NamedTuple):
     api: str
     night: str
     """What will be run at night, or why nothing will."""
-    renamed: str
-    """Names of people's own deployments of our flows whose former entrypoints were updated."""
+    renamed: str = ""
+    """Names of people's own deployments of our flows whose former entrypoints were updated, if there were any."""
 
 
 def serve(
@@ -101,11 +101,16 @@ def serve(
             _wait_until_ready(api, words)
         with report_server.served(home / "reports", host, report_port, password) as labels:
             pages = server_access.link(reports, password)
-
-            def registered(renamed: list[str]) -> None:
-                ready(Serving(ui, pages, f"{reports}{labels}", len(deployments), api, night, ", ".join(renamed)))
-
-            asyncio.run(_work(deployments, process, words, scheduled=scheduled, registered=registered))
+            serving = Serving(ui, pages, f"{reports}{labels}", len(deployments), api, night)
+            asyncio.run(
+                _work(
+                    deployments,
+                    process,
+                    words,
+                    scheduled=scheduled,
+                    ready=lambda renamed: ready(serving._replace(renamed=renamed)),
+                )
+            )
 
 
 def _wait_until_ready(api: str, words: Path) -> None:
@@ -185,7 +190,7 @@ async def _work(
     words: Path,
     *,
     scheduled: bool,
-    registered: Callable[[list[str]], None],
+    ready: Callable[[str], None],
 ) -> None:
     from prefect.client.orchestration import get_client
 
@@ -201,7 +206,7 @@ async def _work(
     pool = deployments[0]["work_pool"]["name"]
     async with _working(pool) as (worker, working), _offering(deployments, found):
         if not stop.is_set():
-            registered(renamed)
+            ready(", ".join(renamed))
         while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(0.2)
         if process and process.poll() is not None:
