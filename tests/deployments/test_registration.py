@@ -13,6 +13,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.workers.process import ProcessWorker
 
+from tests.support.prefect_servers import Serve
 from yarus.deployments.registration import declared, job_template, register
 from yarus.deployments.worker import Job
 
@@ -81,6 +82,31 @@ def test_register_renames_former_entrypoints(prefect_server: dict[str, str], at:
             return {name: deployment.entrypoint for name, deployment in found.items()}
 
     assert asyncio.run(entrypoints()) == {"mine": "yarus.flows.tier0:tier0", "others": "flows.bot:ask"}
+
+
+@pytest.mark.slow("prefect: a server that is started twice")
+def test_serve_runs_deployments_of_an_earlier_version(own_home: Path) -> None:
+    """Ours, and one that somebody has made, both with the former entrypoint; the latter is named."""
+    before = Serve(own_home, "--no-schedule")
+    try:
+        before.said("Ctrl-C")
+        ours = before.deployment("tier0")
+        former = {"entrypoint": "flows.tier0:tier0"}
+        before.client.patch(f"/deployments/{ours['id']}", json=former).raise_for_status()
+        theirs = {"name": "mine", "flow_id": ours["flow_id"], "work_pool_name": "yarus", "tags": ["kept"]}
+        mine = before.post("/deployments/", theirs | former | {"parameters": {"parameters": {"limit": 20}}})["id"]
+    finally:
+        before.close()
+        before.stop()
+    after = Serve(own_home, "--no-schedule")
+    try:
+        assert ["mine" in line for line in after.said("Ctrl-C")].count(True) == 1
+        runs = [after.trigger("tier0", limit=20), after.post(f"/deployments/{mine}/create_flow_run")["id"]]
+        assert [after.ended(run)["state_name"] for run in runs] == ["Completed", "Completed"]
+        assert after.client.get(f"/deployments/{mine}").json()["tags"] == ["kept"]
+    finally:
+        after.close()
+        after.stop()
 
 
 @pytest.mark.slow("prefect: a worker of its own")
