@@ -30,7 +30,7 @@ def private(path: Path) -> Iterator[str]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The top-level packages that a file imports by their full names."""
+    """Yield the top-level packages that a file imports by their full names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)
@@ -39,25 +39,26 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def installed_with(*extras: str) -> set[str]:
-    """The distributions that an installation with these extras brings."""
-    found: set[tuple[str, str]] = set()
-    waiting = {("yarus", extra) for extra in ("", *extras)}
-    while waiting:
-        name, extra = wanted = waiting.pop()
-        found.add(wanted)
-        for need in map(Requirement, metadata.requires(name) or []):
-            if not need.marker or need.marker.evaluate({"extra": extra}):
-                waiting |= {(canonicalize_name(need.name), part) for part in ("", *need.extras)} - found
-    return {name for name, _ in found}
+    """Return the distributions that an installation with these extras brings."""
+    installed: set[tuple[str, str]] = set()
+    queue = {("yarus", extra) for extra in ("", *extras)}
+    while queue:
+        name, extra = item = queue.pop()
+        installed.add(item)
+        for requirement in map(Requirement, metadata.requires(name) or []):
+            if not requirement.marker or requirement.marker.evaluate({"extra": extra}):
+                queue |= {(canonicalize_name(requirement.name), part) for part in ("", *requirement.extras)} - installed
+    return {name for name, _ in installed}
 
 
 def test_the_code_imports_only_what_its_installation_brings() -> None:
     """Without the packages of the tests; the plugin is imported by pytest."""
-    ours = [path for path in FILES if path.relative_to(ROOT).parts[0] in PACKAGED and path.name != "pytest_plugin.py"]
-    names = {name for path in ours for name in imported(path)} - sys.stdlib_module_names - {"yarus"}
-    distributions, brought = metadata.packages_distributions(), installed_with("dask", "documents", "s3", "mlflow")
-    found_in = {name: {canonicalize_name(one) for one in distributions.get(name, [])} for name in names}
-    assert {name for name, found in found_in.items() if not found & brought} == set()
+    files = [path for path in FILES if path.relative_to(ROOT).parts[0] in PACKAGED and path.name != "pytest_plugin.py"]
+    imports = {name for path in files for name in imported(path)} - sys.stdlib_module_names - {"yarus"}
+    distributions, installed = metadata.packages_distributions(), installed_with("dask", "documents", "s3", "mlflow")
+    assert {
+        name for name in imports if installed.isdisjoint(map(canonicalize_name, distributions.get(name, [])))
+    } == set()
 
 
 def test_no_file_uses_a_private_name_of_another() -> None:

@@ -180,11 +180,11 @@ def test_the_commit_is_that_of_the_source_and_not_of_the_project(run: Run, bot: 
     script = "from yarus.tasks.config.checkout import commit; print(commit())"
     assert run("python", "-c", script) == "None\n"
     [origin] = bot.glob(".venv/lib/python*/site-packages/yarus-*.dist-info/direct_url.json")
-    wheel = origin.read_text(encoding="utf-8")
+    of_wheel = origin.read_text(encoding="utf-8")
     git = {"url": "https://example.com/yarus", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}
     origin.write_text(json.dumps(git), encoding="utf-8")  # as pip does for git+https
     assert run("python", "-c", script) == "Commit(sha='c0ffee', is_dirty=False)\n"
-    origin.write_text(wheel, encoding="utf-8")
+    origin.write_text(of_wheel, encoding="utf-8")
 
 
 def test_the_gate_in_pytest_passes(run: Run, answered: dict[str, Any]) -> None:
