@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psutil
 import pytest
@@ -56,7 +56,10 @@ def deployed(server: Server, flow: str, given: Document) -> str:
             deployment = await client.create_deployment(
                 flow_id, "to be killed", work_pool_name="killed", entrypoint=f"yarus.flows.{flow}:{flow}"
             )
-            run = await client.create_flow_run_from_deployment(deployment, parameters={"parameters": given})
+            # Of a busy server, which answers 503 when the run is there already, Prefect's client asks again.
+            run = await client.create_flow_run_from_deployment(
+                deployment, parameters={"parameters": given}, idempotency_key=str(uuid4())
+            )
             return str(run.id)
 
     return asyncio.run(create())
