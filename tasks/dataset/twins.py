@@ -12,7 +12,7 @@ from yarus.tasks.cases.text import normalised
 from yarus.tasks.cases.vocabulary import Twins, Unit
 from yarus.tasks.dataset.near_duplicates import near_duplicates
 
-SIMILAR = 0.95
+DUPLICATE_SIMILARITY = 0.95
 """Least similarity of two chunks that say the same."""
 
 
@@ -45,7 +45,7 @@ def _same_texts(keys: Sequence[str]) -> list[int]:
     """Of each text, the number of the first that says the same; a text without words has none but itself."""
     first: dict[str, int] = {}
     joined = [first.setdefault(key, number) if key else number for number, key in enumerate(keys)]
-    return _joined(joined, ((one, other) for one, other, _ in near_duplicates(keys, similar=SIMILAR, units="words")))
+    return _joined(joined, ((one, other) for one, other, _ in near_duplicates(keys, similar=DUPLICATE_SIMILARITY, units="words")))
 
 
 def _joined(first: list[int], pairs: Iterable[tuple[int, int]]) -> list[int]:

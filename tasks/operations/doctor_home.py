@@ -28,7 +28,7 @@ def examine_home() -> Iterator[Check]:
         return
     found = [*_open(home), *_owner(home), *_links(home)]
     yield from found or [Check(Words("home"), Words("{home} is closed to other accounts", home=home))]
-    yield from _results(home)
+    yield from _result_files(home)
     yield from _env(Path(".env").absolute())
 
 
@@ -74,7 +74,7 @@ def _links(home: Path) -> Iterator[Check]:
             )
 
 
-def _results(home: Path) -> Iterator[Check]:
+def _result_files(home: Path) -> Iterator[Check]:
     root = settings().results_root
     path = Path(root)
     if "://" in root or path.resolve().is_relative_to(home.resolve()) or not path.is_dir():

@@ -77,7 +77,7 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     if dialogs and run.resolved.get("takes_history"):
         cases = with_columns(cases, history=[list(said.history) or None for said in found])
     return with_columns(
-        with_outcomes(cases, [_done(said, refusals) for said in found]),
+        with_outcomes(cases, [_answered(said, refusals) for said in found]),
         retrieved=[_pages(said, own) for said, own in zip(found, own_of(cases), strict=True)],
         context=[context or None for context in contexts],
         passage_starts=[starts(said.contexts or [], whole) for said, whole in zip(found, contexts, strict=True)],
@@ -91,7 +91,7 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     )
 
 
-def _done(said: Answered, refusals: list[str]) -> Done:
+def _answered(said: Answered, refusals: list[str]) -> Done:
     if said.text is None:
         return Done("failed", said.error)
     why = declined(said.text, refusals, said.path)

@@ -86,7 +86,7 @@ def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> 
 
 
 def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: list[str]) -> pa.Table:
-    done = [_done(by_case[number][0], refusals) if number in by_case else Done() for number in range(len(cases))]
+    done = [_generated(by_case[number][0], refusals) if number in by_case else Done() for number in range(len(cases))]
     cases = _not_bought(with_outcomes(cases, done), by_case)
     every = [by_case.get(number, []) for number in range(len(cases))]
     ok = [[reply for reply in replies if reply.status == "ok"] for replies in every]
@@ -106,7 +106,7 @@ def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: li
     )
 
 
-def _done(reply: Reply, refusals: list[str]) -> Done:
+def _generated(reply: Reply, refusals: list[str]) -> Done:
     if reply.status == "error":
         return Done("failed", reply.reason)
     if reply.status != "ok":  # it was not asked

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from yarus.tasks.corpus.wording.stop_words import VOCABULARY
 
 FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in VOCABULARY["languages"].items()}
-WORD = re.compile(r"[^\W\d_]+")
+LETTERS = re.compile(r"[^\W\d_]+")
 LEAST_WORDS, LEAST_HITS, HITS = 3, 2, 0.3
 """Words of a text that tell its language; how many of them are the language's commonest, and which share, at least."""
 HITS_OF_PROSE = 0.12
@@ -67,7 +67,7 @@ def is_foreign(text: str, of: Spoken) -> bool:
     names in them), where two of its words or more, and half of them, have letters that the corpus has not, or where its
     commonest words are another language's.
     """
-    words = WORD.findall(unicodedata.normalize("NFC", text).casefold())
+    words = LETTERS.findall(unicodedata.normalize("NFC", text).casefold())
     letters = "".join(words)
     strange = sum(script(letter) not in of.scripts and script(letter) != "LATIN" for letter in letters)
     if letters and 2 * strange > len(letters):
@@ -82,7 +82,7 @@ def is_foreign(text: str, of: Spoken) -> bool:
 
 def _hits(text: str, share: float) -> dict[str, int]:
     """Language -> words of a text that are of its commonest, where these are enough to tell."""
-    words = WORD.findall(unicodedata.normalize("NFC", text).casefold())
+    words = LETTERS.findall(unicodedata.normalize("NFC", text).casefold())
     if len(words) < LEAST_WORDS:
         return {}
     hits = {name: sum(word in common for word in words) for name, common in FUNCTION_WORDS.items()}

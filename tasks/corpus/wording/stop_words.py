@@ -9,7 +9,7 @@ from yarus.tasks.cases.text import COMMON_WORDS
 
 VOCABULARY = tomllib.loads((Path(__file__).parent / "vocabulary.toml").read_text(encoding="utf-8"))
 COMMON = frozenset(f"{COMMON_WORDS} {VOCABULARY['asking']}".replace("ё", "е").split())
-WORD = re.compile(r"[^\W\d_]{3,}")
+LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 LINK = re.compile(
     r"(?:https?|ftp)(?::/*\S*|\b)|\bwww\.\S+|\S+@\S+\.\w+|(?<!\w)@\w+"
     r"|\b[\w.-]+\.(?:ru|com|org|net|рф|io|me|info|biz|su|xyz|site)\b\S*",
@@ -27,4 +27,4 @@ def content(text: str) -> list[str]:
         ['взять', 'пропуск']
     """
     plain = unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
-    return [word for word in WORD.findall(LINK.sub(" ", plain)) if word not in COMMON]
+    return [word for word in LONG_WORD.findall(LINK.sub(" ", plain)) if word not in COMMON]

@@ -83,7 +83,7 @@ def read_support(text: str, claims: Collection[str], sources: Collection[str]) -
         return named if named is not None and named <= known else None
 
     known = set(sources)
-    return _verdicts(text, claims, by, "claims")
+    return _parse_verdicts(text, claims, by, "claims")
 
 
 def read_had(text: str, nuggets: Collection[str]) -> Had:
@@ -101,7 +101,7 @@ def read_had(text: str, nuggets: Collection[str]) -> Had:
         said = entry.get("support")
         return WORTH.get(said.strip().casefold()) if isinstance(said, str) else None
 
-    return _verdicts(text, nuggets, worth, "nuggets")
+    return _parse_verdicts(text, nuggets, worth, "nuggets")
 
 
 def names(claims: Iterable[str]) -> dict[str, str]:
@@ -114,7 +114,7 @@ def names(claims: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _verdicts(
+def _parse_verdicts(
     text: str, asked: Collection[str], read: Callable[[dict[str, Any]], H | None], what: str
 ) -> Verdict[dict[str, H]] | NoVerdict:
     """What the entries say of each that was asked about, where they say one thing."""
