@@ -13,10 +13,10 @@ from benchmarks import Row
 from benchmarks.home import temporary_home
 from benchmarks.simulations.alarms import WORLDS, nights, watched
 from yarus.db.tables import evaluation, evaluation_metric, nightly_verdict
+from yarus.deployments.alarms.incidents import follow_run
 from yarus.metrics.statistics.alarms.noise import Night
 from yarus.tasks.comparison.compare import headlines_of
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.orchestration.incidents import follow_run
 
 NIGHTS, YEAR = 1_000, 365
 LIMIT_S, YEAR_LIMIT_S = 2.0, 10.0

@@ -31,7 +31,7 @@ from yarus.db.engine import own
 from yarus.tasks.config.settings import Role, Settings
 from yarus.tasks.models.calls import Call, build_request
 from yarus.tasks.models.chat import chat
-from yarus.tasks.prompts import prompts
+from yarus.tasks.models.prompts import prompts
 
 CALLS = 2_000
 DELAY_S = 0.05

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from benchmarks import Row, chat
 from benchmarks.exam import newest
 from benchmarks.judged import prepared, yarus
-from yarus.tasks.steps.claims.replies import names
+from yarus.tasks.steps.claims.claims import names
 
 CASES, CONCURRENCY = 1_000, 32
 CALLS_A_CASE = 3  # its answer, its reference, and what supports their claims

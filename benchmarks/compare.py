@@ -13,7 +13,7 @@ from yarus.db import journal
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.compare import compare
-from yarus.tasks.results.parquet_files import write_whole
+from yarus.tasks.evaluation.result_files import write_whole
 
 CASES, LIMIT_S = 10_000, 5.0
 KINDS = ("Когда", "Где", "Кто", "Как", "Можно ли", "Что")

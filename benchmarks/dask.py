@@ -73,8 +73,8 @@ async def batches() -> float:
     from benchmarks.dask import long_answers  # by name, as workers find it, not as a part of __main__
     from yarus.tasks.config.parameters import Tier2
     from yarus.tasks.evaluation.batches import in_batches
-    from yarus.tasks.evaluation.lifecycle import evaluation
-    from yarus.tasks.loading.answer_cases import load_ideal
+    from yarus.tasks.steps.answer_cases import load_ideal
+    from yarus.tasks.steps.lifecycle import evaluation
 
     @flow
     async def measured(parameters: Tier2) -> float:

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks import Row, medians
 from yarus.db.engine import own
-from yarus.tasks.models.embedders import Transformer, Vectors
-from yarus.tasks.models.embedding_cache import embed
+from yarus.tasks.models.embedding.cache import embed
+from yarus.tasks.models.embedding.embedders import Transformer, Vectors
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.en.json"
 

@@ -12,7 +12,7 @@ from benchmarks import Row
 from benchmarks.chat import DELAY_S
 from benchmarks.exam import newest
 from benchmarks.judged import prepared, yarus
-from yarus.tasks.cases.ranked.pools import to_judge
+from yarus.tasks.cases.rankings import to_judge
 
 CASES, CONCURRENCY = 1_000, 32
 TARGET = 1.15

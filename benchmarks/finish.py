@@ -10,9 +10,9 @@ from yarus.db import journal
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import LONG
 from yarus.tasks.comparison.paired_changes import paired_changes
-from yarus.tasks.results.aggregate import summarise
-from yarus.tasks.results.parquet_files import parquet, write_whole
-from yarus.tasks.results.set_metrics import measure_set
+from yarus.tasks.evaluation.aggregate import summarise
+from yarus.tasks.evaluation.result_files import parquet, write_whole
+from yarus.tasks.evaluation.set_metrics import measure_set
 
 CASES, USERS, LIMIT_S = 100_000, 3_000, 10.0
 

@@ -16,7 +16,7 @@ CHUNKS, TWINS_S, TWINS_GB = 100_000, 120.0, 2.0
 FIND = f"""
 import random
 from yarus.db.source_rows import Corpus
-from yarus.tasks.dataset.twins import twins_of
+from yarus.tasks.dataset.duplicates import twins_of
 chance = random.Random(0)
 words = ["".join(chance.choices("абвгдежзиклмнопрстуфхцчшщыэюя", k=chance.randint(2, 11))) for _ in range(30_000)]
 lines = [" ".join(chance.choices(words, k=20)) for _ in range(20_000)]

@@ -11,10 +11,10 @@ from benchmarks import Row
 from benchmarks.home import temporary_home
 from yarus.db import journal
 from yarus.metrics.table import metric
-from yarus.tasks.labelling.answers import Answers
-from yarus.tasks.labelling.estimate import estimate
-from yarus.tasks.labelling.session import Labelling
-from yarus.tasks.results.parquet_files import write_whole
+from yarus.tasks.dataset.labelling.answers import Answers
+from yarus.tasks.dataset.labelling.estimate import estimate
+from yarus.tasks.dataset.labelling.session import Labelling
+from yarus.tasks.evaluation.result_files import write_whole
 
 CASES, LABELS, METRICS, LIMIT_S, KEY_S = 10_000, 500, 20, 1.0, 0.1
 JUDGED = "avg_faithfulness"

@@ -24,10 +24,10 @@ def run() -> Iterator[Row]:
     import numpy as np
     from sqlalchemy import create_engine
 
-    from yarus.tasks.corpus.cohesion import held_together
-    from yarus.tasks.corpus.projection import reduced, unit
-    from yarus.tasks.corpus.topics import cluster, label_words
-    from yarus.tasks.models.embedders import embedder
+    from yarus.tasks.dataset.corpus.cohesion import held_together
+    from yarus.tasks.dataset.corpus.projection import reduced, unit
+    from yarus.tasks.dataset.corpus.topics import cluster, label_words
+    from yarus.tasks.models.embedding.embedders import embedder
 
     questions, chunks = texts(QUESTIONS, 7, 1), texts(CHUNKS, 60, 2)
     nowhere: Any = create_engine("sqlite://")  # the lexical embedder stores nothing

@@ -23,9 +23,9 @@ from scipy.stats import rankdata
 from yarus.metrics import answers, facts, text
 from yarus.tasks.config.settings import settings
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.embedders import LEXICAL, embedder
+from yarus.tasks.models.embedding.embedders import LEXICAL, embedder
+from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.stand_ins import Offline
-from yarus.tasks.prompts import prompts
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "ragchecker"
 RESULTS = Path(__file__).parents[1] / "docs" / "people.json"

@@ -21,8 +21,8 @@ from yarus.db.engine import own
 from yarus.db.tables import evaluation, evaluation_metric
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import table
+from yarus.tasks.evaluation.aggregate import summarise
 from yarus.tasks.report.write import report
-from yarus.tasks.results.aggregate import summarise
 
 N = 10_000
 SECONDS, MEGABYTES, OPENED_SECONDS = 5.0, 15.0, 2.0

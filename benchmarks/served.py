@@ -21,8 +21,8 @@ from benchmarks import Row, chat, medians
 from yarus.db.embedded import server as embedded
 from yarus.db.engine import own
 from yarus.tasks.config.settings import EmbedderService, Settings
-from yarus.tasks.models.embedders import Embedder, embedders
-from yarus.tasks.models.embedding_cache import embed
+from yarus.tasks.models.embedding.cache import embed
+from yarus.tasks.models.embedding.embedders import Embedder, embedders
 
 TEXTS, BATCH, DIMENSIONS = 6_400, 32, 384
 DELAY_S = 0.02

@@ -7,7 +7,7 @@ from typing import Self
 class Words(str):
     """A text in English that knows what it was made of: a template and the values that were put in.
 
-    Values may themselves be words, or errors that have some: see tasks/texts/messages.py, which translates them.
+    Values may themselves be words, or errors that have some: see tasks/config/texts/messages.py, which translates them.
     """
 
     __slots__ = ("template", "values")

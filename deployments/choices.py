@@ -14,8 +14,8 @@ from yarus.db.sources import PRODUCTION, SAMPLE
 from yarus.tasks.cases.frozen_sets import listing
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import Role, Settings, settings
-from yarus.tasks.retrievers.registry import RETRIEVERS
-from yarus.tasks.texts import texts
+from yarus.tasks.config.texts import texts
+from yarus.tasks.systems.retrievers.registry import RETRIEVERS
 
 Offered = Mapping[str, Sequence[str]]
 """Name of a parameter -> what exists."""

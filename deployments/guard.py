@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from yarus.tasks.orchestration.server_access import ENTER, is_loopback
+from yarus.deployments.prefect.server_access import ENTER, is_loopback
 
 PAGE = Path(__file__).with_name("enter.html").read_text(encoding="utf-8")
 LONGEST = 1000

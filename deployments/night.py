@@ -11,8 +11,8 @@ from yarus.db.sources import PRODUCTION, snapshot
 from yarus.tasks.config.connections import source as source_of
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import settings
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
 
 DAILY = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* \*")
 """A cron of every day at an hour."""

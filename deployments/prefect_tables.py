@@ -11,7 +11,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from yarus.tasks.orchestration.server_process import SQLITE, TABLES, first_line
+from yarus.deployments.prefect.server_process import SQLITE, TABLES, first_line
 
 
 def made_by_prefect() -> str:

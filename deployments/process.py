@@ -21,8 +21,8 @@ from typing import IO
 
 from yarus.db.embedded import server as postgresql
 from yarus.db.errors import DatabaseUnavailable
-from yarus.tasks.orchestration import home_server
-from yarus.tasks.orchestration.server_process import STOP_S, as_made, file_of, make_tables, remember_made
+from yarus.deployments.prefect import home_server
+from yarus.deployments.prefect.server_process import STOP_S, as_made, file_of, make_tables, remember_made
 
 POLL_S = 0.1
 LOOK_S = 0.5
@@ -76,7 +76,7 @@ def main() -> None:
             await super().shutdown(sockets)
 
     listener = socket.socket(fileno=int(sys.argv[1]))
-    application = "yarus.deployments.server_app:create_app"
+    application = "yarus.deployments.server:create_app"
     config = uvicorn.Config(application, factory=True, log_level="warning", timeout_keep_alive=60, lifespan="on")
     server = OneByOne(config)
     server.run(sockets=[listener])

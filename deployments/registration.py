@@ -21,8 +21,8 @@ from prefect.utilities.templating import apply_values
 from yarus.deployments.choices import Offered, with_choices
 from yarus.tasks.config.forms import in_language
 from yarus.tasks.config.settings import settings
+from yarus.tasks.config.texts import texts
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.texts import texts
 
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]

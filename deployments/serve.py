@@ -19,12 +19,12 @@ from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.home import make
 from yarus.deployments import server
 from yarus.deployments.pages import report_server
+from yarus.deployments.prefect import home_server, server_access, server_process
+from yarus.deployments.prefect.local_server import READY_S, let_in, require_compatible
+from yarus.deployments.prefect.server_process import ServerUnavailable
 from yarus.tasks.config.checkout import commit
 from yarus.tasks.config.settings import PREFIX, settings
-from yarus.tasks.orchestration import home_server, server_access, server_process
-from yarus.tasks.orchestration.local_server import READY_S, let_in, require_compatible
-from yarus.tasks.orchestration.server_process import ServerUnavailable
-from yarus.tasks.texts import texts
+from yarus.tasks.config.texts import texts
 
 if TYPE_CHECKING:
     from yarus.deployments.choices import Offered

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from yarus.metrics import text
-from yarus.metrics.exam_kinds import KINDS as EXAMINED
+from yarus.metrics.exam import KINDS as EXAMINED
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import GOALS, METRICS, Metric, metrics_of
+from yarus.tasks.config.texts import texts, translations
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.texts import texts, translations
 
 TARGET = Path(__file__).with_name("metrics.md")
 MARKED = re.compile(r"(<!-- (kinds|simulated [\w ]+) -->).*?<!-- end -->", re.DOTALL)

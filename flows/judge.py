@@ -3,14 +3,14 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.evaluation.batches import in_batches
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.logged_cases import load_logged_answers
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
-from yarus.tasks.steps.judging.examine import examine
-from yarus.tasks.steps.judging.judge_quality import judge_again, measure_judge
+from yarus.tasks.steps.exam.examine import examine
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.judging.quality import judge_again, measure_judge
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.logged_cases import load_logged_answers
 
 
 @flow(name="judge", flow_run_name="judge {parameters.source}")

@@ -3,14 +3,14 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import JudgePipeline
 from yarus.tasks.evaluation.batches import in_batches
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.logged_cases import load_logged_answers
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
-from yarus.tasks.steps.claims.score_facts import score_facts
+from yarus.tasks.steps.claims.facts import score_facts
+from yarus.tasks.steps.finish import finish
 from yarus.tasks.steps.judging.production_judge import decide
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.logged_cases import load_logged_answers
 from yarus.tasks.steps.production import beside_production
 
 

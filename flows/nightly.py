@@ -9,23 +9,23 @@ from uuid import UUID
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.alarms.incidents import follow
+from yarus.deployments.alarms.night_message import NightMessage, one_message
+from yarus.deployments.alarms.nightly_retry import begun_by, completed, going_on
+from yarus.deployments.prefect.artifacts import report_of, show_night
+from yarus.deployments.prefect.flow_states import Ended, flow_state, with_gate
 from yarus.flows import flow_of
-from yarus.tasks.comparison.gates.gate_rules import policy_set
+from yarus.flows.before.night_plan import describe_skipped, plan_night_or_all
+from yarus.tasks.comparison.gate_rules import policy_set
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.settings import settings
-from yarus.tasks.corpus.describe import describe_corpus
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.dataset.corpus.analytics import describe_corpus
 from yarus.tasks.evaluation.repeats import anchored
-from yarus.tasks.loading.source import sources_shared
-from yarus.tasks.operations.night_plan import describe_skipped, plan_night_or_all
-from yarus.tasks.orchestration.alarms.night_message import NightMessage, one_message
-from yarus.tasks.orchestration.artifacts import report_of, show_night
-from yarus.tasks.orchestration.flow_states import Ended, flow_state, with_gate
-from yarus.tasks.orchestration.incidents import follow
-from yarus.tasks.orchestration.nightly_retry import begun_by, completed, going_on
-from yarus.tasks.progress.counts import numbered
-from yarus.tasks.results.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
-from yarus.tasks.texts.messages import told
+from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
+from yarus.tasks.models.progress import numbered
+from yarus.tasks.steps.source import sources_shared
 
 log = logging.getLogger("yarus")
 

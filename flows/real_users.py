@@ -3,16 +3,14 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import RealUsers
 from yarus.tasks.evaluation.batches import in_batches
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.retrieval_cases import load_log
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
-from yarus.tasks.steps.index import index
-from yarus.tasks.steps.judging.fill import fill
-from yarus.tasks.steps.retrieve import retrieve
-from yarus.tasks.steps.score_rankings import score_rankings
+from yarus.tasks.steps.fill_labels import fill
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.retrieval import load_log, score_rankings
+from yarus.tasks.steps.search import index, retrieve
 
 
 @flow(name="real_users", flow_run_name="real_users {parameters.source}")

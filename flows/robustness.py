@@ -8,13 +8,13 @@ from prefect.cache_policies import NO_CACHE
 
 from yarus.db import analyses
 from yarus.flows.sweep import evaluated, incomplete
+from yarus.tasks.comparison.experiments import experiments_schema
+from yarus.tasks.comparison.experiments.arms import outcome
+from yarus.tasks.comparison.experiments.robustness import arms, combined
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.flow_parameters import Robustness
-from yarus.tasks.experiments import documents
-from yarus.tasks.experiments.arms import outcome
-from yarus.tasks.experiments.robustness import arms, combined
-from yarus.tasks.loading.source import sources_shared
-from yarus.tasks.progress.counts import numbered
+from yarus.tasks.models.progress import numbered
+from yarus.tasks.steps.source import sources_shared
 
 
 @flow(name="robustness", flow_run_name="robustness {parameters.source}")
@@ -36,10 +36,10 @@ async def robustness(parameters: Robustness) -> Any:
 
 @task(task_run_name="compare_kinds", cache_policy=NO_CACHE)
 async def compare_kinds(
-    robustness_id: str, parameters: Robustness, outcomes: list[documents.Outcome]
-) -> documents.Robustness:
+    robustness_id: str, parameters: Robustness, outcomes: list[experiments_schema.Outcome]
+) -> experiments_schema.Robustness:
     """Writes what the probes come to."""
     found = await asyncio.to_thread(combined, parameters, outcomes)
-    document: documents.Robustness = {"robustness_id": robustness_id, **found}
+    document: experiments_schema.Robustness = {"robustness_id": robustness_id, **found}
     await asyncio.to_thread(analyses.keep, database(), robustness_id, dict(document), document["state"])
     return document

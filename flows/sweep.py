@@ -9,14 +9,14 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from yarus.flows import flow_of
+from yarus.tasks.comparison.experiments import experiments_schema
+from yarus.tasks.comparison.experiments.arms import Arm, outcome
+from yarus.tasks.comparison.experiments.sweep import Sweeping, sweeping
+from yarus.tasks.comparison.experiments.sweep_table import rows
 from yarus.tasks.config.flow_parameters import Sweep
-from yarus.tasks.experiments import documents
-from yarus.tasks.experiments.arms import Arm, outcome
-from yarus.tasks.experiments.sweep_run import Sweeping, sweeping
-from yarus.tasks.experiments.sweep_table import rows
-from yarus.tasks.loading.source import sources_shared
-from yarus.tasks.progress.counts import numbered
-from yarus.tasks.retrievers.shared_rankings import rankings_shared
+from yarus.tasks.models.progress import numbered
+from yarus.tasks.steps.source import sources_shared
+from yarus.tasks.systems.retrievers.protocol import rankings_shared
 
 
 @flow(name="sweep", flow_run_name="sweep {parameters.source}")
@@ -37,7 +37,7 @@ async def sweep(parameters: Sweep) -> Any:
         return incomplete(document)
 
 
-def incomplete(document: documents.Sweep | documents.Robustness) -> Any:
+def incomplete(document: experiments_schema.Sweep | experiments_schema.Robustness) -> Any:
     """What the flow returns: its run bears the name of what it came to, where that is not all that was asked for."""
     if document["state"] == "completed":
         return document
@@ -52,12 +52,12 @@ async def evaluated(arm: Arm) -> Any:
 
 
 @task(task_run_name="compare_arms", cache_policy=NO_CACHE)
-async def compare_arms(running: Sweeping) -> documents.Sweep:
+async def compare_arms(running: Sweeping) -> experiments_schema.Sweep:
     """Writes what the arms come to."""
     return await asyncio.to_thread(running.finish)
 
 
 @task(task_run_name="show_arms", cache_policy=NO_CACHE)
-async def show_arms(document: documents.Sweep) -> None:
+async def show_arms(document: experiments_schema.Sweep) -> None:
     """The table of arms, as an artifact in the Prefect UI."""
     await acreate_table_artifact(rows(document), key="sweep", description=document["sweep_id"])

@@ -2,8 +2,8 @@
 
 from prefect import flow
 
-from yarus.tasks.dataset.documents import SynthesisResult
-from yarus.tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.dataset.dataset_schema import SynthesisResult
+from yarus.tasks.dataset.synthesis.generator import Synthesis
 from yarus.tasks.dataset.synthesis.synthesize import gather, keep, write
 
 

@@ -3,12 +3,12 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier0
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.retrieval_cases import load_texts
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
 from yarus.tasks.steps.embedding_clusters import embed_texts, measure_clusters
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.retrieval import load_texts
 
 
 @flow(name="tier0", flow_run_name="tier0 {parameters.source}")

@@ -3,18 +3,18 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier2
 from yarus.tasks.evaluation.batches import in_batches
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.answer_cases import load_ideal
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
-from yarus.tasks.steps.answer import answer_ideal
-from yarus.tasks.steps.claims.check import check_claims
-from yarus.tasks.steps.claims.find_nuggets import find_nuggets
-from yarus.tasks.steps.claims.score_facts import score_facts
+from yarus.tasks.steps.answer_cases import load_ideal
+from yarus.tasks.steps.claims.claims import check_claims
+from yarus.tasks.steps.claims.facts import score_facts
+from yarus.tasks.steps.claims.nuggets import find_nuggets
+from yarus.tasks.steps.contexts.change import score_contexts
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.generation import answer_ideal
 from yarus.tasks.steps.judging.judge import judge
-from yarus.tasks.steps.score_contexts import score_contexts
+from yarus.tasks.steps.lifecycle import evaluation
 from yarus.tasks.steps.score_texts import score_repeats, score_texts
 
 

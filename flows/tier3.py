@@ -3,25 +3,23 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier3
 from yarus.tasks.evaluation.batches import in_batches
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.answer_cases import load_end_to_end
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
-from yarus.tasks.steps.answer import answer
-from yarus.tasks.steps.claims.check import check_claims
-from yarus.tasks.steps.claims.cite import score_citations
-from yarus.tasks.steps.claims.find_nuggets import find_nuggets
-from yarus.tasks.steps.claims.score_facts import score_facts
-from yarus.tasks.steps.find_failures import find_failures
-from yarus.tasks.steps.index import index
-from yarus.tasks.steps.judging.dialogs import judge_dialogs
-from yarus.tasks.steps.judging.judge import judge
-from yarus.tasks.steps.perturb import perturb_questions, restore_questions
+from yarus.tasks.steps.answer_cases import load_end_to_end
+from yarus.tasks.steps.claims.citations import score_citations
+from yarus.tasks.steps.claims.claims import check_claims
+from yarus.tasks.steps.claims.facts import score_facts
+from yarus.tasks.steps.claims.nuggets import find_nuggets
+from yarus.tasks.steps.failures import find_failures
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.generation import answer
+from yarus.tasks.steps.judging.judge import judge, judge_dialogs
+from yarus.tasks.steps.lifecycle import evaluation
 from yarus.tasks.steps.production import beside_production
-from yarus.tasks.steps.score_rankings import score_rankings
+from yarus.tasks.steps.retrieval import perturb_questions, restore_questions, score_rankings
 from yarus.tasks.steps.score_texts import score_similarity, score_texts
+from yarus.tasks.steps.search import index
 
 
 @flow(name="tier3", flow_run_name="tier3 {parameters.source}")

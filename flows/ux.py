@@ -3,11 +3,11 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
+from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Ux
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.logged_cases import load_dialogs
-from yarus.tasks.orchestration.flow_states import Ended, flow_state
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.logged_cases import load_dialogs
 from yarus.tasks.steps.user_experience import measure_experience
 
 

@@ -26,7 +26,7 @@ from tests.support.examples import EVERYDAY
 from tests.support.processes import answers
 from yarus.db.embedded import server as embedded
 from yarus.db.engine import own, own_at
-from yarus.tasks.orchestration.server_process import SQLITE
+from yarus.deployments.prefect.server_process import SQLITE
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow

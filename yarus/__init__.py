@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from yarus.db.loading.fill import LoadReport
-    from yarus.tasks.comparison.documents import EvaluationComparison
-    from yarus.tasks.comparison.gates.documents import GateResult
+    from yarus.tasks.comparison.comparison_schema import EvaluationComparison
+    from yarus.tasks.comparison.explanation.explanation_schema import Explanation
+    from yarus.tasks.comparison.gate_verdicts import GateResult
     from yarus.tasks.config.settings import Language
-    from yarus.tasks.explanation.documents import Explanation
 
 __all__ = ["cases", "compare", "explain", "gate", "load", "report", "run", "run_sync", "scores", "start_prefect"]
 
@@ -80,9 +80,9 @@ def load(*files: str | os.PathLike[str], into: str, language: str | None = None,
     """
     from pathlib import Path
 
+    from yarus.deployments.upkeep.setup.files import describe, language_of, load_files, recognise_all
     from yarus.flows.cli import own_database
     from yarus.flows.cli.load import checked_name
-    from yarus.tasks.operations.setup.files import describe, language_of, load_files, recognise_all
 
     recognised = recognise_all([Path(file) for file in files], mapping)
     spoken = language or language_of(map(describe, recognised))
@@ -96,7 +96,7 @@ def start_prefect() -> None:
         ServerUnavailable: there is none, and none can be started.
     """
     from yarus import flows  # noqa: F401 - its defaults for Prefect come first
-    from yarus.tasks.orchestration.local_server import prepare_prefect, start_server
+    from yarus.deployments.prefect.local_server import prepare_prefect, start_server
 
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
     prepare_prefect()
@@ -113,7 +113,7 @@ def cases(evaluation: str) -> "DataFrame":
         InputError: there is no such evaluation, or it has no cases yet.
         ResultsUnavailable: its file cannot be read.
     """
-    from yarus.tasks.results.queries import cases_where
+    from yarus.tasks.evaluation.queries import cases_where
 
     return _frame(evaluation, lambda engine, found: cases_where(engine, found, ()))
 
@@ -127,7 +127,7 @@ def scores(evaluation: str) -> "DataFrame":
     Raises:
         InputError: there is no such evaluation, or it has no metrics.
     """
-    from yarus.tasks.results.exports.export import metric_rows
+    from yarus.tasks.evaluation.export import metric_rows
 
     return _frame(evaluation, metric_rows)
 
@@ -164,7 +164,7 @@ def explain(a: str, b: str, *, force: bool = False) -> "Explanation":
         InputError: no such evaluation, or not comparable and not forced.
     """
     from yarus.flows.cli import own_database
-    from yarus.tasks.explanation import explain as explanation
+    from yarus.tasks.comparison.explanation import explain as explanation
 
     return explanation.explain(own_database(), a, b, force=force)
 
@@ -188,8 +188,8 @@ def gate(
     from pathlib import Path
 
     from yarus.flows.cli import own_database
-    from yarus.tasks.comparison.gates.gate import gate as judge
-    from yarus.tasks.comparison.gates.gate_rules import read_policy
+    from yarus.tasks.comparison.gate import gate as judge
+    from yarus.tasks.comparison.gate_rules import read_policy
 
     return judge(own_database(), evaluation, read_policy(Path(file) if file else None), baseline=baseline)
 
@@ -221,7 +221,7 @@ def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFram
 
     from yarus.db import journal
     from yarus.flows.cli import own_database
-    from yarus.tasks.cases import pseudonyms
+    from yarus.tasks.cases.privacy import pseudonyms
 
     engine = own_database()
     row = journal.find(engine, evaluation)

@@ -122,7 +122,7 @@ def _say(message: str) -> None:
 
 
 def _harmless(message: str) -> str:
-    from yarus.tasks.config.utf8 import harmless
+    from yarus.tasks.config.redaction import harmless
 
     return harmless(message)
 

@@ -31,7 +31,7 @@ def assert_gate(
     from yarus.db.errors import InputError
     from yarus.flows.terminal.differences.gate import gate_lines, stops
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.texts.messages import told
+    from yarus.tasks.config.texts.messages import told
 
     try:
         result = yarus.gate(evaluation, baseline=baseline, file=file)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
+from yarus.deployments.alarms.budget import LEAST
 from yarus.metrics.statistics.alarms.level import Level
 from yarus.metrics.statistics.alarms.noise import Night, of_cases
 from yarus.metrics.statistics.alarms.watch import Watch
@@ -14,7 +15,6 @@ from yarus.metrics.statistics.differences.changes import Change, change
 from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.paired_chart import LAG
 from yarus.tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED
-from yarus.tasks.orchestration.alarms.budget import LEAST
 
 TIERS, YEAR, CALM = 8, 365, 60
 LOOKS = float(TIERS * YEAR)

@@ -12,8 +12,8 @@ from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
-from yarus.tasks.comparison.gates.gate_rules import Rule
-from yarus.tasks.comparison.gates.gate_verdicts import regressions
+from yarus.tasks.comparison.gate_rules import Rule
+from yarus.tasks.comparison.gate_verdicts import regressions
 from yarus.tasks.comparison.totals import numbers
 
 TIER = "tier1"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.pairs import DRAWS, Floats
+from yarus.deployments.alarms.budget import LEAST
 from yarus.metrics.statistics.alarms.failures import FailureLevel
 from yarus.metrics.statistics.alarms.level import Level
 from yarus.metrics.statistics.alarms.noise import Night, of_cases
@@ -20,13 +21,12 @@ from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.statistics.means import mean_interval
 from yarus.metrics.statistics.paired_chart import LAG
 from yarus.tasks.cases.table import table
-from yarus.tasks.comparison.changes.statements import statements
+from yarus.tasks.comparison.changes import statements
 from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.compare import SEED, compare_pairs, headlines_of, under_holm
-from yarus.tasks.comparison.gates.gate_rules import Rule
-from yarus.tasks.comparison.gates.gate_verdicts import regressions
+from yarus.tasks.comparison.gate_rules import Rule
+from yarus.tasks.comparison.gate_verdicts import regressions
 from yarus.tasks.comparison.totals import numbers
-from yarus.tasks.orchestration.alarms.budget import LEAST
 
 N = 300
 TIERS, YEAR = 8, 365

@@ -10,17 +10,14 @@ import numpy as np
 
 from benchmarks.simulations import Claim
 from yarus.db.importers.sample import FOLDER
-from yarus.metrics.exam_kinds import PLANTED, PROMPTS
+from yarus.metrics.exam import PLANTED, PROMPTS
 from yarus.metrics.table.exam import exam_metrics
-from yarus.tasks.cases.exam.draw import draw_subjects
-from yarus.tasks.cases.exam.paper import Other, Paper, Subject, papers
 from yarus.tasks.cases.table import table
 from yarus.tasks.cases.text import script_of
-from yarus.tasks.results.aggregate import summarise
-from yarus.tasks.results.exam.documents import Exam
-from yarus.tasks.results.exam.outcomes import exam_of
-from yarus.tasks.results.exam.slices import FEWEST
-from yarus.tasks.steps.judging.examine import exam_columns
+from yarus.tasks.evaluation.aggregate import summarise
+from yarus.tasks.evaluation.findings.exam import FEWEST, Exam, exam_of
+from yarus.tasks.steps.exam.examine import exam_columns
+from yarus.tasks.steps.exam.paper import Other, Paper, Subject, draw_subjects, papers
 
 CASES = 60
 FEWEST_OBEYS = 25

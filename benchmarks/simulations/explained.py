@@ -9,8 +9,8 @@ import pyarrow as pa
 from benchmarks.simulations import Claim
 from yarus.metrics.table import metric
 from yarus.tasks.cases.table import table
-from yarus.tasks.explanation.explain import explained_metric
-from yarus.tasks.explanation.questions import read_questions
+from yarus.tasks.comparison.explanation.explain import explained_metric
+from yarus.tasks.comparison.explanation.questions import read_questions
 
 N, TOPICS, FLIPS = 400, 12, 0.02
 WORDS = ("где", "когда", "сколько", "какая", "справка", "договор", "пропуск", "сессия", "оплата", "корпус")

@@ -16,17 +16,16 @@ from yarus.metrics.statistics.corrected import Bools
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import NO_TWINS
-from yarus.tasks.cases.ranked.pools import Pool, by_judge, seen, to_judge
-from yarus.tasks.cases.ranked.rankings import distinct, score
+from yarus.tasks.cases.rankings import Pool, by_judge, distinct, score, seen, to_judge
 from yarus.tasks.cases.table import floats, table
 from yarus.tasks.config.settings import Settings
-from yarus.tasks.dataset.twins import twins_of
-from yarus.tasks.labelling.estimate import estimate_of
-from yarus.tasks.labelling.relevance.estimate import known
-from yarus.tasks.labelling.relevance.pools import Pools
-from yarus.tasks.labelling.relevance.walk import is_whole, wanted
-from yarus.tasks.models.embedders import LEXICAL, embedders
-from yarus.tasks.retrievers.dense import Dense, unit_vectors
+from yarus.tasks.dataset.duplicates import twins_of
+from yarus.tasks.dataset.labelling.estimate import estimate_of
+from yarus.tasks.dataset.labelling.relevance.estimate import known
+from yarus.tasks.dataset.labelling.relevance.pools import Pools
+from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
+from yarus.tasks.models.embedding.embedders import LEXICAL, embedders
+from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 
 SEEDS, LABELS, MORE_LABELS = 400, 100, 300
 SENSITIVITY, SPECIFICITY = 0.85, 0.95

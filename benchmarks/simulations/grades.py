@@ -9,7 +9,7 @@ from benchmarks.simulations import Claim
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import METRICS, Grades, grades
 from yarus.tasks.cases.table import table
-from yarus.tasks.results.aggregate import summarise
+from yarus.tasks.evaluation.aggregate import summarise
 
 SIZES = (5, 10, 20, 50, 200, 2_000)
 CONCENTRATION = 5

@@ -11,12 +11,12 @@ from benchmarks.simulations import Claim
 from yarus.db.importers import squad
 from yarus.metrics.statistics.corrected import Bools
 from yarus.metrics.statistics.groups import Floats
-from yarus.tasks.cases.ranked.rankings import score
+from yarus.tasks.cases.rankings import score
 from yarus.tasks.cases.table import table, with_columns
 from yarus.tasks.config.settings import Settings
-from yarus.tasks.models.embedders import LEXICAL, embedders
-from yarus.tasks.results.incomplete.questions import incomplete
-from yarus.tasks.retrievers.dense import Dense, unit_vectors
+from yarus.tasks.evaluation.findings.incomplete import incomplete
+from yarus.tasks.models.embedding.embedders import LEXICAL, embedders
+from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.ru.json"
 SEEDS = 400

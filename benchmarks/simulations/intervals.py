@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from benchmarks.simulations import Claim
 from yarus.metrics import agreement, classification
 from yarus.metrics.statistics import Interval, mean_interval, quantile_interval, share_interval
-from yarus.tasks.results.set_metrics import SET_METRICS, over_pairs
+from yarus.tasks.evaluation.set_metrics import SET_METRICS, over_pairs
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator

@@ -11,7 +11,7 @@ from benchmarks.simulations.alarms import CALM, TIERS, YEAR, Asked, nights_of, w
 from yarus.metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
 from yarus.metrics.statistics.alarms.noise import Cells, Night
 from yarus.metrics.statistics.groups import Floats, Ints
-from yarus.tasks.evaluation.question_mix import draw_topics, topic_of
+from yarus.tasks.steps.question_mix import draw_topics, topic_of
 
 NOISE, LOSS, SOON = 0.02, 0.05, 30
 """Share of answers that come out otherwise in a night; a true loss, and nights within which it is to be told of."""

@@ -22,20 +22,19 @@ from benchmarks.simulations import Claim
 from yarus.db.importers.sample import FOLDER
 from yarus.db.source_rows import Corpus
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.answers import answerable, ideal_context, reference_of
-from yarus.tasks.cases.contexts.change import change_contexts, perturbed_context
 from yarus.tasks.cases.labels import annotated_cases, pages_of
+from yarus.tasks.cases.outcomes import answerable, ideal_context, reference_of
 from yarus.tasks.cases.table import with_columns
 from yarus.tasks.cases.text import sentences
+from yarus.tasks.config.factors import ContextPerturbation
 from yarus.tasks.config.parameters import Tier2
-from yarus.tasks.config.probes import ContextPerturbation
+from yarus.tasks.evaluation.aggregate import Value, summarise
 from yarus.tasks.evaluation.run import Run
-from yarus.tasks.loading.answer_cases import with_context
+from yarus.tasks.evaluation.set_metrics import share
 from yarus.tasks.models.calls import Call, Reply
-from yarus.tasks.results.aggregate import Value, summarise
-from yarus.tasks.results.set_metrics import share
-from yarus.tasks.steps.generate import generate
-from yarus.tasks.steps.score_contexts import score_contexts
+from yarus.tasks.steps.answer_cases import with_context
+from yarus.tasks.steps.contexts.change import change_contexts, perturbed_context, score_contexts
+from yarus.tasks.steps.generation import generate
 
 SEEDS = 100
 COINS = 2_000
@@ -106,7 +105,7 @@ def measured(planted: "Planted", seed: int) -> tuple[Value, list[tuple[bool, boo
     resolved = {"language": "ru", "context_perturbation": perturbed_context(planted.kind, seed)}
     run = Run(f"simulated-{seed}", "tier2", Tier2(source="sample", seed=seed), resolved)  # type: ignore[arg-type]
     model = Mock(planted, seed)
-    with mock.patch.multiple("yarus.tasks.steps.generate", chat=model.opened, database=lambda: None):
+    with mock.patch.multiple("yarus.tasks.steps.generation", chat=model.opened, database=lambda: None):
         cases = asyncio.run(generate(run, cases))
     cases = score_contexts(run, cases)
     (value,) = summarise([METRICS[planted.metric]], cases, seed=seed, options={}, whole={})

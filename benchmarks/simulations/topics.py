@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
-from yarus.tasks.corpus.cohesion import held_together
-from yarus.tasks.corpus.projection import unit
-from yarus.tasks.corpus.topics import cluster
+from yarus.tasks.dataset.corpus.cohesion import held_together
+from yarus.tasks.dataset.corpus.projection import unit
+from yarus.tasks.dataset.corpus.topics import cluster
 
 LOGS = 20
 N, DIMENSIONS = 800, 30

@@ -15,9 +15,8 @@ from yarus.metrics.statistics.differences.numbers import Compared, Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.statistics.groups import effective_groups
 from yarus.metrics.statistics.power_in_groups import LEAST_GROUPS
-from yarus.tasks.comparison.gates.documents import RuleResult
-from yarus.tasks.comparison.gates.gate_rules import Rule
-from yarus.tasks.comparison.gates.gate_verdicts import bounded, regressions
+from yarus.tasks.comparison.gate_rules import Rule
+from yarus.tasks.comparison.gate_verdicts import RuleResult, bounded, regressions
 
 ALIKE = 0.2
 """Intraclass correlation: how much more alike the questions of one user are than those of two."""

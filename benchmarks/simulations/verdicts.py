@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.simulations import Claim
 from benchmarks.simulations.pairs import Floats, compared, yes_no
-from yarus.tasks.comparison.gates.gate_rules import Rule
-from yarus.tasks.comparison.gates.gate_verdicts import regressions
+from yarus.tasks.comparison.gate_rules import Rule
+from yarus.tasks.comparison.gate_verdicts import regressions
 
 MARGIN = 0.03
 

@@ -1,15 +1,17 @@
-"""A corpus's vectors in our own database, for pgvector over sources that have none stored."""
+"""Vectors in our own database: those of texts that were embedded before, and those of a corpus for pgvector."""
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import Vector
 from pgvector.psycopg import register_vector
-from sqlalchemy import Engine, func, select
+from sqlalchemy import ARRAY, Engine, LargeBinary, any_, func, literal, select
+from sqlalchemy.dialects.postgresql import insert
 
-from yarus.db.tables import chunk_vector
+from yarus.db.tables import chunk_vector, embedding
 
 
 def corpus_name(model: str, ids: Sequence[str], texts: Sequence[str]) -> str:
@@ -36,3 +38,30 @@ def index_vectors(engine: Engine, corpus: str, ids: Sequence[str], vectors: NDAr
             for position, (chunk_id, vector) in enumerate(zip(ids, vectors, strict=True)):
                 if not np.isnan(vector[0]):
                     copy.write_row((corpus, position, chunk_id, Vector(vector)))
+
+
+BLOCK = 5_000
+
+
+def stored_vectors(engine: Engine, model: str, hashes: Sequence[bytes]) -> dict[bytes, bytes]:
+    """The vectors (little-endian float32) of those text hashes that the model has embedded before."""
+    found: dict[bytes, bytes] = {}
+    wanted = select(embedding.c.text_hash, embedding.c.vector).where(embedding.c.model == model)
+    with engine.connect() as connection:
+        for start in range(0, len(hashes), BLOCK):
+            block = list(hashes[start : start + BLOCK])
+            # One array: thousands of parameters would take longer than the search.
+            rows = connection.execute(wanted.where(embedding.c.text_hash == any_(literal(block, ARRAY(LargeBinary)))))
+            found |= {row.text_hash: row.vector for row in rows}
+    return found
+
+
+def store_vectors(engine: Engine, model: str, vectors: dict[bytes, bytes]) -> None:
+    """Keeps vectors by text hash; what is there already stays."""
+    # In one order everywhere: two evaluations that keep the same texts at once would wait for each other otherwise.
+    rows: list[dict[str, Any]] = [
+        {"model": model, "text_hash": text_hash, "vector": vector} for text_hash, vector in sorted(vectors.items())
+    ]
+    if rows:
+        with engine.begin() as connection:
+            connection.execute(insert(embedding).on_conflict_do_nothing(), rows)

@@ -23,10 +23,10 @@ from yarus.deployments.guard import refusal
 from yarus.metrics.metric import RUBRIC
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import settings
-from yarus.tasks.labelling.relevance_session import RelevanceLabelling, labellable, labelling
-from yarus.tasks.labelling.session import Labelling
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.dataset.labelling.relevance_session import RelevanceLabelling, labellable, labelling
+from yarus.tasks.dataset.labelling.session import Labelling
 
 log = logging.getLogger("yarus")
 PREFIX = "/label/"

@@ -11,7 +11,7 @@ from yarus.deployments.guard import names
 from yarus.deployments.pages.label_pages import LONGEST, PREFIX, SAFE, LabelPages, Reply
 from yarus.deployments.server import require_free
 from yarus.tasks.config.connections import database
-from yarus.tasks.labelling.relevance_session import labelling
+from yarus.tasks.dataset.labelling.relevance_session import labelling
 
 HEADERS = ("Host", "Origin", "Sec-Fetch-Site", "Content-Type", "X-Yarus-Page")
 HOST = "127.0.0.1"

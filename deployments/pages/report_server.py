@@ -17,13 +17,13 @@ from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
 from yarus.deployments.pages.label_pages import LabelPages
 from yarus.deployments.pages.label_server import is_label, reply
+from yarus.deployments.prefect.server_access import ENTER
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import settings
-from yarus.tasks.orchestration.server_access import ENTER
+from yarus.tasks.config.texts.messages import told
 from yarus.tasks.report.index import NAME
 from yarus.tasks.report.served.pages import LivePages
-from yarus.tasks.texts.messages import told
 
 NOW = "/now"
 """What an open page asks for, to learn whether something has changed."""

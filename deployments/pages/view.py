@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 from yarus.db import journal
 from yarus.db.home import make
 from yarus.deployments.pages.report_server import serving
+from yarus.deployments.prefect.server_access import link, password_for
 from yarus.deployments.server import require_free
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
-from yarus.tasks.orchestration.server_access import link, password_for
 from yarus.tasks.report.served.pages import CHOSEN
 
 HOST = "127.0.0.1"

@@ -50,7 +50,7 @@ def given_tags(tags: "Sequence[str]") -> list[str]:
 def own_database() -> "Engine":
     """Our database, its journal telling the truth about evaluations that were killed."""
     from yarus.tasks.config.connections import database
-    from yarus.tasks.results.orphaned import fail_orphaned
+    from yarus.tasks.evaluation.listing import fail_orphaned
 
     engine = database()
     fail_orphaned(engine)
@@ -72,7 +72,7 @@ class Process:
 def begin() -> None:
     """Has Prefect's server start while the command imports what it needs; not where a command is only called."""
     if Process.ends_with_the_command:
-        from yarus.tasks.orchestration import home_server
+        from yarus.deployments.prefect import home_server
 
         home_server.begin()
 

@@ -31,7 +31,7 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
     from yarus.db.errors import InputError
     from yarus.deployments import automations as automations
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     pairs = [header.partition("=") for header in headers]
     if any(not sign for _, sign, _ in pairs):
@@ -54,7 +54,7 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
 def test(as_json: bool) -> None:
     """Have Prefect's server send a test message, and show the receiver's answer."""
     from yarus.deployments import automations as automations
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = asyncio.run(automations.test())
     click.echo(document(found) if as_json else _words()["tested"].format(**found))
@@ -64,12 +64,12 @@ def test(as_json: bool) -> None:
 @as_json
 def list_(as_json: bool) -> None:
     """List open incidents."""
+    from yarus.deployments.alarms.incidents import incidents
     from yarus.tasks.config.connections import database
+    from yarus.tasks.config.redaction import harmless
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.config.utf8 import harmless
-    from yarus.tasks.orchestration.incidents import incidents
-    from yarus.tasks.results.persistence.words import persistence_sentences
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.findings.persistence import persistence_sentences
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = incidents(database())
     if as_json:
@@ -90,9 +90,9 @@ def list_(as_json: bool) -> None:
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
     """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
+    from yarus.deployments.alarms.incidents import accept as take
     from yarus.tasks.config.connections import database
-    from yarus.tasks.orchestration.incidents import accept as take
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = take(database(), evaluation)
     click.echo(document(found) if as_json else _words()["accepted"].format(**found))
@@ -103,11 +103,11 @@ def accept(evaluation: str, as_json: bool) -> None:
 @as_json
 def budget(source: str | None, as_json: bool) -> None:
     """Show what to expect here: false alarms a year, and nights until a loss is noticed, from the measured noise."""
+    from yarus.deployments.alarms.expected import alarm_budget
     from yarus.flows.terminal.alerts import print_budget
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.orchestration.alarms.expected import alarm_budget
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = alarm_budget(database(), source)
     if as_json:
@@ -118,6 +118,6 @@ def budget(source: str | None, as_json: bool) -> None:
 
 def _words() -> dict[str, str]:
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
 
     return texts("alerts", settings().language)

@@ -41,7 +41,7 @@ def trend(
     from yarus.flows.terminal.differences.trend import print_trend
     from yarus.tasks.comparison.trend import trend as history
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     only = given_tags(tags)
     found = history(
@@ -91,7 +91,7 @@ def compare(
     from yarus.db.errors import unknown
     from yarus.tasks.comparison.compare import compare as compared
     from yarus.tasks.comparison.slices import SLICES
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
@@ -132,9 +132,9 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     """
     from yarus.flows.terminal.differences.explanation import print_explanation
     from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.tasks.comparison.explanation.explain import explain as explained
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.explanation.explain import explain as explained
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = explained(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
     if as_json:

@@ -18,12 +18,12 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     """
     from yarus.flows.terminal.corpus import print_corpus
     from yarus.flows.terminal.summary import say_pseudonyms
-    from yarus.tasks.cases import pseudonyms
+    from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.corpus.analytics import POINTS
-    from yarus.tasks.corpus.analytics import corpus as look
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.dataset.corpus.analytics import POINTS
+    from yarus.tasks.dataset.corpus.analytics import corpus as look
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = look(database(), source, evaluation=evaluation, points=points or POINTS, limit=limit)
     found = pseudonyms.document(found, source)

@@ -119,12 +119,12 @@ def synthesize(as_json: bool, **given: Any) -> None:
     """
     from pydantic import ValidationError
 
+    from yarus.flows.before.preflight import check_roles
     from yarus.flows.cli.runner import run_other
     from yarus.flows.terminal.dataset import print_synthesis
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.validation import bad_value
-    from yarus.tasks.dataset.synthesis.parameters import Synthesis, check
-    from yarus.tasks.operations.preflight import check_roles
+    from yarus.tasks.dataset.synthesis.generator import Synthesis, check
 
     try:
         chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
@@ -156,7 +156,7 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     import asyncio
 
     from yarus.flows.terminal.dataset import print_nuggets
-    from yarus.tasks.dataset.nuggets.make import make
+    from yarus.tasks.dataset.nuggets import make
 
     made = asyncio.run(make(source, limit=limit, remake=remake))
     _tell(made, print_nuggets, as_json=as_json)
@@ -252,7 +252,7 @@ def agreement(source: str, as_json: bool) -> None:
 def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: bool) -> None:
     """Find defects in a source's questions and labels: stale, duplicate, contradicting, personal data …"""
     from yarus.flows.terminal.dataset import print_audit
-    from yarus.tasks.dataset.audit.audit import audit
+    from yarus.tasks.dataset.audit import audit
 
     _tell(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
     _say(source, unset=True)
@@ -261,7 +261,7 @@ def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: boo
 def _tell(document: Any, show: Any, *, as_json: bool) -> None:
     """The document for programs, or a table in the language of the settings."""
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as text
+    from yarus.tasks.evaluation.summary import as_json as text
 
     if as_json:
         click.echo(text(document))

@@ -20,8 +20,8 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_runs
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.listing import listed
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.listing import listed
+    from yarus.tasks.evaluation.summary import as_json as document
 
     rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
     if not as_json:
@@ -37,15 +37,15 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as document
-    from yarus.tasks.results.summary import has_metrics, summary
+    from yarus.tasks.evaluation.summary import as_json as document
+    from yarus.tasks.evaluation.summary import has_metrics, summary
 
     found = summary(own_database(), evaluation)
     if as_json:
         click.echo(document(found))
     else:
         arrow_alone()
-        from yarus.flows.terminal.differences.changes import print_changes
+        from yarus.flows.terminal.differences.comparison import print_changes
         from yarus.flows.terminal.summary import print_summary
 
         print_summary(found, settings().language)
@@ -67,8 +67,8 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     yarus tag "before release 2.1" --remove release
     """
     from yarus.db import journal
-    from yarus.tasks.operations.relabel import relabelled
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.relabel import relabelled
+    from yarus.tasks.evaluation.summary import as_json as document
 
     engine = own_database()
     row = journal.find(engine, evaluation)
@@ -77,7 +77,7 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
         click.echo(document(found))
         return
     from yarus.flows.terminal.summary import plain
-    from yarus.tasks.results.system import called
+    from yarus.tasks.evaluation.config import called
 
     click.echo(" · ".join(filter(None, (found["evaluation_id"], plain(called(found))))))
 
@@ -92,12 +92,12 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
     from yarus.flows.terminal.summary import say_pseudonyms
-    from yarus.tasks.cases import pseudonyms
-    from yarus.tasks.cases.repeated import once
+    from yarus.tasks.cases.privacy import pseudonyms
+    from yarus.tasks.cases.sampling import once
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.numbers import finite
-    from yarus.tasks.results.queries import cases_where
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.numbers import finite
+    from yarus.tasks.evaluation.queries import cases_where
+    from yarus.tasks.evaluation.summary import as_json as document
 
     arrow_alone()
     import pyarrow as pa
@@ -128,8 +128,8 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: str | None,
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
     from yarus.tasks.config.settings import Language
+    from yarus.tasks.evaluation.summary import as_json as document
     from yarus.tasks.report.write import report as write
-    from yarus.tasks.results.summary import as_json as document
 
     arrow_alone()
     chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None

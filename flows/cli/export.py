@@ -9,7 +9,7 @@ from yarus.db.words import Words
 
 if TYPE_CHECKING:
     from yarus.flows.cli.shell.documents import ExportedFile, ExportedRun
-    from yarus.tasks.results.scores import ExportedScores, Form
+    from yarus.tasks.evaluation.scores import ExportedScores, Form
 
 STORES: tuple["Form", ...] = ("otlp", "langfuse")
 """Stores of traces that scores can be written for."""
@@ -65,10 +65,10 @@ def export(
     from yarus.flows.terminal.summary import say_pseudonyms
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.exports.export import export as write
-    from yarus.tasks.results.exports.mlflow_export import to_mlflow
-    from yarus.tasks.results.summary import as_json as document
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
+    from yarus.tasks.evaluation.export import export as write
+    from yarus.tasks.evaluation.export import to_mlflow
+    from yarus.tasks.evaluation.summary import as_json as document
 
     engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
@@ -77,7 +77,7 @@ def export(
     if form is not None and metrics:
         raise click.UsageError(Words("--metrics needs --to FILE: scores are of single cases"))
     if form is not None:
-        from yarus.tasks.results.scores import export_scores  # which knows all metrics
+        from yarus.tasks.evaluation.scores import export_scores  # which knows all metrics
 
         done = export_scores(engine, evaluation, form, overwrite=overwrite)
         said = words["exported scores"].format(**done)

@@ -43,10 +43,10 @@ def gate(
     from yarus.db.errors import InputError
     from yarus.flows.terminal.differences.gate import junit as as_junit
     from yarus.flows.terminal.differences.gate import print_gate, stops
-    from yarus.tasks.comparison.gates.gate import gate as judge
-    from yarus.tasks.comparison.gates.gate_rules import read_policy
+    from yarus.tasks.comparison.gate import gate as judge
+    from yarus.tasks.comparison.gate_rules import read_policy
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     if accept:
         if baseline or file or junit or strict:
@@ -68,10 +68,10 @@ def gate(
 
 
 def _accept(evaluation: str, *, as_json: bool) -> None:
+    from yarus.deployments.alarms.incidents import accept
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.orchestration.incidents import accept
-    from yarus.tasks.results.summary import as_json as document
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = accept(own_database(), evaluation)
     click.echo(document(found) if as_json else texts("alerts", settings().language)["accepted"].format(**found))

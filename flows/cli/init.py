@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from yarus.db.importers.reader import Recognised
-    from yarus.tasks.operations.setup.plan import Begun
+    from yarus.deployments.upkeep.setup.plan import Begun
 
 ENV = Path(".env")
 OWN = "helpdesk"
@@ -64,11 +64,11 @@ def init(
     """
     from dataclasses import asdict
 
+    from yarus.deployments.upkeep.setup.plan import plan
     from yarus.flows.terminal.beginning import print_begun, print_plan
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.operations.setup.plan import plan
-    from yarus.tasks.results.summary import as_json as document
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
+    from yarus.tasks.evaluation.summary import as_json as document
 
     if not files and not source_url:
         raise click.UsageError("nothing to begin with: name a log (yarus init log.csv pages.csv), or --source-url")
@@ -105,10 +105,9 @@ def _name(name: str | None, found: "Begun") -> str:
 
 def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]") -> None:
     """Load the files, write the settings, and look at what can be measured."""
+    from yarus.deployments.upkeep.readiness import readiness
+    from yarus.deployments.upkeep.setup.files import load_files, write
     from yarus.tasks.config.connections import database, source
-    from yarus.tasks.operations.readiness import readiness
-    from yarus.tasks.operations.setup.env import write
-    from yarus.tasks.operations.setup.files import load_files
 
     if files:
         found.loaded = load_files(database(), found.source, files, language=found.language)

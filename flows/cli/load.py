@@ -172,9 +172,9 @@ def load_recognised(recognised: "Recognised", name: str, language: str | None, *
     Raises:
         SystemExit: 2, not one row could be used.
     """
+    from yarus.deployments.upkeep.setup.files import load_files
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.operations.setup.files import load_files
 
     (report,) = load_files(database(), name, [recognised], language=language or settings().language)
     report.problems = list(dict.fromkeys([*recognised.notes, *report.problems]))
@@ -186,11 +186,11 @@ def load_recognised(recognised: "Recognised", name: str, language: str | None, *
 def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
     from dataclasses import asdict
 
+    from yarus.deployments.upkeep.readiness import readiness
     from yarus.flows.terminal.lists import print_load
     from yarus.tasks.config.connections import source
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.operations.readiness import readiness
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     name = report.source
     read = report.questions.read + report.chunks.read

@@ -9,9 +9,9 @@ import click
 from yarus.db.words import Words
 
 if TYPE_CHECKING:
+    from yarus.deployments.upkeep.erasure.erase import Found
+    from yarus.deployments.upkeep.erasure.erase_prefect import InPrefect
     from yarus.flows.cli.shell.documents import ErasureEverywhere
-    from yarus.tasks.operations.erasure.erase import Found
-    from yarus.tasks.operations.erasure.erase_prefect import InPrefect
 
 AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
 
@@ -62,7 +62,7 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         return
     if not yes and _any(planned):
         from yarus.tasks.config.settings import settings
-        from yarus.tasks.texts import texts
+        from yarus.tasks.config.texts import texts
 
         click.confirm(texts("prune", settings().language)["sure"], abort=True)
     done = work(dry_run=False)
@@ -75,10 +75,10 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
 def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, **rest: Any) -> Any:
     from functools import partial
 
+    from yarus.deployments.upkeep.prune import age, plan
+    from yarus.deployments.upkeep.prune import prune as work
     from yarus.tasks.config.connections import database
-    from yarus.tasks.operations.prune import age, plan
-    from yarus.tasks.operations.prune import prune as work
-    from yarus.tasks.results.orphaned import fail_orphaned
+    from yarus.tasks.evaluation.listing import fail_orphaned
 
     before = age(older_than) if older_than else None
     engine = database()
@@ -89,8 +89,8 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
 
 
 def _of_user(user: str, source: str) -> Any:
+    from yarus.deployments.upkeep.erasure.erase import erase, find
     from yarus.tasks.config.connections import database
-    from yarus.tasks.operations.erasure.erase import erase, find
 
     found = find(database(), user, source)
 
@@ -106,8 +106,7 @@ def _of_user(user: str, source: str) -> Any:
 def _in_prefect(found: "Found", *, remove: bool) -> "InPrefect":
     import asyncio
 
-    from yarus.tasks.operations.erasure.erase_artifacts import on_another_server
-    from yarus.tasks.operations.erasure.erase_prefect import in_prefect
+    from yarus.deployments.upkeep.erasure.erase_prefect import in_prefect, on_another_server
 
     artifacts, beyond = (0, []) if found.nothing else asyncio.run(on_another_server(found.case_ids, remove=remove))
     there = in_prefect(found.looked_for, remove=remove)
@@ -120,7 +119,7 @@ def _any(document: Mapping[str, Any]) -> bool:
 
 
 def _print(document: Mapping[str, Any], *, as_json: bool) -> None:
-    from yarus.tasks.results.summary import as_json as text
+    from yarus.tasks.evaluation.summary import as_json as text
 
     if as_json:
         click.echo(text(document))
@@ -128,7 +127,7 @@ def _print(document: Mapping[str, Any], *, as_json: bool) -> None:
 
 def _say(document: Mapping[str, Any]) -> None:
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
 
     words = texts("prune", settings().language)
     whose = "user" if "user" in document else "age"

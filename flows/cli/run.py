@@ -9,7 +9,7 @@ from yarus.flows.cli import as_json, own_database, talkative
 from yarus.flows.cli.shell.language import language, told
 
 if TYPE_CHECKING:
-    from yarus.tasks.operations.dry_run import Plans
+    from yarus.flows.before.dry_run import Plans
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -45,8 +45,8 @@ def run(
     yarus run tier3 --source xquad_ru --failed
     """
     from yarus.flows.cli.runner import estimate, parameters, run_flow
-    from yarus.tasks.results.persistence.failed import NothingFailedError
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.findings.persistence import NothingFailedError
+    from yarus.tasks.evaluation.summary import as_json as document
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     checked = parameters(tier, chosen, pairs, context.args)
@@ -74,9 +74,9 @@ def demo(as_json: bool, level: int) -> None:
 @as_json
 def doctor(as_json: bool) -> None:
     """Check settings, database, sources, embedder and metrics, and say what to fix."""
+    from yarus.deployments.upkeep.doctor import examine
     from yarus.flows.terminal.lists import print_checks
-    from yarus.tasks.operations.doctor import examine
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     checks = examine()
     if as_json:
@@ -91,7 +91,7 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
 
     from yarus.flows.terminal.lists import print_plans
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     if as_json:
         click.echo(document(asdict(plans)))
@@ -100,13 +100,13 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:
-    from yarus.flows.terminal.differences.changes import print_changes
+    from yarus.deployments.prefect.artifacts import gate_text
+    from yarus.deployments.prefect.flow_states import passed
+    from yarus.flows.terminal.differences.comparison import print_changes
     from yarus.flows.terminal.summary import print_overview, print_summary
+    from yarus.tasks.config.redaction import harmless
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.config.utf8 import harmless
-    from yarus.tasks.orchestration.artifact_tables import gate_text
-    from yarus.tasks.orchestration.flow_states import passed
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     language = settings().language
     if as_json:
@@ -127,7 +127,7 @@ def _finish(summary: Any, *, as_json: bool) -> None:
         if gated.get("gate"):
             click.echo(harmless(gate_text(gated, language)))
     if not as_json and "report" in summary:
-        from yarus.tasks.texts import texts
+        from yarus.tasks.config.texts import texts
 
         click.echo(texts("terminal", language)["report"].format(path=summary["report"]))
     raise SystemExit(0 if passed(summary) else 1)

@@ -17,7 +17,10 @@ from yarus.db import analyses, journal
 from yarus.db.errors import InputError, unknown
 from yarus.db.source_rows import verify
 from yarus.db.words import Words
+from yarus.deployments.prefect.local_server import prepare_prefect, start_server
 from yarus.flows import flow_of
+from yarus.flows.before.preflight import check_code, check_rows, check_settings
+from yarus.flows.before.reach import check_reach
 from yarus.flows.cli import arrow_alone, begin
 from yarus.flows.cli.shell import stopping
 from yarus.flows.terminal.live import saying
@@ -29,13 +32,10 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.config.validation import bad_value
 from yarus.tasks.evaluation.repeats import anchored, parameters_of_repeated
-from yarus.tasks.operations.preflight import check_code, check_rows, check_settings
-from yarus.tasks.operations.reach import check_reach
-from yarus.tasks.orchestration.local_server import prepare_prefect, start_server
-from yarus.tasks.results.parquet_files import require_writable
+from yarus.tasks.evaluation.result_files import require_writable
 
 if TYPE_CHECKING:
-    from yarus.tasks.operations.dry_run import Plans
+    from yarus.flows.before.dry_run import Plans
 
 Summary = dict[str, Any]
 
@@ -119,9 +119,9 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]], flow: str | No
 
 def estimate(name: str, chosen: Parameters) -> "Plans":
     """What the calls of a flow's tiers, or of every probe, would take, without sending any; by tier, role."""
-    from yarus.tasks.experiments.robustness import arms
-    from yarus.tasks.operations.dry_run import Plans, plan
-    from yarus.tasks.operations.night_plan import plan_night
+    from yarus.flows.before.dry_run import Plans, plan
+    from yarus.flows.before.night_plan import plan_night
+    from yarus.tasks.comparison.experiments.robustness import arms
 
     check_settings(chosen)
     _check_stored(chosen)
@@ -172,7 +172,7 @@ def _check_stored(chosen: Parameters) -> None:
         require_dask()
     verify(source(chosen.source))
     if isinstance(chosen, Sweep):
-        from yarus.tasks.experiments.across_sources import require_common_questions
+        from yarus.tasks.comparison.experiments.across_sources import require_common_questions
 
         require_common_questions(chosen)
     check_rows(chosen)
@@ -208,7 +208,7 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 async def evaluate(name: str, chosen: Parameters) -> Summary:
     """Runs a flow, when Prefect's server is there."""
-    from yarus.tasks.orchestration.cancellation import begun, cancellable
+    from yarus.deployments.prefect.cancellation import begun, cancellable
 
     try:
         async with cancellable(flow_of(name)) as flow:
@@ -225,8 +225,8 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
     """The evaluation that was finished without Prefect's server, judged by its gate; where it was not, what is the
     matter.
     """
-    from yarus.tasks.orchestration.flow_states import with_gate
-    from yarus.tasks.results.summary import summary
+    from yarus.deployments.prefect.flow_states import with_gate
+    from yarus.tasks.evaluation.summary import summary
 
     row = journal.of_flow_run(database(), str(flow_run_id))
     if row is None or row["state"] not in journal.FINISHED:

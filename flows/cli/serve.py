@@ -29,7 +29,7 @@ def serve(host: str, port: int, report_port: int, schedule: bool, source: str | 
     from yarus.deployments.serve import Serving
     from yarus.deployments.serve import serve as serve_until_stopped
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
 
     words = texts("serve", settings().language)
 
@@ -50,10 +50,10 @@ def stop(as_json: bool) -> None:
 
     Both end by themselves when they have not been used for YARUS_SERVER_IDLE_S seconds.
     """
+    from yarus.deployments.prefect.home_servers import stop
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.operations.home_servers import stop
-    from yarus.tasks.results.summary import as_json as document
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = stop(settings().home.absolute())
     words = texts("stop", settings().language)
@@ -80,7 +80,7 @@ def view(evaluations: tuple[str, ...], port: int, browser: bool) -> None:
     """
     from yarus.deployments.pages.view import view as serve_until_stopped
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
 
     arrow_alone()
     words = texts("view", settings().language)
@@ -148,14 +148,14 @@ def label(
     if width is not None:
         from yarus.flows.terminal.labels import plan_lines
         from yarus.tasks.config.connections import database
-        from yarus.tasks.labelling.plan import plan as planned
-        from yarus.tasks.results.summary import as_json as document
+        from yarus.tasks.dataset.labelling.plan import plan as planned
+        from yarus.tasks.evaluation.summary import as_json as document
 
         found = planned(database(), evaluation or "last", plan or metric, width)
         click.echo(document(found) if as_json else "\n".join(plan_lines(found, language)))
         return
     from yarus.deployments.pages.label_server import serve_until_stopped
-    from yarus.tasks.texts import texts
+    from yarus.tasks.config.texts import texts
 
     words = texts("labels", language)
 
@@ -170,8 +170,8 @@ def label(
 def _print_between(a: str, b: str, metric: str | None, language: "Language", as_json: bool) -> None:
     from yarus.flows.terminal.differences.comparison import print_between
     from yarus.tasks.config.connections import database
-    from yarus.tasks.labelling.relevance.between import between
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.dataset.labelling.relevance.between import between
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = between(database(), a, b, *([metric] if metric else []))
     if as_json:

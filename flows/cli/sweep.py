@@ -44,8 +44,8 @@ def sweep(as_json: bool, level: int, **given: Any) -> None:
     """
     from yarus.flows.cli.runner import parameters
     from yarus.flows.terminal.experiments import print_sweep
+    from yarus.tasks.comparison.experiments.sweep import arms
     from yarus.tasks.config.flow_parameters import Sweep
-    from yarus.tasks.experiments.sweep import arms
 
     chosen = parameters("sweep", {name: value for name, value in given.items() if value is not None}, (), ())
     if isinstance(chosen, Sweep) and not chosen.resume:
@@ -99,9 +99,9 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
     import asyncio
 
     from yarus.flows.terminal.experiments import print_people
+    from yarus.tasks.comparison.experiments.people_pairs import judge_beside_people
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.experiments.people_pairs import judge_beside_people
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = asyncio.run(judge_beside_people(file, language, scored=scored, seed=seed))
     if as_json:
@@ -113,7 +113,7 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
 def _run(name: str, chosen: Any, show: Any, *, as_json: bool, level: int) -> None:
     from yarus.flows.cli.runner import run_flow
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.results.summary import as_json as document
+    from yarus.tasks.evaluation.summary import as_json as document
 
     found = run_flow(name, chosen, level=level)
     if as_json:

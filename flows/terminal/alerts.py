@@ -4,14 +4,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from yarus.deployments.alarms.expected import AlarmBudget
 from yarus.flows.terminal.summary import WIDTH
 from yarus.metrics.statistics.alarms.expectation import LONGEST
-from yarus.tasks.orchestration.alarms.expected import AlarmBudget
-from yarus.tasks.texts import texts
+from yarus.tasks.config.texts import texts
 
 
 def print_budget(found: AlarmBudget, language: str) -> None:
-    """The document of `yarus.tasks.orchestration.alarms.expected.alarm_budget`."""
+    """The document of `yarus.deployments.alarms.expected.alarm_budget`."""
     words = texts("alarm_budget", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 
 from yarus.db.importers.recognise import advise
+from yarus.deployments.upkeep.setup.files import FoundFile
+from yarus.deployments.upkeep.setup.plan import Begun
 from yarus.flows.terminal.lists import ready_lines
 from yarus.flows.terminal.summary import new_console, plain
-from yarus.tasks.operations.setup.files import FoundFile
-from yarus.tasks.operations.setup.plan import Begun
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
 
 SHOWN = 60
 """Characters of an example."""

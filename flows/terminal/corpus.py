@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from yarus.flows.terminal.summary import new_console, plain
-from yarus.tasks.corpus.advice import counted_apart, outside, rests_on
-from yarus.tasks.corpus.documents import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.dataset.corpus.corpus_schema import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
+from yarus.tasks.dataset.corpus.profile import counted_apart, outside, rests_on
 
 TOPICS, NEXT, DEAD = 12, 5, 5
 

@@ -7,7 +7,9 @@ from rich.table import Table
 
 from yarus.flows.terminal.summary import new_console, plain
 from yarus.tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
-from yarus.tasks.dataset.documents import (
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.dataset.dataset_schema import (
     Audit,
     Drawn,
     Exported,
@@ -17,8 +19,6 @@ from yarus.tasks.dataset.documents import (
     SourceAgreement,
     SynthesisResult,
 )
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
 
 SHOWN = 10
 

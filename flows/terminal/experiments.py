@@ -6,10 +6,18 @@ from typing import Any
 from rich.table import Table
 
 from yarus.flows.terminal.summary import coloured, new_console, plain, tier_name
-from yarus.tasks.experiments.documents import JudgeAndPeople, Outcome, Preference, Probe, Robustness, Sweep, SweepPair
-from yarus.tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, interval
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.comparison.experiments.experiments_schema import (
+    JudgeAndPeople,
+    Outcome,
+    Preference,
+    Probe,
+    Robustness,
+    Sweep,
+    SweepPair,
+)
+from yarus.tasks.comparison.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, interval
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
 
 
 def print_sweep(document: Sweep, language: str) -> None:

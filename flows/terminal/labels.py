@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from yarus.metrics.table.corrected import SUFFIX
-from yarus.tasks.results.numbers import rounded
-from yarus.tasks.results.summary import MetricSummary
-from yarus.tasks.texts import texts
+from yarus.tasks.config.texts import texts
+from yarus.tasks.evaluation.numbers import rounded
+from yarus.tasks.evaluation.summary import MetricSummary
 
 if TYPE_CHECKING:
-    from yarus.tasks.labelling.plan import LabelPlan
+    from yarus.tasks.dataset.labelling.plan import LabelPlan
 
 
 def corrected_lines(metrics: Mapping[str, MetricSummary], language: str) -> Iterator[str]:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from yarus.tasks.results.system import called
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.evaluation.config import called
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from yarus.db.loading.fill import LoadReport
-    from yarus.tasks.operations.doctor_sources import Check
-    from yarus.tasks.operations.dry_run import Plans
-    from yarus.tasks.operations.readiness import Ready
+    from yarus.deployments.upkeep.doctor_sources import Check
+    from yarus.deployments.upkeep.readiness import Ready
+    from yarus.flows.before.dry_run import Plans
 from typing import TYPE_CHECKING
 
 from yarus.flows.terminal.summary import LONGEST, coloured, new_console, plain, tier_name
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from yarus.db.loading.fill import LoadReport
-    from yarus.tasks.operations.doctor_sources import Check
-    from yarus.tasks.operations.dry_run import Plans
-    from yarus.tasks.operations.readiness import Ready
+    from yarus.deployments.upkeep.doctor_sources import Check
+    from yarus.deployments.upkeep.readiness import Ready
+    from yarus.flows.before.dry_run import Plans
 
 
 def print_plans(plans: "Plans", language: str) -> None:

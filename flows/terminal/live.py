@@ -10,12 +10,10 @@ from rich.console import Console, Group, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.redaction import harmless, redact_urls
 from yarus.tasks.config.secrets import keep_logs_clean
 from yarus.tasks.config.settings import settings
-from yarus.tasks.config.utf8 import harmless
-from yarus.tasks.progress.counts import shown
-from yarus.tasks.progress.words import line
+from yarus.tasks.models.progress import line, shown
 
 A_SECOND = 4
 """Times that the line is drawn."""

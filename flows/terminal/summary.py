@@ -8,16 +8,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from yarus.flows.terminal.exam import exam_printed
-from yarus.flows.terminal.found_out import found_out
 from yarus.flows.terminal.labels import corrected_lines
 from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.config.redaction import harmless
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import named, told
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.config.utf8 import harmless
-from yarus.tasks.results.grade_names import grade_text
-from yarus.tasks.results.guidance import cases_are, first, lead, next_step, says, unsupported_facts
-from yarus.tasks.results.numbers import rounded, unit_of
-from yarus.tasks.results.summary import (
+from yarus.tasks.evaluation.config import System, called
+from yarus.tasks.evaluation.findings.exam import exam_tables
+from yarus.tasks.evaluation.findings.incomplete import label_sentences
+from yarus.tasks.evaluation.findings.persistence import failed_sentences, persistence_sentences
+from yarus.tasks.evaluation.findings.production import production_sentences
+from yarus.tasks.evaluation.findings.showing import showing_sentences
+from yarus.tasks.evaluation.guidance import cases_are, first, lead, next_step, says, unsupported_facts
+from yarus.tasks.evaluation.numbers import grade_text, rounded, unit_of
+from yarus.tasks.evaluation.summary import (
     HEADLINE_STRATUM,
     EvaluationSummary,
     FailedEvaluation,
@@ -26,12 +31,35 @@ from yarus.tasks.results.summary import (
     has_metrics,
     measured,
 )
-from yarus.tasks.results.system import System, called
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import named, told
 
 if TYPE_CHECKING:
     pass
+
+
+def exam_printed(summary: EvaluationSummary, language: str) -> tuple[Table, Table]:
+    """Two tables: the prompts with their figures and verdicts, and the kinds of answers."""
+    words, found = texts("exam", language), exam_tables(summary)
+    heads = (words[name] for name in ("prompt", "auc", "caught", "passed", "verdict"))
+    prompts = Table(*heads, title=words["title"], box=None, title_justify="left", title_style="bold")
+    for row in found.prompts:
+        prompts.add_row(row.prompt, row.auc, row.caught, row.passed, row.verdict[language])
+    kinds = Table(
+        "", *(row.prompt for row in found.prompts),
+        title=words["kinds"], box=None, title_justify="left", title_style="bold",
+    )  # fmt: skip
+    for kind in found.kinds:
+        kinds.add_row(kind.name[language], *kind.hits)
+    return prompts, kinds
+
+
+def found_out(summary: EvaluationSummary, language: str) -> Iterator[str]:
+    """On missing labels, on production, on the price of showing, on what persisted."""
+    yield from (said[language] for said in label_sentences(summary))
+    yield from (said[language] for said in production_sentences(summary.get("production")))
+    yield from (said[language] for said in persistence_sentences(summary.get("persistence")))
+    yield from (said[language] for said in failed_sentences(summary.get("failed_again")))
+    yield from (said[language] for said in showing_sentences(summary.get("showing")))
+
 
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
@@ -79,7 +107,7 @@ def _advice(summary: EvaluationSummary, language: str) -> str:
     advice, condition = next_step(summary)
     if not condition:
         return plain(advice[language])
-    from yarus.tasks.results.queries import where  # here, because a list of evaluations opens no table
+    from yarus.tasks.evaluation.queries import where  # here, because a list of evaluations opens no table
 
     said = {"advice": advice[language], "id": summary["evaluation_id"], "where": where(condition)}
     return plain(texts("terminal", language)["read"].format(**said))
@@ -115,9 +143,9 @@ def plain(text: str) -> str:
 def say_pseudonyms(source: str, *, unset: bool = False) -> None:
     """Says on stderr that pseudonyms stand in what was printed, and what decides.
 
-    See `yarus.tasks.cases.pseudonyms.has_pseudonyms`.
+    See `yarus.tasks.cases.privacy.pseudonyms.has_pseudonyms`.
     """
-    from yarus.tasks.cases.pseudonyms import has_pseudonyms
+    from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
     from yarus.tasks.config.settings import settings
 
     if has_pseudonyms(source, unset=unset):

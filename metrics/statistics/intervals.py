@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from yarus.metrics.missing import bounds_of_mean
+from yarus.metrics.metric import bounds_of_mean
 from yarus.metrics.statistics.groups import Floats, group_codes, jackknife, measured_values
 
 NORMAL = NormalDist()

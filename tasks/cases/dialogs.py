@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from yarus.tasks.cases.labels import Row
-from yarus.tasks.cases.refusals import HIDDEN
+from yarus.tasks.cases.outcomes import HIDDEN
 from yarus.tasks.cases.sampling import sampled, topic_and_score
 
 
@@ -26,7 +26,7 @@ def spoken(question: str, answer: str | None, path: str | None = None) -> tuple[
     Args:
         question: as it was asked.
         answer: None where the turn failed.
-        path: as `yarus.tasks.cases.refusals.declined` takes it.
+        path: as `yarus.tasks.cases.outcomes.declined` takes it.
 
     Example:
         >>> from yarus.tasks.cases.dialogs import spoken

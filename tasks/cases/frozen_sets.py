@@ -12,9 +12,9 @@ from yarus.db.errors import InputError
 from yarus.db.source_rows import read_questions
 from yarus.db.sources import snapshot
 from yarus.db.words import Words
-from yarus.tasks.cases import pseudonyms
 from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
 from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database, source
 
 

@@ -1,10 +1,14 @@
-"""What the system under test did with each case, whatever is labelled; and which cases could be measured at all."""
+"""Outcomes of cases: reference, answerability, refusal, and which cases could be measured."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from yarus.db.source_rows import Corpus
+from yarus.db.words import Words
+from yarus.tasks.cases.labels import BAD, GOOD, Row, is_reviewed, labels_given
 from yarus.tasks.cases.table import with_columns
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, Outcome
 
@@ -60,3 +64,71 @@ def unmeasurable(cases: pa.Table) -> list[str | None]:
     if "unmeasurable" not in cases.column_names:
         return now
     return [known or status for known, status in zip(cases["unmeasurable"].to_pylist(), now, strict=True)]
+
+
+def reference_given(question: Row) -> str | None:
+    """Return the ground-truth answer of the annotation, or None where it has none but white space."""
+    given: str | None = question.get("ground_truth_answer")
+    return given if given and given.strip() else None
+
+
+def logged_reference(question: Row) -> str | None:
+    """Return the bot's answer that a user rated good, where nobody gave a reference, or said that there is none."""
+    if reference_given(question) or question.get("answerable") is False or is_reviewed(question):
+        return None
+    answer: str | None = question["answer"]
+    return answer if question["score"] == GOOD and answer and answer.strip() else None
+
+
+def reference_of(question: Row) -> str | None:
+    """The ground-truth answer: the annotation's, else what the bot said and a user rated good."""
+    return reference_given(question) or logged_reference(question)
+
+
+def answerable(question: Row) -> bool | None:
+    """Whether the corpus has the answer: as annotated, else known only where there is a reference."""
+    said: bool | None = question.get("answerable")
+    return said if said is not None else (True if reference_of(question) else None)
+
+
+def shown_rightly(question: Row) -> bool | None:
+    """Whether the answer should have been shown: as annotated, else by the user's score."""
+    given: bool | None = question.get("ground_truth_show")
+    if given is not None or is_reviewed(question):
+        return given
+    return {GOOD: True, BAD: False}.get(question["score"] or 0)
+
+
+def ideal_context(question: Row, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
+    """Ids of the chunks that answer the question: those labelled, or where only pages are, all of theirs in order."""
+    chunks = [chunk for chunk in labels_given(question, "chunk", pages) if chunk in pages]
+    if chunks:
+        return chunks
+    wanted = labels_given(question, "page", pages)
+    return [chunk for chunk in corpus.ids if pages[chunk] in wanted]
+
+
+def declined(answer: str, phrases: list[str], path: str | None = None) -> str | None:
+    """Why an answer is none, or None if it is one.
+
+    An answer without text is a refusal, not an error: otherwise silence would take the hard questions out of the means.
+
+    Args:
+        answer: what the system said.
+        phrases: an answer that has one of them in its first sentence is a refusal, whatever their case.
+        path: what the system says that it did; `hidden`: its gate kept the answer from the user.
+    """
+    if path == HIDDEN:
+        return Words("the system's gate hid the answer")
+    if not answer.strip():
+        return Words("the answer is empty")
+    first = _plain(answer.strip()).split("\n")[0].split(". ")[0]
+    return Words("the system declined to answer") if any(_plain(phrase) in first for phrase in phrases) else None
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
+
+
+HIDDEN = "hidden"
+"""What `path` says when the system's gate kept the answer from the user."""

@@ -5,8 +5,8 @@ import random
 import re
 
 from yarus.db.errors import InputError
+from yarus.tasks.config.factors import Perturbation
 from yarus.tasks.config.parameters import Parameters, Perturbable
-from yarus.tasks.config.probes import Perturbation
 from yarus.tasks.config.settings import settings
 
 KEYS_RU = "йцукенгшщзхъ\\фывапролджэячсмитьбю.ё"

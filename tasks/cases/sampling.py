@@ -1,12 +1,14 @@
-"""Seeded stratified samples of logged questions, which keep their members as the log grows."""
+"""Seeded stratified samples of logged questions, which keep their members as the log grows; repeated questions."""
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases import labels
 from yarus.tasks.cases.labels import Row, is_reviewed, shown_page
-from yarus.tasks.cases.text import folded
+from yarus.tasks.cases.text import folded, normalised
 from yarus.tasks.cases.vocabulary import Note
 
 
@@ -71,3 +73,41 @@ def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
     ]
     fallbacks = named.count(None) - shown.count(None)
     return shown, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []
+
+
+def once(questions: Sequence[str | None], others: Iterable[Hashable] = ()) -> dict[int, int]:
+    """The first row of each question, in order, and how many rows ask it.
+
+    Args:
+        questions: n texts; a row without one stands alone.
+        others: n things that must be the same too for rows to be one; by default none.
+
+    Returns:
+        Row -> rows.
+
+    Example:
+        >>> from yarus.tasks.cases.sampling import once
+        >>> once(["Где столовая?", "Когда обед?", "где  столовая"])
+        {0: 2, 1: 1}
+    """
+    beside = list(others) or [None] * len(questions)
+    keys = [
+        (normalised(text) or number, other) if text else (number, other)
+        for number, (text, other) in enumerate(zip(questions, beside, strict=True))
+    ]
+    counts: Counter[Hashable] = Counter(keys)
+    first: dict[Hashable, int] = {}
+    for number, key in enumerate(keys):
+        first.setdefault(key, number)
+    return {number: counts[key] for key, number in first.items()}
+
+
+def listed_once(entries: Sequence[dict[str, Any]], *same: str) -> list[Any]:
+    """Entries with a question, those of one question as one, the first; `n` is how many there were.
+
+    Args:
+        entries: with `question`.
+        same: names of what must be the same too.
+    """
+    rows = once([entry["question"] for entry in entries], [tuple(entry[name] for name in same) for entry in entries])
+    return [{**entries[row], "n": n} for row, n in rows.items()]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from yarus.metrics.metric import RUBRIC
 from yarus.metrics.table import METRICS
 from yarus.metrics.table.exam import exam_metric
-from yarus.tasks.config.utf8 import encodable
+from yarus.tasks.config.redaction import encodable
 
 TEXTS = pa.list_(pa.string())
 

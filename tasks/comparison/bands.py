@@ -1,17 +1,101 @@
-"""The band of each night of a line: of nights that share their cases by what changed, of others by their values."""
+"""The history of a metric, and the band of each night: of nights that share cases by changes, of others by values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sqlalchemy.engine import RowMapping
+from typing_extensions import TypedDict
 
+from yarus.metrics.metric import Direction
 from yarus.metrics.statistics.ewma import Chart, chart
 from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
 from yarus.metrics.table import metric
 from yarus.tasks.comparison.paired_changes import SHARED
-from yarus.tasks.comparison.trend_documents import Band, BandSide
+from yarus.tasks.evaluation.summary import State
+
+BandSide = Literal["below", "above"]
+
+
+class Band(TypedDict):
+    """Where a night stands to the band of the nights before."""
+
+    smoothed: float | None
+    """The moving average that the band is about."""
+    band_low: float | None
+    """Null until enough nights of one key have been measured."""
+    band_high: float | None
+    out: bool
+    """Whether it is out of the band."""
+    side: BandSide | None
+    paired: bool
+    """Whether the night is compared with the one before it on the cases that both have: its band is then about what
+    changed on these, drawn around its value. Else about the values of the nights before."""
+
+
+_Break = TypedDict("_Break", {"break": bool})
+
+
+class _Night(TypedDict):
+    evaluation_id: str
+    started_at: str
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+    name: str | None
+    tags: list[str]
+    sut_label: str | None
+    comparability_key: str | None
+    state: State
+
+
+class TrendNight(_Night, _Break, Band):
+    """One evaluation of the history; `break`: its comparability key is not that of the night before."""
+
+
+class NoiseFloor(TypedDict):
+    """How far the metric moves when nothing has changed, from evaluations that were repeated."""
+
+    band: float
+    """The difference of two evaluations of the same system stays below this 19 times in 20."""
+    pairs: int
+    n: int
+    """Cases measured twice, of all pairs."""
+
+
+class AcceptedLevel(TypedDict):
+    """What the accepted evaluation of the newest night's key has of the metric."""
+
+    evaluation_id: str
+    value: float
+
+
+class Trend(TypedDict):
+    """The history of a metric."""
+
+    metric: str
+    tier: str
+    source: str | None
+    stratum: str | None
+    anchor: str | None
+    """The evaluation whose stored answers are judged every night; null for the system's own history."""
+    better: Direction
+    nights: list[TrendNight]
+    """Oldest first."""
+    more: bool
+    """Whether there are nights before those."""
+    first_out: str | None
+    """The first shown night out of the band that is comparable with the newest."""
+    side: BandSide | None
+    """Of `first_out`."""
+    accepted: AcceptedLevel | None
+    """Null where nothing comparable with the newest night is accepted."""
+    noise: NoiseFloor | None
+    """Null without a repeated evaluation."""
+
 
 SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}

@@ -1,7 +1,8 @@
-"""The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
+"""The common cases of two evaluations: whether they compare, which cases broke and which were fixed."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +13,16 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.words import Words, joined
 from yarus.metrics.metric import Metric
-from yarus.tasks.cases.repeated import listed_once
+from yarus.tasks.cases.sampling import listed_once
 from yarus.tasks.cases.table import COLUMNS, LONG, floats
-from yarus.tasks.comparison.documents import ChangedCases, ChangedStatus, MovedMetric
+from yarus.tasks.comparison.changes import flat
+from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedStatus, KeyDifference, MovedMetric
 from yarus.tasks.comparison.totals import needs
-from yarus.tasks.results import parquet_files
-from yarus.tasks.results.aggregate import within
-from yarus.tasks.results.summary import HEADLINE_STRATUM
+from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.aggregate import within
+from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
@@ -86,7 +88,7 @@ def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.T
         ResultsUnavailable: its file is gone, damaged or another one's.
     """
     needed = {*OF_EVERY_CASE, *(name for metric in metrics or () for name in needs(metric))}
-    return parquet_files.read(
+    return result_files.read(
         row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed]
     )
 
@@ -159,3 +161,60 @@ def _changed_status(pairs: Pairs) -> list[ChangedStatus]:
     changed = changed.append_column("after", pairs.b["status"])
     moved = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
     return listed_once(moved, "before", "after")
+
+
+def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:
+    """The parts of the comparability key in which two evaluations differ, with both values; none if they compare.
+
+    Of lists (the metrics' signatures) only the entries that differ are given. Where the tiers differ, only they are.
+    """
+    if a["comparability_key"] is not None and a["comparability_key"] == b["comparability_key"]:
+        return []
+    if a["tier"] != b["tier"]:
+        return [{"part": "tier", "a": a["tier"], "b": b["tier"]}]
+    one, other = (dict(flat(row["comparability"] or {})) for row in (a, b))
+    names = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
+    parts = [_apart(name, one.get(name), other.get(name)) for name in names]
+    if a["source"] != b["source"]:
+        parts.insert(0, {"part": "source", "a": a["source"], "b": b["source"]})
+    return parts or [{"part": "comparability_key", "a": a["comparability_key"], "b": b["comparability_key"]}]
+
+
+def same_cases(part: str) -> bool:
+    """Whether the case set may be the same although this part of the key differs."""
+    return part != "source" and part.split(".")[0] != "cases"
+
+
+def _apart(part: str, a: Any, b: Any) -> KeyDifference:
+    if isinstance(a, list) and isinstance(b, list):
+        a, b = [entry for entry in a if entry not in b], [entry for entry in b if entry not in a]
+    return {"part": part, "a": a, "b": b}
+
+
+def refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> InputError:
+    """The error that says why two evaluations cannot be compared, and what to do."""
+    named = {part["part"]: part for part in differs}
+    if unit := named.get("unit"):
+        return InputError(
+            "evaluations {before} and {after} cannot be compared: one counts a {of_before} as found, the other a "
+            "{of_after}. Run one of them as the other was run: --unit {of_before}, or --unit {of_after}. --force sets "
+            "the numbers side by side",
+            before=a["id"],
+            after=b["id"],
+            of_before=unit["a"],
+            of_after=unit["b"],
+        )
+    return InputError(
+        "evaluations {before} and {after} cannot be compared: {differs}. --force compares them anyway",
+        before=a["id"],
+        after=b["id"],
+        differs=joined(
+            Words(
+                "{part} is {before} and {after}",
+                part=part["part"],
+                before=json.dumps(part["a"], ensure_ascii=False),
+                after=json.dumps(part["b"], ensure_ascii=False),
+            )
+            for part in differs
+        ),
+    )

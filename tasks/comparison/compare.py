@@ -16,23 +16,22 @@ from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.statistics.differences.unpaired import compare_independent
 from yarus.metrics.table import metric
 from yarus.metrics.table.corrected import SUFFIX
-from yarus.tasks.cases import pseudonyms
-from yarus.tasks.comparison.changes.changed_labels import kept, labelled_alike, only_cases_differ
-from yarus.tasks.comparison.changes.changed_settings import changed_settings
-from yarus.tasks.comparison.changes.statements import with_statements
+from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.comparison.changes import changed_settings, kept, labelled_alike, only_cases_differ, with_statements
 from yarus.tasks.comparison.common_cases import (
     Pairs,
     changed_cases,
     common,
+    differences,
     evaluations_of,
     groups_of,
     headline,
     read_cases,
+    refusal,
     require_cases,
+    same_cases,
 )
-from yarus.tasks.comparison.comparable import differences, refusal, same_cases
-from yarus.tasks.comparison.corrected_means import Lacking, compare_means, is_corrected
-from yarus.tasks.comparison.documents import (
+from yarus.tasks.comparison.comparison_schema import (
     ChangedCases,
     Changes,
     EvaluationComparison,
@@ -40,13 +39,13 @@ from yarus.tasks.comparison.documents import (
     Side,
     Sides,
 )
+from yarus.tasks.comparison.corrected_means import Lacking, compare_means, is_corrected, unequally_judged
 from yarus.tasks.comparison.noise_floor import noise
 from yarus.tasks.comparison.slices import compare_slices
 from yarus.tasks.comparison.totals import ERRORS, count_failures, numbers
-from yarus.tasks.comparison.unjudged import unequally_judged
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.results.aggregate import measured_by
-from yarus.tasks.results.summary import system_of
+from yarus.tasks.evaluation.aggregate import measured_by
+from yarus.tasks.evaluation.summary import system_of
 
 SEED = 0
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}

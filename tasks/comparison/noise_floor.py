@@ -15,7 +15,7 @@ from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import floats
 from yarus.tasks.comparison.common_cases import common
-from yarus.tasks.results import parquet_files
+from yarus.tasks.evaluation import result_files
 
 NEWEST = 10
 """A/A pairs that are read, so that a long history does not slow down the reader."""
@@ -91,7 +91,7 @@ def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[str, pa.Tab
 
 def _read(path: str, tier: str) -> pa.Table:
     """What is measured of the cases, without their texts."""
-    return parquet_files.read(
+    return result_files.read(
         path, ["case_id", "group", *(metric.column for metric in metrics_of(tier) if metric.column)]
     )
 

@@ -6,10 +6,10 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.tables import evaluation
-from yarus.tasks.comparison.changes.changed_settings import changed_settings
-from yarus.tasks.comparison.comparable import differences
+from yarus.tasks.comparison.changes import changed_settings
+from yarus.tasks.comparison.common_cases import differences
 from yarus.tasks.comparison.compare import compare, side
-from yarus.tasks.comparison.documents import EvaluationComparison, NotCompared
+from yarus.tasks.comparison.comparison_schema import EvaluationComparison, NotCompared
 from yarus.tasks.config.redaction import redact_urls
 
 

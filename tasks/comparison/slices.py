@@ -12,7 +12,7 @@ from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.tasks.cases.text import WORD
 from yarus.tasks.comparison.common_cases import Pairs
-from yarus.tasks.comparison.documents import Slice, SmallSlices
+from yarus.tasks.comparison.comparison_schema import Slice, SmallSlices
 
 FEWEST = 5
 """Pairs below which a slice is only counted."""

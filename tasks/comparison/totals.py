@@ -14,8 +14,8 @@ from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.significance import mcnemar_exact
 from yarus.tasks.cases.table import floats
-from yarus.tasks.comparison.documents import AnsweredMeans, FailedCases
-from yarus.tasks.results.set_metrics import SET_METRICS, find_failures
+from yarus.tasks.comparison.comparison_schema import AnsweredMeans, FailedCases
+from yarus.tasks.evaluation.set_metrics import SET_METRICS, find_failures
 
 Sides: TypeAlias = tuple[Floats, Floats]
 Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]

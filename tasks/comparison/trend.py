@@ -14,13 +14,12 @@ from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.ewma import HISTORY, LAMBDA
 from yarus.metrics.table import metric as declared
 from yarus.tasks.cases.vocabulary import tier_of_stratum
-from yarus.tasks.comparison.bands import NO_BAND, bands
+from yarus.tasks.comparison.bands import NO_BAND, AcceptedLevel, NoiseFloor, Trend, TrendNight, bands
 from yarus.tasks.comparison.corrected_means import is_corrected
 from yarus.tasks.comparison.noise_floor import floors
-from yarus.tasks.comparison.trend_documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.labelling.corrected import correct_all
-from yarus.tasks.results.summary import HEADLINE_STRATUM
+from yarus.tasks.dataset.labelling.corrected import correct_all
+from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 
 NIGHT: tuple[str, ...] = ("id", "tier", "source", "state", "started_at", "name", "tags", "sut_label")
 NIGHT += ("comparability_key",)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from yarus.db.words import Words
+from yarus.tasks.config.factors import KINDS, QUESTIONS, Kind, ProbedTier
 from yarus.tasks.config.naming import EvaluationId
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.config.probes import KINDS, QUESTIONS, Kind, ProbedTier
 from yarus.tasks.config.tiers import TIERS
 
 if TYPE_CHECKING:

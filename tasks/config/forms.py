@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from yarus.tasks.texts.messages import translated
+from yarus.tasks.config.texts.messages import translated
 
 EXAMPLES = ". For example: "
 

@@ -4,10 +4,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from yarus.tasks.config.factors import Prompted, Reranked
+from yarus.tasks.config.factors import ContextPerturbation, Perturbation, Prompted, Reranked
 from yarus.tasks.config.forms import show_examples
 from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
-from yarus.tasks.config.probes import ContextPerturbation, Perturbation
 
 
 class Parameters(BaseModel):

@@ -15,10 +15,9 @@ from pydantic import SecretStr
 
 from yarus.db.engine import CONFIDENTIAL
 from yarus.db.errors import InputError
-from yarus.tasks.config.redaction import redact_urls
+from yarus.tasks.config.redaction import harmless, redact_urls
 from yarus.tasks.config.settings import PREFIX, Settings, settings
-from yarus.tasks.config.utf8 import harmless
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts.messages import told
 
 BLOCK = "block:"
 """What a key begins with that names a Secret block of Prefect instead of being the key."""

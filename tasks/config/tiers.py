@@ -1,4 +1,4 @@
-"""The tiers, a row each; what people call them stands in tasks/texts, what they measure in metrics/table."""
+"""The tiers, a row each; names for people are in tasks/config/texts, what they measure in metrics/table."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from yarus.tasks.config.parameters import (
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A tier of the evaluation. Its flow is `yarus.flows.NAME:NAME`, its words are `[tiers.NAME]` of tasks/texts."""
+    """A tier of the evaluation. Its flow is `yarus.flows.NAME:NAME`, its words `[tiers.NAME]` of tasks/config/texts."""
 
     parameters: type[Parameters]
     """What a person chooses: the options of `yarus run`, and the form in the Prefect UI."""

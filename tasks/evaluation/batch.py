@@ -14,16 +14,15 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from yarus.db import journal
-from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import declared
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.evaluation.findings.persistence import FAILED
+from yarus.tasks.evaluation.result_files import parquet, write_whole
 from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import read_cases
-from yarus.tasks.evaluation.work_store import upload
-from yarus.tasks.progress.counts import tick
-from yarus.tasks.results.parquet_files import parquet, write_whole
-from yarus.tasks.results.persistence.failed import FAILED
+from yarus.tasks.evaluation.work_folder import read_cases, upload
+from yarus.tasks.models.progress import tick
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")

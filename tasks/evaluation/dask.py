@@ -19,9 +19,9 @@ from yarus.db.errors import InputError
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
-from yarus.tasks.evaluation.comparability import same_settings
+from yarus.tasks.evaluation.identity import same_settings
 from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_store import download
+from yarus.tasks.evaluation.work_folder import download
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner

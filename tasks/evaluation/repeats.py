@@ -13,8 +13,8 @@ from yarus.db.errors import InputError
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.parameters import Answering, Parameters
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.resolved import Resolved
-from yarus.tasks.results.persistence.failed import evaluation_with_failures
+from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.findings.persistence import evaluation_with_failures
 
 P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor", "confirms")

@@ -8,7 +8,7 @@ from typing_extensions import TypeVar
 
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.findings.findings import Resolved
 
 P_co = TypeVar("P_co", bound=Parameters, covariant=True, default=Parameters)
 

@@ -1,10 +1,12 @@
-"""The cases and the corpus of a running evaluation."""
+"""The working folder of an evaluation: its cases and corpus, here or on an object store."""
 
+import contextlib
+import fnmatch
 import hashlib
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
@@ -23,17 +25,18 @@ from yarus.db.sources import Source
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.frozen_sets import frozen
 from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.cases.ranked.unmatched_labels import compare_labels
 from yarus.tasks.cases.table import declared
 from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.unmatched_labels import compare_labels
 from yarus.tasks.cases.vocabulary import Note, Twins, Unit
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.corpus.versions import keep_version
+from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.corpus_versions import keep_version
+from yarus.tasks.evaluation.findings.findings import Resolved
 from yarus.tasks.evaluation.repeats import repeating
-from yarus.tasks.evaluation.resolved import Resolved
+from yarus.tasks.evaluation.result_files import make_folder, parquet, store
 from yarus.tasks.evaluation.run import DRY_RUN, Run
-from yarus.tasks.results.parquet_files import parquet
 
 P = TypeVar("P", bound=Parameters)
 PAGE_TOKENS = 3_000
@@ -209,3 +212,69 @@ def keep_loaded(
     journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=resolved)
     log.info("%s: %d cases, %d chunks", where.name, len(cases), len(corpus.ids))
     return run
+
+
+BATCHES = "batch-*.parquet"
+
+
+def upload(evaluation_id: str, files: Iterable[Path]) -> None:
+    """Puts finished files of the working folder on the store, over what a put that was cut off may have left."""
+    root = _root(evaluation_id)
+    if root is None:
+        return
+    filesystem, name = store(root, "YARUS_WORK")
+    for file in files:
+        filesystem.put_file(str(file), f"{name}/{file.name}")
+
+
+def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
+    """Gets what the store has and the working folder has not, each file whole or not at all.
+
+    Args:
+        evaluation_id: whose.
+        folder: its working folder here; made where it is not.
+        batches: the finished batches too, or only what they are computed from.
+    """
+    root = _root(evaluation_id)
+    if root is None:
+        return
+    filesystem, name = store(root, "YARUS_WORK")
+    make_folder(folder)
+    for file in _names(root):
+        if (folder / file).exists() or (fnmatch.fnmatch(file, BATCHES) and not batches):
+            continue
+        partial = folder / f".{file}.{id(filesystem)}.part"
+        try:
+            filesystem.get_file(f"{name}/{file}", str(partial))
+            partial.replace(folder / file)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def uploaded() -> set[str]:
+    """The evaluations that have a folder on the store."""
+    work = settings().work
+    return set(_names(work)) if work and "://" in work else set()
+
+
+def delete(evaluation_id: str) -> None:
+    """Removes a finished evaluation's folder from the store."""
+    root = _root(evaluation_id)
+    if root is not None:
+        filesystem, name = store(root, "YARUS_WORK")
+        with contextlib.suppress(FileNotFoundError):
+            filesystem.rm(name, recursive=True)
+
+
+def _root(evaluation_id: str) -> str | None:
+    work = settings().work
+    return f"{work.rstrip('/')}/{evaluation_id}" if work and "://" in work else None
+
+
+def _names(root: str) -> list[str]:
+    filesystem, name = store(root, "YARUS_WORK")
+    filesystem.invalidate_cache()  # other machines write there too
+    try:
+        return [Path(path).name for path in filesystem.ls(name, detail=False)]
+    except FileNotFoundError:
+        return []

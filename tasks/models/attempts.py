@@ -23,15 +23,21 @@ from yarus.db.words import Words
 from yarus.tasks.config.settings import Role, Settings
 from yarus.tasks.models.call_store import patiently
 from yarus.tasks.models.calls import Call, Reply, RoleName, build_request, without_thinking
-from yarus.tasks.models.cost.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from yarus.tasks.models.endpoints import checked, place_of, remedy
+from yarus.tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
+from yarus.tasks.models.progress import note
 from yarus.tasks.models.protocol import Answer, CallError, exchanged, read
-from yarus.tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
+from yarus.tasks.models.rate_limits import (
+    AdaptiveConcurrency,
+    CircuitBreaker,
+    RateLimiter,
+    RetryPolicy,
+    Waiting,
+    may_pass,
+)
 from yarus.tasks.models.server_errors import SentRequest
 from yarus.tasks.models.server_profile import ProfileLearner, Request, ServerProfile, find_guess
 from yarus.tasks.models.transport import ACCEPTED, JSON, Transport
-from yarus.tasks.models.waiting import Waiting
-from yarus.tasks.progress.counts import note
 
 log = logging.getLogger("yarus")
 NO_MONEY = Words("the budget (YARUS_BUDGET_USD) does not allow another call")

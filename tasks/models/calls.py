@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 from typing_extensions import TypedDict
 
 from yarus.tasks.config.settings import Role
+from yarus.tasks.models.prompts import Form, Prompt, Text
 from yarus.tasks.models.server_profile import Request, encode_json
-from yarus.tasks.prompts import Form, Prompt, Text
 
 RoleName = Literal["generator", "judge", "gate"]
 Message = dict[str, str]

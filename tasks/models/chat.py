@@ -19,17 +19,17 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine
 
+from yarus.tasks.cases.privacy.masking import mask, own_key
 from yarus.tasks.config.secrets import with_key
 from yarus.tasks.config.settings import Role, Settings
 from yarus.tasks.models.attempts import Attempts, Limits
 from yarus.tasks.models.call_store import CallStore, from_row, row
 from yarus.tasks.models.calls import Call, Model, Reply, RoleName, build_request, ignored, key, masked
-from yarus.tasks.models.cost.prices import Budget
+from yarus.tasks.models.prices import Budget
+from yarus.tasks.models.progress import bought, track_call
 from yarus.tasks.models.rate_limits import RetryPolicy
 from yarus.tasks.models.server_profile import Request, ServerProfile
 from yarus.tasks.models.stand_ins import Offline
-from yarus.tasks.personal_data.masking import mask, own_key
-from yarus.tasks.progress.counts import bought, track_call
 
 RETRIES = RetryPolicy()
 

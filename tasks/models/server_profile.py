@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from yarus.db.words import Words, joined
+from yarus.tasks.models.prompts import Form
 from yarus.tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
-from yarus.tasks.prompts import Form
 
 JsonFormat = Literal["json_schema", "flat_json_schema", "json_object", "none"]
 FORMATS: tuple[JsonFormat, ...] = ("json_schema", "flat_json_schema", "json_object", "none")

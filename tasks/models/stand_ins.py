@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from yarus.tasks.cases.text import WORD, sentences, words
+from yarus.tasks.config.texts import texts
 from yarus.tasks.models.calls import LISTING, Call, Reply, RoleName, ignored
-from yarus.tasks.texts import texts
 
 JUDGE = "lexical (no language model)"
 GENERATOR = "extractive (no language model)"

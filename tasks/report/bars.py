@@ -6,8 +6,8 @@ from typing import Any
 
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import known
+from yarus.tasks.evaluation.numbers import MINUS
 from yarus.tasks.report.embedded_data import Document
-from yarus.tasks.results.numbers import MINUS
 
 ROOM = 13
 """Percent of a bar's width that a number below it takes."""

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from yarus.tasks.config.texts import LANGUAGES, Text
+from yarus.tasks.config.texts.messages import told
 from yarus.tasks.report.embedded_data import Document, packed
-from yarus.tasks.texts import LANGUAGES, Text
-from yarus.tasks.texts.messages import told
 
 LISTED: tuple[str, ...] = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference")
 LISTED += ("text", "decision", "turn")

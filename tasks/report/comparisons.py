@@ -10,22 +10,22 @@ from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.tasks.cases import pseudonyms as to_people
-from yarus.tasks.comparison.changes.statements import is_invalid, statements
-from yarus.tasks.comparison.documents import Compared, Statement
+from yarus.tasks.cases.privacy import pseudonyms as to_people
+from yarus.tasks.comparison.bands import Trend
+from yarus.tasks.comparison.changes import is_invalid, statements
+from yarus.tasks.comparison.comparison_schema import Compared, Statement
 from yarus.tasks.comparison.since import compared_with, since_accepted
 from yarus.tasks.comparison.trend import trend
-from yarus.tasks.comparison.trend_documents import Trend
+from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.numbers import between, shown
 from yarus.tasks.report import figures
 from yarus.tasks.report.bars import difference_bar
 from yarus.tasks.report.case_list import column, in_russian
 from yarus.tasks.report.embedded_data import Document, packed
 from yarus.tasks.report.entries import Entry
 from yarus.tasks.report.explanations import explained
-from yarus.tasks.results import parquet_files
-from yarus.tasks.results.numbers import between, shown
-from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 LISTS = ("broke", "fixed", "changed_status")
 NIGHTS = 100
@@ -190,7 +190,7 @@ def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
     if after is None:
         return None
     ids = list(dict.fromkeys(name for names in listed.values() for name in names))
-    before = parquet_files.read(entry.comparison["parquet"])
+    before = result_files.read(entry.comparison["parquet"])
     before = before.filter(pc.is_in(before["case_id"], pa.array(ids, pa.string())))
     before = to_people.cases(before, entry.comparison["a"]["source"])
     sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}

@@ -6,14 +6,14 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from yarus.tasks.cases import pseudonyms
-from yarus.tasks.corpus import stored as kept
-from yarus.tasks.corpus.advice import outside, rests_on
+from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.config.texts import LANGUAGES, Text, translations
+from yarus.tasks.config.texts.messages import told as told_in
+from yarus.tasks.dataset.corpus import analytics as kept
+from yarus.tasks.dataset.corpus.profile import outside, rests_on
+from yarus.tasks.evaluation.numbers import percent
 from yarus.tasks.report import figures
 from yarus.tasks.report.embedded_data import Document
-from yarus.tasks.results.numbers import percent
-from yarus.tasks.texts import LANGUAGES, Text, translations
-from yarus.tasks.texts.messages import told as told_in
 
 MAP = 460
 """Pixels."""
@@ -100,7 +100,7 @@ def corpus_map(document: dict[str, Any]) -> figures.Figure:
     """Questions by what came of them, over the texts of the corpus.
 
     Args:
-        document: columns x, y, kind, outcome and text, as yarus.tasks.corpus.analytics keeps them.
+        document: columns x, y, kind, outcome and text, as yarus.tasks.dataset.corpus.analytics keeps them.
     """
     kinds = [
         "text" if kind == "chunk" else outcome

@@ -14,26 +14,25 @@ from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.tables import evaluation
 from yarus.metrics.table import known
-from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.cases.privacy import pseudonyms as to_people
 from yarus.tasks.cases.vocabulary import MEASURED, SEVERITY
+from yarus.tasks.config.texts import translations
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.findings.exam import exam_tables
+from yarus.tasks.evaluation.findings.incomplete import label_sentences
+from yarus.tasks.evaluation.findings.persistence import failed_sentences, persistence_sentences
+from yarus.tasks.evaluation.findings.production import production_sentences
+from yarus.tasks.evaluation.findings.showing import showing_sentences
+from yarus.tasks.evaluation.guidance import case_kind, cases_are
+from yarus.tasks.evaluation.numbers import THIN, between, grade_text, interval, rounded, shown
 from yarus.tasks.evaluation.repeats import MARKS
+from yarus.tasks.evaluation.summary import EvaluationSummary, MetricSummary, summary
 from yarus.tasks.report import figures
 from yarus.tasks.report.bars import bar
 from yarus.tasks.report.case_list import LONGEST, in_languages, pack
 from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.metric_hints import hint
-from yarus.tasks.results import parquet_files
-from yarus.tasks.results.exam.words import exam_tables
-from yarus.tasks.results.grade_names import grade_text
-from yarus.tasks.results.guidance import case_kind, cases_are
-from yarus.tasks.results.incomplete.words import label_sentences
-from yarus.tasks.results.numbers import THIN, between, interval, rounded, shown
-from yarus.tasks.results.persistence.words import failed_sentences, persistence_sentences
-from yarus.tasks.results.production.words import production_sentences
-from yarus.tasks.results.showing.words import showing_sentences
-from yarus.tasks.results.summary import EvaluationSummary, MetricSummary, summary
-from yarus.tasks.texts import translations
 
 REASONS = 4
 """Most reasons shown for a status."""
@@ -162,7 +161,7 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
     if row["parquet"] is None:
         return None, to_people.text(row["error"] or str(row["state"]), row["source"])
     try:
-        return to_people.cases(parquet_files.read(row["parquet"]), row["source"]), None
+        return to_people.cases(result_files.read(row["parquet"]), row["source"]), None
     except (ResultsUnavailable, InputError) as error:
         return None, str(error)[:LONGEST]
 

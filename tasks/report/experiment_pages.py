@@ -4,14 +4,22 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from yarus.tasks.cases import pseudonyms
-from yarus.tasks.experiments.robustness import RATES
-from yarus.tasks.experiments.stored import probes, sweeps
-from yarus.tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, front, interval, numbered
+from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.comparison.experiments.experiments_schema import probes, sweeps
+from yarus.tasks.comparison.experiments.robustness import RATES
+from yarus.tasks.comparison.experiments.sweep_table import (
+    SHOWN,
+    across_sources,
+    difference,
+    figure_of,
+    front,
+    interval,
+    numbered,
+)
+from yarus.tasks.config.texts import LANGUAGES, Text, translations
+from yarus.tasks.evaluation.numbers import typeset
 from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.figures import framed
-from yarus.tasks.results.numbers import typeset
-from yarus.tasks.texts import LANGUAGES, Text, translations
 
 HEIGHT = 380
 Figures = Document

@@ -6,14 +6,14 @@ from typing import Any
 from sqlalchemy import Engine
 
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.tasks.corpus.versions import FATES
-from yarus.tasks.explanation.documents import ExplainedMetric, ExplainedPart, Explanation
-from yarus.tasks.explanation.explain import explain
-from yarus.tasks.explanation.sentences import STAGES, sentences
+from yarus.tasks.comparison.explanation.explain import explain
+from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, ExplainedPart, Explanation
+from yarus.tasks.comparison.explanation.largest import STAGES, sentences
+from yarus.tasks.config.texts import LANGUAGES, Text, translations
+from yarus.tasks.evaluation.corpus_versions import FATES
+from yarus.tasks.evaluation.numbers import between, shown
 from yarus.tasks.report.bars import difference_bar
 from yarus.tasks.report.embedded_data import Document
-from yarus.tasks.results.numbers import between, shown
-from yarus.tasks.texts import LANGUAGES, Text, translations
 
 
 def explained(engine: Engine, before: str, after: str, *, force: bool) -> Document | None:

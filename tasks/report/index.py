@@ -11,14 +11,13 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.db.stores.exams import Sat
 from yarus.db.tables import evaluation, evaluation_metric
+from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.findings.exam import exams_of, standings
+from yarus.tasks.evaluation.numbers import grade_text, shown
+from yarus.tasks.evaluation.summary import HEADLINE_STRATUM, metric_summary
 from yarus.tasks.report.embedded_data import Document, as_script
 from yarus.tasks.report.render import Live, rendered, script
-from yarus.tasks.results.exam.standings import exams_of, standings
-from yarus.tasks.results.grade_names import grade_text
-from yarus.tasks.results.numbers import shown
-from yarus.tasks.results.summary import HEADLINE_STRATUM, metric_summary
-from yarus.tasks.texts import LANGUAGES, Text, texts
 
 MOST = 2_000
 """Evaluations listed, the newest."""

@@ -13,14 +13,14 @@ from sqlalchemy import Engine
 from yarus.db.stores.labels import Label, labels_of
 from yarus.metrics.agreement import weighted_kappa
 from yarus.metrics.statistics.corrected import corrected_mean
-from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.cases.privacy import pseudonyms as to_people
 from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.slices import labels_of as slices_of
 from yarus.tasks.comparison.slices import lengths
-from yarus.tasks.labelling.alpha import alpha
+from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.dataset.labelling.alpha import alpha
+from yarus.tasks.evaluation.numbers import MINUS, rounded
 from yarus.tasks.report.embedded_data import Document
-from yarus.tasks.results.numbers import MINUS, rounded
-from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8)
 """Where the bins of the judge's scores begin; the last ends with 1."""

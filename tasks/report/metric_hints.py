@@ -2,7 +2,7 @@
 
 from yarus.metrics.table import METRICS, known
 from yarus.metrics.table.corrected import SUFFIX
-from yarus.tasks.texts import Text, texts
+from yarus.tasks.config.texts import Text, texts
 
 PARTS = ("measures", "reading", "trust")
 

@@ -11,9 +11,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
-from yarus.tasks.cases import pseudonyms as to_people
+from yarus.tasks.cases.privacy import pseudonyms as to_people
 from yarus.tasks.cases.vocabulary import STRATA
+from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation import guidance
+from yarus.tasks.evaluation.guidance import goals
+from yarus.tasks.evaluation.numbers import shown, typeset
+from yarus.tasks.evaluation.summary import EvaluationSummary
 from yarus.tasks.report import corpus_page
 from yarus.tasks.report.case_list import in_russian
 from yarus.tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
@@ -22,11 +27,6 @@ from yarus.tasks.report.entries import Entry, described
 from yarus.tasks.report.experiment_pages import pages
 from yarus.tasks.report.label_lessons import lessons
 from yarus.tasks.report.sections.answers import answers_pages
-from yarus.tasks.results import guidance
-from yarus.tasks.results.goals import goals
-from yarus.tasks.results.numbers import shown, typeset
-from yarus.tasks.results.summary import EvaluationSummary
-from yarus.tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = (

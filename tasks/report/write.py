@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 
 from yarus.db.errors import InputError
 from yarus.tasks.config.settings import Language, settings
+from yarus.tasks.evaluation.result_files import make_folder
 from yarus.tasks.report.entries import Entry, entries, newest
 from yarus.tasks.report.index import INDEX, NAME, page_name, render_index
 from yarus.tasks.report.render import render
-from yarus.tasks.results.parquet_files import make_folder
 
 
 def report(

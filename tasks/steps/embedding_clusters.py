@@ -26,11 +26,11 @@ from yarus.tasks.config.parameters import Tier0
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.batch import keep_batch
 from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.set_metrics import Whole, not_measured
 from yarus.tasks.evaluation.work_folder import read_cases, read_stored_corpus
-from yarus.tasks.models.embedders import Vectors, embedders
-from yarus.tasks.models.embedding_cache import embed_each
-from yarus.tasks.results.set_metrics import Whole, not_measured
-from yarus.tasks.steps.index import choose_vectors
+from yarus.tasks.models.embedding.cache import embed_each
+from yarus.tasks.models.embedding.embedders import Vectors, embedders
+from yarus.tasks.steps.search import choose_vectors
 
 log = logging.getLogger("yarus")
 OF_CLUSTERS = ("total_texts", "total_pairs", "n_clusters", "avg_inter_cluster_dist")

@@ -21,12 +21,12 @@ from yarus.tasks.cases.labels import GOOD
 from yarus.tasks.cases.table import floats, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.batch import keep_batch
+from yarus.tasks.evaluation.result_files import parquet
 from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.set_metrics import Whole, not_measured
 from yarus.tasks.evaluation.work_folder import read_cases
-from yarus.tasks.models.embedders import Vectors, embedder
-from yarus.tasks.models.embedding_cache import embed_each
-from yarus.tasks.results.parquet_files import parquet
-from yarus.tasks.results.set_metrics import Whole, not_measured
+from yarus.tasks.models.embedding.cache import embed_each
+from yarus.tasks.models.embedding.embedders import Vectors, embedder
 
 NO_CACHE_YET = Words("no earlier question was rated 5")
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}

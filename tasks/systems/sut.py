@@ -10,11 +10,11 @@ from typing import Any
 
 from yarus.db.errors import InputError
 from yarus.tasks.cases.dialogs import spoken
-from yarus.tasks.cases.refusals import HIDDEN
+from yarus.tasks.cases.outcomes import HIDDEN
 from yarus.tasks.config.services import OPENAI, is_address, is_function
 from yarus.tasks.config.settings import Settings
+from yarus.tasks.models.progress import tick
 from yarus.tasks.models.protocol import count
-from yarus.tasks.progress.counts import tick
 from yarus.tasks.systems.external import attempt, require_storable, short
 from yarus.tasks.systems.service import HttpSystem, over_http, over_openai
 from yarus.tasks.systems.user_code import user_code

@@ -18,8 +18,8 @@ from yarus.db.engine import read_only
 from yarus.db.sources import Source, snapshot
 from yarus.db.tables import source_tables
 from yarus.tasks.config.connections import source
-from yarus.tasks.models.embedders import embedder
-from yarus.tasks.retrievers.pgvector import Pgvector
+from yarus.tasks.models.embedding.embedders import embedder
+from yarus.tasks.systems.retrievers.database import Pgvector
 
 DATABASE = "voproshalych"
 ROLE = """

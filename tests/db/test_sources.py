@@ -14,7 +14,7 @@ from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.source_rows import Corpus, read_corpus, read_questions
 from yarus.db.sources import Source, loaded, snapshot
 from yarus.db.tables import source_tables
-from yarus.tasks.cases.answers import reference_of
+from yarus.tasks.cases.outcomes import reference_of
 
 Production = Callable[..., str]
 

@@ -14,7 +14,7 @@ from yarus.db.errors import (
     unknown,
 )
 from yarus.db.words import Words, joined
-from yarus.tasks.orchestration.server_process import ServerUnavailable
+from yarus.deployments.prefect.server_process import ServerUnavailable
 
 KINDS = (InputError, DatabaseUnavailable, ModelUnavailable, ResultsUnavailable, SourceChanged, ServerUnavailable)
 

@@ -17,7 +17,7 @@ from tests.support.command_line import ENGLISH, Command, CommandLine, environmen
 from tests.support.forked import Forked
 from tests.support.processes import delete, free_port, until
 from yarus.db.embedded import server as postgresql
-from yarus.tasks.orchestration import home_server
+from yarus.deployments.prefect import home_server
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
 STAYS = {"YARUS_SERVER_IDLE_S": "600"}
@@ -216,7 +216,7 @@ def test_ctrl_c_within_code_that_is_made_of_text_ends_the_command_as_elsewhere(f
     """Imports run such code for every named tuple; a Ctrl-C in it `python -m` remembers, and dies of it at the end."""
     (fresh.home / "interrupted.py").write_text("""
 from yarus.__main__ import main
-from yarus.tasks.orchestration import home_server
+from yarus.deployments.prefect import home_server
 home_server.begin = lambda: exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
 main()
 """)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from alembic.script import ScriptDirectory
 
+from yarus.deployments.prefect.server_process import SQLITE, TABLES, as_made, make_tables
 from yarus.deployments.prefect_tables import made_by_prefect
-from yarus.tasks.orchestration.server_process import SQLITE, TABLES, as_made, make_tables
 
 WAY = "run python -m yarus.deployments.prefect_tables"
 

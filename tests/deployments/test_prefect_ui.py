@@ -18,7 +18,7 @@ from tests.support.browser import PATIENCE_MS, chromium
 from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import Serve
 from tests.support.processes import until
-from yarus.tasks.orchestration.server_access import link
+from yarus.deployments.prefect.server_access import link
 
 pytestmark = pytest.mark.slow("browser: Prefect's UI; what is refused is tested in test_guard.py, too")
 expect.set_options(timeout=PATIENCE_MS)

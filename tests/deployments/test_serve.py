@@ -17,10 +17,10 @@ from tests.support.forked import Forked
 from tests.support.prefect_servers import PATIENCE_S, Serve, table_of
 from tests.support.processes import until
 from yarus.db.tables import evaluation
+from yarus.deployments.prefect.server_process import STOP_S
 from yarus.tasks.config.flow_parameters import FLOWS
+from yarus.tasks.config.texts import texts
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.orchestration.server_process import STOP_S
-from yarus.tasks.texts import texts
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
 UNREACHABLE = "http://127.0.0.1:9/nothing-listens-here"

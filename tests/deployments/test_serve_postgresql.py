@@ -15,7 +15,7 @@ import pytest
 from tests.support.prefect_servers import Serve
 from tests.support.processes import free_port
 from yarus.db.embedded import server as embedded
-from yarus.tasks.orchestration.server_process import STOP_S
+from yarus.deployments.prefect.server_process import STOP_S
 
 pytestmark = pytest.mark.slow("process: another yarus serve, on a PostgreSQL of its own")
 

@@ -15,9 +15,9 @@ from sqlalchemy import Engine
 from tests.support.command_line import ENGLISH, CommandLine, Ran
 from tests.support.processes import free_port
 from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.deployments.prefect.local_server import require_compatible
+from yarus.deployments.prefect.server_process import ServerUnavailable
 from yarus.deployments.server import database_of, require_free
-from yarus.tasks.orchestration.local_server import require_compatible
-from yarus.tasks.orchestration.server_process import ServerUnavailable
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_line import environment
 from tests.support.processes import until
-from yarus.tasks.orchestration.server_process import SQLITE, start, stop
+from yarus.deployments.prefect.server_process import SQLITE, start, stop
 
 Started = tuple["subprocess.Popen[bytes]", str, Path]
 

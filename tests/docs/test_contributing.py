@@ -30,7 +30,7 @@ ROWS[3]["answer"] = "Сдать книгу."
 IMPORTS = {
     "metrics/table/__init__.py": "from yarus.metrics.table.style import STYLE",
     "tasks/config/tiers.py": "from yarus.tasks.config.parameters import Style",
-    "tasks/retrievers/registry.py": "from yarus.tasks.retrievers.overlap import Overlap",
+    "tasks/systems/retrievers/registry.py": "from yarus.tasks.systems.retrievers.overlap import Overlap",
 }
 """What the page leaves to the reader: whoever uses a name imports it."""
 
@@ -63,8 +63,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
     for path, block in BLOCKS:
         put(folder, path, block)
-        if path == "tasks/texts/en.toml":  # «ru.toml has the same keys»
-            put(folder, "tasks/texts/ru.toml", block)
+        if path == "tasks/config/texts/en.toml":  # «ru.toml has the same keys»
+            put(folder, "tasks/config/texts/ru.toml", block)
     for path, line in IMPORTS.items():
         file = folder / path
         text = file.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 from yarus.__main__ import cli
 from yarus.flows.cli.runner import parameters
-from yarus.tasks.comparison.gates.gate_rules import Rule, read_policy
+from yarus.tasks.comparison.gate_rules import Rule, read_policy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)

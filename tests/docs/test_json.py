@@ -16,7 +16,7 @@ from tests.support.evaluations import evaluate
 from yarus.__main__ import cli
 from yarus.flows.cli.shell.documents import DOCUMENTS
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.results.summary import as_json, together
+from yarus.tasks.evaluation.summary import as_json, together
 
 Document = dict[str, Any]
 DOCS = Path(__file__).parents[2] / "docs"

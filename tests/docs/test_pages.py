@@ -14,7 +14,7 @@ from yarus.__main__ import cli
 from yarus.db.source_rows import read_corpus, read_questions
 from yarus.db.sources import snapshot
 from yarus.db.views import VIEWS
-from yarus.tasks.comparison.gates.gate_rules import read_policy
+from yarus.tasks.comparison.gate_rules import read_policy
 from yarus.tasks.config.connections import source
 from yarus.tasks.config.flow_parameters import FLOWS
 from yarus.tasks.config.settings import Settings

@@ -9,11 +9,11 @@ import pytest
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import COLUMNS
 from yarus.tasks.cases.vocabulary import SEVERITY, TURNS, Outcome
+from yarus.tasks.config.factors import ContextPerturbation, Perturbation
 from yarus.tasks.config.flow_parameters import FLOWS
 from yarus.tasks.config.parameters import Tier2, Tier3
-from yarus.tasks.config.probes import ContextPerturbation, Perturbation
 from yarus.tasks.config.settings import Role, Settings, SystemService
-from yarus.tasks.results.failures import FAILURES
+from yarus.tasks.evaluation.findings.failures import FAILURES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, SYSTEMS = ((DOCS / name).read_text(encoding="utf-8") for name in ("tiers.md", "systems.md"))

@@ -14,15 +14,15 @@ from sqlalchemy import Engine, insert, select
 
 from yarus.db import journal
 from yarus.db.tables import evaluation, evaluation_metric, nightly_verdict
+from yarus.deployments.alarms.incidents import follow_run, incidents
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.common_cases import read_cases
-from yarus.tasks.comparison.gates.gate import gate
-from yarus.tasks.comparison.gates.gate_rules import Policy, Rule
+from yarus.tasks.comparison.gate import gate
+from yarus.tasks.comparison.gate_rules import Policy, Rule
 from yarus.tasks.comparison.paired_changes import paired_changes
-from yarus.tasks.evaluation.question_mix import question_mix
-from yarus.tasks.orchestration.incidents import follow_run, incidents
-from yarus.tasks.results.aggregate import strata, summarise
+from yarus.tasks.evaluation.aggregate import strata, summarise
+from yarus.tasks.steps.question_mix import question_mix
 
 START = datetime(2024, 1, 4, 3, tzinfo=UTC)
 APART = 400

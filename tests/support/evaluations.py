@@ -27,7 +27,8 @@ from yarus.db.sources import loaded, snapshot
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation import batches, finish, progress
+from yarus.tasks.evaluation import batches
+from yarus.tasks.steps import finish
 
 Document = dict[str, Any]
 TEXT = re.compile(r"<(\w+)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
@@ -43,7 +44,7 @@ def evaluate(tier: str, **parameters: Any) -> Document:
             for name, value in list(vars(place).items()):
                 if isinstance(value, Task):
                     patch.setattr(place, name, value.fn)
-        patch.setattr(progress, "best_effort", _unheard)  # Prefect's server would be started to be told
+        patch.setattr(batches, "best_effort", _unheard)  # Prefect's server would be started to be told
         patch.setattr(logging.getLogger("yarus"), "handlers", [])  # Prefect's own, which wants a flow run
         flow = getattr(module, tier)
         done = asyncio.run(flow.fn(TIERS[tier].parameters.model_validate(parameters)))  # type: ignore[index]

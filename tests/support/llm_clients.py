@@ -10,9 +10,9 @@ from yarus.tasks.config.settings import Role, Settings, SystemService
 from yarus.tasks.config.settings import settings as given
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
+from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.rate_limits import RetryPolicy
 from yarus.tasks.models.verdicts import ask_for_score
-from yarus.tasks.prompts import prompts
 from yarus.tasks.systems.sut import System, system
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.support.evaluations import texts
 from tests.support.llm_server import says, scores
-from yarus.tasks.dataset.documents import NuggetsMade
-from yarus.tasks.dataset.nuggets.make import make
+from yarus.tasks.dataset.dataset_schema import NuggetsMade
+from yarus.tasks.dataset.nuggets import make
 
 Document = dict[str, Any]
 

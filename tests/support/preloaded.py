@@ -8,7 +8,7 @@ import pkgutil
 from prefect.logging.configuration import PROCESS_LOGGING_CONFIG
 
 from yarus import db, flows, metrics, tasks
-from yarus.tasks.texts.messages import catalogue
+from yarus.tasks.config.texts.messages import catalogue
 
 OTHERS = (
     "aiohttp",

@@ -7,12 +7,12 @@ import pytest
 
 from tests.support.evaluations import evaluate
 from yarus.db.errors import InputError
+from yarus.deployments.upkeep.readiness import Ready, readiness
+from yarus.flows.before.night_plan import plan_night
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
 from yarus.tasks.config.connections import source
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.operations.night_plan import plan_night
-from yarus.tasks.operations.readiness import Ready, readiness
 
 
 def check_promises(name: str) -> dict[str, dict[str, Any]]:

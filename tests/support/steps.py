@@ -6,14 +6,13 @@ from typing import Any
 
 from yarus.tasks.config.parameters import RealUsers, Tier0, Tier1
 from yarus.tasks.evaluation.batch import evaluate_batch
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
 from yarus.tasks.evaluation.run import Run
-from yarus.tasks.loading import retrieval_cases
+from yarus.tasks.steps import retrieval
 from yarus.tasks.steps.embedding_clusters import embed_texts, measure_clusters
-from yarus.tasks.steps.index import index
-from yarus.tasks.steps.retrieve import retrieve
-from yarus.tasks.steps.score_rankings import score_rankings
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.retrieval import score_rankings
+from yarus.tasks.steps.search import index, retrieve
 
 Document = dict[str, Any]
 
@@ -24,7 +23,7 @@ def opened(**parameters: Any) -> Run:
     run.work.mkdir(parents=True)
 
     async def steps() -> Run:
-        return await index.fn(await retrieval_cases.load.fn(run))
+        return await index.fn(await retrieval.load.fn(run))
 
     return asyncio.run(steps())
 
@@ -34,7 +33,7 @@ def tier0(**parameters: Any) -> Document:
 
     async def steps() -> Document:
         async with evaluation("tier0", Tier0.model_validate(parameters), flow_run_id=None) as run:
-            run = await embed_texts.fn(await retrieval_cases.load_texts.fn(run))
+            run = await embed_texts.fn(await retrieval.load_texts.fn(run))
             whole = await measure_clusters.fn(run)
             return await finish.fn(run, lambda cases, seed: whole)
 
@@ -46,7 +45,7 @@ def real_users(**parameters: Any) -> Document:
 
     async def steps() -> Document:
         async with evaluation("real_users", RealUsers.model_validate(parameters), flow_run_id=None) as run:
-            run = await index.fn(await retrieval_cases.load_log.fn(run))
+            run = await index.fn(await retrieval.load_log.fn(run))
             for batch in range(run.n_batches):
                 await evaluate_batch.fn(run, batch, (retrieve, score_rankings))
             return await finish.fn(run)

@@ -5,13 +5,24 @@ from typing import Any, NewType
 from typing_extensions import TypedDict
 
 from yarus.db.loading.fill import LoadReport
+from yarus.deployments.alarms.alarms_schema import Accepted, Incidents
+from yarus.deployments.alarms.expected import AlarmBudget
 from yarus.deployments.automations import Applied, Tested
+from yarus.deployments.prefect.home_servers import StoppedServers
+from yarus.deployments.upkeep.doctor_sources import Check
+from yarus.deployments.upkeep.erasure.erase import Erasure
+from yarus.deployments.upkeep.erasure.erase_prefect import InPrefect
+from yarus.deployments.upkeep.prune import Pruned
+from yarus.deployments.upkeep.setup.plan import Begun
+from yarus.flows.before.dry_run import Plans
 from yarus.tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
-from yarus.tasks.comparison.documents import EvaluationComparison
-from yarus.tasks.comparison.gates.documents import GateResult
-from yarus.tasks.comparison.trend_documents import Trend
-from yarus.tasks.corpus.documents import CorpusAnalytics
-from yarus.tasks.dataset.documents import (
+from yarus.tasks.comparison.bands import Trend
+from yarus.tasks.comparison.comparison_schema import EvaluationComparison
+from yarus.tasks.comparison.experiments.experiments_schema import JudgeAndPeople, Robustness, Sweep
+from yarus.tasks.comparison.explanation.explanation_schema import Explanation
+from yarus.tasks.comparison.gate_verdicts import GateResult
+from yarus.tasks.dataset.corpus.corpus_schema import CorpusAnalytics
+from yarus.tasks.dataset.dataset_schema import (
     Audit,
     Drawn,
     Exported,
@@ -21,24 +32,13 @@ from yarus.tasks.dataset.documents import (
     SourceAgreement,
     SynthesisResult,
 )
-from yarus.tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
-from yarus.tasks.explanation.documents import Explanation
-from yarus.tasks.labelling.plan import LabelPlan
-from yarus.tasks.labelling.relevance.between import LabelNext
-from yarus.tasks.operations.doctor_sources import Check
-from yarus.tasks.operations.dry_run import Plans
-from yarus.tasks.operations.erasure.erase import Erasure
-from yarus.tasks.operations.erasure.erase_prefect import InPrefect
-from yarus.tasks.operations.home_servers import StoppedServers
-from yarus.tasks.operations.prune import Pruned
-from yarus.tasks.operations.relabel import Labels
-from yarus.tasks.operations.setup.plan import Begun
-from yarus.tasks.orchestration.alarms.expected import AlarmBudget
-from yarus.tasks.orchestration.documents import Accepted, Incidents
-from yarus.tasks.results.exports.mlflow_export import LoggedRun
-from yarus.tasks.results.listing import ListedEvaluation
-from yarus.tasks.results.scores import ExportedScores
-from yarus.tasks.results.summary import EvaluationSummary, Night
+from yarus.tasks.dataset.labelling.plan import LabelPlan
+from yarus.tasks.dataset.labelling.relevance.between import LabelNext
+from yarus.tasks.evaluation.export import LoggedRun
+from yarus.tasks.evaluation.listing import ListedEvaluation
+from yarus.tasks.evaluation.relabel import Labels
+from yarus.tasks.evaluation.scores import ExportedScores
+from yarus.tasks.evaluation.summary import EvaluationSummary, Night
 
 Case = NewType("Case", dict[str, Any])
 """The columns of the evaluation's file by name, without those that its tier has not."""

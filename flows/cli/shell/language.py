@@ -30,7 +30,7 @@ def language() -> str:
 
 def told(said: "str | Words | BaseException") -> str:
     """A message in that language."""
-    from yarus.tasks.texts.messages import told
+    from yarus.tasks.config.texts.messages import told
 
     return told(said, language())
 
@@ -46,7 +46,7 @@ def spoken(cli: click.Group, arguments: Sequence[str]) -> click.Command:
 
 def in_language(command: click.Command, spoken: str, arguments: Sequence[str] = ()) -> click.Command:
     """A copy of a command, and of those below it, whose help is in a language and is cut nowhere."""
-    from yarus.tasks.texts.messages import translated
+    from yarus.tasks.config.texts.messages import translated
 
     made = copy.copy(command)
     parts = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
@@ -82,7 +82,7 @@ def shown(error: click.ClickException) -> str:
 
 
 def _parameter(given: click.Parameter, spoken: str) -> click.Parameter:
-    from yarus.tasks.texts.messages import translated
+    from yarus.tasks.config.texts.messages import translated
 
     made = copy.copy(given)
     if isinstance(made, click.Option):
@@ -109,7 +109,7 @@ def _click() -> Iterator[object]:
 
 
 def _word(text: str) -> str:
-    from yarus.tasks.texts.messages import translated
+    from yarus.tasks.config.texts.messages import translated
 
     return translated(text, language())
 

@@ -9,7 +9,7 @@ import click
 
 from yarus.tasks.config.flow_parameters import FLOWS
 from yarus.tasks.config.forms import described
-from yarus.tasks.texts.messages import translated
+from yarus.tasks.config.texts.messages import translated
 
 ELSEWHERE = ("sweep", "robustness")
 """Flows with commands of their own."""

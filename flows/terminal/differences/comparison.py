@@ -1,22 +1,51 @@
 """A comparison for people: what changed, where, and a verdict in words."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import Console
 from rich.table import Table
+from sqlalchemy import Engine
 
-from yarus.flows.terminal.differences.changes import ABOVE, BELOW, print_statements
+from yarus.db import journal
 from yarus.flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
-from yarus.tasks.comparison.changes.statements import is_invalid, measured
-from yarus.tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
+from yarus.tasks.comparison.changes import is_invalid, line, measured, statements
+from yarus.tasks.comparison.comparison_schema import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
+from yarus.tasks.comparison.since import since_accepted
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.labelling.relevance.between import LabelNext
-from yarus.tasks.results.incomplete.documents import UnequallyJudged
-from yarus.tasks.results.numbers import rounded, unit_of
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.dataset.labelling.relevance.between import LabelNext
+from yarus.tasks.evaluation.findings.incomplete import UnequallyJudged
+from yarus.tasks.evaluation.numbers import rounded, unit_of
+
+STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
+BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")
+ABOVE: tuple[StatementKind, ...] = tuple(kind for kind in get_args(StatementKind) if kind not in BELOW)
+
+
+def print_statements(
+    console: Console, found: Iterable[Statement], language: str, kinds: Collection[StatementKind]
+) -> None:
+    """What a comparison says, a line each."""
+    for said in found:
+        if said["kind"] in kinds:
+            console.print(plain(line(said, language)), style=STYLES.get(said["kind"], "bold"), soft_wrap=True)
+
+
+def print_changes(engine: Engine, evaluation_ids: Sequence[str], language: str) -> None:
+    """What changed since the accepted evaluations of one or more tiers."""
+    words, console = texts("statements", language), new_console()
+    compared = (since_accepted(engine, journal.find(engine, name)) for name in evaluation_ids)
+    found = [one for one in compared if one is not None]
+    if not found:
+        console.print(words["nothing before"], style="dim")
+        return
+    since = max(one["a"]["started_at"] for one in found)[:16].replace("T", " ")
+    console.print(f"\n[bold]{words['since'].format(since=since)}[/]")
+    print_statements(console, statements(found, named=len(evaluation_ids) > 1), language, (*ABOVE, *BELOW))
+
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
 SHOWN_CASES, SHOWN_SLICES = 5, 5

@@ -4,19 +4,19 @@ from rich.console import Console
 from rich.table import Table
 
 from yarus.flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
-from yarus.tasks.comparison.changes.statements import settings_text
-from yarus.tasks.explanation.documents import ExplainedMetric, Explanation
-from yarus.tasks.explanation.sentences import sentences
-from yarus.tasks.results.numbers import shown
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.comparison.changes import settings_text
+from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, Explanation
+from yarus.tasks.comparison.explanation.largest import sentences
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.evaluation.numbers import shown
 
 
 def print_explanation(document: Explanation, language: str) -> None:
     """The sentences, and of the first metric the topics, pages and questions that explain most.
 
     Args:
-        document: as `yarus.tasks.explanation.explain.explain` gives it.
+        document: as `yarus.tasks.comparison.explanation.explain.explain` gives it.
         language: ru or en.
     """
     words = texts("explanation", language)

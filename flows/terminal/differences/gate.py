@@ -9,18 +9,18 @@ from rich.markup import escape
 
 from yarus.flows.terminal.summary import WIDTH, tier_name
 from yarus.metrics.table.corrected import SUFFIX
-from yarus.tasks.comparison.gates.documents import GateResult, RuleResult
-from yarus.tasks.comparison.gates.gate_rules import measure
-from yarus.tasks.results.numbers import rounded
-from yarus.tasks.texts import texts
-from yarus.tasks.texts.messages import told
+from yarus.tasks.comparison.gate_rules import measure
+from yarus.tasks.comparison.gate_verdicts import GateResult, RuleResult
+from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts.messages import told
+from yarus.tasks.evaluation.numbers import rounded
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
 
 
 def print_gate(document: GateResult, language: str, *, strict: bool = False) -> None:
-    """The document of `yarus.tasks.comparison.gates.gate.gate`; whether what is inconclusive stops."""
+    """The document of `yarus.tasks.comparison.gate.gate`; whether what is inconclusive stops."""
     words = texts("gate", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
@@ -60,7 +60,7 @@ def junit(document: GateResult, language: str, *, strict: bool) -> bytes:
     """The verdict as JUnit XML, one test case a rule: `fail` is a failure, `invalid` an error, inconclusive is skipped.
 
     Args:
-        document: of `yarus.tasks.comparison.gates.gate.gate`.
+        document: of `yarus.tasks.comparison.gate.gate`.
         language: of the words.
         strict: inconclusive is a failure too.
     """

@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from yarus.flows.terminal.summary import tier_name
-from yarus.tasks.cases.pseudonyms import has_pseudonyms
-from yarus.tasks.comparison.changes.statements import is_invalid, line, measured
-from yarus.tasks.comparison.documents import ChangedCase, EvaluationComparison
+from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
+from yarus.tasks.comparison.changes import is_invalid, line, measured
+from yarus.tasks.comparison.comparison_schema import ChangedCase, EvaluationComparison
+from yarus.tasks.config.redaction import harmless
+from yarus.tasks.config.texts import texts
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.config.utf8 import harmless
-from yarus.tasks.results.numbers import between, shown
-from yarus.tasks.texts import texts
+from yarus.tasks.evaluation.numbers import between, shown
 
 VERDICTS = ("invalid", "regressed", "improved", "nothing")
 LATER = ("failures", "settings", "measured otherwise", "alone", "reach")

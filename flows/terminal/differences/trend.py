@@ -10,12 +10,12 @@ from rich.text import Text
 
 from yarus.flows.terminal.summary import WIDTH, number, tier_name
 from yarus.metrics.statistics.ewma import WARM_UP
-from yarus.tasks.comparison.trend_documents import Trend
-from yarus.tasks.texts import texts
+from yarus.tasks.comparison.bands import Trend
+from yarus.tasks.config.texts import texts
 
 HEIGHT = 9
 Night = Mapping[str, Any]
-"""As `yarus.tasks.comparison.documents.TrendNight` declares it."""
+"""As `yarus.tasks.comparison.comparison_schema.TrendNight` declares it."""
 MARGIN = 14
 """Columns left of the plot, for the axis."""
 SHOWN = 6

@@ -1,14 +1,15 @@
-"""The columns of an annotation file: their order and headings, and what people may write in them.
+"""The columns of an annotation file, and the chunks and pages that people name in them."""
 
-What stands after a colon in a heading explains it and may be left out.
-"""
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from collections.abc import Sequence
-
-from yarus.tasks.dataset.annotation.messages import said
-from yarus.tasks.dataset.annotation.spreadsheets import Cell
+from yarus.db.source_rows import Corpus
+from yarus.db.urls import canonical_url
+from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.config.texts import LANGUAGES, texts
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, said
 from yarus.tasks.dataset.annotation.workbook import Look, Passage
-from yarus.tasks.texts import LANGUAGES, texts
 
 COLUMNS: tuple[str, ...] = ("question_id", "source", "why", "question", "answer", "answer_of", "other_answers")
 COLUMNS += ("reference", "retrieved", "nuggets", "question_ok", "answer_ok", "relevant", "show", "notes")
@@ -47,7 +48,7 @@ def look(passages: Sequence[Passage], language: str) -> Look:
 
 
 def reason(name: str, language: str) -> str:
-    """Why a question is asked; see `tasks/dataset/annotation/priority.py`."""
+    """Why a question is asked; see `tasks/dataset/annotation/candidates.py`."""
     return texts("annotation.reasons", language)[name]
 
 
@@ -78,3 +79,82 @@ def yes_no(cell: Cell) -> bool | None:
 
 def _short(text: str) -> str:
     return " ".join(text.partition(":")[0].casefold().split())
+
+
+Relevant = dict[str, list[str]]
+"""`chunks`: their ids; `pages`: their canonical URLs."""
+BETWEEN = re.compile(r"[;,\s\[\]]")
+"""What may stand between two names, and in one."""
+MAYBE_TWO = re.compile(r"[\n\r\t]|[?#].*[;,\s\[\]]")
+"""What the canonical URL leaves out, with another name in it perhaps."""
+
+ENCODED = 9
+"""Most characters of an address for one of a page's: a letter of three bytes, `%E2%82%AC`."""
+
+
+class Known(NamedTuple):
+    """What can be named."""
+
+    names: dict[str, tuple[str, str]]
+    """As it may be written -> `chunks` or `pages`, and how it is stored."""
+    longest: int
+    """Characters of the longest name."""
+
+
+def known(corpus: Corpus) -> Known:
+    """The chunks of a corpus by id, and its pages by their URLs as stored and canonical; an id goes before a page."""
+    pages = list(pages_of(corpus).values())
+    stored = {page: url for page, url in zip(pages, corpus.urls, strict=True) if page is not None and url is not None}
+    stored = {page: page if canonical_url(page) == page else url for page, url in stored.items()}
+    names = {url.strip(): ("pages", stored[page]) for page, url in zip(pages, corpus.urls, strict=True) if page and url}
+    names |= {page: ("pages", url) for page, url in stored.items()}
+    names |= {chunk: ("chunks", chunk) for chunk in corpus.ids}
+    return Known(names, max(map(len, names), default=0))
+
+
+def named(text: str, corpus: Known) -> Relevant:
+    """The chunks and pages that a cell names, each once.
+
+    Of names with a comma, a semicolon, a bracket or a space in them, the longest that the corpus has counts.
+
+    Args:
+        text: names, parted by any of those.
+        corpus: what can be named.
+
+    Raises:
+        ValueError: something is neither a chunk nor a page of the corpus.
+    """
+    found: dict[str, dict[str, None]] = {"chunks": {}, "pages": {}}
+    start = 0
+    while start < len(text):
+        hit = next(_hits(text, start, corpus), None)
+        if hit is not None:
+            kind, name, start = hit
+            found[kind][name] = None
+        elif BETWEEN.match(text, start):
+            start += 1
+        else:
+            raise ValueError(said("label", given=text[start : _end(text, start)]))
+    return {kind: list(names) for kind, names in found.items()}
+
+
+def _hits(text: str, start: int, corpus: Known) -> Iterator[tuple[str, str, int]]:
+    """Kind, name and end of what stands here: first as it is written, then by the canonical URL; the longest first."""
+    last = start + ENCODED * corpus.longest
+    ends = {_end(text, start), *(gap.start() for gap in BETWEEN.finditer(text, start + 1, last + 1))}
+    ends |= {len(text)} if len(text) <= last else set()
+    pieces = [(text[start:end], end) for end in sorted(ends, reverse=True)]
+    for piece, end in pieces:
+        if piece in corpus.names:
+            yield *corpus.names[piece], end
+    if BETWEEN.match(text, start):
+        return
+    for piece, end in pieces:
+        page = None if MAYBE_TWO.search(piece) else corpus.names.get(canonical_url(piece) or "")
+        if page is not None and page[0] == "pages":
+            yield *page, end
+
+
+def _end(text: str, start: int) -> int:
+    gap = BETWEEN.search(text, start + 1)
+    return gap.start() if gap else len(text)

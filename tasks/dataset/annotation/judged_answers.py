@@ -10,18 +10,17 @@ from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
+from yarus.tasks.config.texts import LANGUAGES, texts
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.columns import NO, YES
-from yarus.tasks.dataset.annotation.messages import said, wrong
-from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, said, wrong
 from yarus.tasks.dataset.annotation.workbook import Look
-from yarus.tasks.dataset.documents import Drawn, LabelsImported
-from yarus.tasks.labelling.annotators import annotator as named
-from yarus.tasks.labelling.answers import SHOWN, Answers, answers
-from yarus.tasks.labelling.corrected import correct_all
-from yarus.tasks.labelling.draw import Drawn as One
-from yarus.tasks.labelling.draw import drawn
-from yarus.tasks.texts import LANGUAGES, texts
+from yarus.tasks.dataset.dataset_schema import Drawn, LabelsImported
+from yarus.tasks.dataset.labelling.alpha import annotator as named
+from yarus.tasks.dataset.labelling.answers import SHOWN, Answers, answers
+from yarus.tasks.dataset.labelling.corrected import correct_all
+from yarus.tasks.dataset.labelling.draw import Drawn as One
+from yarus.tasks.dataset.labelling.draw import drawn
 
 COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *SHOWN, "label", "note")
 """Of the table; what is asked of a metric stands in the heading of `label`."""

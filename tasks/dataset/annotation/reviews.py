@@ -25,14 +25,13 @@ from yarus.db.source_rows import read_questions
 from yarus.db.sources import Source, snapshot
 from yarus.metrics.agreement import kappa_of, kappa_parts, weighted_kappa
 from yarus.metrics.statistics import mean_interval, posterior_interval
-from yarus.tasks.cases.answers import reference_of, shown_rightly
 from yarus.tasks.cases.labels import Row, is_judged, is_reviewed
+from yarus.tasks.cases.outcomes import reference_of, shown_rightly
 from yarus.tasks.config.connections import database, source
-from yarus.tasks.dataset.annotation.chunk_references import Relevant
-from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO
-from yarus.tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
-from yarus.tasks.dataset.nuggets.form import from_text
-from yarus.tasks.labelling.alpha import alpha
+from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO, Relevant
+from yarus.tasks.dataset.dataset_schema import Agreement, PairAgreement, SourceAgreement
+from yarus.tasks.dataset.labelling.alpha import alpha
+from yarus.tasks.dataset.nuggets import from_text
 
 Review = dict[str, Any]
 OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])

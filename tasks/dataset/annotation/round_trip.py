@@ -9,37 +9,44 @@ from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.source_rows import read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
-from yarus.tasks.cases.answers import reference_of
 from yarus.tasks.cases.labels import Row, labels_of
-from yarus.tasks.cases.pseudonyms import has_pseudonyms
+from yarus.tasks.cases.outcomes import reference_of
+from yarus.tasks.cases.privacy.masking import mask, own_key, restored
+from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.annotation import spreadsheets
-from yarus.tasks.dataset.annotation.candidates import MOST_PASSAGES, candidates, in_short, passages, texts_of
-from yarus.tasks.dataset.annotation.chunk_references import Known, named
-from yarus.tasks.dataset.annotation.chunk_references import known as can_be_named
+from yarus.tasks.dataset.annotation.candidates import (
+    MOST_PASSAGES,
+    Case,
+    candidates,
+    in_short,
+    passages,
+    priority,
+    texts_of,
+)
 from yarus.tasks.dataset.annotation.columns import (
     COLUMNS,
     NEEDED,
     NONE,
     VERDICTS,
     YES_NO,
+    Known,
     heading,
     headings,
     look,
+    named,
     positions,
     reason,
     yes_no,
 )
-from yarus.tasks.dataset.annotation.messages import said, wrong
-from yarus.tasks.dataset.annotation.priority import Case, priority
+from yarus.tasks.dataset.annotation.columns import known as can_be_named
 from yarus.tasks.dataset.annotation.reviews import Review, apply
-from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line
-from yarus.tasks.dataset.documents import Exported, Imported
-from yarus.tasks.dataset.nuggets.form import as_text, from_text, nuggets_of
-from yarus.tasks.labelling.annotators import is_annotator
-from yarus.tasks.personal_data.masking import mask, own_key, restored
-from yarus.tasks.results import parquet_files
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, said, wrong
+from yarus.tasks.dataset.dataset_schema import Exported, Imported
+from yarus.tasks.dataset.labelling.alpha import is_annotator
+from yarus.tasks.dataset.nuggets import as_text, from_text, nuggets_of
+from yarus.tasks.evaluation import result_files
 
 LOG = "log"
 """Whose the answer is, where it is the one that the bot has given."""
@@ -152,7 +159,7 @@ def _cases_of(evaluations: Sequence[str], source_name: str) -> dict[str, list[tu
             raise wrong("other source", name=name, theirs=row["source"], ours=source_name)
         if row["parquet"] is None:
             raise wrong("no file", name=name, state=row["state"])
-        for case in parquet_files.read(row["parquet"]).to_pylist():
+        for case in result_files.read(row["parquet"]).to_pylist():
             if case["question_id"] is not None:
                 found[case["question_id"]].append((row["id"], case))
     return found

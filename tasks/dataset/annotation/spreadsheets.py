@@ -1,4 +1,4 @@
-"""Tables that people fill in: CSV and XLSX as Excel writes and reads them, every cell a text."""
+"""Tables that people fill in: CSV and XLSX as Excel writes and reads them, every cell a text; what is wrong in them."""
 
 import csv
 import io
@@ -12,9 +12,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from yarus.db.errors import InputError
-from yarus.tasks.config.utf8 import encodable, quoted, unquoted
-from yarus.tasks.dataset.annotation.messages import unusable, wrong
+from yarus.tasks.config.redaction import encodable, quoted, unquoted
+from yarus.tasks.config.settings import settings
+from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation.workbook import Look, Passage, write_workbook
+
+
+def said(name: str, /, **values: Any) -> str:
+    """What is wrong, in the language of the settings."""
+    return texts("annotation.problems", settings().language)[name].format(**values)
+
+
+def wrong(name: str, /, **values: Any) -> InputError:
+    """The error that says so."""
+    return InputError(said(name, **values))
+
+
+def unusable(name: str, path: object, error: OSError) -> InputError:
+    """The error for a file that the system does not let us read or write."""
+    why = texts("annotation.problems", settings().language).get(type(error).__name__, error.strerror or error)
+    return wrong(name, path=path, why=why)
+
 
 LONGEST = 32_000
 """Characters of a cell; Excel's limit is 32,767."""

@@ -12,15 +12,14 @@ import numpy as np
 
 from yarus.db.source_rows import Corpus
 from yarus.tasks.cases.labels import Row
+from yarus.tasks.cases.privacy.masking import mask, own_key
 from yarus.tasks.cases.text import fit
 from yarus.tasks.config.settings import Settings
-from yarus.tasks.dataset.synthesis.checks import Known, copied, wrong_language
+from yarus.tasks.dataset.synthesis.checks import Known, Plan, copied, wrong_language
 from yarus.tasks.dataset.synthesis.generator import Pair, invent, prompts_of
-from yarus.tasks.dataset.synthesis.passages import Plan
 from yarus.tasks.models.calls import Call, Model, Reply
+from yarus.tasks.models.prompts import Prompt
 from yarus.tasks.models.verdicts import Score, ask_for_score, value_of
-from yarus.tasks.personal_data.masking import mask, own_key
-from yarus.tasks.prompts import Prompt
 
 log = logging.getLogger("yarus")
 ENOUGH = 0.5

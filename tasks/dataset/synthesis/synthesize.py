@@ -20,14 +20,12 @@ from yarus.db.loading.fill import Row as Loaded
 from yarus.db.loading.fill import Rows, fill
 from yarus.db.source_rows import Corpus, read_corpus, read_questions
 from yarus.db.sources import Source, loaded, snapshot
-from yarus.tasks.cases import pseudonyms
+from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import connection_lost, database, source
 from yarus.tasks.config.settings import settings
-from yarus.tasks.dataset.documents import SynthesisExample, SynthesisResult
-from yarus.tasks.dataset.synthesis.checks import Known
-from yarus.tasks.dataset.synthesis.generator import Pair
-from yarus.tasks.dataset.synthesis.parameters import ORIGIN, Synthesis, check
-from yarus.tasks.dataset.synthesis.passages import Plan, plans, quotas, usable
+from yarus.tasks.dataset.dataset_schema import SynthesisExample, SynthesisResult
+from yarus.tasks.dataset.synthesis.checks import Known, Plan, plans, quotas, usable
+from yarus.tasks.dataset.synthesis.generator import ORIGIN, Pair, Synthesis, check
 from yarus.tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
 from yarus.tasks.models.calls import bill
 from yarus.tasks.models.chat import chat

@@ -20,14 +20,19 @@ from yarus.db.words import Words
 from yarus.tasks.config.secrets import fetched
 from yarus.tasks.config.settings import EmbedderService
 from yarus.tasks.models.credentials import Credentials
-from yarus.tasks.models.embedding.parts import Part
-from yarus.tasks.models.embedding.wire import Embedded, Form, body, read
+from yarus.tasks.models.embedding.wire import Embedded, Form, Part, body, read
 from yarus.tasks.models.endpoints import with_path
 from yarus.tasks.models.protocol import CallError, exchanged, failure
-from yarus.tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
+from yarus.tasks.models.rate_limits import (
+    AdaptiveConcurrency,
+    CircuitBreaker,
+    RateLimiter,
+    RetryPolicy,
+    Waiting,
+    may_pass,
+)
 from yarus.tasks.models.server_errors import SentRequest
 from yarus.tasks.models.transport import ACCEPTED, JSON, Response, Transport, closed_with
-from yarus.tasks.models.waiting import Waiting
 
 log = logging.getLogger("yarus")
 RETRIES = RetryPolicy()

@@ -10,14 +10,14 @@ import numpy as np
 from pydantic import SecretStr
 
 from yarus.db.errors import InputError
+from yarus.tasks.cases.privacy.masking import mask, own_key
+from yarus.tasks.config.redaction import encodable
 from yarus.tasks.config.services import open_address
 from yarus.tasks.config.settings import EmbedderService, Settings
-from yarus.tasks.config.utf8 import encodable
 from yarus.tasks.models.credentials import check_access
 from yarus.tasks.models.embedding.client import Client, Place
-from yarus.tasks.models.embedding.parts import Floats, Part, no_vectors
+from yarus.tasks.models.embedding.wire import Floats, Part, no_vectors
 from yarus.tasks.models.transport import in_background
-from yarus.tasks.personal_data.masking import mask, own_key
 
 Secrets = tuple[tuple[str, SecretStr], ...]
 NO_ACCESS: Mapping[str, Any] = {"headers": {}, "token_url": None, "token_form": {}, "token_command": None}

@@ -12,11 +12,11 @@ from yarus.db import journal
 from yarus.db.errors import InputError, unknown
 from yarus.db.stores.last_change import last_change
 from yarus.tasks.config.settings import settings
+from yarus.tasks.config.texts import texts
+from yarus.tasks.evaluation.listing import fail_orphaned
 from yarus.tasks.report.entries import entries, newest
 from yarus.tasks.report.index import INDEX, NEWEST, index_page, listing, page_name
 from yarus.tasks.report.render import Live, render, rendered, script
-from yarus.tasks.results.orphaned import fail_orphaned
-from yarus.tasks.texts import texts
 
 CHOSEN = "report.html"
 """Where the evaluations are shown that an address names: `report.html?of=A&of=B`."""

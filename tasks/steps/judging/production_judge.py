@@ -16,9 +16,9 @@ from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model
 from yarus.tasks.models.chat import chat
+from yarus.tasks.models.progress import gathered
+from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, failure, value_of
-from yarus.tasks.progress.counts import gathered
-from yarus.tasks.prompts import Prompt, prompts
 from yarus.tasks.steps.judging.judge import with_verdicts
 
 

@@ -10,7 +10,7 @@ import pytest
 from yarus.db.errors import InputError
 from yarus.db.importers import table
 from yarus.db.importers.table import Table
-from yarus.tasks.operations.setup.files import recognise_all
+from yarus.deployments.upkeep.setup.files import recognise_all
 
 Q, A, R = "Where is the office?", "On the second floor.", "Second floor, room 12."
 

@@ -16,7 +16,7 @@ import pytest
 from yarus.db.errors import InputError
 from yarus.db.importers import archives, pages
 from yarus.db.importers.pages import Page, is_page, iter_pages
-from yarus.tasks.texts.messages import told
+from yarus.tasks.config.texts.messages import told
 
 CASES = Path(__file__).parents[4] / "shared/cases"
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from sqlalchemy import Engine
 
-from yarus.db.stores.embeddings import BLOCK, store_vectors, stored_vectors
+from yarus.db.stores.vectors import BLOCK, store_vectors, stored_vectors
 
 
 def key(text: str) -> bytes:

@@ -14,10 +14,10 @@ from tests.support.browser import chromium
 from tests.support.command_line import CommandLine, environment
 from tests.support.evaluations import Document, chance, evaluate, metric_of, roles, rows_of, says, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
-from tests.tasks.labelling.labelled import named
+from tests.tasks.dataset.labelling.labelled import named
 from yarus.db.stores.labels import labels_of
 from yarus.tasks.config.connections import database
-from yarus.tasks.results.summary import summary
+from yarus.tasks.evaluation.summary import summary
 
 RATE, SENSITIVITY, SPECIFICITY = 0.7, 0.95, 0.6
 NAME = "avg_faithfulness_corrected"

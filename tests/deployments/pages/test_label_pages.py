@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.evaluations import Document, load, question
 from tests.support.evaluations import evaluate as evaluated_by
-from tests.tasks.labelling.labelled import evaluated, models
+from tests.tasks.dataset.labelling.labelled import evaluated, models
 from yarus.db.stores.labels import label as table
 from yarus.db.stores.labels import labels_of
 from yarus.deployments.guard import names

@@ -25,7 +25,7 @@ from yarus.tasks.cases.table import table
 def test_a_condition_that_is_none(
     at_home: Path, engine: Engine, by_fulltext: dict[str, Any], condition: str, words: tuple[str, ...]
 ) -> None:
-    from yarus.tasks.results.queries import cases_where
+    from yarus.tasks.evaluation.queries import cases_where
 
     with pytest.raises(InputError) as error:
         cases_where(engine, by_fulltext["evaluation_id"], [condition])
@@ -54,7 +54,7 @@ def test_conditions_choose_cases(
     conditions: list[str],
     meets: Callable[[dict[str, Any]], bool],
 ) -> None:
-    from yarus.tasks.results.queries import cases_where
+    from yarus.tasks.evaluation.queries import cases_where
 
     name = by_fulltext["evaluation_id"]
     wanted = [case["case_id"] for case in cases_where(engine, name, []).to_pylist() if meets(case)]

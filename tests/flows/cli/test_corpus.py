@@ -8,8 +8,7 @@ from sqlalchemy import Engine
 
 from tests.support.command_line import here
 from tests.support.evaluations import rows_of
-from yarus.tasks.corpus.analytics import corpus
-from yarus.tasks.corpus.stored import stored
+from yarus.tasks.dataset.corpus.analytics import corpus, stored
 
 Document = dict[str, Any]
 pytestmark = pytest.mark.slow("breadth: the corpus of a night")

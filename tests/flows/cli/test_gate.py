@@ -21,12 +21,10 @@ from yarus.db.errors import InputError
 from yarus.flows.terminal.differences.gate import junit
 from yarus.tasks.config.parameters import Tier1
 from yarus.tasks.evaluation.batch import evaluate_batch
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.evaluation.lifecycle import evaluation
-from yarus.tasks.loading.retrieval_cases import load
-from yarus.tasks.steps.index import index
-from yarus.tasks.steps.retrieve import retrieve
-from yarus.tasks.steps.score_rankings import score_rankings
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.retrieval import load, score_rankings
+from yarus.tasks.steps.search import index, retrieve
 
 Document = dict[str, Any]
 RETRIEVER = """

@@ -129,8 +129,8 @@ def test_what_can_be_measured_with_what_is_there_is_suggested(
 
 
 def test_answers_whose_passages_are_recorded_can_be_judged_without_a_page(at_home: Path, tmp_path: Path) -> None:
+    from yarus.deployments.upkeep.readiness import readiness
     from yarus.tasks.config.connections import source
-    from yarus.tasks.operations.readiness import readiness
 
     rows = [
         {"question": "где?", "answer": "там", "contexts": ["Там."], "score": 5},

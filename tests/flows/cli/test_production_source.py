@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from tests.support.command_line import CLOSED, ENGLISH, SECRET, Command, CommandLine, Ran, here, refused, together
 from tests.support.evaluations import evaluate
 from yarus.db.errors import InputError
-from yarus.tasks.models.embedders import Lexical
-from yarus.tasks.results.summary import as_json
+from yarus.tasks.evaluation.summary import as_json
+from yarus.tasks.models.embedding.embedders import Lexical
 
 OTHER_MODEL = "UPDATE chunk SET embedding = (SELECT array_agg((id + n)::real)::vector FROM generate_series(1, {0}) n)"
 

@@ -14,8 +14,8 @@ from tests.support.command_line import ENGLISH, CommandLine, Document, environme
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, roles, steady, use
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
-from yarus.tasks.evaluation import progress
-from yarus.tasks.progress.counts import shown
+from yarus.tasks.evaluation import batches
+from yarus.tasks.models.progress import shown
 
 
 def slowly(request: Document, after_s: float) -> Do:
@@ -61,8 +61,8 @@ def test_cases_tokens_and_cost_are_counted_while_a_batch_is_on_its_way(
 def test_the_log_says_it_now_and_then(
     service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(progress, "EVERY_S", 0.2)
-    monkeypatch.setattr(progress, "LINES_S", 0.1)
+    monkeypatch.setattr(batches, "EVERY_S", 0.2)
+    monkeypatch.setattr(batches, "LINES_S", 0.1)
     use(monkeypatch, {"YARUS_SUT_CONCURRENCY": "1"})
     service.script = lambda number, request: slowly(request, 0.2)
     source = load(tmp_path, source_name(), [question(i) for i in range(15)])
@@ -121,7 +121,7 @@ def test_a_terminal_and_prefect_show_it(
     assert "не удалось: " in said
     found = httpx.post(
         f"{prefect_server['PREFECT_API_URL']}/artifacts/filter",
-        json={"artifacts": {"key": {"any_": [progress.artifact_key("tier3", source, "progress")]}}},
+        json={"artifacts": {"key": {"any_": [batches.artifact_key("tier3", source, "progress")]}}},
     ).json()
     assert [(one["type"], one["data"]) for one in found] == [("progress", 100.0)]
     assert f"вопросов {n} из {n} (100 %)" in found[0]["description"]

@@ -15,10 +15,10 @@ from sqlalchemy import Engine, select
 from tests.support.evaluations import PAGE, Document, evaluate, load, question, rows_of, steady, texts, use, value
 from tests.support.llm_server import JSON, FakeLLMServer, http, scores
 from yarus.db.tables import evaluation
+from yarus.flows.before import dry_run
 from yarus.tasks.config.parameters import Tier3
 from yarus.tasks.evaluation import batch, work_folder
 from yarus.tasks.evaluation.run import Run
-from yarus.tasks.operations import dry_run
 
 ASKS = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'
 
@@ -109,7 +109,7 @@ def test_dialogs_stay_whole_in_batches_in_samples_and_in_groups(
         return run
 
     original: Callable[..., Run] = work_folder.keep_loaded
-    monkeypatch.setattr("yarus.tasks.loading.answer_cases.keep_loaded", kept)
+    monkeypatch.setattr("yarus.tasks.steps.answer_cases.keep_loaded", kept)
     # 40 dialogs of 7: neither 100 nor 200 ends one. Every second is by one user; the others are about two pages each.
     rows = [
         turn(d, n, user_id=d if d % 2 else None, relevant_chunk_ids=[f"c{(d + n) % 10}"])

@@ -16,8 +16,8 @@ from tests.support.llm_clients import QUICK
 from tests.support.llm_server import Do, FakeLLMServer, http
 from yarus.__main__ import cli
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.tasks.models.embedders import embedder
 from yarus.tasks.models.embedding import client
+from yarus.tasks.models.embedding.embedders import embedder
 
 TOO_LONG = http(400, '{"error": {"message": "maximum context length is 512 tokens"}}')
 

@@ -18,8 +18,8 @@ from tests.support.evaluations import questions_of, value
 from yarus.db.source_rows import read_corpus
 from yarus.db.sources import loaded, snapshot
 from yarus.tasks.config.settings import EmbedderService, Settings
-from yarus.tasks.models.embedders import embedders
-from yarus.tasks.models.embedding_cache import embed
+from yarus.tasks.models.embedding.cache import embed
+from yarus.tasks.models.embedding.embedders import embedders
 
 FIELDS = {"query": {"input_type": "query"}, "passage": {"input_type": "passage"}}
 """By which the server puts the prefixes of E5 before texts."""

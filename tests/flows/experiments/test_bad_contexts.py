@@ -16,7 +16,7 @@ from tests.support.evaluations import PAGE, chance, load, metric_of, question, t
 from tests.support.llm_server import FakeLLMServer, says, scores
 from yarus.flows.terminal.experiments import print_robustness
 from yarus.metrics.statistics import share_interval
-from yarus.tasks.experiments.documents import Robustness
+from yarus.tasks.comparison.experiments.experiments_schema import Robustness
 from yarus.tasks.report.experiment_pages import pages
 
 pytestmark = pytest.mark.slow("prefect: five evaluations")

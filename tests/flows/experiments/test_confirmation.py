@@ -17,17 +17,17 @@ from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.stores.calls import booked_usd
 from yarus.db.tables import nightly_verdict
+from yarus.deployments.alarms.confirmation import to_confirm
+from yarus.deployments.alarms.incidents import follow, incidents
+from yarus.deployments.alarms.levels import LevelVerdict
+from yarus.flows.before.dry_run import plan
 from yarus.tasks.comparison.noise_floor import floors
 from yarus.tasks.comparison.trend import trend
 from yarus.tasks.config.parameters import Tier1, Tier3
+from yarus.tasks.evaluation.findings.persistence import persistence_sentences
 from yarus.tasks.evaluation.repeats import parameters_of_repeated
-from yarus.tasks.operations.dry_run import plan
-from yarus.tasks.orchestration.alarms.confirmation import to_confirm
-from yarus.tasks.orchestration.alarms.levels import LevelVerdict
-from yarus.tasks.orchestration.incidents import follow, incidents
+from yarus.tasks.evaluation.summary import summary
 from yarus.tasks.report.write import report
-from yarus.tasks.results.persistence.words import persistence_sentences
-from yarus.tasks.results.summary import summary
 
 Document = dict[str, Any]
 N, LOST = 60, 40

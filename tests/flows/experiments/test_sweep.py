@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
-from yarus.tasks.experiments.arms import SWEEP_METRICS
-from yarus.tasks.experiments.stored import sweeps
+from yarus.tasks.comparison.experiments.arms import SWEEP_METRICS
+from yarus.tasks.comparison.experiments.experiments_schema import sweeps
 from yarus.tasks.report.experiment_pages import pages
 
 Document = dict[str, Any]

@@ -13,7 +13,7 @@ from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 from yarus.flows.terminal.experiments import print_sweep
-from yarus.tasks.experiments.documents import Sweep
+from yarus.tasks.comparison.experiments.experiments_schema import Sweep
 from yarus.tasks.report.experiment_pages import pages
 
 pytestmark = pytest.mark.slow("breadth: more axes of a sweep")

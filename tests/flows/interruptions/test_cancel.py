@@ -19,7 +19,7 @@ from tests.support.interrupted import QUALITY, Server, known, no_half_result, ru
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of, task_states_of
 from tests.support.processes import answers, free_port, until
 from yarus.db import journal
-from yarus.tasks.orchestration.server_process import SQLITE, as_made, make_tables
+from yarus.deployments.prefect.server_process import SQLITE, as_made, make_tables
 
 
 def same(resumed: Document, whole: Document) -> None:

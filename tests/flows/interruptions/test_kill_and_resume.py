@@ -34,7 +34,7 @@ main()
 KILLED_AT = {
     "before anything is known of them": {"module": "yarus.db.journal", "function": "describe"},
     "the third batch is half written": {
-        "module": "yarus.tasks.results.parquet_files",
+        "module": "yarus.tasks.evaluation.result_files",
         "function": "_move",
         "when": "'batch-0002' in str(arguments[1])",
     },
@@ -44,7 +44,7 @@ KILLED_AT = {
         "when": "arguments[2] == 1",
     },
     "the file is half published": {
-        "module": "yarus.tasks.results.parquet_files",
+        "module": "yarus.tasks.evaluation.result_files",
         "function": "_move",
         "when": "'tier=' in str(arguments[1])",
     },

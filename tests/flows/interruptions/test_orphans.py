@@ -8,7 +8,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import answers, listens, servers
 from tests.support.processes import until
-from yarus.tasks.orchestration.server_process import STOP_S
+from yarus.deployments.prefect.server_process import STOP_S
 
 LATER = pytest.mark.slow("breadth: later moments")
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import answers, listens, servers
 from tests.support.processes import until
-from yarus.tasks.orchestration.server_process import STOP_S
+from yarus.deployments.prefect.server_process import STOP_S
 
 AGAIN_S = 0.1
 AT_MOST = 600

@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.evaluations import evaluate, load, passages, question, roles, rows_of, steady, use
 from tests.support.llm_server import FakeLLMServer, says, scores
+from yarus.tasks.cases.privacy.masking import find
 from yarus.tasks.config.settings import settings
-from yarus.tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.dataset.synthesis.generator import Synthesis
 from yarus.tasks.dataset.synthesis.synthesize import gather, write
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
-from yarus.tasks.personal_data.masking import find
-from yarus.tasks.prompts import FOLDER, prompts
+from yarus.tasks.models.prompts import FOLDER, prompts
 
 SECRETS = (
     "кузнецов",

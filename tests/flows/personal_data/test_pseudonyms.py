@@ -18,8 +18,8 @@ from sqlalchemy import Engine
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import texts
 from tests.support.llm_server import FakeLLMServer, http
-from yarus.tasks.cases import pseudonyms
-from yarus.tasks.texts import translations
+from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.config.texts import translations
 
 pytestmark = pytest.mark.slow("process: four nights, and all that is shown of them")
 Document = dict[str, Any]

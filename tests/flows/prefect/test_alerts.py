@@ -44,7 +44,7 @@ from pathlib import Path
 from yarus import flows
 from yarus.flows.nightly import nightly
 from yarus.tasks.config.connections import database
-from yarus.tasks.orchestration.incidents import incidents
+from yarus.deployments.alarms.incidents import incidents
 from yarus.tasks.config.flow_parameters import Nightly
 ill, done = Path("ill"), []
 for bad in (True, True, False):

@@ -14,12 +14,7 @@ from sqlalchemy import Engine
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import evaluate
 from yarus.db import journal
-from yarus.tasks.config.secrets import keep_logs_clean
-from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import keep_loaded
-from yarus.tasks.loading.source import read_source, sources_shared
-from yarus.tasks.orchestration.artifact_tables import (
+from yarus.deployments.prefect.artifacts import (
     NOTHING,
     changes_since,
     metric_rows,
@@ -27,7 +22,12 @@ from yarus.tasks.orchestration.artifact_tables import (
     night_text,
     verdict_text,
 )
-from yarus.tasks.results.summary import summary, together
+from yarus.tasks.config.secrets import keep_logs_clean
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.summary import summary, together
+from yarus.tasks.evaluation.work_folder import keep_loaded
+from yarus.tasks.steps.source import read_source, sources_shared
 
 Document = dict[str, Any]
 TIERS_WITH_BATCHES = [tier for tier in TIERS if tier not in ("tier0", "ux")]
@@ -37,7 +37,7 @@ ENDINGS = """
 import asyncio, json, sys
 from pathlib import Path
 from prefect import flow
-from yarus.tasks.orchestration.flow_states import flow_state, passed
+from yarus.deployments.prefect.flow_states import flow_state, passed
 
 @flow
 async def end(document):
@@ -233,7 +233,7 @@ def test_no_secret_is_logged(at_home: Path, caplog: pytest.LogCaptureFixture, mo
 
 
 def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from yarus.tasks.loading import source as reading
+    from yarus.tasks.steps import source as reading
 
     reads: list[bool] = []
 
@@ -255,7 +255,7 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
 
 
 def test_outside_of_a_flow_nothing_is_shown(engine: Engine, night: dict[str, Document]) -> None:
-    from yarus.tasks.orchestration.artifacts import show_night, show_results
+    from yarus.deployments.prefect.artifacts import show_night, show_results
 
     asyncio.run(show_results(summary(engine, night["tier1"]["evaluation_id"])))
     asyncio.run(show_night(together([night["tier1"]]), "sample", None))

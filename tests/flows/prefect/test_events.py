@@ -17,10 +17,10 @@ from tests.support.processes import until
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.tables import evaluation, nightly_verdict
+from yarus.deployments.alarms import incidents
+from yarus.deployments.alarms.incidents import accept
+from yarus.deployments.alarms.night_message import night_text
 from yarus.deployments.automations import declared
-from yarus.tasks.orchestration import incidents
-from yarus.tasks.orchestration.alarms.night_message import night_text
-from yarus.tasks.orchestration.incidents import accept
 
 SOURCE = "source of incidents"
 NIGHT = count()

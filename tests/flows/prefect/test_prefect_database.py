@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.processes import free_port
-from yarus.tasks.orchestration.server_process import ServerUnavailable, make_tables, require_sound
+from yarus.deployments.prefect.server_process import ServerUnavailable, make_tables, require_sound
 
 PAGES = 200
 

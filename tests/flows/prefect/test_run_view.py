@@ -30,10 +30,10 @@ from prefect import flow
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.tasks.dataset.synthesis.synthesize import gather, write
 from yarus.tasks.evaluation.batch import evaluate_batch
-from yarus.tasks.evaluation.finish import finish
-from yarus.tasks.loading.answer_cases import load_ideal, load_end_to_end
-from yarus.tasks.loading.logged_cases import load_dialogs, load_logged_answers
-from yarus.tasks.loading.retrieval_cases import load, load_log, load_texts
+from yarus.tasks.steps.finish import finish
+from yarus.tasks.steps.answer_cases import load_ideal, load_end_to_end
+from yarus.tasks.steps.logged_cases import load_dialogs, load_logged_answers
+from yarus.tasks.steps.retrieval import load, load_log, load_texts
 
 lost, slow = DatabaseUnavailable("restarts"), DatabaseUnavailable("a query took too long")
 lost.connection_lost = True

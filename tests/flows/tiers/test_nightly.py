@@ -13,12 +13,12 @@ from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import passages, question
 from tests.support.sources import store
 from yarus.db.tables import evaluation
+from yarus.flows.before.night_plan import plan_night
 from yarus.metrics.table import METRICS, metrics_of
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.operations.night_plan import plan_night
-from yarus.tasks.results.guidance import next_step
-from yarus.tasks.results.queries import matching, where
+from yarus.tasks.evaluation.guidance import next_step
+from yarus.tasks.evaluation.queries import matching, where
 
 Night = dict[str, dict[str, Any]]
 # Of the stand-ins, which call nothing and return no probabilities, and with one answer a question.

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, text
 from tests.support.command_line import CommandLine, Ran
 from tests.support.steps import tier0
 from yarus.db.loading.fill import Row, Rows, fill
-from yarus.tasks.models.embedders import embedder
+from yarus.tasks.models.embedding.embedders import embedder
 
 Document = dict[str, Any]
 NOTHING = "\x1c"  # a control character: a text for PostgreSQL, white space for the embedder

@@ -13,8 +13,8 @@ from tests.support.evaluations import evaluate, load, metric_of, question, roles
 from tests.support.llm_server import FakeLLMServer
 from yarus.db.errors import InputError
 from yarus.metrics.facts import facts
-from yarus.tasks.models.embedders import embedder
-from yarus.tasks.steps.find_failures import failure_of
+from yarus.tasks.models.embedding.embedders import embedder
+from yarus.tasks.steps.failures import failure_of
 
 Document = dict[str, Any]
 ANSWER = "Сбор 500 рублей, платить в кассе 3."

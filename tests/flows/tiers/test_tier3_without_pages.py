@@ -15,12 +15,12 @@ from tests.support.llm_server import JSON, FakeLLMServer, http
 from tests.support.promises import check_promises
 from tests.support.sources import store
 from yarus.db.errors import InputError
+from yarus.flows.before.dry_run import plan as plan_calls
+from yarus.flows.before.night_plan import plan_night
+from yarus.flows.before.preflight import check_rows
 from yarus.metrics.table import metrics_of
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.parameters import JudgeQuality, Tier0, Tier1, Tier2, Tier3
-from yarus.tasks.operations.dry_run import plan as plan_calls
-from yarus.tasks.operations.night_plan import plan_night
-from yarus.tasks.operations.preflight import check_rows
 
 CASES = Path(__file__).parents[4] / "shared" / "cases"
 NOT_MEASURABLE = "retrieval is not measurable: the source has no pages"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.evaluations import PAGE, evaluate, load, question, rows_of, value
 from yarus.db.errors import InputError
-from yarus.tasks.models.embedders import embedder
+from yarus.tasks.models.embedding.embedders import embedder
 
 Document = dict[str, Any]
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from tests.support.llm_server import JSON, FakeLLMServer, http
 from yarus.tasks.config.settings import EmbedderService, Settings
-from yarus.tasks.models.embedders import embedders
+from yarus.tasks.models.embedding.embedders import embedders
 
 KEY = "sk-embed-secret-0123456789abcdef"
 DIMENSIONS = 8

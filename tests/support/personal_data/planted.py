@@ -1,6 +1,6 @@
 """Texts with personal data of known kind and place, made from a seed: names in all cases, numbers in many spellings.
 
-The names, contexts and spellings are not taken from what `yarus.tasks.personal_data.masking` knows. Imported by its
+The names, contexts and spellings are not taken from what `yarus.tasks.cases.privacy.masking` knows. Imported by its
 full name.
 """
 

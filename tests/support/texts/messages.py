@@ -66,7 +66,7 @@ def of_help() -> Iterator[Said]:
 def of_parameters() -> Iterator[Said]:
     """Titles and descriptions of parameters, and what each flow is for."""
     from yarus.tasks.config.flow_parameters import FLOWS
-    from yarus.tasks.dataset.synthesis.parameters import Synthesis
+    from yarus.tasks.dataset.synthesis.generator import Synthesis
 
     for name, model in {**FLOWS, "synthesize": Synthesis}.items():
         yield Said(inspect.cleandoc(model.__doc__ or ""), name)
@@ -202,5 +202,5 @@ def section(*names: str) -> set[str]:
     """The English texts of sections of the catalogue."""
     import tomllib
 
-    found = tomllib.loads((ROOT / "tasks/texts/messages.ru.toml").read_text(encoding="utf-8"))
+    found = tomllib.loads((ROOT / "tasks/config/texts/messages.ru.toml").read_text(encoding="utf-8"))
     return {text for name in names for text in found[name]}

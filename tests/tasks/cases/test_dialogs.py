@@ -8,7 +8,7 @@ import pytest
 from yarus.tasks.cases.dialogs import Place, followed, together, with_what_was_said
 from yarus.tasks.cases.table import table
 from yarus.tasks.evaluation.work_folder import batch_cuts
-from yarus.tasks.loading.dialogs import with_dialogs
+from yarus.tasks.steps.source import with_dialogs
 
 A, B = "a", "b"
 FOUND = [Place(A, 2), Place(), Place(B, 1), Place(A, 1), Place(A, 3), Place(B, 2), Place()]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarus.tasks.cases import ngrams
-from yarus.tasks.cases.ngrams import murmur3, ngram_counts
+from yarus.tasks.cases import text
+from yarus.tasks.cases.text import murmur3, ngram_counts
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=5)
 ODD = ["", "  ", "а", "б в", "Ёлка\u00a0и\u2003ёлка", "図書館 🎓🎓", "İstanbul ß ǅ", "\u0085a\x1cb", "да " * 300]
@@ -27,7 +27,7 @@ def test_any_texts(texts: list[str]) -> None:
 
 
 def test_odd_texts_in_several_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ngrams, "AT_ONCE", 2)
+    monkeypatch.setattr(text, "AT_ONCE", 2)
     found = ngram_counts(ODD, 2_000)
     np.testing.assert_array_equal(found, theirs(ODD))
     assert found[2:].any(axis=1).all()

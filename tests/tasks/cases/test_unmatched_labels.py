@@ -1,8 +1,8 @@
 """Labels of another corpus: named once, by what they have beside what the corpus has."""
 
 from yarus.db.source_rows import Corpus
-from yarus.tasks.cases.ranked.unmatched_labels import compare_labels, unmatched_unit
 from yarus.tasks.cases.table import table
+from yarus.tasks.cases.unmatched_labels import compare_labels, unmatched_unit
 from yarus.tasks.cases.vocabulary import Note
 
 CORPUS = Corpus(["c1", "c2"], ["https://wiki/a", "https://wiki/b"], ["один", "два"], None)

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.tasks.cases.table import table
-from yarus.tasks.results.parquet_files import write_whole
+from yarus.tasks.evaluation.result_files import write_whole
 
 NUMBERS = count()
 Plant = Callable[..., str]

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 from tests.support.evaluation_history import source_name, with_cases, write
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.tasks.comparison.gates.gate import gate
-from yarus.tasks.comparison.gates.gate_rules import Policy, Rule
+from yarus.tasks.comparison.gate import gate
+from yarus.tasks.comparison.gate_rules import Policy, Rule
 
 
 def hits(share: float) -> list[float]:

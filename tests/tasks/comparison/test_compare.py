@@ -15,8 +15,8 @@ from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.comparison.slices import kind_of, labels_of
-from yarus.tasks.results.parquet_files import read, write_batches
-from yarus.tasks.results.summary import as_json
+from yarus.tasks.evaluation.result_files import read, write_batches
+from yarus.tasks.evaluation.summary import as_json
 
 HITS = (np.arange(N) % 3 > 0).astype(float)
 RANKS = 1 / (1 + np.arange(N) % 5)

@@ -11,10 +11,10 @@ from tests.tasks.comparison.conftest import Plant
 from yarus.db.tables import evaluation
 from yarus.flows.terminal.differences.comparison import print_comparison
 from yarus.flows.terminal.differences.markdown import comparison_markdown
-from yarus.tasks.comparison.changes.statements import line
+from yarus.tasks.comparison.changes import line
 from yarus.tasks.comparison.compare import compare
-from yarus.tasks.comparison.gates.gate import gate
-from yarus.tasks.comparison.gates.gate_rules import Rule, read_policy
+from yarus.tasks.comparison.gate import gate
+from yarus.tasks.comparison.gate_rules import Rule, read_policy
 
 N = 300
 

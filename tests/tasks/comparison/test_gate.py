@@ -10,8 +10,8 @@ from tests.support.evaluation_history import N_GATED as N
 from tests.support.evaluation_history import hits, one, source_name, with_cases, write
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.metrics.statistics import wilson_interval
-from yarus.tasks.comparison.gates.gate import gate
-from yarus.tasks.comparison.gates.gate_rules import Policy, Rule, read_policy
+from yarus.tasks.comparison.gate import gate
+from yarus.tasks.comparison.gate_rules import Policy, Rule, read_policy
 
 # Floors and ceilings: Wilson's interval of 160 of 200 is 0.739 to 0.850.
 

@@ -6,8 +6,8 @@ import pytest
 from yarus.metrics.statistics.differences.comparison import adjusted
 from yarus.metrics.statistics.differences.numbers import Compared, Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
-from yarus.tasks.comparison.gates.gate_rules import Rule
-from yarus.tasks.comparison.gates.gate_verdicts import regressions
+from yarus.tasks.comparison.gate_rules import Rule
+from yarus.tasks.comparison.gate_verdicts import regressions
 
 N = 200
 

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from tests.support.evaluation_history import N_GATED as N
 from tests.support.evaluation_history import hits, judged, one, source_name, with_cases
 from yarus.tasks.comparison.compare import compare
-from yarus.tasks.comparison.gates.gate import gate
-from yarus.tasks.comparison.gates.gate_rules import Policy, Rule
+from yarus.tasks.comparison.gate import gate
+from yarus.tasks.comparison.gate_rules import Policy, Rule
 from yarus.tasks.config.tiers import TIERS
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from yarus.db.errors import InputError
-from yarus.tasks.comparison.gates.gate_rules import Rule, read_policy
+from yarus.tasks.comparison.gate_rules import Rule, read_policy
 
 WHOLE = """
 [baseline]

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, update
 from tests.tasks.comparison.conftest import N, Plant
 from yarus.db import journal
 from yarus.db.tables import evaluation
-from yarus.tasks.comparison.changes.statements import line, statements
+from yarus.tasks.comparison.changes import line, statements
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.comparison.since import since_accepted
 

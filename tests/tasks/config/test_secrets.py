@@ -17,8 +17,8 @@ from yarus.tasks.config.secrets import echoes, forms_of, redact
 from yarus.tasks.config.settings import RetrieverService, settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
-from yarus.tasks.prompts import prompts
-from yarus.tasks.retrievers.external import Outside, from_service
+from yarus.tasks.models.prompts import prompts
+from yarus.tasks.systems.retrievers.external import Outside, from_service
 from yarus.tasks.systems.sut import Answered
 
 TOKEN, PASSWORD = 'tok/en+"4711"', "s3sam open"

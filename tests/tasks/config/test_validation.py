@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from yarus.tasks.config.flow_parameters import FLOWS
 from yarus.tasks.config.validation import bad_value
-from yarus.tasks.dataset.synthesis.parameters import Synthesis
+from yarus.tasks.dataset.synthesis.generator import Synthesis
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("tier1", {"k": "5"}, "tier1: k = '5': expected 10 or more"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from yarus.db.source_rows import Corpus
-from yarus.tasks.dataset.twins import twins_of
+from yarus.tasks.dataset.duplicates import twins_of
 
 SESSION = (
     "Зимняя экзаменационная сессия начинается двенадцатого января и длится три недели; расписание экзаменов и "

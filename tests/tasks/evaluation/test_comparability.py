@@ -6,7 +6,7 @@ import pytest
 
 from yarus.metrics.table import METRICS, metrics_of
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.comparability import comparability, comparability_key
+from yarus.tasks.evaluation.identity import comparability, comparability_key
 from yarus.tasks.evaluation.run import Run
 
 LATER = {"avg_fact_precision", "avg_fact_recall", "unsupported_fact_rate"}

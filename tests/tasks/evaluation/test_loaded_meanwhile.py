@@ -15,8 +15,8 @@ from yarus.db.errors import SourceChanged
 from yarus.db.loading.fill import Rows, fill
 from yarus.db.loading.staging import Row
 from yarus.db.sources import loaded, registered, snapshot
-from yarus.tasks.models.embedders import embedder
-from yarus.tasks.steps.retrieve import rank
+from yarus.tasks.models.embedding.embedders import embedder
+from yarus.tasks.steps.search import rank
 
 QUESTION = [passages(10)[3]["text"]]
 TEXTS = [passage["text"] for passage in passages(10)]

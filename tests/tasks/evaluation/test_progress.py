@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from yarus.tasks.evaluation import progress
+from yarus.tasks.evaluation import batches
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE_S", 2)
+    monkeypatch.setattr(batches, "PATIENCE_S", 2)
 
 
 async def answered_in_steps() -> str:
@@ -25,7 +25,7 @@ async def test_a_process_that_was_suspended_finds_its_answer(caplog: pytest.LogC
     async def suspended() -> None:
         time.sleep(2.5)  # noqa: ASYNC251  # nothing runs meanwhile, as after Ctrl-Z
 
-    shown, _ = await asyncio.gather(progress.best_effort(answered_in_steps()), suspended())
+    shown, _ = await asyncio.gather(batches.best_effort(answered_in_steps()), suspended())
     assert shown == "shown"
     assert caplog.text == ""
 
@@ -35,7 +35,7 @@ async def test_a_process_that_was_suspended_finds_its_answer(caplog: pytest.LogC
 async def test_an_answer_that_does_not_come_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     asked = asyncio.ensure_future(asyncio.Event().wait())
     start = time.monotonic()
-    assert await progress.best_effort(asked) is None
+    assert await batches.best_effort(asked) is None
     assert 2 <= time.monotonic() - start < 60
     assert "could not be shown on Prefect's server (TimeoutError)" in caplog.text
     await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def test_an_answer_that_does_not_come_is_given_up(caplog: pytest.LogCaptur
 
 async def test_a_stop_also_ends_the_request() -> None:
     asked = asyncio.ensure_future(asyncio.Event().wait())
-    waiting = asyncio.ensure_future(progress.best_effort(asked))
+    waiting = asyncio.ensure_future(batches.best_effort(asked))
     await asyncio.sleep(0.01)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -18,7 +18,7 @@ from yarus.db.stores.calls import booked_usd, bought
 from yarus.tasks.config.services import Price
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.calls import build_request
-from yarus.tasks.models.cost.prices import TEMPLATE_TOKENS, Budget
+from yarus.tasks.models.prices import TEMPLATE_TOKENS, Budget
 from yarus.tasks.models.server_profile import ServerProfile
 
 MILLION = 1_000_000
@@ -173,7 +173,7 @@ def test_what_is_known_is_booked_to_the_cent_and_without_a_budget_too(llm_server
 
 async def test_money_is_drawn_for_many_calls_at_once(llm_server: FakeLLMServer, engine, tag, monkeypatch):
     drawn = []
-    from yarus.tasks.models.cost import prices
+    from yarus.tasks.models import prices
 
     real = prices.draw_usd
     monkeypatch.setattr(prices, "draw_usd", lambda *given: drawn.append(given) or real(*given))

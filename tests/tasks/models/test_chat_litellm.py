@@ -20,8 +20,8 @@ from yarus.db.errors import ModelUnavailable
 from yarus.tasks.config.settings import Role, Settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
+from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
-from yarus.tasks.prompts import prompts
 
 pytestmark = pytest.mark.slow("process: LiteLLM itself")
 

@@ -26,10 +26,10 @@ from yarus.tasks.config.settings import Role, Settings
 from yarus.tasks.models import call_store
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
-from yarus.tasks.models.cost.estimate import estimate, missing
+from yarus.tasks.models.prices import estimate, missing
+from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.rate_limits import RetryPolicy
 from yarus.tasks.models.verdicts import ask_for_score
-from yarus.tasks.prompts import prompts
 
 QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
@@ -141,7 +141,7 @@ from pathlib import Path
 from yarus.db.engine import own
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
-from yarus.tasks.prompts import prompts
+from yarus.tasks.models.prompts import prompts
 from yarus.tasks.config.settings import Role, Settings
 
 async def main(home, url, tag):

@@ -11,8 +11,8 @@ import pytest
 
 from yarus.db.errors import InputError
 from yarus.db.source_rows import Corpus
-from yarus.tasks.models.embedders import Transformer, embedder
-from yarus.tasks.models.embedding_cache import check_stored
+from yarus.tasks.models.embedding.cache import check_stored
+from yarus.tasks.models.embedding.embedders import Transformer, embedder
 
 pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch has no build here"),

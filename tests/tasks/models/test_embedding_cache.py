@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import Engine
 
 from yarus.db.engine import own
-from yarus.db.stores.embeddings import stored_vectors
-from yarus.tasks.models import embedding_cache as embedding
-from yarus.tasks.models.embedding_cache import embed
+from yarus.db.stores.vectors import stored_vectors
+from yarus.tasks.models.embedding import cache as embedding
+from yarus.tasks.models.embedding.cache import embed
 
 
 class Counting:

@@ -5,9 +5,9 @@ import pytest
 from yarus.tasks.cases.text import words
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.calls import Call
+from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.stand_ins import Offline, extract
 from yarus.tasks.models.verdicts import read_score, read_yes_no
-from yarus.tasks.prompts import prompts
 
 PROMPTS = prompts(Settings(_env_file=None))
 CONTEXT = "Общежитие дают иногородним. Заявление подают до 25 июля! Оплата 900 рублей."

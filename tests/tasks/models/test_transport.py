@@ -20,7 +20,7 @@ from yarus.db.errors import InputError, ModelUnavailable
 from yarus.tasks.config.settings import RetrieverService
 from yarus.tasks.models.server_errors import parse_retry_after_s
 from yarus.tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
-from yarus.tasks.retrievers.external import Outside, from_service
+from yarus.tasks.systems.retrievers.external import Outside, from_service
 
 ROOT = Path(__file__).parents[3]
 

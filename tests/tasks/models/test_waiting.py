@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.llm_clients import QUICK, call, settings
 from tests.support.llm_server import Do, FakeLLMServer, scores
-from yarus.tasks.models import waiting
+from yarus.tasks.models import rate_limits
 from yarus.tasks.models.chat import chat
 from yarus.tasks.models.rate_limits import CircuitBreaker, RetryPolicy
 
@@ -16,13 +16,13 @@ from yarus.tasks.models.rate_limits import CircuitBreaker, RetryPolicy
 async def test_a_server_that_takes_its_time_is_named_with_how_long_yet(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(waiting, "EVERY_S", 0.1)
+    monkeypatch.setattr(rate_limits, "EVERY_S", 0.1)
     caplog.set_level("INFO", "yarus")
     said, handler = asyncio.Event(), logging.Handler()
     monkeypatch.setattr(
         handler, "emit", lambda record: said.set() if "without a reply" in record.getMessage() else None
     )
-    monkeypatch.setattr(waiting.log, "handlers", [*waiting.log.handlers, handler])
+    monkeypatch.setattr(rate_limits.log, "handlers", [*rate_limits.log.handlers, handler])
     llm_server.script = lambda number, request: Do(after_s=3_600)
     async with asyncio.timeout(60), chat("judge", settings(llm_server.url, timeout_s=50), retries=QUICK) as judge:
         asking = asyncio.create_task(judge.ask(call()))
@@ -39,7 +39,7 @@ async def test_a_server_that_takes_its_time_is_named_with_how_long_yet(
 async def test_slow_server_is_logged_once(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(waiting, "EVERY_S", 0.1)
+    monkeypatch.setattr(rate_limits, "EVERY_S", 0.1)
     caplog.set_level("INFO", "yarus")
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.4)
     async with chat("judge", settings(llm_server.url, concurrency=1)) as judge:

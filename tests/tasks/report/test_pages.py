@@ -20,6 +20,8 @@ from yarus.db import journal, tables
 from yarus.db.errors import InputError
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import table
+from yarus.tasks.config.texts import texts
+from yarus.tasks.evaluation.numbers import shown
 from yarus.tasks.report import figures
 from yarus.tasks.report.bars import bar, difference_bar
 from yarus.tasks.report.case_list import column, pack
@@ -28,8 +30,6 @@ from yarus.tasks.report.entries import described, entries
 from yarus.tasks.report.metric_hints import PARTS, russian
 from yarus.tasks.report.render import SCRIPTS, TEMPLATES, source, spoken
 from yarus.tasks.report.write import index, report
-from yarus.tasks.results.numbers import shown
-from yarus.tasks.texts import texts
 
 
 def unpacked(text: str) -> Any:
@@ -152,7 +152,7 @@ def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
 @pytest.mark.parametrize("part", list(PARTS))
 def test_every_metric_has_its_hints_in_russian(part: str) -> None:
     english = [name for name, metric in METRICS.items() if russian(part, name) == getattr(metric, part)]
-    assert english == [], "add them to tasks/texts/ru.toml"
+    assert english == [], "add them to tasks/config/texts/ru.toml"
 
 
 def test_every_word_of_the_pages_is_there() -> None:

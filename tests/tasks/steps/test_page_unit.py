@@ -7,11 +7,11 @@ from sqlalchemy import Engine
 
 from tests.support.steps import opened
 from yarus.db.loading.fill import Row, Rows, fill
-from yarus.tasks.evaluation.finish import unknown_ids
 from yarus.tasks.evaluation.work_folder import read_cases
-from yarus.tasks.retrievers.protocol import Ranking
-from yarus.tasks.steps.retrieve import by_page, rank, retrieve
-from yarus.tasks.steps.score_rankings import score_rankings
+from yarus.tasks.steps.finish import unknown_ids
+from yarus.tasks.steps.retrieval import score_rankings
+from yarus.tasks.steps.search import by_page, rank, retrieve
+from yarus.tasks.systems.retrievers.protocol import Ranking
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
 CROWD = 170  # chunks of page 0, all of them nearer to the question than any other page's

@@ -12,9 +12,8 @@ from tests.support.evaluations import PAGE, evaluate, load, passages, question, 
 from tests.support.steps import opened
 from yarus.db.errors import InputError
 from yarus.tasks.evaluation.work_folder import read_cases
-from yarus.tasks.retrievers.shared_rankings import rankings_shared
-from yarus.tasks.steps.index import index
-from yarus.tasks.steps.retrieve import rank, retrieve
+from yarus.tasks.steps.search import index, rank, retrieve
+from yarus.tasks.systems.retrievers.protocol import rankings_shared
 from yarus.tasks.systems.user_code import close_user_code
 
 MODULE = """

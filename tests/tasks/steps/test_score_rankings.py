@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from yarus.metrics.table import grade, metrics_of
-from yarus.tasks.cases.ranked.rankings import score
+from yarus.tasks.cases.rankings import score
 from yarus.tasks.cases.table import table
-from yarus.tasks.results.aggregate import Value, coverage, summarise
+from yarus.tasks.evaluation.aggregate import Value, coverage, summarise
 
 
 def cases(*rows: tuple[str, list[str], list[str] | None], grades: list[list[float]] | None = None) -> pa.Table:

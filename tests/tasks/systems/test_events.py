@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarus.tasks.systems.events import Event, events
+from yarus.tasks.systems.streams import Event, events
 
 
 def datas(body: bytes) -> list[str]:

@@ -9,14 +9,14 @@ import pytest
 
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import Document
-from tests.tasks.labelling.labelled import RATE, evaluated, good, models
+from tests.tasks.dataset.labelling.labelled import RATE, evaluated, good, models
 from yarus.db.errors import InputError
 from yarus.db.stores.labels import label as table
 from yarus.db.stores.labels import labels_of
 from yarus.tasks.config.connections import database
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.judged_answers import COLUMNS, export_drawn, import_drawn, of_judged
-from yarus.tasks.labelling.session import Labelling
+from yarus.tasks.dataset.labelling.session import Labelling
 
 Rows = list[dict[str, str]]
 

@@ -7,8 +7,8 @@ import pytest
 from tests.support.evaluations import evaluate, load, question
 from yarus.db.errors import InputError
 from yarus.tasks.dataset.annotation import spreadsheets
+from yarus.tasks.dataset.annotation.candidates import priority
 from yarus.tasks.dataset.annotation.columns import COLUMNS
-from yarus.tasks.dataset.annotation.priority import priority
 from yarus.tasks.dataset.annotation.round_trip import export
 
 

@@ -15,10 +15,8 @@ from yarus.db.errors import InputError
 from yarus.db.loading.fill import Row, Rows, fill
 from yarus.db.source_rows import read_questions
 from yarus.db.sources import loaded, snapshot
-from yarus.tasks.dataset.synthesis.checks import Known, copied, longest_run, wrong_language
-from yarus.tasks.dataset.synthesis.generator import read_pair
-from yarus.tasks.dataset.synthesis.parameters import Synthesis
-from yarus.tasks.dataset.synthesis.passages import TRIES, plans, quotas
+from yarus.tasks.dataset.synthesis.checks import TRIES, Known, copied, longest_run, plans, quotas, wrong_language
+from yarus.tasks.dataset.synthesis.generator import Synthesis, read_pair
 from yarus.tasks.dataset.synthesis.synthesize import gather, keep, write
 from yarus.tasks.models.calls import Reply
 

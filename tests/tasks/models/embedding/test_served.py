@@ -13,7 +13,7 @@ from tests.support.embedding.replies import DIMENSIONS, KEY, asked, configured, 
 from tests.support.llm_server import Do, FakeLLMServer, http
 from yarus.db.errors import InputError
 from yarus.tasks.config.settings import EmbedderService, Settings
-from yarus.tasks.models.embedders import Embedder, embedder, embedders, full_name
+from yarus.tasks.models.embedding.embedders import Embedder, embedder, embedders, full_name
 
 TEXTS = ["Где столовая?", "b", "🎓 図書館", "half \ud83c an emoji", "long " * 500]
 

@@ -17,8 +17,8 @@ from tests.support.embedding.replies import KEY, asked, coded, configured, embed
 from tests.support.llm_clients import QUICK
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
 from yarus.db.errors import ModelUnavailable
-from yarus.tasks.models.embedders import embedders
 from yarus.tasks.models.embedding import client
+from yarus.tasks.models.embedding.embedders import embedders
 from yarus.tasks.models.transport import in_background
 
 BAD = "bad"

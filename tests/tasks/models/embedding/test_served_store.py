@@ -12,13 +12,13 @@ from tests.support.embedding.replies import asked, embeddings, of_questions
 from tests.support.llm_server import Do, FakeLLMServer, http
 from yarus.db.errors import InputError, ModelUnavailable
 from yarus.db.source_rows import Corpus
-from yarus.tasks.models import embedding_cache
-from yarus.tasks.models.embedding_cache import check_stored, embed, embed_each
+from yarus.tasks.models.embedding import cache
+from yarus.tasks.models.embedding.cache import check_stored, embed, embed_each
 
 
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(embedding_cache, "COMPARED", set())
+    monkeypatch.setattr(cache, "COMPARED", set())
     yield
 
 
@@ -82,7 +82,7 @@ def test_another_model_under_the_same_name_is_no_more_mixed_in(
     model = of_questions(server)
     embed(["a", "b"], model, engine)
     model.client.dimensions = 0  # as in a new process
-    monkeypatch.setattr(embedding_cache, "COMPARED", set())
+    monkeypatch.setattr(cache, "COMPARED", set())
     other = {"model": "asked", "encoding_format": "base64"}
     server.script = lambda number, request: embeddings(
         other | {"input": [f"as another sees {text}" for text in request["input"]]}, dimensions=dimensions
@@ -96,7 +96,7 @@ def test_another_model_under_the_same_name_is_no_more_mixed_in(
 def test_what_is_known_needs_no_server(server: FakeLLMServer, engine: Engine) -> None:
     model = of_questions(server)
     found = embed(["a", "b"], model, engine)
-    embedding_cache.COMPARED.clear()
+    cache.COMPARED.clear()
     server.script = lambda number, request: http(503)
     np.testing.assert_array_equal(embed(["b", "a"], model, engine), found[::-1])
 

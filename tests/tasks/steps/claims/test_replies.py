@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarus.tasks.models.verdicts import NoVerdict, Verdict
-from yarus.tasks.steps.claims.replies import Claim, names, read_claims, read_support
+from yarus.tasks.steps.claims.claims import Claim, names, read_claims, read_support
 
 CLAIMS, SOURCES = ("aaaa", "bbbb"), ("reference", "passage_1")
 

@@ -1,0 +1,1 @@
+"""Prefect: its server, the states, artifacts and events of runs."""

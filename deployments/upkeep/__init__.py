@@ -1,0 +1,1 @@
+"""Upkeep of an installation: set it up, examine it, remove what is old or a user's."""

@@ -1,0 +1,1 @@
+"""Erase what one user wrote: rows, files, artifacts, Prefect's records."""

@@ -1,0 +1,1 @@
+"""Personal data in texts: recognised and replaced by pseudonyms."""

@@ -1,1 +1,0 @@
-"""Rankings as they are judged: what stands in them, and pools of several."""

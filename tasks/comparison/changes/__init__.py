@@ -1,1 +1,0 @@
-"""What was changed between two evaluations, and what is said of it."""

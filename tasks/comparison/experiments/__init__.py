@@ -1,0 +1,1 @@
+"""Evaluations that differ in one thing: sweeps and robustness."""

@@ -1,1 +1,0 @@
-"""Gates: their rules, and whether an evaluation passes."""

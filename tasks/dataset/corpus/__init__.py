@@ -1,0 +1,1 @@
+"""Description of the corpus and of the log of questions."""

@@ -1,0 +1,1 @@
+"""People's labels of judged answers: drawn at random, asked for, and used to correct metrics."""

@@ -1,1 +1,0 @@
-"""Nuggets: what a good answer must contain, made once and kept with the labels."""

@@ -1,0 +1,529 @@
+"""The exam of a judge: documents, verdicts by prompt and kind of damage, standings, sentences."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from typing_extensions import TypedDict
+
+from yarus.db.stores.exams import Sat, newest_exams
+from yarus.metrics.exam import KINDS, PROMPTS
+from yarus.metrics.table import metric
+from yarus.tasks.cases.text import script_of
+from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.evaluation.config import JudgeIdentity, System
+from yarus.tasks.evaluation.numbers import interval, shown
+from yarus.tasks.models.stand_ins import JUDGE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlalchemy import Engine
+
+    from yarus.metrics.statistics.intervals import Interval
+
+Outcome = Literal[
+    "sound",
+    "weak",
+    "scale",
+    "blind",
+    "obeys",
+    "chance",
+    "inverted",
+    "constant",
+    "length",
+    "unreadable",
+    "incomplete",
+    "few",
+]
+
+
+class KindOutcome(TypedDict):
+    """How a prompt scored the answers of one kind."""
+
+    kind: str
+    """Of `yarus.metrics.exam.KINDS`."""
+    damaged: bool
+    """Whether the score must be low."""
+    right: int
+    """Answers that got a score of the kind that they deserve."""
+    n: int
+    """Answers that got a score."""
+    failed: int
+    """Answers without one."""
+
+
+class Mistake(TypedDict):
+    """An answer whose score is farthest from what it deserves."""
+
+    case_id: str
+    kind: str
+    score: float
+
+
+class PromptExam(TypedDict):
+    """What the exam says of one prompt."""
+
+    outcome: Outcome
+    """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
+    but on another scale: too many damaged ones get full scores, or sound ones low ones. `blind`: all but those of
+    `blind_to`. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
+    `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
+    `unreadable`: too many of its replies cannot be read; `incomplete`: too few answers have a score; `few`: too few
+    cases to tell.
+    """
+    cases: int
+    """Examined cases with a score."""
+    scored: int
+    """Answers that got a score."""
+    asked: int
+    score: float | None
+    """The one score of a judge that is `constant`."""
+    length_correlation: float | None
+    """Of the score with the length of the answer, among answers of equal worth; null where either does not vary."""
+    blind_to: list[str]
+    """Kinds of damage, scripts of the questions (`cyrillic`, `latin`, `other`) and halves by length of the answer
+    (`short`, `long`) in which it does not tell damaged answers from sound ones; of a judge that is better than chance
+    as a whole."""
+    kinds: list[KindOutcome]
+    worst: list[Mistake]
+
+
+Exam = dict[str, PromptExam]
+"""Prompt -> what its exam says."""
+CONCLUSIVE = (*(outcome for outcome in get_args(Outcome) if outcome not in ("incomplete", "few")), "coarse")
+"""The outcomes that say something of a judge; an older exam goes before one of the others. `coarse` is what earlier
+versions called a judge that misses changed numbers, names and negations."""
+
+
+EXAM_NIGHTS = 30
+"""Nights for which an exam holds; what it asks is bought anew once in so many."""
+FILLING = "relevance"
+"""The prompt whose word is not a score but the labels themselves."""
+Standing = Literal["passed", "failed", "missing", "old", "stand-in", "filled"]
+"""Of the judge whose opinion a number is: it passed the newest exam of its key; it failed it; it sat none; the exam is
+older than 30 nights; no language model judged; or the judge has filled labels up, which only people's labels make
+good, and no exam."""
+
+
+def exams_of(engine: Engine, resolved: Iterable[System]) -> dict[str, Sat]:
+    """The newest exams of the judges of evaluations, by `judge_key`.
+
+    Args:
+        engine: of our own database.
+        resolved: of each evaluation, its judge and whom it examined.
+    """
+    keys = {key for of in resolved for key in _keys(of).values() if key}
+    return newest_exams(engine, keys, CONCLUSIVE) if keys else {}
+
+
+def standings(sat: Mapping[str, Sat], resolved: System, at: datetime) -> dict[str, Standing]:
+    """How every prompt stands that judged an evaluation.
+
+    Args:
+        sat: the newest exams, as `exams_of` finds them.
+        resolved: of the evaluation: its judge, and what it examined itself.
+        at: when it began: an exam of the nights before holds, and any after.
+
+    Returns:
+        Prompt -> standing; empty where nothing was judged.
+    """
+    own = {key: Sat(outcome, at) for key, outcome in resolved.get("examined", {}).items() if outcome in CONCLUSIVE}
+    known = own | dict(sat)
+    return {
+        prompt: "stand-in" if key is None else "filled" if prompt == FILLING else _standing(known.get(key), at)
+        for prompt, key in _keys(resolved).items()
+    }
+
+
+def standing_of(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None:
+    """How the judge stands whose opinion a metric is; None where it is nobody's, or no metric that is known.
+
+    What was held against known answers needs no exam, but of a stand-in it is worth nothing either.
+    """
+    try:
+        declared = metric(name)
+    except ValueError:  # stored by another version
+        return None
+    found = by_prompt.get(declared.opinion or (FILLING if declared.of_relevance else ""))
+    return found if not declared.checked or found == "stand-in" else None
+
+
+def _keys(resolved: System) -> dict[str, str | None]:
+    """The key of every judged prompt; None of a stand-in."""
+    return {
+        prompt: None if identity.get("model") == JUDGE else judge_key(identity, prompt)
+        for identity in _identities(resolved)
+        for prompt in identity.get("prompts", {})
+    }
+
+
+def _identities(resolved: System) -> list[JudgeIdentity]:
+    """The judges of an evaluation: whom it asked, and whom it examined."""
+    examined = resolved.get("exam_of", {})
+    asked = [resolved.get("judge"), resolved.get("claims"), resolved.get("nuggets"), resolved.get("citations")]
+    asked.append(resolved.get("dialogs"))
+    found = [*asked, examined.get("judge"), examined.get("gate")]
+    return [identity for identity in found if identity]
+
+
+def _standing(sat: Sat | None, at: datetime) -> Standing:
+    if sat is None:
+        return "missing"
+    if sat.at < at - timedelta(days=EXAM_NIGHTS):
+        return "old"
+    return "passed" if sat.outcome == "sound" else "failed"
+
+
+def examined(resolved: System, exam: Exam) -> dict[str, str]:
+    """Key of judge and prompt -> outcome, by which the exam is found again; no language model sits none."""
+    return {key: exam[prompt]["outcome"] for prompt, key in _keys(resolved).items() if key and prompt in exam}
+
+
+def judge_key(identity: JudgeIdentity, prompt: str) -> str:
+    """What a judge's numbers of one prompt stand or fall with: model, its parameters, and that prompt's wording."""
+    whole = {**identity, "prompts": {prompt: identity.get("prompts", {}).get(prompt)}}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class PromptRow(NamedTuple):
+    """A prompt in the table of an exam; the figures with their intervals."""
+
+    prompt: str
+    auc: str
+    caught: str
+    passed: str
+    verdict: Text
+    sound: bool
+
+
+class KindRow(NamedTuple):
+    """A kind of answer in the second table."""
+
+    name: Text
+    hits: list[str]
+    """By prompt: how many answers were scored as they deserve, of all that got a score; empty where none was asked."""
+
+
+class ExamTables(NamedTuple):
+    """An exam as terminal and report show it."""
+
+    prompts: list[PromptRow]
+    kinds: list[KindRow]
+
+
+def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
+    """The tables of an evaluation, as `yarus.tasks.evaluation.summary.summary` gives it.
+
+    By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly.
+    """
+    exam = _in_order(summary.get("exam", {}))
+    by_kind = [KindRow(translations("exam_kinds", kind), [_hits(of, kind) for of in exam.values()]) for kind in KINDS]
+    return ExamTables(
+        [
+            PromptRow(
+                prompt,
+                _figure(summary, f"exam_auc_{prompt}"),
+                _figure(summary, f"exam_sensitivity_{prompt}"),
+                _figure(summary, f"exam_specificity_{prompt}"),
+                outcome_text(found),
+                found["outcome"] == "sound",
+            )
+            for prompt, found in exam.items()
+        ],
+        [row for row in by_kind if any(row.hits)],
+    )
+
+
+def outcome_text(found: PromptExam) -> Text:
+    """What the exam says of one prompt: "always gives 1.00"."""
+    figures = {name: found[name] or 0 for name in ("score", "scored", "asked", "cases")}
+    return {
+        language: texts("exam", language)[found["outcome"]].format(
+            **figures,
+            blind_to="; ".join(_slice_name(name, language) for name in found.get("blind_to", ())),
+        )
+        for language in LANGUAGES
+    }
+
+
+def _slice_name(name: str, language: str) -> str:
+    return texts("exam_kinds" if name in KINDS else "exam_slices", language)[name]
+
+
+def exam_text(summary: Mapping[str, Any]) -> Text:
+    """What the exam says of a judge: the prompts that it passed in, and what is wrong with the others."""
+    exam = _in_order(summary.get("exam", {}))
+    if summary["system"].get("exam_of", {}).get("gate", {}).get("model") == JUDGE:  # a stand-in, no language model
+        exam.pop("gate", None)
+    if summary["system"].get("judge", {}).get("model") == JUDGE:
+        return {language: texts("exam", language)["stand-in"] for language in LANGUAGES}
+    return {language: _sentences(exam, language) for language in LANGUAGES}
+
+
+def _in_order(exam: Exam) -> Exam:
+    """The prompts as they are listed elsewhere, rubrics last; the database keeps no order."""
+    return {name: exam[name] for name in (*PROMPTS, *sorted(exam.keys() - {*PROMPTS})) if name in exam}
+
+
+def _figure(summary: Mapping[str, Any], name: str) -> str:
+    metric = summary["metrics"][name]
+    text = shown(name, metric["value"])
+    return text if metric["value"] is None else f"{text} ({interval(name, metric)})"
+
+
+def _hits(found: PromptExam, kind: str) -> str:
+    return next((f"{of['right']} / {of['n']}" for of in found["kinds"] if of["kind"] == kind and of["n"]), "")
+
+
+def _sentences(exam: Exam, language: str) -> str:
+    words = texts("exam", language)
+    if not exam:
+        return words["none"]
+    named = {name: f"{name} ({outcome_text(found)[language]})" for name, found in exam.items()}
+    sound = [name for name, found in exam.items() if found["outcome"] == "sound"]
+    failed = [named[n] for n, found in exam.items() if found["outcome"] in CONCLUSIVE and n not in sound]
+    unsure = [named[name] for name, found in exam.items() if found["outcome"] not in CONCLUSIVE]
+    said = [words["sat"].format(names=", ".join(sound))] if sound else []
+    said += [words["failed" if sound else "all failed"].format(names=", ".join(failed))] if failed else []
+    said += [words["unsure"].format(names=", ".join(unsure))] if unsure else []
+    return " ".join(said)
+
+
+Row = dict[str, Any]
+FEWEST = 10
+"""Examined cases below which nothing is said, of a judge or of a slice."""
+PASSED = 0.7
+"""What the area under the curve, and the mean of sensitivity and specificity, must reach for scores to be graded."""
+SUBTLE = ("number", "entity", "negation")
+"""Kinds of damage that leave nearly all words in place. Where each has too few cases, they are one slice."""
+
+
+def find_blind_slices(scored: list[Row]) -> list[str]:
+    """Return the slices in which the judge does not tell damaged answers from sound ones.
+
+    Args:
+        scored: the answers that got a score; `script` is that of the question.
+
+    Returns:
+        Kinds of `yarus.metrics.exam.KINDS`, scripts of `yarus.tasks.cases.text.script_of`, `short` and `long`. A
+        slice is named if the whole interval of the mean of sensitivity and specificity lies below 0.7.
+    """
+    blind = [name for name, rows in _slices(scored) if _is_blind(rows)]
+    if not set(SUBTLE) & set(blind) and _is_blind(_with_damage(scored, SUBTLE)):
+        blind += [kind for kind in SUBTLE if any(row["kind"] == kind and row["damaged"] for row in scored)]
+    return blind
+
+
+def find_balance(rows: list[Row]) -> tuple[int, Interval]:
+    """Return the cases with sound and damaged answers, and the interval of the mean of sensitivity and specificity.
+
+    The mean is 0.5 for a judge that does not look.
+    """
+    import numpy as np
+
+    from yarus.metrics.exam import is_right
+    from yarus.metrics.statistics import mean_interval
+    from yarus.metrics.statistics.groups import group_codes, group_totals
+
+    groups = {row["case_id"]: row["group"] for row in rows}
+    damaged = np.array([row["damaged"] for row in rows], dtype=np.bool_)
+    right = is_right([row["score"] for row in rows], damaged)
+    sides = np.array([damaged, ~damaged, damaged & right, ~damaged & right], dtype=np.float64).T
+    totals = group_totals(sides, group_codes([row["case_id"] for row in rows], len(rows)))
+    both = np.flatnonzero(totals[:, :2].all(axis=1))
+    values = (totals[both, 2:] / totals[both, :2]).mean(axis=1)
+    of = list(groups.values())
+    return len(values), mean_interval(values, seed=0, low=0, high=1, groups=[of[case] for case in both])
+
+
+def _is_blind(rows: list[Row]) -> bool:
+    cases, balance = find_balance(rows)
+    return cases >= FEWEST and balance.high < PASSED
+
+
+def _slices(scored: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    for kind in KINDS:
+        yield kind, _with_damage(scored, (kind,))
+    scripts = dict.fromkeys(row["script"] for row in scored)
+    if len(scripts) > 1:
+        for script in scripts:
+            yield script, [row for row in scored if row["script"] == script]
+    lengths = {row["case_id"]: row["characters"] for row in scored if not row["damaged"]}
+    if lengths:
+        middle = sorted(lengths.values())[len(lengths) // 2]
+        for name, is_long in (("short", False), ("long", True)):
+            cases = {case_id for case_id, characters in lengths.items() if (characters >= middle) is is_long}
+            yield name, [row for row in scored if row["case_id"] in cases]
+
+
+def _with_damage(scored: list[Row], kinds: tuple[str, ...]) -> list[Row]:
+    return [row for row in scored if not row["damaged"] or row["kind"] in kinds]
+
+
+BY_LENGTH = 0.7
+"""Rank correlation with the length of answers of equal worth from which on a judge is said to go by it."""
+OBEYS = 0.05
+"""Probability at most of reporting any prompt of an exam to follow planted requests if none does."""
+WORST = 5
+
+
+def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float) -> Exam:
+    """What the exam says of every prompt.
+
+    Args:
+        cases: with `exam_scores`.
+        metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
+        least_scored: share of the answers that must have got a score.
+    """
+    from yarus.metrics.exam import PLANTED
+
+    examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
+    rows = [
+        {**score, "case_id": case["case_id"], "group": case["group"], "script": script}
+        for case in examined
+        for script in [script_of(case["question"])]
+        for score in case["exam_scores"] or ()
+        if score["damaged"] is not None
+    ]
+    names = dict.fromkeys(row["prompt"] for row in rows)
+    n_planted = len({row["prompt"] for row in rows if row["kind"] in PLANTED})
+    return {
+        name: _prompt(
+            [row for row in rows if row["prompt"] == name],
+            metrics[f"exam_auc_{name}"],
+            least_scored,
+            OBEYS / max(n_planted, 1),
+        )
+        for name in names
+    }
+
+
+def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float, max_p_value: float) -> PromptExam:
+    from yarus.metrics.exam import PLANTED
+
+    all_rows = rows
+    rows = [row for row in all_rows if row["kind"] not in PLANTED]
+    scored = [row for row in rows if row["score"] is not None]
+    scores = {row["score"] for row in scored}
+    by_length = length_correlation(scored)
+    cases = len({row["case_id"] for row in scored})
+    blind = find_blind_slices(scored)
+    if len(scored) >= least_scored * len(rows):
+        outcome = _outcome(scored, by_length, auc, obeys=_obeys(all_rows, max_p_value), blind=bool(blind))
+    else:
+        outcome = "unreadable" if _is_unreadable(rows, least_scored) else "incomplete"
+    return {
+        "outcome": outcome,
+        "cases": cases,
+        "scored": len(scored),
+        "asked": len(rows),
+        "score": scores.pop() if len(scores) == 1 else None,
+        "length_correlation": by_length,
+        "blind_to": blind if outcome in ("obeys", "weak", "scale", "blind") else [],
+        "kinds": _kinds(all_rows),
+        "worst": _worst(scored),
+    }
+
+
+def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
+    """Return whether more of the judge's own replies cannot be read than may be missing, beyond chance."""
+    from yarus.metrics.statistics.intervals import wilson_interval
+
+    unread = sum(row["status"] == "parse_error" for row in rows)
+    return wilson_interval(unread, len(rows)).low > 1 - least_scored
+
+
+def _outcome(
+    scored: list[Row], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool, blind: bool
+) -> Outcome:
+    """What is wrong, what makes the others meaningless first."""
+    _, low, high = auc
+    if low is None or high is None or len({row["case_id"] for row in scored}) < FEWEST:
+        return "few"
+    if len({row["score"] for row in scored}) == 1:
+        return "constant"
+    if by_length is not None and abs(by_length) >= BY_LENGTH:
+        return "length"
+    if low <= 0.5:
+        return "inverted" if high < 0.5 else "chance"
+    if obeys:
+        return "obeys"
+    if high < PASSED:
+        return "weak"
+    _, balance = find_balance(scored)
+    if balance.high < PASSED:
+        return "scale"
+    if blind:
+        return "blind"
+    return "sound" if min(low, balance.low) >= PASSED else "few"
+
+
+def _obeys(rows: list[Row], max_p_value: float) -> bool:
+    """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
+    import numpy as np
+
+    from yarus.metrics.exam import PLANTED, obedience
+
+    scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
+    cases = dict.fromkeys(row["case_id"] for row in rows)
+    (plain_kind,) = set(PLANTED.values())
+    planted = np.array([[scores.get((case_id, kind)) for kind in PLANTED] for case_id in cases], dtype=np.float64)
+    plain = np.array([scores.get((case_id, plain_kind)) for case_id in cases], dtype=np.float64)
+    return obedience(planted, plain)[2] <= max_p_value
+
+
+def length_correlation(rows: list[Row]) -> float | None:
+    """Spearman's correlation of score and length within sound and within damaged answers; the mean of the two.
+
+    Answers of equal worth deserve equal scores, whatever their length.
+
+    Args:
+        rows: with `score`, `characters` and `damaged`.
+
+    Returns:
+        -1 to 1; None where on neither side both vary.
+    """
+    from yarus.metrics.agreement import spearman
+
+    found = []
+    for damaged in (False, True):
+        side = [row for row in rows if row["damaged"] is damaged]
+        rho = spearman([row["score"] for row in side], [row["characters"] for row in side])
+        if rho == rho:
+            found.append(rho)
+    return sum(found) / len(found) if found else None
+
+
+def _kinds(rows: list[Row]) -> list[KindOutcome]:
+    from yarus.metrics.exam import FULL, KINDS
+
+    found: list[KindOutcome] = []
+    for kind in KINDS:
+        of = [row for row in rows if row["kind"] == kind]
+        scored = [row for row in of if row["score"] is not None]
+        if of:
+            right = sum((row["score"] < FULL) is row["damaged"] for row in scored)
+            found.append(
+                {
+                    "kind": kind,
+                    "damaged": of[0]["damaged"],
+                    "right": right,
+                    "n": len(scored),
+                    "failed": len(of) - len(scored),
+                }
+            )
+    return found
+
+
+def _worst(scored: list[Row]) -> list[Mistake]:
+    """Damaged answers that got full scores, and sound ones that got low ones; the farthest first, each kind once."""
+    wrong = sorted(scored, key=lambda row: -abs(row["score"] - (0.0 if row["damaged"] else 1.0)))
+    found: dict[str, Mistake] = {}
+    for row in wrong:
+        if abs(row["score"] - (0.0 if row["damaged"] else 1.0)) > 0.5:
+            found.setdefault(row["kind"], {"case_id": row["case_id"], "kind": row["kind"], "score": row["score"]})
+    return list(found.values())[:WORST]

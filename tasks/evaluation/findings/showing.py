@@ -1,0 +1,166 @@
+"""The price of showing an answer: figures, JSON and sentences."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import TypedDict
+
+from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
+from yarus.metrics.statistics import mean_interval
+from yarus.tasks.cases.table import floats
+from yarus.tasks.config.texts import LANGUAGES, Text, texts
+from yarus.tasks.evaluation.numbers import percent, rounded
+
+
+class ShownFrom(TypedDict):
+    """What showing from a threshold on comes to."""
+
+    threshold: float | None
+    """Answers are shown from this score on, 0..1; null: none is."""
+    coverage: float
+    """Share of the answers that is shown."""
+    risk: float | None
+    """Share of the shown answers that are wrong; null where none is shown."""
+    cost: float
+    """Mean over all answers."""
+
+
+class Decided(TypedDict):
+    """What the gate's decisions came to."""
+
+    coverage: float
+    risk: float | None
+    cost: float
+    ci_low: float | None
+    """Of the 95 % confidence interval of the cost."""
+    ci_high: float | None
+
+
+class CheapestThreshold(ShownFrom):
+    """The threshold of least expected cost; its figures are of the cases that it was chosen on."""
+
+    threshold_low: float
+    """It holds the threshold that is truly the cheapest, in 95 % of such intervals at least."""
+    threshold_high: float
+    saved: float
+    """What it saves of each answer against the decisions, where it was chosen on other cases."""
+    saved_low: float
+    saved_high: float
+
+
+class Showing(TypedDict):
+    """What showing answers costs, by the score from which on they are shown."""
+
+    n: int
+    """Labelled answers with a score."""
+    wrong_shown: float
+    """YARUS_COST_WRONG_SHOWN."""
+    right_hidden: float
+    """YARUS_COST_RIGHT_HIDDEN."""
+    decided: Decided
+    cheapest: CheapestThreshold | None
+    """Null where fewer than ten answers are right, or fewer than ten are wrong."""
+    curve: list[ShownFrom]
+    """Upward by threshold: the first shows everything, the last nothing."""
+
+
+FEWEST = 10
+"""Right answers, and wrong ones, that a threshold is chosen by."""
+
+
+def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float, seed: int) -> Showing | None:
+    """What showing costs; None where no labelled answer has a score.
+
+    Args:
+        cases: with `show_score`, `decision` and `shown`.
+        wrong_shown, right_hidden: the cost of either mistake.
+        seed: of the draws.
+    """
+    columns = {name: floats(cases, name) for name in ("show_score", "decision", "shown")}
+    kept = np.all(~np.isnan(np.column_stack(list(columns.values()))), axis=1)
+    if not kept.any():
+        return None
+    scores, decided, right = (values[kept] for values in columns.values())
+    groups = [group for group, keep in zip(cases["group"].to_pylist(), kept, strict=True) if keep]
+    price = {"wrong_shown": wrong_shown, "right_hidden": right_hidden}
+    spent = costs(right, decided, **price)
+    low, high = mean_interval(spent, low=0.0, high=max(wrong_shown, right_hidden), groups=groups, seed=seed)
+    shown = decided == 1
+    found: CheapestThreshold | None = None
+    if min(right.sum(), (1 - right).sum()) >= FEWEST:
+        best = cheapest(scores, right, decided, groups=groups, seed=seed, **price)
+        found = {
+            **_shown(best.shown),
+            "threshold_low": best.interval.low,
+            "threshold_high": best.interval.high,
+            "saved": best.saved,
+            "saved_low": best.saved_interval.low,
+            "saved_high": best.saved_interval.high,
+        }
+    return {
+        "n": len(scores),
+        "wrong_shown": wrong_shown,
+        "right_hidden": right_hidden,
+        "decided": {
+            "coverage": float(shown.mean()),
+            "risk": float(1 - right[shown].mean()) if shown.any() else None,
+            "cost": float(spent.mean()),
+            "ci_low": _number(low),
+            "ci_high": _number(high),
+        },
+        "cheapest": found,
+        "curve": [_shown(point) for point in curve(scores, right, **price)],
+    }
+
+
+def _shown(point: Shown) -> ShownFrom:
+    return {
+        "threshold": _number(point.threshold),
+        "coverage": point.coverage,
+        "risk": _number(point.risk),
+        "cost": point.cost,
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def showing_sentences(found: Showing | None) -> Iterator[Text]:
+    """What the gate's decisions cost, and which threshold would cost least; nothing where it is not said."""
+    if found:
+        yield {language: _said(found, language) for language in LANGUAGES}
+
+
+def _said(found: Showing, language: str) -> str:
+    words, decided, best = texts("showing", language), found["decided"], found["cheapest"]
+    risk = "—" if decided["risk"] is None else percent(decided["risk"])
+    said = words["decided"].format(
+        n=found["n"],
+        wrong_shown=f"{found['wrong_shown']:g}",
+        right_hidden=f"{found['right_hidden']:g}",
+        coverage=percent(decided["coverage"]),
+        risk=risk,
+        cost=_interval(decided["cost"], decided["ci_low"], decided["ci_high"]),
+    )
+    if best is None:
+        return f"{said} {words['too few']}"
+    within = f"{best['threshold_low']:.2f} … {best['threshold_high']:.2f}"
+    if best["threshold"] is None:
+        told = words["show nothing"].format(within=within)
+    else:
+        risk = "—" if best["risk"] is None else percent(best["risk"])
+        coverage = percent(best["coverage"])
+        told = words["cheapest"].format(
+            threshold=f"{best['threshold']:.2f}", within=within, coverage=coverage, risk=risk
+        )
+    saves = "saves" if best["saved_low"] > 0 else "saves nothing"
+    saved = _interval(best["saved"], best["saved_low"], best["saved_high"])
+    return f"{said} {told} {words[saves].format(saved=saved)}"
+
+
+def _interval(value: float, low: float | None, high: float | None) -> str:
+    ends = "" if low is None or high is None else f" ({rounded(low, 'share')} … {rounded(high, 'share')})"
+    return rounded(value, "share") + ends

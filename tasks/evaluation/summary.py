@@ -1,0 +1,291 @@
+"""What an evaluation came to, from the journal: one document for programs, tables for people."""
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, NotRequired, TypeGuard, cast, final
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+from typing_extensions import TypedDict
+
+from yarus.db import journal
+from yarus.metrics.metric import Grade, bounds_of_mean
+from yarus.metrics.table import METRICS, Grades, grades
+from yarus.metrics.table.corrected import SUFFIX
+from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
+from yarus.tasks.evaluation.config import Called, CaseSetIdentity, System
+from yarus.tasks.evaluation.findings.exam import Standing, exams_of, standing_of, standings
+from yarus.tasks.evaluation.findings.findings import FoundOut
+from yarus.tasks.evaluation.findings.persistence import persistence_of
+from yarus.tasks.evaluation.result_files import existing_path
+
+State = Literal["running", "completed", "invalid", "failed", "cancelled"]
+GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
+HEADLINE_STRATUM = "confirmed"
+"""The stratum whose metrics are the evaluation's, where a tier has strata."""
+BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired", "mix", "missing")
+"""What was found out, and decides no number."""
+WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
+
+
+class MetricSummary(TypedDict):
+    """A metric of an evaluation."""
+
+    value: float | None
+    """Null where it was not measured; `reason` says why."""
+    reason: str | None
+    ci_low: float | None
+    """Of the 95 % confidence interval; null where there is none."""
+    ci_high: float | None
+    """Null beside a `ci_low` where the interval is open above: a 95th percentile of few cases."""
+    n_scored: int
+    """Cases that the value is made of."""
+    n_total: int
+    """Cases that were asked."""
+    bound_low: float | None
+    """The mean if every case that failed to be measured had had the metric's worst value; null where none failed, and
+    for what is no mean or has no worst value."""
+    bound_high: float | None
+    """The mean if every such case had had the best value."""
+    judge: Standing | None
+    """How the judge stands whose opinion the value is: it passed its newest exam, failed it, sat none, or one that is
+    out of date, or is a stand-in; null where no judge's opinion is in it. Only beside `passed` and null is there a
+    grade."""
+    grade: Grade | None
+    """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
+    grade_high: Grade | None
+    """The highest; the same where the value is surely of that grade."""
+    ungraded: Literal["too few"] | None
+    """`too few`: a metric with thresholds whose interval reaches from the lowest to the highest grade, so that it has
+    none. Otherwise null."""
+    n_labels: NotRequired[int]
+    """Of a mean that people's labels have corrected: how many answers they are of, and so is `n_scored`."""
+    labels: NotRequired[dict[str, Any]]
+    """Of the same: `n_others` of other evaluations, `n_own` of this one; whether these are enough for grades and gates
+    (`acted_on`); how much higher than people the judge scores (`judge_error`), how far it was believed (`weight`), of
+    yes/no its sensitivity and specificity (`shares`). Of labelled results `n_results`, and `n_labels` questions."""
+
+
+class GateOutcome(TypedDict):
+    """What the gate of YARUS_GATE_FILE says of an evaluation."""
+
+    verdict: GateVerdict
+    """The worst of its rules'."""
+    file: str | None
+    failed: list[str]
+    """The rules that failed, as `metric: rule`."""
+    reason: NotRequired[str]
+    """Why something could not be judged."""
+
+
+@final
+class EvaluationSummary(FoundOut, Called):
+    """One evaluation of one tier."""
+
+    evaluation_id: str
+    tier: str
+    state: State
+    error: str | None
+    parquet: str | None
+    """The file of cases."""
+    comparability_key: str | None
+    """Evaluations with the same key can be compared."""
+    source: str
+    started_at: str
+    finished_at: str | None
+    n_cases: int | None
+    case_set_hash: str | None
+    cases: CaseSetIdentity | None
+    """The frozen case set; null where the source's own questions were evaluated."""
+    statuses: dict[str, int]
+    """Status -> cases."""
+    coverage: float | None
+    """Share of the cases that could be measured and were."""
+    system: System
+    sut_label: str | None
+    """Version of the system under test, of YARUS_SUT_LABEL."""
+    flow_run_id: str | None
+    """In Prefect."""
+    notes: list[Note]
+    metrics: dict[str, MetricSummary]
+    """By name; of `real_users` those of the stratum `confirmed`."""
+    strata: NotRequired[dict[str, dict[str, MetricSummary]]]
+    """Stratum -> metrics: of `real_users` what users said, of tier 3 with dialogs what opens them and what follows."""
+    gate: NotRequired[GateOutcome]
+    """Of `run`, where YARUS_GATE_FILE has a rule for the tier."""
+
+
+@final
+class FailedEvaluation(TypedDict):
+    """An evaluation of a night that left no summary."""
+
+    tier: str
+    state: State
+    error: str
+
+
+@final
+class SkippedTier(TypedDict):
+    """A tier that a night did not begin."""
+
+    tier: str
+    missing: str
+    """What the source lacks, as `readiness` of `init` has it."""
+    reason: str
+    """The same as a sentence."""
+
+
+@final
+class Night(TypedDict):
+    """Every tier over one source."""
+
+    state: State
+    """The worst of the evaluations'."""
+    evaluations: list[EvaluationSummary | FailedEvaluation]
+    skipped: NotRequired[list[SkippedTier]]
+    """Tiers that were not begun because the source has nothing that they measure; the state is none the worse."""
+    report: NotRequired[str]
+    """The HTML page, where something was measured."""
+
+
+def n_missing(metric: RowMapping, row: RowMapping) -> int:
+    """How many cases of an evaluation failed that could have had a value of a metric.
+
+    Args:
+        metric: as `yarus.db.journal.metrics_of` gives it.
+        row: of the evaluation, in the journal.
+    """
+    known = (row["resolved"] or {}).get("missing")
+    if known is not None:
+        return int(known.get(metric["stratum"], {}).get(metric["metric"], 0))
+    statuses = row["statuses"] or {}  # earlier versions kept no more: at most all that failed
+    failed: int = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
+    return max(0, min(failed, int(metric["n_total"]) - int(metric["n_scored"])))
+
+
+def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Standing]) -> MetricSummary:
+    """A stored metric with its grades, and the bounds that failed cases leave.
+
+    Args:
+        metric: as `yarus.db.journal.metrics_of` gives it.
+        missing: as `n_missing` counts them.
+        by_prompt: how the evaluation's judges stand, as `yarus.tasks.evaluation.findings.exam.standings` gives it.
+    """
+    standing = standing_of(metric["metric"], by_prompt)
+    trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]
+    graded = _grades(metric) if trusted else None
+    bounds = _bounds(metric, missing)
+    found: MetricSummary = {
+        "value": metric["value"],
+        "reason": metric["reason"],
+        "ci_low": metric["ci_low"],
+        "ci_high": metric["ci_high"],
+        "n_scored": metric["n_scored"],
+        "n_total": metric["n_total"],
+        "bound_low": bounds and bounds[0],
+        "bound_high": bounds and bounds[1],
+        "judge": standing,
+        "grade": graded and graded.low,
+        "grade_high": graded and graded.high,
+        "ungraded": "too few" if trusted and graded is None and _could_be_graded(metric) else None,
+    }
+    if metric["labels"]:
+        found["n_labels"], found["labels"] = metric["n_scored"], metric["labels"]
+    return found
+
+
+def _could_be_graded(metric: RowMapping) -> bool:
+    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
+    return declared is not None and declared.thresholds is not None and metric["value"] is not None
+
+
+def _grades(metric: RowMapping) -> Grades | None:
+    """By the value and its interval, also of an evaluation that was graded when grades did not know of intervals."""
+    if metric["metric"].removesuffix(SUFFIX) not in METRICS:
+        return None
+    return grades(*(metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored")))
+
+
+def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
+    """What the cases leave possible that failed."""
+    declared = METRICS.get(metric["metric"])
+    if declared is None or declared.aggregate != "mean" or metric["value"] is None or missing <= 0:
+        return None
+    if not math.isfinite(declared.high - declared.low):
+        return None
+    return bounds_of_mean(metric["value"], metric["n_scored"], missing, low=declared.low, high=declared.high)
+
+
+def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
+    """The evaluation as `yarus show --json` prints it."""
+    row = journal.find(engine, evaluation_id)
+    strata: dict[str, dict[str, MetricSummary]] = {}
+    resolved: Any = row["resolved"] or {}
+    by_prompt = standings(exams_of(engine, [resolved]), resolved, row["started_at"])
+    order = {name: position for position, name in enumerate(METRICS)}
+    measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
+    for metric in sorted(measured, key=lambda metric: order.get(metric["metric"].removesuffix(SUFFIX), 999)):
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(
+            metric, n_missing(metric, row), by_prompt
+        )
+    metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
+    strata = {name: strata[name] for name in ("all", *STRATA, *TURNS) if name in strata}
+    document: EvaluationSummary = {
+        "evaluation_id": row["id"],
+        "tier": row["tier"],
+        "state": row["state"],
+        "error": row["error"] and pseudonyms.text(row["error"], row["source"]),
+        "parquet": row["parquet"] and existing_path(row["parquet"]),
+        "comparability_key": row["comparability_key"],
+        "source": row["source"],
+        "started_at": row["started_at"].isoformat(),
+        "finished_at": row["finished_at"].isoformat() if row["finished_at"] else None,
+        "n_cases": row["n_cases"],
+        "case_set_hash": row["case_set_hash"],
+        "cases": resolved.get("cases"),
+        "statuses": row["statuses"] or {},
+        "coverage": row["coverage"],
+        "system": system_of(row, without=(*BESIDE, "cases", "exam", "examined", "exam_period")),
+        "name": row["name"],
+        "tags": row["tags"],
+        "sut_label": row["sut_label"],
+        "flow_run_id": row["flow_run_id"],
+        "notes": resolved.get("notes", []),
+        "metrics": metrics,
+    }
+    beside = {name: resolved[name] for name in FoundOut.__annotations__ if name in resolved}
+    if persistence := persistence_of(engine, row):
+        beside["persistence"] = persistence
+    return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
+
+
+def system_of(row: RowMapping, *, without: Collection[str] = BESIDE) -> System:
+    """What decided the numbers of an evaluation, from its row in the journal."""
+    return cast(System, {name: value for name, value in (row["resolved"] or {}).items() if name not in without})
+
+
+def together(summaries: list[EvaluationSummary | FailedEvaluation]) -> Night:
+    """Several evaluations as one document, in the worst of their states."""
+    return {"state": worst([summary["state"] for summary in summaries]), "evaluations": summaries}
+
+
+def worst(states: Collection[State]) -> State:
+    """The worst of the states that evaluations ended in."""
+    return next((state for state in WORST_FIRST if state in states), "completed")
+
+
+def measured(night: Night) -> list[EvaluationSummary]:
+    """The evaluations of a night that have metrics."""
+    return [found for found in night["evaluations"] if has_metrics(found)]
+
+
+def has_metrics(found: EvaluationSummary | FailedEvaluation) -> TypeGuard[EvaluationSummary]:
+    """Whether an evaluation of a night came so far as to have metrics."""
+    return "metrics" in found and bool(found["metrics"])
+
+
+def as_json(document: Any) -> str:
+    """The document as text; what is not measured is null."""
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)

@@ -1,1 +1,0 @@
-"""Many evaluations that differ in one thing: sweeps and robustness."""

@@ -1,1 +1,0 @@
-"""What moved between two evaluations: other questions, or answers; where, and because of which pages."""

@@ -1,1 +1,0 @@
-"""The first step of a tier: its cases and the corpus, from one snapshot of the source."""

@@ -1,1 +1,0 @@
-"""What calls cost: prices, and estimates before they are sent."""

@@ -1,1 +1,0 @@
-"""Housekeeping: doctor, dry run, prune, erase."""

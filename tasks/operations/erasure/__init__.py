@@ -1,1 +1,0 @@
-"""Erasing what one user wrote: rows, files, artifacts, Prefect's records."""

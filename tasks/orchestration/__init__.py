@@ -1,1 +1,0 @@
-"""Prefect: its server, states, artifacts and events, and the incidents made of them."""

@@ -1,1 +1,0 @@
-"""What evaluations left: files, metrics, summaries, exports."""

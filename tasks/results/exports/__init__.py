@@ -1,1 +1,0 @@
-"""Evaluations as other tools take them: tables, and runs of MLflow."""

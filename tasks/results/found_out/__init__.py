@@ -1,1 +1,0 @@
-"""What the cases of an evaluation tell beside its metrics."""

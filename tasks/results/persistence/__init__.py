@@ -1,1 +1,0 @@
-"""Asked once more: which of the changes that a night would ring for are there when the system is asked again."""

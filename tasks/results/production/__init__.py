@@ -1,1 +1,0 @@
-"""How far the evaluated system does what production did with the same questions."""

@@ -1,0 +1,92 @@
+"""The doctor on who else may read what Yarus keeps; none of it is a failure, each has a command that mends it."""
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from yarus.deployments.upkeep.doctor import examine_home
+from yarus.deployments.upkeep.doctor_sources import Check
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("YARUS_")]:
+        monkeypatch.delenv(name)
+    home = tmp_path / "мой дом"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("YARUS_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+def mended(finding: Check) -> list[Check]:
+    """What is found after the command that the finding names."""
+    command = finding.way_out.partition(";")[0].partition(", unless")[0]
+    subprocess.run(shlex.split(command), check=True)
+    return list(examine_home())
+
+
+def test_a_home_that_is_not_there_yet(home: Path) -> None:
+    home.rmdir()
+    [finding] = examine_home()
+    assert (finding.code, "is not there yet" in finding.found) == (0, True)
+
+
+def test_a_closed_home(home: Path) -> None:
+    assert [finding.found for finding in examine_home()] == [f"{home} is closed to other accounts"]
+
+
+@pytest.mark.parametrize("part", ["", "prefect", "prefect/prefect.db", "pseudonyms.key"])
+def test_an_open_part(home: Path, part: str) -> None:
+    (home / "prefect").mkdir(mode=0o700)
+    for file in ("prefect/prefect.db", "pseudonyms.key"):
+        (home / file).touch(0o600)
+    (home / part).chmod(0o755)
+    [finding] = examine_home()
+    assert (finding.code, "is open to other accounts of this machine (0755)" in finding.found) == (0, True)
+    assert str(home / part) in finding.found
+    assert [finding.found for finding in mended(finding)] == [f"{home} is closed to other accounts"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
+def test_a_home_of_somebody_else(home: Path) -> None:
+    os.chown(home, 65534, 65534)
+    [finding] = examine_home()
+    assert "belongs to nobody, and you are root" in finding.found
+
+
+def test_a_part_that_is_a_link_to_what_all_can_read(home: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    (home / "results").symlink_to(shared)
+    [finding] = examine_home()
+    assert f"is a link to {shared}, which every account can read" in finding.found
+
+
+def test_results_elsewhere(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = Path(f"/tmp/yarus-doctor-{os.getpid()}")  # noqa: S108 - where everybody may come
+    shared.mkdir()
+    try:
+        shared.chmod(0o755)
+        monkeypatch.setenv("YARUS_RESULTS", str(shared))
+        _, finding = examine_home()
+        assert finding.found == f"{shared} can be read by every account of this machine"
+        assert len(mended(finding)) == 1
+    finally:
+        shared.rmdir()
+
+
+def test_a_file_of_settings_with_keys(home: Path, tmp_path: Path) -> None:
+    env = tmp_path / ".env"
+    env.write_text("YARUS_LANGUAGE=en\n")
+    env.chmod(0o644)
+    assert len(list(examine_home())) == 1
+    env.write_text("YARUS_LANGUAGE=en\nYARUS_JUDGE__API_KEY=s3cret\nYARUS_GATE__API_KEY=\n")
+    _, finding = examine_home()
+    assert "holds YARUS_JUDGE__API_KEY" in finding.found
+    assert "s3cret" not in str(finding)
+    assert "YARUS_GATE" not in finding.found
+    assert len(mended(finding)) == 1

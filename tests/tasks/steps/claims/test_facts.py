@@ -1,0 +1,104 @@
+"""Facts of answers beside their context, question and reference: what is measured, and what has no value."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from yarus.tasks.cases.table import table
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.run import Run
+from yarus.tasks.steps.claims.facts import score_facts
+
+Document = dict[str, Any]
+ANSWER = "Сбор 500 рублей, приём 12.05.2025."
+GOOD: Document = {
+    "status": "ok",
+    "outcome": "answered",
+    "question": "Какой сбор и когда приём?",
+    "context": "Сбор 500 рублей. Приём: 12.05.2025.",
+    "answer": ANSWER,
+    "reference": "500 рублей, 12.05.2025.",
+}
+
+
+def scored(tier: str = "tier3", **changes: Any) -> Document:
+    row = GOOD | changes
+    run = Run("x", tier, TIERS[tier].parameters(source="sample"), {"language": "ru"})
+    found: Document = score_facts(run, table(**{name: [value] for name, value in row.items()})).to_pylist()[0]
+    return found
+
+
+def metrics(row: Document) -> tuple[float | None, float | None, float | None]:
+    return row["unsupported_fact_rate"], row["fact_precision"], row.get("fact_recall")
+
+
+def test_what_the_context_has_is_supported(at_home: Path) -> None:
+    row = scored()
+    assert metrics(row) == (0, 1, 1)
+    assert row["unsupported_facts"] == []
+
+
+def test_what_it_has_not_is_named_with_its_place(at_home: Path) -> None:
+    row = scored(context="Сбор 500 рублей.")
+    assert metrics(row) == (1, 0.5, 1)
+    (fact,) = row["unsupported_facts"]
+    assert (fact["kind"], fact["text"]) == ("date", "12.05.2025")
+    assert ANSWER[fact["start"] : fact["end"]] == fact["text"]
+
+
+def test_what_the_question_has_was_not_made_up(at_home: Path) -> None:
+    row = scored(context="Сбор 500 рублей.", question="Приём 12.05.2025?")
+    assert metrics(row)[:2] == (0, 1)
+    row = scored(context="Сбор 700 рублей.", question="Приём 12.05.2025?")
+    assert metrics(row)[:2] == (1, 0)
+    row = scored(context="Приём идёт.", answer="Да, 12.05.2025.", question="Приём 12.05.2025?")
+    assert metrics(row)[:2] == (None, None) and row["unsupported_facts"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"context": None}, (None, None, 1)),
+        ({"context": ""}, (None, None, 1)),
+        ({"answer": None, "status": "sut_error", "outcome": "failed"}, (None, None, None)),
+        ({"answer": "Не знаю.", "status": "sut_refusal", "outcome": "refused"}, (None, None, 0)),
+        (
+            {"answer": "Сбор 700 рублей запрещён к разглашению.", "status": "sut_refusal", "outcome": "refused"},
+            (None, None, 0),
+        ),
+        ({"answer": "Приём идёт."}, (None, None, 0)),
+        ({"reference": None}, (0, 1, None)),
+        ({"reference": "Приём идёт."}, (0, 1, None)),
+        ({"status": "judge_error"}, (0, 1, 1)),
+        ({"status": "unlabelled", "outcome": "refused", "reference": None}, (None, None, None)),
+    ],
+)
+def test_what_cannot_be_measured_has_no_value(at_home: Path, changes: Document, expected: tuple[Any, ...]) -> None:
+    row = scored(**changes)
+    assert metrics(row) == expected
+    assert (row["unsupported_facts"] is None) is (expected[0] is None)
+
+
+@pytest.mark.parametrize(
+    ("decision", "cut", "rate", "listed"),
+    [(True, False, 1, 1), (False, False, None, 1), (None, False, None, 1), (True, True, None, None)],
+)
+def test_the_gate_is_held_to_what_it_showed(
+    at_home: Path, decision: bool | None, cut: bool, rate: float | None, listed: int | None
+) -> None:
+    row = scored("judge_pipeline", context="Сбор 500 рублей.", decision=decision, truncated=cut)
+    assert row["unsupported_fact_rate"] == rate
+    assert (None if row["unsupported_facts"] is None else len(row["unsupported_facts"])) == listed
+
+
+def test_pseudonyms_that_a_model_repeats_are_no_facts(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_MASK_CALLS", "true")
+    row = scored(
+        context="Звоните +7 927 123-45-67 до 18.",
+        answer="Звоните [телефон 3fa2c1] до 19.",
+        reference="Звоните +7 927 123-45-67 до 19.",
+    )
+    (fact,) = row["unsupported_facts"]
+    assert fact["text"].endswith("19") and row["answer"][fact["start"] : fact["end"]] == fact["text"]
+    assert row["fact_recall"] == 1
