@@ -22,7 +22,14 @@ from typing import IO
 from yarus.db.embedded import server as postgresql
 from yarus.db.errors import DatabaseUnavailable
 from yarus.deployments.prefect import home_server
-from yarus.deployments.prefect.server_process import STOP_S, as_made, file_of, make_tables, remember_made
+from yarus.deployments.prefect.server_process import (
+    STOP_S,
+    as_made,
+    copy_template,
+    file_of,
+    keep_template,
+    remember_made,
+)
 
 POLL_S = 0.1
 LOOK_S = 0.5
@@ -44,7 +51,7 @@ def main() -> None:
     database = os.environ.get(home_server.DATABASE, "")
     with _lock() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        make_tables(database)
+        copy_template(database)
         os.environ |= as_made(database)
     import uvicorn
 
@@ -62,6 +69,7 @@ def main() -> None:
                     await asyncio.sleep(POLL_S)
                 await super().startup(sockets)
             remember_made(database)
+            keep_template(database)
             gc.freeze()
             gc.enable()
             started.set()

@@ -19,7 +19,7 @@ from tests.support.interrupted import QUALITY, Server, known, no_half_result, ru
 from tests.support.prefect_servers import errors_of, history_of, set_state, state_of, task_states_of
 from tests.support.processes import answers, free_port, until
 from yarus.db import journal
-from yarus.deployments.prefect.server_process import SQLITE, as_made, make_tables
+from yarus.deployments.prefect.server_process import SQLITE
 
 
 def same(resumed: Document, whole: Document) -> None:
@@ -100,8 +100,7 @@ def serving(home: Path, port: int, name: str) -> Iterator[subprocess.Popen[bytes
     """A Prefect server of one's own, to be killed."""
     own = {"PREFECT_HOME": str(home / name), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
     (home / name).mkdir()
-    make_tables(database := f"{SQLITE}{home / name / 'prefect.db'}")
-    own |= {"PREFECT_API_DATABASE_CONNECTION_URL": database} | as_made(database)
+    own["PREFECT_API_DATABASE_CONNECTION_URL"] = f"{SQLITE}{home / name / 'prefect.db'}"
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, env=environment(home) | own, cwd=home, **quiet) as server:

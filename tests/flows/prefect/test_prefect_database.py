@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import ENGLISH, CommandLine
+from tests.support.prefect_servers import migrate
 from tests.support.processes import free_port
-from yarus.deployments.prefect.server_process import ServerUnavailable, make_tables, require_sound
+from yarus.deployments.prefect.server_process import ServerUnavailable, require_sound
 
 PAGES = 200
 
@@ -98,7 +99,7 @@ def test_damage_that_only_the_server_meets_ends_the_command_with_its_words(
 ) -> None:
     path = tmp_path / "prefect.db"
     env = ENGLISH | {"PREFECT_API_DATABASE_CONNECTION_URL": url(path)}
-    make_tables(url(path))
+    migrate(path)
     with closing(sqlite3.connect(path)) as connection:
         [root] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
         [size] = connection.execute("PRAGMA page_size").fetchone()
