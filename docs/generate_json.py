@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from pydantic import BaseModel
 
 from yarus.flows.cli.shell.documents import DOCUMENTS
 from yarus.tasks.cases.table import COLUMNS
@@ -47,7 +49,7 @@ def declared(kind: Any) -> Iterator[type]:
         for hint in get_type_hints(kind, include_extras=True).values():
             yield from declared(hint)
     elif kind != Literal:
-        for part in get_args(kind):
+        for part in (*get_args(kind), *getattr(kind, "__metadata__", ())):
             yield from declared(part)
 
 
@@ -57,11 +59,11 @@ def _has_keys(kind: Any) -> bool:
 
 def _section(kind: type) -> str:
     meanings, rows = _meanings(kind), []
+    is_model = issubclass(kind, BaseModel)  # whose keys are left out, not null
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        optional = get_origin(hint) is NotRequired or name in getattr(kind, "__optional_keys__", ())
-        rows.append(
-            f"| `{name}`{' *optional*' if optional else ''} | {_words(hint)} | {_cell(meanings.get(name, ''))} |"
-        )
+        optional = is_model or get_origin(hint) is NotRequired or name in getattr(kind, "__optional_keys__", ())
+        words = _words(hint).removesuffix(" or null") if is_model else _words(hint)
+        rows.append(f"| `{name}`{' *optional*' if optional else ''} | {words} | {_cell(meanings.get(name, ''))} |")
     table = "\n".join(["| Key | Type | |", "| --- | --- | --- |", *rows])
     return f"## {kind.__name__}\n\n{' '.join((inspect.getdoc(kind) or '').split())}\n\n{table}"
 
@@ -69,7 +71,7 @@ def _section(kind: type) -> str:
 def _meanings(kind: type) -> dict[str, str]:
     """Key -> the text under it, in the class and those that it is made of."""
     found: dict[str, str] = {}
-    for base in getattr(kind, "__orig_bases__", ()):
+    for base in getattr(kind, "__orig_bases__", kind.__bases__):
         if _has_keys(base):
             found |= _meanings(base)
     try:
@@ -88,6 +90,8 @@ def _words(kind: Any) -> str:
     origin = get_origin(kind)
     if origin is NotRequired:
         return _words(parts[0])
+    if origin is Annotated:  # an object in JSON, made of a model
+        return _words(kind.__metadata__[0])
     if origin in (Union, UnionType):
         return " or ".join(map(_words, parts))
     if origin is Literal:

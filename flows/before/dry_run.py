@@ -89,10 +89,10 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
     """Calls by role and prompt."""
     parameters = run.parameters
     rows = [row for row in cases.to_pylist() if row["status"] == "ok"]
-    if isinstance(parameters, Tier2) and run.resolved.get("sut") != RECORDED:
+    if isinstance(parameters, Tier2) and run.config.sut != RECORDED:
         return {"generator": {"generation": _unbought(run, rows, parameters.repeats)}, "judge": _judged(run, rows)}
     if isinstance(parameters, Tier2 | Tier3):
-        local = run.resolved["sut"] == "local"  # of tier 2 the answers are recorded
+        local = run.config.sut == "local"  # of tier 2 the answers are recorded
         return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
     if isinstance(parameters, JudgeQuality):
         probes = (len(CHANGES) + 1) if parameters.probes else 0
@@ -101,7 +101,7 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
         asked += Counter({"generation": logged} if parameters.probes else {})
         return {role: asked + calls if role == "judge" else calls for role, calls in _examined(run, rows).items()}
     if isinstance(parameters, Fillable):  # what of it is labelled, or was found by several, is known when it is found
-        return {"judge": {"relevance": len(rows) * parameters.k * len(run.resolved["pool"])}}
+        return {"judge": {"relevance": len(rows) * parameters.k * len(run.config.pool or ())}}
     repeats = parameters.repeats if isinstance(parameters, JudgePipeline) else 1
     return {"gate": {"gate": len(rows) * repeats}}
 
@@ -109,17 +109,17 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
 def _examined(run: Run, rows: list[dict[str, Any]]) -> dict[RoleName, Counter[str]]:
     """The calls of an exam that are not in the store."""
     found: dict[RoleName, Counter[str]] = {"judge": Counter(), "gate": Counter()}
-    if "exam_of" not in run.resolved:
+    if run.config.exam_of is None:
         return found
     configuration = configured(run)
-    questions = [question for row in rows for question in exam_questions(row, run.resolved["language"])]
+    questions = [question for row in rows for question in exam_questions(row, run.config.language)]
     languages = {question.language for question in questions}
     known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
     asked: dict[RoleName, list[Call]] = {"judge": [], "gate": []}
     for question in questions:
         prompt = known[question.language][question.prompt]
         asked["gate" if prompt.shape.role == "gate" else "judge"].append(
-            Call(prompt, question.texts, run.resolved["exam_period"])
+            Call(prompt, question.texts, run.config.exam_period)
         )
     for role, calls in asked.items():
         if getattr(configuration, role).base_url is not None:
@@ -133,13 +133,13 @@ def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
     known = prompts(configured(run))
     scored = {
         name: referenced if "reference" in known[name].shape.variables else len(rows)
-        for name in run.resolved["judge"]["prompts"]
+        for name in run.config.judge["prompts"]
     }
     with_nuggets = sum(bool(row.get("nuggets")) for row in rows)
-    listed = {"claims": len(rows) + referenced} if "claims" in run.resolved else {}
-    listed |= {"support": len(rows)} if run.resolved.keys() & {"claims", "citations"} else {}
-    listed |= {"nugget_support": with_nuggets} if "nuggets" in run.resolved else {}
-    listed |= {"follow_up": sum((row["turn"] or 1) > 1 for row in rows)} if "dialogs" in run.resolved else {}
+    listed = {"claims": len(rows) + referenced} if run.config.claims is not None else {}
+    listed |= {"support": len(rows)} if run.config.claims or run.config.citations else {}
+    listed |= {"nugget_support": with_nuggets} if run.config.nuggets is not None else {}
+    listed |= {"follow_up": sum((row["turn"] or 1) > 1 for row in rows)} if run.config.dialogs is not None else {}
     return scored | listed
 
 

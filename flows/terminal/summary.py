@@ -14,7 +14,7 @@ from yarus.tasks.config.redaction import harmless
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import named, told
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.config import System, called
+from yarus.tasks.evaluation.config import called
 from yarus.tasks.evaluation.findings.exam import exam_tables
 from yarus.tasks.evaluation.findings.incomplete import label_sentences
 from yarus.tasks.evaluation.findings.persistence import failed_sentences, persistence_sentences
@@ -289,13 +289,12 @@ def _interval(name: str, metric: MetricSummary) -> str:
     return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 
-def _system(system: System, language: str) -> str:
-    said: Mapping[str, Any] = system
+def _system(said: Mapping[str, Any], language: str) -> str:
     shown = {name.removesuffix("_identity"): str(said[name]).split("|")[0] for name in SYSTEM if name in said}
-    if "judge" in system:
-        shown["judge"] = str(system["judge"]["model"])
-    if "pool" in system:
-        shown["labels"] = f"filled ({' + '.join(system['pool'])})"
+    if "judge" in said:
+        shown["judge"] = str(said["judge"]["model"])
+    if "pool" in said:
+        shown["labels"] = f"filled ({' + '.join(said['pool'])})"
     return ", ".join(f"{name} {named(value, language)}" for name, value in shown.items())
 
 

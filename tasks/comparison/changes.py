@@ -26,8 +26,8 @@ from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.numbers import shown
-from yarus.tasks.evaluation.summary import BESIDE, system_of
 
 READ: tuple[str, ...] = ("case_id", "question", "text", "cluster", "stratum", "relevant", "grades", "reference")
 READ += ("answerable", "shown", "human_score")
@@ -75,7 +75,7 @@ def _alike(case: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in case.items() if value is not None} | {"labels": labels}
 
 
-NO_SETTING = (*BESIDE, "batch_size", "n_batches", "source_loaded_at", "index_recall", "exam_of", "exam_period")
+NO_SETTING: tuple[str, ...] = ("batch_size", "n_batches", "source_loaded_at", "index_recall", "exam_of", "exam_period")
 NO_SETTING += ("examined", "cases", "again", "anchor", "part_of")
 """What an evaluation has resolved and nobody has set."""
 SET: tuple[str, ...] = ("embedder_backend", "embedder_model", "query_prefix", "passage_prefix", "refusals", "rubrics")
@@ -133,7 +133,7 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def _of(row: RowMapping) -> dict[str, Any]:
     """Everything that may have been changed, by dotted names."""
-    system: Mapping[str, Any] = system_of(row, without=NO_SETTING)
+    system = EvaluationConfig.of_stored(row["resolved"]).document(without=NO_SETTING)
     given: Mapping[str, Any] = row["settings"] or {}
     found = {"sut_label": row["sut_label"], **dict(flat(dict(system)))}
     found |= dict(flat({name: given[name] for name in SET if name in given}))

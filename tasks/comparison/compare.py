@@ -45,7 +45,7 @@ from yarus.tasks.comparison.slices import compare_slices
 from yarus.tasks.comparison.totals import ERRORS, count_failures, numbers
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.aggregate import measured_by
-from yarus.tasks.evaluation.summary import system_of
+from yarus.tasks.evaluation.config import EvaluationConfig
 
 SEED = 0
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
@@ -176,7 +176,11 @@ def as_shown(found: Changes, source: str) -> Changes:
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
     """The metrics that both tiers have, or those of them that were asked for, or that are corrected."""
     tiers = [row["tier"] for row in (a, b)]
-    declared = {row.name: row for row in measured_by(tiers[0], a["resolved"]) if tiers[1] in row.tiers}
+    declared = {
+        row.name: row
+        for row in measured_by(tiers[0], EvaluationConfig.of_stored(a["resolved"]))
+        if tiers[1] in row.tiers
+    }
     if not declared:
         raise InputError(
             "tiers {one} and {other} have no metric in common: there is nothing to compare",
@@ -273,7 +277,7 @@ def side(row: RowMapping) -> Side:
         "state": row["state"],
         "error": row["error"],
         "comparability_key": row["comparability_key"],
-        "system": system_of(row),
+        "system": EvaluationConfig.of_stored(row["resolved"]).document(),
     }
 
 

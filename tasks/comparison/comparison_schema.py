@@ -1,12 +1,12 @@
 """What `compare`, `gate` and `trend` find: their documents, as `--json` prints them."""
 
-from typing import Any, Literal, final
+from typing import Annotated, Any, Literal, final
 
 from typing_extensions import TypedDict
 
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
 from yarus.tasks.config.texts import Text
-from yarus.tasks.evaluation.config import System
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.incomplete import UnequallyJudged
 from yarus.tasks.evaluation.summary import State
 
@@ -88,7 +88,7 @@ class Side(TypedDict):
     error: str | None
     """Why it is invalid."""
     comparability_key: str | None
-    system: System
+    system: Annotated[dict[str, Any], EvaluationConfig]
 
 
 class KeyDifference(TypedDict):

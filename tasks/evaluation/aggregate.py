@@ -19,6 +19,7 @@ from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.outcomes import unmeasurable
 from yarus.tasks.cases.table import floats
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.exam import Standing
 from yarus.tasks.evaluation.set_metrics import Floats, Whole, measure_set
 
@@ -53,23 +54,24 @@ class Value(NamedTuple):
         }
 
 
-def measured_by(tier: str, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
-    """The metrics of an evaluation: those of its tier that it was asked for, and the user's own of its judge."""
-    asked = (resolved or {}).get("judge", {}).get("prompts", ())
-    examined = (resolved or {}).get("exam_of", {}).get("judge", {}).get("prompts", ())
+def measured_by(tier: str, config: EvaluationConfig) -> tuple[Metric, ...]:
+    """Return the metrics of an evaluation: those of its tier that it was asked for, and the user's own of its judge."""
+    asked = (config.judge or {}).get("prompts", ())
+    examined = (config.exam_of or {}).get("judge", {}).get("prompts", ())
     return (
-        *(row for row in metrics_of(tier) if _asked_for(row.asked, resolved or {})),
+        *(row for row in metrics_of(tier) if _asked_for(row.asked, config)),
         *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)),
         *(row for name in examined if name.startswith(RUBRIC) for row in exam_metrics(name)),
     )
 
 
-def _asked_for(asked: str, resolved: Mapping[str, Any]) -> bool:
+def _asked_for(asked: str, config: EvaluationConfig) -> bool:
     """Whether an evaluation was asked for what a metric needs; what was chosen stands before the first `|`."""
     name, _, some = asked.partition("=")
+    value = getattr(config, name) if name else None
     if not some:
-        return not name or name in resolved
-    return str(resolved.get(name)).partition("|")[0] in some.split(",")
+        return not name or value is not None
+    return str(value).partition("|")[0] in some.split(",")
 
 
 def summarise(

@@ -22,8 +22,8 @@ from yarus.db.words import Words
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.batch import P, Step, batch_file, evaluate_batch, n_failed
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.dask import on_dask
-from yarus.tasks.evaluation.findings.findings import Resolved
 from yarus.tasks.evaluation.result_files import parquet
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import batch_sizes, download, upload
@@ -44,13 +44,13 @@ SURE = 5
 """Replies after which the estimate of the remaining time is used."""
 IS_PROGRESS = {"progress": True}
 """What a line of the log bears that a terminal need not repeat."""
-WAITS: Mapping[str, Callable[[Resolved], bool]] = {
+WAITS: Mapping[str, Callable[[EvaluationConfig], bool]] = {
     **dict.fromkeys(("retrieve", "answer", "answer_ideal", "judge", "judge_again", "decide"), lambda _: True),
-    "fill": lambda resolved: "pool" in resolved,
-    "judge_dialogs": lambda resolved: "dialogs" in resolved,
-    "check_claims": lambda resolved: bool(resolved.keys() & {"claims", "citations"}),
-    "find_nuggets": lambda resolved: "nuggets" in resolved,
-    "examine": lambda resolved: "exam_of" in resolved,
+    "fill": lambda config: config.pool is not None,
+    "judge_dialogs": lambda config: config.dialogs is not None,
+    "check_claims": lambda config: bool(config.claims or config.citations),
+    "find_nuggets": lambda config: config.nuggets is not None,
+    "examine": lambda config: config.exam_of is not None,
 }
 """The steps that a case may wait for, and of which evaluations."""
 
@@ -64,7 +64,7 @@ async def progress(run: Run, done: Set[int], steps: Sequence[str]) -> AsyncItera
         done: batches that an earlier try has finished.
         steps: the names of the tier's steps.
     """
-    waited = tuple(step for step in steps if step in WAITS and WAITS[step](run.resolved))
+    waited = tuple(step for step in steps if step in WAITS and WAITS[step](run.config))
     found = Progress(run.tier, run.parameters.source, run.n_cases, waited or tuple(steps[-1:]))
     if done:
         await asyncio.to_thread(_skip, run, done, found)

@@ -1,11 +1,16 @@
-"""What an evaluation measured and with what: the part of its parameters, as they came to be, that documents show."""
+"""The configuration of an evaluation: what its parameters came to, and which part of it makes the comparability key."""
 
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from yarus.tasks.cases.vocabulary import Unit
+from yarus.tasks.cases.vocabulary import Note, Unit
+
+UNSET: Any = None
+"""Default of what only some tiers have: None in the others, whose steps do not read it."""
 
 
 class Called(TypedDict):
@@ -52,94 +57,145 @@ class ExamIdentity(TypedDict, total=False):
     """The source with the same questions in another language."""
 
 
-class System(TypedDict, total=False):
-    """Whatever decides the numbers of an evaluation; each tier has some of these."""
+class Part(BaseModel):
+    """A part of the configuration."""
 
-    batch_size: int
-    """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
-    n_batches: int
-    """Where dialogs stay whole, for which a batch may be larger."""
-    language: str
-    """Of the source, ru or en: prompts, stop words and refusals go by it."""
-    source_loaded_at: str
-    """ISO 8601; of a source that is read on while the evaluation runs."""
-    unit: Unit
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Measured(Part):
+    """What is measured, and by what: all of it is in the comparability key, together with the metrics."""
+
+    unit: Unit = UNSET
     """What counts as found."""
-    twins: Literal["one", "apart"]
+    twins: Literal["one", "apart"] = UNSET
     """Whether chunks or pages that say the same count as one."""
-    own_documents: Literal["left out"]
+    own_documents: Literal["left out"] | None = None
     """Of a retrieval set whose queries are documents: the query's own id is left out of its ranking."""
-    labels: Literal["filled"]
-    """Where a judge has filled them up."""
-    pool: list[str]
-    """The retrievers whose results it has judged."""
-    pool_reranked: str
+    k: int = UNSET
+    pool: list[str] | None = None
+    """The retrievers whose results a judge has graded, where it has filled up the labels."""
+    pool_reranked: str | None = None
     """What has ordered all of these results anew, and how many, where something did."""
-    corpus: str
-    """SHA-256 of what was searched: chunks, pages and digests of texts, kept in `corpus_version`."""
-    texts: Literal["chunks", "questions"]
-    distance: Literal["cosine", "euclidean"]
-    retriever: str
-    reranker: str
-    """As the settings or the parameters name it; there is none where it is missing."""
-    reranker_identity: str
-    """With whatever else decides its scores: a digest of a model's files, the name of a service's model."""
-    rerank_depth: int
-    """How many of the retriever's first chunks it orders anew."""
-    k: int
-    gain: Literal["linear", "binary"]
-    """Of NDCG: linear where relevance is graded."""
-    embedder: str
-    """As the settings or the parameters name it."""
-    embedder_identity: str
-    """With its version and whatever else decides its vectors."""
-    vectors: Literal["stored", "computed"]
-    index_recall: float | None
-    """Share of the k nearest chunks that the index over stored vectors finds."""
-    perturbation: str
+    texts: Literal["chunks", "questions"] = UNSET
+    perturbation: str | None = None
     """How the questions were changed, with seed and version."""
-    context_perturbation: str
+    context_perturbation: str | None = None
     """How the contexts were changed, with seed and version."""
-    sut: str
-    """The system under test: local, a URL, openai:URL, module:function, or the answers recorded in the source."""
-    takes_history: bool
-    """Of a source with dialogs: whether the system is told what was said before."""
-    streams: bool
-    """Where it has told answers in parts as they came."""
-    contexts: Literal["recorded"]
+    contexts: Literal["recorded"] | None = None
     """Where answers are judged against what they were made from, as the source has recorded it, not what labels say."""
-    unreferenced: Literal["judged"]
+    unreferenced: Literal["judged"] | None = None
     """Where recorded answers are judged also to questions without a reference."""
-    generator: str
-    generator_prompt: str
-    """Name and digest of its prompt, where that is a file of the user's own."""
-    context_tokens: int
-    judge: JudgeIdentity
-    sent: dict[str, dict[str, Any]]
+    judge: JudgeIdentity = UNSET
+    sent: dict[str, dict[str, Any]] | None = None
     """Judging role -> parameters that its server refused, as they were sent instead; null for those left out."""
-    generator_sent: dict[str, Any]
-    """The same for the generator."""
-    claims: JudgeIdentity
+    claims: JudgeIdentity | None = None
     """Who finds claims and checks them, where that was asked for."""
-    nuggets: JudgeIdentity
+    nuggets: JudgeIdentity | None = None
     """Who looks for nuggets in the answers, where that was asked for."""
-    citations: JudgeIdentity
+    citations: JudgeIdentity | None = None
     """Who checks what the named pages support, where that was asked for."""
-    dialogs: JudgeIdentity
+    dialogs: JudgeIdentity | None = None
     """Who judges whether answers take up what was said before, where the source has dialogs."""
-    exam_of: ExamIdentity
-    exam_period: int
-    """The stretch of nights within which the replies of an exam are bought once."""
-    examined: dict[str, str]
-    """Key of judge and prompt -> what the exam said."""
-    similarity_embedder: str
-    answers_of: str
-    """The evaluation whose stored answers are scored again: the first, where those were reused already."""
-    again: str
+    exam_of: ExamIdentity | None = None
+    similarity_embedder: str = UNSET
+
+
+class UnderTest(Part):
+    """The system under test: what evaluations compare, so that none of it is in the key."""
+
+    corpus: str | None = None
+    """SHA-256 of what was searched: chunks, pages and digests of texts, kept in `corpus_version`."""
+    retriever: str = UNSET
+    reranker: str | None = None
+    """As the settings or the parameters name it."""
+    reranker_identity: str | None = None
+    """With whatever else decides its scores: a digest of a model's files, the name of a service's model."""
+    rerank_depth: int = UNSET
+    """How many of the retriever's first chunks it orders anew."""
+    embedder: str = UNSET
+    """As the settings or the parameters name it."""
+    embedder_identity: str | None = None
+    """With its version and whatever else decides its vectors."""
+    vectors: Literal["stored", "computed"] = UNSET
+    index_recall: float | None = None
+    """Share of the k nearest chunks that the index over stored vectors finds."""
+    sut: str = UNSET
+    """The system under test: local, a URL, openai:URL, module:function, or the answers recorded in the source."""
+    takes_history: bool | None = None
+    """Of a source with dialogs: whether the system is told what was said before."""
+    streams: bool | None = None
+    """Where it has told answers in parts as they came."""
+    generator: str | None = None
+    generator_prompt: str | None = None
+    """Name and digest of its prompt, where that is a file of the user's own."""
+    generator_sent: dict[str, Any] | None = None
+    """Parameters that its server refused, as they were sent instead; null for those left out."""
+    context_tokens: int = UNSET
+
+
+class Aside(Part):
+    """What marks an evaluation that says nothing new of the system: it stays out of histories (`db.journal.ASIDE`)."""
+
+    again: str | None = None
     """The evaluation that is repeated."""
-    anchor: str
+    anchor: str | None = None
     """The evaluation whose answers are judged anew every night."""
-    part_of: str
+    answers_of: str | None = None
+    """The evaluation whose stored answers are scored again: the first, where those were reused already."""
+    part_of: str | None = None
     """The sweep or the probes that the evaluation belongs to, or the evaluation that it confirms."""
-    cases: CaseSetIdentity
+
+
+class EvaluationConfig(Measured, UnderTest, Aside):
+    """What the parameters of an evaluation came to, once its cases are loaded; each tier has a part of it.
+
+    What is not set is not stored; `a | b` has what either has, b's where both do.
+    """
+
+    batch_size: int = UNSET
+    """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
+    n_batches: int | None = None
+    """Where dialogs stay whole, for which a batch may be larger."""
+    language: str = UNSET
+    """Of the source, ru or en: prompts, stop words and refusals go by it."""
+    source_loaded_at: str | None = None
+    """ISO 8601; of a source that is read on while the evaluation runs."""
+    cases: CaseSetIdentity | None = None
     """The frozen case set; of one evaluation it stands beside the system."""
+    labels: Literal["filled"] | None = None
+    """Where a judge has filled them up."""
+    gain: Literal["linear", "binary"] = UNSET
+    """Of NDCG: linear where relevance is graded. In the metrics' signatures, as are `k` and `distance`."""
+    distance: Literal["cosine", "euclidean"] = UNSET
+    exam_period: int = UNSET
+    """The stretch of nights within which the replies of an exam are bought once."""
+    examined: dict[str, str] | None = None
+    """Key of judge and prompt -> what the exam said."""
+    notes: list[Note] = []
+    """What was met, for people to know."""
+
+    def __or__(self, other: "EvaluationConfig") -> "EvaluationConfig":
+        return self.model_copy(update={name: getattr(other, name) for name in other.model_fields_set})
+
+    def only(self, names: Collection[str]) -> "EvaluationConfig":
+        """Return what it has of these keys."""
+        return EvaluationConfig(**{name: value for name, value in self.stored().items() if name in names})
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as JSON of the journal, by key."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+
+    def document(self, *, without: Collection[str] = ()) -> dict[str, Any]:
+        """Return it as `--json` prints it: notes stand beside it."""
+        return {name: value for name, value in self.stored().items() if name not in ("notes", *without)}
+
+    @classmethod
+    def of_stored(cls, resolved: Mapping[str, Any] | None) -> "EvaluationConfig":
+        """Read it from the journal, where what was found stands beside it."""
+        known = {name: value for name, value in (resolved or {}).items() if name in cls.model_fields}
+        return cls.model_construct(_fields_set=set(known), **known)
+
+    def comparability(self) -> dict[str, Any]:
+        """Return what of it is in the comparability key."""
+        return {name: value for name, value in self.stored().items() if name in Measured.model_fields}

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,8 +16,7 @@ from yarus.tasks.config.factors import NO_RERANKER, RerankerService
 from yarus.tasks.config.parameters import Fillable, Parameters, Retrieval
 from yarus.tasks.config.settings import Role, Settings, settings
 from yarus.tasks.evaluation.aggregate import measured_by
-from yarus.tasks.evaluation.config import JudgeIdentity
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig, JudgeIdentity
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.endpoints import completions, place_of
@@ -28,7 +27,7 @@ from yarus.tasks.models.stand_ins import GENERATOR, JUDGE
 
 def configured(run: Run) -> Settings:
     """The settings, in the language of the source, with the models that the evaluation's parameters name."""
-    return with_models(run.parameters).model_copy(update={"language": run.resolved["language"]})
+    return with_models(run.parameters).model_copy(update={"language": run.config.language})
 
 
 def with_models(parameters: Parameters) -> Settings:
@@ -84,8 +83,6 @@ def reranker_of(parameters: Retrieval) -> str | None:
     return None if name == NO_RERANKER else name
 
 
-JUDGED_BY = ("judge", "claims", "nuggets", "citations", "dialogs")
-"""Keys of the resolved parameters that name a judge."""
 JUDGED_ON_IDEAL_CONTEXT = ("faithfulness", "answer_relevance", "answer_correctness")
 JUDGED_END_TO_END = ("e2e_score", "faithfulness")
 CLAIMS = ("claims", "support")
@@ -118,14 +115,14 @@ def judge_identity(
     return asked
 
 
-def collect_sent_differences(run: Run) -> Resolved:
+def collect_sent_differences(run: Run) -> EvaluationConfig:
     """Return how requests to the models differed from the settings, because the servers refused parameters.
 
     Returns:
         `sent` for the models that judge, `generator_sent` for the generator; each only if something differed.
     """
     configuration = with_models(run.parameters)
-    sent: Resolved = {}
+    sent: dict[str, dict[str, Any]] = {}
     for name in get_args(RoleName):
         role: Role = getattr(configuration, name)
         if role.base_url is None or not _uses_model(run, name):
@@ -135,21 +132,23 @@ def collect_sent_differences(run: Run) -> Resolved:
         )
         if not (profile and profile.differences):
             continue
-        if name == "generator":
-            sent["generator_sent"] = profile.differences
-        else:
-            sent.setdefault("sent", {})[name] = profile.differences
-    return sent
+        sent[name] = profile.differences
+    config = EvaluationConfig()
+    if generator := sent.pop("generator", None):
+        config |= EvaluationConfig(generator_sent=generator)
+    return config | EvaluationConfig(sent=sent) if sent else config
 
 
 def _uses_model(run: Run, name: RoleName) -> bool:
     """Whether an evaluation asks the model of a role."""
-    resolved: Mapping[str, Any] = run.resolved
+    config = run.config
     if name == "generator":
-        return "generator" in resolved
-    judges = [resolved[key] for key in JUDGED_BY if key in resolved] + list(resolved.get("exam_of", {}).values())
+        return config.generator is not None
+    exam = config.exam_of or {}
+    judges = [config.judge, config.claims, config.nuggets, config.citations, config.dialogs]
+    judges += [exam.get("judge"), exam.get("gate")]
     model = getattr(with_models(run.parameters), name).model
-    return any(isinstance(judge, dict) and judge.get("model") == model for judge in judges)
+    return any(judge and judge.get("model") == model for judge in judges)
 
 
 def filled_by(parameters: Fillable, language: str) -> JudgeIdentity:
@@ -227,28 +226,13 @@ def steady(public: dict[str, Any]) -> dict[str, Any]:
 
 DRAWN = "by hash"
 """How samples are drawn; before, every new question could exchange all of them."""
-MEASURED_BY: tuple[str, ...] = (
-    "unit",
-    "twins",
-    "k",
-    "pool",
-    "texts",
-    "perturbation",
-    "judge",
-    "exam_of",
-    "similarity_embedder",
-)
-MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbation", "pool_reranked")
-MEASURED_BY += ("contexts", "unreferenced", "own_documents", "sent")
-"""What of the resolved parameters measures; the others belong to the system under test."""
-
 LATER = {("judge_pipeline", "sut_error_rate")}
 """Tiers, and metrics that they were given later: their keys stay as they were."""
 
 
 def is_rolling(run: Run) -> bool:
     """Whether its questions are those of a log that goes on, so that evaluations with others are compared with it."""
-    return run.parameters.source == PRODUCTION and "cases" not in run.resolved
+    return run.parameters.source == PRODUCTION and run.config.cases is None
 
 
 def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
@@ -256,7 +240,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
 
     The system under test and its corpus are what is compared, so they are not in it.
     """
-    found: Mapping[str, Any] = run.resolved
+    config = run.config
     rule = {"limit": run.parameters.limit, "seed": run.parameters.seed, "drawn": DRAWN} if run.parameters.limit else {}
     by_content = {"source": run.parameters.source, **rule} if is_rolling(run) else {"sha256": case_set_hash}
     if failed := getattr(run.parameters, "failed", None):  # a key of its own: what failed is no fair sample
@@ -264,14 +248,14 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     labels = "annotation, else the log" if run.tier != "real_users" else "the log"
     return {
         "tier": run.tier,
-        "cases": {**run.resolved["cases"], **rule} if "cases" in run.resolved else by_content,
+        "cases": {**config.cases, **rule} if config.cases else by_content,
         "metrics": [
             metric.signature_with(**metric_options(run))
-            for metric in measured_by(run.tier, run.resolved)
+            for metric in measured_by(run.tier, config)
             if metric.in_key and (run.tier, metric.name) not in LATER
         ],
-        "labels": f"{labels}, filled by a judge" if "pool" in found else labels,
-        **{name: found[name] for name in MEASURED_BY if name in found},
+        "labels": f"{labels}, filled by a judge" if config.pool is not None else labels,
+        **config.comparability(),
     }
 
 
@@ -282,6 +266,6 @@ def comparability_key(parts: dict[str, Any]) -> str:
 
 def metric_options(run: Run) -> dict[str, Any]:
     """What stands in the metrics' signatures and is chosen by the evaluation."""
-    named = {"depth": "k", "gain": "gain", "distance": "distance"}
-    found: Mapping[str, Any] = run.resolved
-    return {option: found[name] for option, name in named.items() if name in found}
+    config = run.config
+    options = {"depth": config.k, "gain": config.gain, "distance": config.distance}
+    return {name: value for name, value in options.items() if value is not None}

@@ -13,7 +13,7 @@ from yarus.db.errors import InputError
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.parameters import Answering, Parameters
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.persistence import evaluation_with_failures
 
 P = TypeVar("P", bound=Parameters)
@@ -117,16 +117,11 @@ def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[str, Paramet
     yield row["tier"], tier.parameters.model_validate({"anchor": row["id"], **called})
 
 
-def repeating(parameters: Parameters) -> Resolved:
-    """What the evaluation's record says of the one that it repeats, or whose answers it judges."""
-    found: Resolved = {}
-    if again := getattr(parameters, "again", None):
-        found["again"] = again
-    if anchor := getattr(parameters, "anchor", None):
-        found["anchor"] = anchor
-    if whole := getattr(parameters, "confirms", None) or getattr(parameters, "failed", None):
-        found["part_of"] = whole
-    return found
+def repeating(parameters: Parameters) -> EvaluationConfig:
+    """Return the evaluations that it repeats, whose answers it judges, or of which it is a part."""
+    named = {name: getattr(parameters, name, None) for name in ("again", "anchor")}
+    named["part_of"] = getattr(parameters, "confirms", None) or getattr(parameters, "failed", None)
+    return EvaluationConfig(**{name: evaluation for name, evaluation in named.items() if evaluation})
 
 
 def first_repeat(evaluation_id: str, parameters: Parameters) -> int:

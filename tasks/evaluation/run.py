@@ -8,7 +8,7 @@ from typing_extensions import TypeVar
 
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 
 P_co = TypeVar("P_co", bound=Parameters, covariant=True, default=Parameters)
 
@@ -23,7 +23,7 @@ class Run(Generic[P_co]):
     id: str
     tier: str
     parameters: P_co
-    resolved: Resolved = field(default_factory=Resolved)
+    config: EvaluationConfig = field(default_factory=EvaluationConfig)
     n_cases: int = 0
 
     @property
@@ -37,9 +37,9 @@ class Run(Generic[P_co]):
     @property
     def batch_size(self) -> int:
         """Cases a batch."""
-        return self.resolved["batch_size"]
+        return self.config.batch_size
 
     @property
     def n_batches(self) -> int:
         """How many batches the cases make."""
-        return self.resolved.get("n_batches") or -(-self.n_cases // self.batch_size)
+        return self.config.n_batches or -(-self.n_cases // self.batch_size)

@@ -21,6 +21,7 @@ from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.evaluation.aggregate import measured_by
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.export import PORTION, replacing
 from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.queries import cases_where
@@ -204,10 +205,10 @@ def export_scores(engine: Engine, evaluation_id: str, form: Form, *, overwrite: 
 
 def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) -> Iterator[Score]:
     """The scores of all cases; counts them."""
-    resolved: Any = row["resolved"] or {}
-    metrics = measured_by(row["tier"], resolved)
+    config = EvaluationConfig.of_stored(row["resolved"])
+    metrics = measured_by(row["tier"], config)
     named = [one.column for one in metrics if one.column in cases.column_names and one.aggregate == "mean"]
-    judged = set(resolved.get("judge", {}).get("prompts", ()))
+    judged = set((config.judge or {}).get("prompts", ()))
     for batch in cases.to_batches(max_chunksize=PORTION):
         for case in map(finite, batch.to_pylist()):
             ids = otlp_ids(case["trace_id"], case["span_id"]) if form == "otlp" else (case["trace_id"], case["span_id"])

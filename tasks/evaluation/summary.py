@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, NotRequired, TypeGuard, cast, final
+from typing import Annotated, Any, Literal, NotRequired, TypeGuard, cast, final
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
@@ -15,7 +15,7 @@ from yarus.metrics.table import METRICS, Grades, grades
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
-from yarus.tasks.evaluation.config import Called, CaseSetIdentity, System
+from yarus.tasks.evaluation.config import Called, CaseSetIdentity, EvaluationConfig
 from yarus.tasks.evaluation.findings.exam import Standing, exams_of, standing_of, standings
 from yarus.tasks.evaluation.findings.findings import FoundOut
 from yarus.tasks.evaluation.findings.persistence import persistence_of
@@ -25,8 +25,6 @@ State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
-BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired", "mix", "missing")
-"""What was found out, and decides no number."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
 
@@ -103,7 +101,7 @@ class EvaluationSummary(FoundOut, Called):
     """Status -> cases."""
     coverage: float | None
     """Share of the cases that could be measured and were."""
-    system: System
+    system: Annotated[dict[str, Any], EvaluationConfig]
     sut_label: str | None
     """Version of the system under test, of YARUS_SUT_LABEL."""
     flow_run_id: str | None
@@ -222,8 +220,8 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     """The evaluation as `yarus show --json` prints it."""
     row = journal.find(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
-    resolved: Any = row["resolved"] or {}
-    by_prompt = standings(exams_of(engine, [resolved]), resolved, row["started_at"])
+    config = EvaluationConfig.of_stored(row["resolved"])
+    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     order = {name: position for position, name in enumerate(METRICS)}
     measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
     for metric in sorted(measured, key=lambda metric: order.get(metric["metric"].removesuffix(SUFFIX), 999)):
@@ -244,26 +242,21 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "finished_at": row["finished_at"].isoformat() if row["finished_at"] else None,
         "n_cases": row["n_cases"],
         "case_set_hash": row["case_set_hash"],
-        "cases": resolved.get("cases"),
+        "cases": config.cases,
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
-        "system": system_of(row, without=(*BESIDE, "cases", "exam", "examined", "exam_period")),
+        "system": config.document(without=("cases", "examined", "exam_period")),
         "name": row["name"],
         "tags": row["tags"],
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
-        "notes": resolved.get("notes", []),
+        "notes": config.notes,
         "metrics": metrics,
     }
-    beside = {name: resolved[name] for name in FoundOut.__annotations__ if name in resolved}
+    beside = {name: value for name, value in (row["resolved"] or {}).items() if name in FoundOut.__annotations__}
     if persistence := persistence_of(engine, row):
         beside["persistence"] = persistence
     return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
-
-
-def system_of(row: RowMapping, *, without: Collection[str] = BESIDE) -> System:
-    """What decided the numbers of an evaluation, from its row in the journal."""
-    return cast(System, {name: value for name, value in (row["resolved"] or {}).items() if name not in without})
 
 
 def together(summaries: list[EvaluationSummary | FailedEvaluation]) -> Night:

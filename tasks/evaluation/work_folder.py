@@ -32,8 +32,8 @@ from yarus.tasks.cases.vocabulary import Note, Twins, Unit
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.corpus_versions import keep_version
-from yarus.tasks.evaluation.findings.findings import Resolved
 from yarus.tasks.evaluation.repeats import repeating
 from yarus.tasks.evaluation.result_files import make_folder, parquet, store
 from yarus.tasks.evaluation.run import DRY_RUN, Run
@@ -112,7 +112,7 @@ def _twins(file: Path) -> Twins:
 
 def read_texts(run: Run) -> Mapping[str, str]:
     """What stands in each chunk or page, of the evaluation's unit; of a long page the beginning."""
-    return _texts(run.work / "corpus.parquet", run.resolved["unit"])
+    return _texts(run.work / "corpus.parquet", run.config.unit)
 
 
 @lru_cache(maxsize=1)
@@ -130,7 +130,7 @@ def _texts(file: Path, unit: Unit) -> Mapping[str, str]:
 
 def loaded(run: Run) -> bool:
     """Whether an earlier try of this evaluation has loaded what it works on."""
-    return bool(run.resolved) and (run.work / "cases.parquet").exists()
+    return bool(run.config.model_fields_set) and (run.work / "cases.parquet").exists()
 
 
 def batch_size(n_cases: int) -> int:
@@ -163,7 +163,7 @@ def keep_loaded(
     cases: pa.Table,
     corpus: Corpus,
     notes: list[Note],
-    found_out: Resolved,
+    config: EvaluationConfig,
     *,
     beside: Sequence[pa.Table] = (),
     twins: Twins = MappingProxyType({}),
@@ -176,40 +176,39 @@ def keep_loaded(
         cases: as loaded.
         corpus: what is searched.
         notes: on what was met.
-        found_out: what the parameters came to.
+        config: what the parameters came to.
         beside: what else the cases are measured against, so that it belongs to the case set.
         twins: what counts as one, of the evaluation's unit.
     """
-    if unit := found_out.get("unit"):
+    if unit := config.unit:
         notes = compare_labels(notes, cases, corpus, unit)
-    resolved: Resolved = {"batch_size": batch_size(len(cases)), "language": where.language, "notes": notes}
-    resolved |= found_out
-    if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
+    config = EvaluationConfig(batch_size=batch_size(len(cases)), language=where.language, notes=notes) | config
+    if run.parameters.cases and config.texts != "chunks":  # chunks are the corpus, which is never frozen
         kept = frozen(run.parameters.cases, where.name)
-        resolved["cases"] = {"name": kept.name, "sha256": kept.sha256}
-    if where.loaded_at and resolved.get("retriever") == "pgvector":  # which may go on reading the source
-        resolved["source_loaded_at"] = where.loaded_at.isoformat()
-    resolved |= repeating(run.parameters)
+        config |= EvaluationConfig(cases={"name": kept.name, "sha256": kept.sha256})
+    if where.loaded_at and config.retriever == "pgvector":  # which may go on reading the source
+        config |= EvaluationConfig(source_loaded_at=where.loaded_at.isoformat())
+    config |= repeating(run.parameters)
     if part := PART_OF.get():
-        resolved["part_of"] = part
-    units = list(pages_of(corpus).values()) if resolved.get("unit") == "page" else corpus.ids
+        config |= EvaluationConfig(part_of=part)
+    units = list(pages_of(corpus).values()) if config.unit == "page" else corpus.ids
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts, "unit": units}
     columns["stands_for"] = [twins.get(name) if name is not None else None for name in units]
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")
     if corpus.vectors is not None:
         np.save(run.work / "stored.npy", corpus.vectors)
-    cuts = batch_cuts(cases, resolved["batch_size"])
-    if len(cuts) - 1 != -(-len(cases) // resolved["batch_size"]):
-        resolved["n_batches"] = len(cuts) - 1
+    cuts = batch_cuts(cases, config.batch_size)
+    if len(cuts) - 1 != -(-len(cases) // config.batch_size):
+        config |= EvaluationConfig(n_batches=len(cuts) - 1)
     with pq.ParquetWriter(run.work / "cases.parquet", cases.schema) as file:
         for begin, end in pairwise(cuts):  # a batch is a group
             file.write_table(cases.slice(begin, end - begin), row_group_size=end - begin)
     if not run.id.startswith(DRY_RUN):
-        resolved["corpus"] = keep_version(database(), corpus)
-    run = replace(run, resolved=resolved, n_cases=len(cases))
+        config |= EvaluationConfig(corpus=keep_version(database(), corpus))
+    run = replace(run, config=config, n_cases=len(cases))
     digest = case_set_hash(cases, *beside)
-    journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=resolved)
+    journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=config.stored())
     log.info("%s: %d cases, %d chunks", where.name, len(cases), len(corpus.ids))
     return run
 

@@ -13,6 +13,7 @@ from yarus.db.stores.exams import Sat
 from yarus.db.tables import evaluation, evaluation_metric
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.exam import exams_of, standings
 from yarus.tasks.evaluation.numbers import grade_text, shown
 from yarus.tasks.evaluation.summary import HEADLINE_STRATUM, metric_summary
@@ -135,7 +136,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     )  # fmt: skip
     with engine.connect() as connection:
         rows = connection.execute(found).all()
-    sat = exams_of(engine, [{"judge": row.judge} for row in rows if row.judge])
+    sat = exams_of(engine, [EvaluationConfig(judge=row.judge) for row in rows if row.judge])
     return {
         row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row, sat)}
         for row in rows
@@ -144,7 +145,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
 
 
 def _grade(row: Row[Any], sat: Mapping[str, Sat]) -> Text | None:
-    by_prompt = standings(sat, {"judge": row.judge}, row.started_at) if row.judge else {}
+    by_prompt = standings(sat, EvaluationConfig(judge=row.judge), row.started_at) if row.judge else {}
     found = metric_summary(row._mapping, 0, by_prompt)
     return grade_text(found)
 

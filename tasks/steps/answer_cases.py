@@ -23,7 +23,7 @@ from yarus.tasks.config.connections import connection_lost
 from yarus.tasks.config.parameters import Answering, Tier2, Tier3
 from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.nuggets import nuggets_of
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import (
     FOLLOW_UPS,
     JUDGED_END_TO_END,
@@ -95,7 +95,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
         return resumed(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
     made_with = _reused(run)
-    recorded = (made_with.get("sut") if made_with else parameters.sut or settings().sut) == RECORDED
+    recorded = (made_with.sut or parameters.sut or settings().sut) == RECORDED
     if recorded and (parameters.repeats > 1 or parameters.logprobs):
         raise InputError("recorded answers are not asked for again: leave out --repeats and --logprobs")
     if recorded and parameters.context_perturbation:
@@ -109,26 +109,26 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     tokens, kind = parameters.context_tokens, parameters.context_perturbation
     cases = with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
-    resolved: Resolved = {"unit": unit}
+    config = EvaluationConfig(unit=unit)
     if recorded:
         contexts = contexts_of(chosen, corpus, tokens)
         cases = on_recorded_contexts(cases, contexts)
-        if not made_with:
+        if made_with.answers_of is None:
             keep_recorded(run, cases, chosen, corpus, None)
-        resolved["sut"] = RECORDED
+        config |= EvaluationConfig(sut=RECORDED)
         if any(contexts):
-            resolved["contexts"] = RECORDED
+            config |= EvaluationConfig(contexts=RECORDED)
         notes += recorded_notes(chosen, contexts)
     else:
-        resolved |= answering(parameters, where.language)
+        config |= answering(parameters, where.language)
     if kind is not None:
         cases = change_contexts(
             cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=where.language
         )
-        resolved["context_perturbation"] = perturbed_context(kind, parameters.seed)
-    resolved |= measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
+        config |= EvaluationConfig(context_perturbation=perturbed_context(kind, parameters.seed))
+    config |= measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
-    return keep_loaded(run, where, cases, corpus, notes, resolved)
+    return keep_loaded(run, where, cases, corpus, notes, config)
 
 
 def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
@@ -136,8 +136,8 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
         return resumed(run, JUDGED_END_TO_END)
     parameters = run.parameters
     made_with = _reused(run)
-    asked = made_with or asked_system(parameters)
-    sut = asked["sut"]
+    asked = made_with if made_with.sut else asked_system(parameters)
+    sut = asked.sut
     recorded = sut == RECORDED
     local = sut == "local"
     where, questions, corpus = read_source(run, vectors=local and wants_vectors(run), chunks=False)
@@ -147,34 +147,37 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     numbers = sample_of_dialogs(run, questions, found) if found else sample_of_questions(run, questions)
     chosen = [questions[number] for number in numbers]
     chosen = without_log_labels(chosen) if recorded else chosen
-    resolved = _asked_for(run, asked, default_unit(questions), where.language, in_dialogs=bool(found)) | made_with
-    twins, about = twins_for(run, corpus, resolved["unit"])
-    cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
+    config = _asked_for(run, asked, default_unit(questions), where.language, in_dialogs=bool(found)) | made_with
+    twins, about = twins_for(run, corpus, config.unit)
+    cases, notes = annotated_cases(where.name, chosen, corpus, config.unit, twins)
     cases = _with_labels(run, cases, chosen)
     if recorded:  # which is what production did: there is nothing to compare it with
-        if not made_with:
-            keep_recorded(run, cases, chosen, corpus, resolved["unit"])
+        if made_with.answers_of is None:
+            keep_recorded(run, cases, chosen, corpus, config.unit)
         if cases["reference"].null_count:
-            resolved["unreferenced"] = "judged"
+            config |= EvaluationConfig(unreferenced="judged")
         cases = with_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))
         notes += recorded_notes(chosen, contexts_of(chosen, corpus, None))
     else:
         cases = with_production(_answer_states(cases), chosen, logs_answers=has_answers(questions))
         if _has_unreferenced(cases):
-            resolved["unreferenced"] = "judged"
+            config |= EvaluationConfig(unreferenced="judged")
     cases = with_dialogs(cases, [found[number] for number in numbers]) if found else cases
     cases, own = with_own_documents(cases, chosen, corpus)
-    resolved |= {"own_documents": "left out"} if own else {}
-    resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
+    if own:
+        config |= EvaluationConfig(own_documents="left out")
+    config |= EvaluationConfig(gain="linear" if cases["grades"].null_count < len(cases) else "binary")
     notes += [*own, *about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
     if sut in ("local", RECORDED):
-        notes += labels_of(questions).note(resolved["unit"])
+        notes += labels_of(questions).note(config.unit)
     if not corpus.ids:
         notes = [{"note": NO_PAGES}, *(note for note in notes if note["note"] not in OF_PAGES)]
-    return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
+    return keep_loaded(run, where, cases, corpus, notes, config, twins=twins)
 
 
-def _asked_for(run: Run[Tier3], asked: Resolved, unit: Unit, language: str, *, in_dialogs: bool) -> Resolved:
+def _asked_for(
+    run: Run[Tier3], asked: EvaluationConfig, unit: Unit, language: str, *, in_dialogs: bool
+) -> EvaluationConfig:
     """What the parameters of tier 3 come to.
 
     Args:
@@ -184,29 +187,29 @@ def _asked_for(run: Run[Tier3], asked: Resolved, unit: Unit, language: str, *, i
         language: of the source.
         in_dialogs: whether questions follow each other.
     """
-    parameters, sut = run.parameters, asked["sut"]
+    parameters, sut = run.parameters, asked.sut
     unit = unit if sut in ("local", RECORDED) else "page"
-    resolved: Resolved = {
-        "sut": sut,
-        "unit": unit if parameters.unit == "auto" else parameters.unit,
-        "twins": "one" if parameters.twins else "apart",
-        "k": parameters.k,
-        "context_tokens": parameters.context_tokens,
-    }
+    config = EvaluationConfig(
+        sut=sut,
+        unit=unit if parameters.unit == "auto" else parameters.unit,
+        twins="one" if parameters.twins else "apart",
+        k=parameters.k,
+        context_tokens=parameters.context_tokens,
+    )
     if sut == "local":
-        resolved["retriever"] = parameters.retriever or settings().retriever
-        resolved |= reranked(parameters) | answering(parameters, language)
-    resolved |= measuring(parameters, language, JUDGED_END_TO_END)
+        config |= EvaluationConfig(retriever=parameters.retriever or settings().retriever)
+        config |= reranked(parameters) | answering(parameters, language)
+    config |= measuring(parameters, language, JUDGED_END_TO_END)
     if in_dialogs:
-        resolved["dialogs"] = judge_identity(parameters, language, FOLLOW_UPS)
+        config |= EvaluationConfig(dialogs=judge_identity(parameters, language, FOLLOW_UPS))
         if sut != RECORDED:
-            resolved["takes_history"] = asked.get("takes_history", False)
+            config |= EvaluationConfig(takes_history=bool(asked.takes_history))
     if perturbation := perturbed(parameters):
-        resolved["perturbation"] = perturbation
-    return resolved
+        config |= EvaluationConfig(perturbation=perturbation)
+    return config
 
 
-def _reused(run: Run[Answering]) -> Resolved:
+def _reused(run: Run[Answering]) -> EvaluationConfig:
     """What the answers were made with that are scored again; nothing where new ones are asked for."""
     parameters = run.parameters
     if parameters.reuse_answers and not parameters.anchor:  # an anchor's own is refused below
@@ -214,11 +217,11 @@ def _reused(run: Run[Answering]) -> Resolved:
             raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
         if getattr(parameters, "context_perturbation", None):
             raise InputError("answers from the contexts as they are cannot be reused: leave out --context-perturbation")
-    return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
+    return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else EvaluationConfig()
 
 
-def _reuse_notes(made_with: Resolved) -> list[Note]:
-    return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
+def _reuse_notes(made_with: EvaluationConfig) -> list[Note]:
+    return [{"note": "answers reused", "evaluation": made_with.answers_of}] if made_with.answers_of else []
 
 
 def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table:

@@ -63,15 +63,15 @@ def _embed_texts(run: Run[Tier0]) -> Run[Tier0]:
     corpus = read_stored_corpus(run)
     wrong: dict[int, str] = {}
     run = choose_vectors(run, corpus)
-    if run.resolved["vectors"] == "stored" and corpus.vectors is not None:
+    if run.config.vectors == "stored" and corpus.vectors is not None:
         vectors = np.asarray(corpus.vectors)
     else:
-        questions, chunks = embedders(run.resolved["embedder"], settings())
-        model = questions if run.resolved["texts"] == "questions" else chunks
+        questions, chunks = embedders(run.config.embedder, settings())
+        model = questions if run.config.texts == "questions" else chunks
         vectors, wrong = embed_each(read_cases(run)["text"].to_pylist(), model, database())
     np.save(run.work / "vectors.npy", vectors)
     (run.work / WRONG).write_text(json.dumps(wrong), encoding="utf-8")
-    journal.describe(database(), run.id, resolved=run.resolved)
+    journal.describe(database(), run.id, resolved=run.config.stored())
     return run
 
 
@@ -84,7 +84,7 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     labelled = np.array([status == "ok" for status in cases["status"].to_pylist()])
     clusters = [cluster for cluster, has in zip(cases["cluster"].to_pylist(), labelled, strict=True) if has]
     silhouettes = embedding.silhouette_samples(vectors[labelled], clusters, metric=parameters.distance)
-    why = _why_not_clustered(cases["cluster"].to_pylist(), run.resolved["texts"])
+    why = _why_not_clustered(cases["cluster"].to_pylist(), run.config.texts)
     if "silhouette_score" in why:  # 0 by convention in a cluster of one: of such alone it would say nothing
         silhouettes = np.full(len(silhouettes), np.nan)
     nearest = embedding.nearest_neighbour_distances(vectors[there])

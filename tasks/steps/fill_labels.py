@@ -11,6 +11,7 @@ from yarus.tasks.cases.own_documents import own_of
 from yarus.tasks.cases.rankings import Pool, Pooled, distinct, judgements, to_judge
 from yarus.tasks.cases.table import with_columns
 from yarus.tasks.config.connections import database
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_texts, read_twins
@@ -29,7 +30,7 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
     Raises:
         ModelUnavailable: the judge's server refuses every call.
     """
-    if "pool" not in run.resolved:
+    if run.config.pool is None:
         return cases
     texts = await asyncio.to_thread(read_texts, run)
     cases, pools = await asyncio.to_thread(_pooled, run, cases, texts)
@@ -88,15 +89,15 @@ def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]
     if "asked" in cases.column_names:  # a changed question is put to all of the pool alike
         asked = [other or question for other, question in zip(cases["asked"].to_pylist(), asked, strict=True)]
     found: list[list[list[str]]] = []
-    for name in run.resolved["pool"]:
-        if name == run.resolved["retriever"]:
+    for name in run.config.pool or ():
+        if name == run.config.retriever:
             continue
-        other = replace(run, resolved=run.resolved | {"retriever": name})
+        other = replace(run, config=run.config | EvaluationConfig(retriever=name))
         rankings = rank(
             other,
             asked,
-            run.resolved["k"],
-            unit=run.resolved["unit"],
+            run.config.k,
+            unit=run.config.unit,
             timed=0,
             twins=read_twins(run),
             own=own_of(cases),

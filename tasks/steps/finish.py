@@ -27,9 +27,9 @@ from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.dataset.labelling.corrected import correct
 from yarus.tasks.evaluation.aggregate import Value, coverage, measured_by, statuses, strata, summarise
 from yarus.tasks.evaluation.batch import batches_of
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.exam import exam_of, examined, exams_of, standing_of, standings
 from yarus.tasks.evaluation.findings.failures import failures
-from yarus.tasks.evaluation.findings.findings import Resolved
 from yarus.tasks.evaluation.findings.incomplete import incomplete
 from yarus.tasks.evaluation.findings.persistence import failed_again, persistence
 from yarus.tasks.evaluation.findings.production import agreement_with_production
@@ -78,23 +78,25 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     write_batches(batches_of(run), file, evaluation_id=run.id)
     cases = parquet(file, without=(*LONG, *_unread(run.tier)))
     row = journal.find(engine, run.id)
-    sent = collect_sent_differences(run)
-    parts = comparability(replace(run, resolved=run.resolved | sent), row["case_set_hash"])
+    learned = collect_sent_differences(run) | streaming(cases)
+    run = replace(run, config=run.config | learned)
+    parts = comparability(run, row["case_set_hash"])
     key = comparability_key(parts)
     counts = statuses(cases)
     share = coverage(cases)
     seed = run.parameters.seed
-    also = streaming(cases)
-    declared_metrics, options = measured_by(run.tier, run.resolved | also), metric_options(run)
+    declared_metrics, options = measured_by(run.tier, run.config), metric_options(run)
     values = [
         (stratum, value)
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
-    if why := _why_unlabelled(row["resolved"]["notes"]):
+    config = EvaluationConfig.of_stored(row["resolved"]) | learned
+    if why := _why_unlabelled(config.notes):
         values = [(stratum, _without_labels(value, why)) for stratum, value in values]
-    found = also | sent | _found_out(run, cases, row["resolved"]["notes"], values) | {"missing": _missing(values)}
-    by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
+    found = _found_out(run, cases, config.notes, values) | {"missing": _missing(values)}
+    config |= EvaluationConfig(**{name: found.pop(name) for name in ("notes", "examined") if name in found})
+    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
@@ -112,7 +114,11 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         coverage=share,
         parquet=path,
         **bought(engine, run.id),
-        resolved=row["resolved"] | found | ({"paired": paired} if paired else {}) | ({"mix": mix} if mix else {}),
+        resolved=row["resolved"]
+        | config.stored()
+        | found
+        | ({"paired": paired} if paired else {})
+        | ({"mix": mix} if mix else {}),
     )
     if closed:
         correct(engine, run.id)
@@ -171,7 +177,7 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)
-        found["examined"] = examined(run.resolved, found["exam"])
+        found["examined"] = examined(run.config, found["exam"])
     return found
 
 
@@ -184,10 +190,10 @@ def _missing(values: list[tuple[str, Value]]) -> dict[str, dict[str, int]]:
     return found
 
 
-def streaming(cases: pa.Table) -> Resolved:
+def streaming(cases: pa.Table) -> EvaluationConfig:
     """Says so if the system under test has streamed: else the metrics of first words would be empty everywhere."""
     has_any = "first_token_ms" in cases.column_names and cases["first_token_ms"].null_count < len(cases)
-    return {"streams": True} if has_any else {}
+    return EvaluationConfig(streams=True) if has_any else EvaluationConfig()
 
 
 def _why_invalid(share: float | None, cases: pa.Table) -> str:
@@ -209,7 +215,7 @@ def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
     if "retrieved" not in cases.column_names:
         return []
     pages = pages_of(read_stored_corpus(run))
-    by_chunk = run.resolved["unit"] == "chunk"
+    by_chunk = run.config.unit == "chunk"
     there = pages.keys() if by_chunk else {chunk if page is None else page for chunk, page in pages.items()}
     retrieved = pc.list_flatten(cases["retrieved"])
     unknown = len(retrieved) - pc.sum(pc.is_in(retrieved, value_set=pa.array(there, pa.string())), min_count=0).as_py()

@@ -149,21 +149,21 @@ async def answer(run: Run, cases: pa.Table) -> pa.Table:
     """Adds what the system retrieved and answered, and how long both took; its failure makes the case `sut_error`."""
     if stored(run):
         return await asyncio.to_thread(reuse_answers, run, cases)
-    return await (_ours if run.resolved["sut"] == "local" else _theirs)(run, cases)
+    return await (_ours if run.config.sut == "local" else _theirs)(run, cases)
 
 
 async def _ours(run: Run, cases: pa.Table) -> pa.Table:
     """Our retriever over the chunk table, then our generator on the texts that it found."""
-    questions, k = cases["question"].to_pylist(), run.resolved["k"]
+    questions, k = cases["question"].to_pylist(), run.config.k
     rankings = await asyncio.to_thread(
         rank, run, questions, k, unit="chunk", timed=-(-TIMED // run.n_batches), own=own_of(cases)
     )
     texts = await asyncio.to_thread(_texts, run)
-    tokens = run.resolved["context_tokens"]
+    tokens = run.config.context_tokens
     # An id that is not in the corpus has no text to answer from; it stays in the ranking, and is noted at the end.
     passages = [[texts[chunk][0] for chunk in ranking.ids if chunk in texts] for ranking in rankings]
     contexts = [fit(of, tokens) for of in passages]
-    by_page = run.resolved["unit"] == "page"
+    by_page = run.config.unit == "page"
     ids = [[_page(texts, chunk) if by_page else chunk for chunk in ranking.ids] for ranking in rankings]
     failed = [ranking.error is not None for ranking in rankings]
     errors = {number: ranking.error for number, ranking in enumerate(rankings) if ranking.error is not None}
@@ -187,7 +187,7 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
     contexts = [BETWEEN.join(said.contexts or ()) for said in found]
-    if dialogs and run.resolved.get("takes_history"):
+    if dialogs and run.config.takes_history:
         cases = with_columns(cases, history=[list(said.history) or None for said in found])
     return with_columns(
         with_outcomes(cases, [_answered(said, refusals) for said in found]),
@@ -236,13 +236,13 @@ def _opened(run: Run) -> System:
         place = run.id, era()
         if place not in _OPEN:
             _OPEN.clear()
-            found = system(run.resolved["sut"], configured(run))
-            if run.resolved.get("takes_history", found.takes_history) != found.takes_history:
+            found = system(run.config.sut, configured(run))
+            if run.config.takes_history not in (None, found.takes_history):
                 then = Words("took no history") if found.takes_history else Words("took history")
                 raise InputError(
                     "the system {sut!r} {then} when evaluation {evaluation} began, and now it is otherwise: let it be "
                     "as it was, or run the tier anew",
-                    sut=run.resolved["sut"],
+                    sut=run.config.sut,
                     then=then,
                     evaluation=run.id,
                 )

@@ -29,7 +29,7 @@ from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.redaction import harmless, redact_urls
 from yarus.tasks.config.secrets import keep_logs_clean
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import same_settings
 from yarus.tasks.evaluation.listing import fail_orphaned
 from yarus.tasks.evaluation.process_exit import STOPPED, exit_within, stops_are_cancelled
@@ -177,5 +177,10 @@ def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
             tier=row["tier"],
             other=tier,
         )
-    resolved: Resolved = row["resolved"] or Resolved()
-    return Run(row["id"], tier, kind.model_validate(row["parameters"]), resolved, row["n_cases"] or 0)
+    return Run(
+        row["id"],
+        tier,
+        kind.model_validate(row["parameters"]),
+        EvaluationConfig.of_stored(row["resolved"]),
+        row["n_cases"] or 0,
+    )

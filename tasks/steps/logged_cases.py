@@ -19,7 +19,7 @@ from yarus.tasks.cases.text import fit
 from yarus.tasks.cases.vocabulary import Note
 from yarus.tasks.config.connections import connection_lost
 from yarus.tasks.config.parameters import JudgeQuality, JudgesLog, Ux
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import judge_identity
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import keep_loaded, loaded
@@ -66,7 +66,7 @@ async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
 
 def _load_answered(run: Run[J]) -> Run[J]:
     if loaded(run):
-        return unchanged(run, **_identities(run, run.resolved["language"]))
+        return unchanged(run, _identities(run, run.config.language))
     where, questions, corpus = read_source(run, vectors=False, chunks=False)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
     recorded = contexts_of(chosen, corpus, run.parameters.context_tokens)
@@ -89,29 +89,27 @@ def _load_answered(run: Run[J]) -> Run[J]:
         **traced(chosen),
     )
     cases = with_production(cases, chosen, logs_answers=has_answers(questions))
-    identities = _identities(run, where.language)
+    config = _identities(run, where.language)
     if any(recorded):
-        identities["contexts"] = "recorded"
+        config |= EvaluationConfig(contexts="recorded")
     if isinstance(run.parameters, JudgeQuality) and run.parameters.exam:
         cases = with_exam(run.parameters, cases, questions, chosen, corpus, where.language)
-        identities["exam_period"] = exam_period()
-    return keep_loaded(run, where, cases, corpus, [], identities)
+        config |= EvaluationConfig(exam_period=exam_period())
+    return keep_loaded(run, where, cases, corpus, [], config)
 
 
-def _identities(run: Run[J], language: str) -> Resolved:
+def _identities(run: Run[J], language: str) -> EvaluationConfig:
     """Who judges, and who is examined."""
     parameters = run.parameters
     if not isinstance(parameters, JudgeQuality):
-        return {"judge": judge_identity(parameters, language, ["gate"], name="gate")}
-    identities: Resolved = {"judge": judge_identity(parameters, language, ["faithfulness"])}
-    if parameters.exam:
-        identities["exam_of"] = exam_identity(parameters, language)
-    return identities
+        return EvaluationConfig(judge=judge_identity(parameters, language, ["gate"], name="gate"))
+    config = EvaluationConfig(judge=judge_identity(parameters, language, ["faithfulness"]))
+    return config | EvaluationConfig(exam_of=exam_identity(parameters, language)) if parameters.exam else config
 
 
 def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
     if loaded(run) and (run.work / "log.parquet").exists():  # an older version kept none
-        return unchanged(run, similarity_embedder=measuring_embedder())
+        return unchanged(run, EvaluationConfig(similarity_embedder=measuring_embedder()))
     where, questions, corpus = read_source(run, vectors=False, chunks=False)
     log = by_time(questions)
     found = places(log)
@@ -139,8 +137,8 @@ def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
     )
     timeless = sum(not timed[row] for row in chosen)
     notes: list[Note] = [{"note": "no time", "n": timeless}] if timeless else []
-    resolved: Resolved = {"batch_size": max(1, len(cases)), "similarity_embedder": measuring_embedder()}
-    return keep_loaded(run, where, cases, corpus, notes, resolved, beside=[kept])
+    config = EvaluationConfig(batch_size=max(1, len(cases)), similarity_embedder=measuring_embedder())
+    return keep_loaded(run, where, cases, corpus, notes, config, beside=[kept])
 
 
 def _asked(questions: list[Row]) -> dict[str, list[Any]]:

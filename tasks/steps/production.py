@@ -39,7 +39,7 @@ def _beside(run: Run, cases: pa.Table) -> pa.Table:
     pages_named = pages_of(read_stored_corpus(run))
     if pages_named and not any(pages_named.values()):  # no passage says whose page it is: nothing can be the same
         return with_columns(cases, same_decision=decisions, same_page=[None] * len(rows))
-    page_of = pages_named if run.resolved["unit"] == "chunk" else {}
+    page_of = pages_named if run.config.unit == "chunk" else {}
 
     def same(page: str | None, retrieved: list[str] | None) -> float | None:
         if page is None or retrieved is None:

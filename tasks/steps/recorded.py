@@ -1,7 +1,7 @@
 """Recorded answers as the system under test: those in the source, or of an earlier evaluation; none is generated."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ from yarus.tasks.cases.text import BETWEEN, fit, starts
 from yarus.tasks.cases.vocabulary import Note, Unit
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation import result_files
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.run import Run
 
@@ -36,10 +36,10 @@ SYSTEM += ("context_tokens", "takes_history", "reranker", "reranker_identity", "
 
 def stored(run: Run) -> bool:
     """Whether the answers of an evaluation were there before it."""
-    return bool(run.resolved.get("answers_of")) or run.resolved.get("sut") == RECORDED
+    return bool(run.config.answers_of) or run.config.sut == RECORDED
 
 
-def copy_answers(run: Run, evaluation_id: str) -> Resolved:
+def copy_answers(run: Run, evaluation_id: str) -> EvaluationConfig:
     """Copies the answers of an evaluation into the working folder of this one.
 
     Args:
@@ -47,7 +47,7 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
         evaluation_id: the one that got them, or the beginning or end of its id.
 
     Returns:
-        What they were made with, to be recorded as resolved parameters of this evaluation too.
+        The configuration that they were made with, which is part of this evaluation's too.
 
     Raises:
         InputError: no such evaluation, of another tier or source, not finished, or it asked the questions otherwise.
@@ -74,25 +74,25 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
             id=row["id"],
             state=row["state"],
         )
+    made_with = EvaluationConfig.of_stored(row["resolved"])
     for option, what in (("perturbation", Words("questions")), ("context_perturbation", Words("contexts"))):
-        if option in row["resolved"]:
+        if value := getattr(made_with, option):
             raise InputError(
                 "{place}: evaluation {id} was run with --{option} {value}: its answers are to changed {what}; name "
                 "an evaluation that asked the questions as they are",
                 place=place,
                 id=row["id"],
                 option=option.replace("_", "-"),
-                value=row["resolved"][option],
+                value=value,
                 what=what,
             )
     known = result_files.read(row["parquet"])
     kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in known.column_names]
     pq.write_table(known.select(kept), run.work / "answers.parquet")
     journal.describe(database(), run.id, sut_label=row["sut_label"])
-    first = row["resolved"].get("answers_of", row["id"])
-    made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
-    sut = RECORDED if made_with.get("sut") == RECORDED else f"answers of {first}"  # which are judged as such again
-    return cast(Resolved, made_with | {"answers_of": first, "sut": sut})
+    first = made_with.answers_of or row["id"]
+    sut = RECORDED if made_with.sut == RECORDED else f"answers of {first}"  # which are judged as such again
+    return made_with.only(SYSTEM) | EvaluationConfig(answers_of=first, sut=sut)
 
 
 def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
@@ -134,14 +134,14 @@ def _not_asked(run: Run, cases: pa.Table, rows: list[dict[str, Any]]) -> pa.Tabl
 
 
 def _why_none(run: Run, row: dict[str, Any]) -> tuple[str, str | None]:
-    if row.get("status") == "skipped_budget" or "answers_of" not in run.resolved:
+    if row.get("status") == "skipped_budget" or run.config.answers_of is None:
         return row["status"], row["reason"]
     if row.get("changed"):
         return "not_applicable", Words(
-            "the question has changed since evaluation {evaluation} asked it", evaluation=run.resolved["answers_of"]
+            "the question has changed since evaluation {evaluation} asked it", evaluation=run.config.answers_of
         )
     return "not_applicable", Words(
-        "evaluation {evaluation} did not ask this question", evaluation=run.resolved["answers_of"]
+        "evaluation {evaluation} did not ask this question", evaluation=run.config.answers_of
     )
 
 

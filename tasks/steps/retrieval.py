@@ -23,7 +23,7 @@ from yarus.tasks.cases.vocabulary import Note
 from yarus.tasks.config.connections import connection_lost, database
 from yarus.tasks.config.parameters import Fillable, Perturbable, RealUsers, Retrieval, Tier0, Tier1
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import filled_by, reranker_of
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import batch_size, keep_loaded, loaded, read_twins
@@ -102,12 +102,13 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
     twins, about = twins_for(run, corpus, unit)
     cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit, twins)
     cases, own = with_own_documents(cases, [questions[number] for number in kept], corpus)
-    resolved: Resolved = {"unit": unit, **_retrieval(run, cases)}
-    resolved |= {"own_documents": "left out"} if own else {}
+    config = EvaluationConfig(unit=unit) | _retrieval(run, cases)
+    if own:
+        config |= EvaluationConfig(own_documents="left out")
     if run.parameters.labels == "filled":
-        resolved |= _filled(run, where.language, resolved["retriever"])
+        config |= _filled(run, where.language, config.retriever)
         cases = fillable(cases, [questions[number].get("answerable") for number in kept])
-    return keep_loaded(run, where, cases, corpus, labelled.note(unit) + notes + own + about, resolved, twins=twins)
+    return keep_loaded(run, where, cases, corpus, labelled.note(unit) + notes + own + about, config, twins=twins)
 
 
 def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
@@ -118,11 +119,11 @@ def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     kept = sample(run, (rows[0]["question_id"] for rows in groups), map(page_and_stratum, groups))
     twins, about = twins_for(run, corpus, "page")
     cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus, twins)
-    resolved: Resolved = {"unit": "page", **_retrieval(run, cases)}
+    config = EvaluationConfig(unit="page") | _retrieval(run, cases)
     if run.parameters.labels == "filled":
-        resolved |= _filled(run, where.language, resolved["retriever"])
+        config |= _filled(run, where.language, config.retriever)
         cases = fillable(cases, [groups[number][0].get("answerable") for number in kept])
-    return keep_loaded(run, where, cases, corpus, notes + about, resolved, twins=twins)
+    return keep_loaded(run, where, cases, corpus, notes + about, config, twins=twins)
 
 
 def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
@@ -162,8 +163,8 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
             texts=[corpus.texts[row] for row in kept],
             vectors=corpus.vectors[kept] if corpus.vectors is not None else None,
         )
-    resolved: Resolved = {"batch_size": len(cases), "texts": parameters.texts, "distance": parameters.distance}
-    return keep_loaded(run, where, cases, corpus, notes, resolved)
+    config = EvaluationConfig(batch_size=len(cases), texts=parameters.texts, distance=parameters.distance)
+    return keep_loaded(run, where, cases, corpus, notes, config)
 
 
 def _cluster_notes(cases: pa.Table, texts: str) -> list[Note]:
@@ -175,38 +176,35 @@ def _cluster_notes(cases: pa.Table, texts: str) -> list[Note]:
     return [{"note": alone, "n": len(sizes)}] if max(sizes.values()) == 1 else []
 
 
-def _filled(run: Run[Fillable], language: str, retriever: str) -> Resolved:
+def _filled(run: Run[Fillable], language: str, retriever: str) -> EvaluationConfig:
     """Who fills the labels up, and in whose results."""
     pool = sorted({retriever, *pooled(run.parameters)})
-    found: Resolved = {"labels": "filled", "pool": pool, "gain": "binary"}
-    found["judge"] = filled_by(run.parameters, language)
+    config = EvaluationConfig(labels="filled", pool=pool, gain="binary", judge=filled_by(run.parameters, language))
     if name := reranker_of(run.parameters):
-        found["pool_reranked"] = f"{name}@{run.parameters.rerank_depth}"
-    return found
+        config |= EvaluationConfig(pool_reranked=f"{name}@{run.parameters.rerank_depth}")
+    return config
 
 
 def _unchanged(run: Run[F]) -> Run[F]:
     if run.parameters.labels != "filled":
         return run
-    return unchanged(run, judge=filled_by(run.parameters, run.resolved["language"]))
+    return unchanged(run, EvaluationConfig(judge=filled_by(run.parameters, run.config.language)))
 
 
-def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
+def _retrieval(run: Run[Retrieval], cases: pa.Table) -> EvaluationConfig:
     parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
-    resolved: Resolved = {
-        "retriever": parameters.retriever or settings().retriever,
-        "twins": "one" if parameters.twins else "apart",
-        "k": parameters.k,
-        "gain": "linear" if graded else "binary",
-        **reranked(parameters),
-    }
-    if (
-        resolved["retriever"] in RETRIEVERS and "reranker" not in resolved
-    ):  # our own rank hundreds in the time that Prefect takes for a task run
-        resolved["batch_size"] = max(batch_size(len(cases)), min(500, len(cases) // 10))
+    config = reranked(parameters) | EvaluationConfig(
+        retriever=parameters.retriever or settings().retriever,
+        twins="one" if parameters.twins else "apart",
+        k=parameters.k,
+        gain="linear" if graded else "binary",
+    )
+    if config.retriever in RETRIEVERS and config.reranker is None:
+        # our own rank hundreds in the time that Prefect takes for a task run
+        config |= EvaluationConfig(batch_size=max(batch_size(len(cases)), min(500, len(cases) // 10)))
     if perturbation := perturbed(parameters):
-        resolved["perturbation"] = perturbation
-    return resolved
+        config |= EvaluationConfig(perturbation=perturbation)
+    return config
 
 
 PARAPHRASE = Shape("generator", "text", ("question",), "question")
@@ -229,7 +227,7 @@ async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
     else:
         # Pseudonyms come before the change, after which no name has a capital letter and no address its @.
         key = own_key() if settings().mask_calls else None
-        plain = [question if key is None else mask(question, key, run.resolved["language"]) for question in questions]
+        plain = [question if key is None else mask(question, key, run.config.language) for question in questions]
         asked = [change(question, kind, seed=run.parameters.seed) for question in plain]
     shown = [question if text is None else text for question, text in zip(questions, asked, strict=True)]
     kept = [None if text is None else question for question, text in zip(questions, asked, strict=True)]
@@ -238,7 +236,7 @@ async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
 
 def restore_questions(run: Run, cases: pa.Table) -> pa.Table:
     """Puts the question back, for judging and scoring; what was asked is kept beside it."""
-    if "perturbation" not in run.resolved:
+    if run.config.perturbation is None:
         return cases
     asked, meant = cases["question"].to_pylist(), cases["asked"].to_pylist()
     came = zip(cases["retrieved"].to_pylist(), cases["outcome"].to_pylist(), strict=True)
@@ -253,7 +251,7 @@ def restore_questions(run: Run, cases: pa.Table) -> pa.Table:
 
 
 async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
-    prompt = _prompt(run.resolved["language"])
+    prompt = _prompt(run.config.language)
     calls = [Call(prompt, {"question": question}) for question in questions]
     # By the settings' generator, whatever model the evaluation measures: all are asked the same questions.
     async with chat("generator", settings(), database(), evaluation=run.id) as model:
@@ -269,9 +267,9 @@ def _prompt(language: str) -> Prompt:
 def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the metrics of rankings; NULL in all of them without a label, or where the retriever failed."""
     if "pooled" not in cases.column_names:
-        return score(cases, read_twins(run), run.resolved["k"])
+        return score(cases, read_twins(run), run.config.k)
     said = [None if pool is None else by_judge(pool) for pool in cases["pooled"].to_pylist()]
-    scored = score(seen(cases, said), NO_TWINS, run.resolved["k"])  # in pools twins are one already
+    scored = score(seen(cases, said), NO_TWINS, run.config.k)  # in pools twins are one already
     for name in scored.column_names[len(cases.column_names) :]:
         cases = cases.append_column(scored.field(name), scored[name])
     return cases

@@ -25,7 +25,7 @@ from yarus.tasks.cases.vocabulary import Note, Twins
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Embedding, Retrieval
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_cases, read_stored_corpus, read_twins
 from yarus.tasks.models.embedding.cache import check_stored, embed_each
@@ -52,7 +52,7 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     """
     questions = cases["question"].to_pylist()
     timed = -(-TIMED // run.n_batches)
-    k, unit = run.resolved["k"], run.resolved["unit"]
+    k, unit = run.config.k, run.config.unit
     order, timed = _timed_first(cases, timed)
     own = own_of(cases)
     ranked = rank(
@@ -122,7 +122,7 @@ def rank(
     wanted = _Wanted(k, unit, twins, depth)
     if any(own):
         k, depth = k + 1, max(depth, k + 1)
-    named = tuple(run.resolved.get(name) for name in ("corpus", "retriever", "embedder_identity", "vectors"))
+    named = (run.config.corpus, run.config.retriever, run.config.embedder_identity, run.config.vectors)
     place = (run.parameters.source, named, unit, k, depth, hash(tuple(pages.items())), hash(tuple(twins.items())))
     fetching = _Wanted(k, unit, twins, depth)
 
@@ -228,9 +228,9 @@ def distinct(ranking: Ranking, twins: Twins, k: int) -> Ranking:
 
 def _question_vectors(run: Run, questions: Sequence[str]) -> tuple[Vectors | None, dict[int, str]]:
     """The vectors, if the retriever takes any, and why some questions have none."""
-    if not retriever_kind(run.resolved["retriever"]).uses_vectors:
+    if not retriever_kind(run.config.retriever).uses_vectors:
         return None, {}
-    model, _ = embedders(run.resolved["embedder"], settings())
+    model, _ = embedders(run.config.embedder, settings())
     vectors, wrong = embed_each(list(questions), model, database())
     return vectors, {number: f"embedder: {why}" for number, why in wrong.items()}
 
@@ -240,25 +240,25 @@ Opened = tuple[dict[str, str | None], Retriever, "Reranker | None"]
 
 def opened(run: Run) -> Opened:
     """The page of every chunk, the retriever, and what orders its rankings anew; made once a process."""
-    place = run.id, era(), run.resolved["retriever"]
+    place = run.id, era(), run.config.retriever
     with _OPENING:
         if place not in _OPEN:
             for other in [key for key in _OPEN if key[:2] != place[:2]]:
                 del _OPEN[other]
             corpus = read_stored_corpus(run)
-            kind = retriever_kind(run.resolved["retriever"])
+            kind = retriever_kind(run.config.retriever)
             _OPEN[place] = pages_of(corpus), kind.open(run, corpus), _reranker(run, corpus)
             if kind.uses_vectors:
-                embedders(run.resolved["embedder"], settings())[0].encode([WARM_UP])
+                embedders(run.config.embedder, settings())[0].encode([WARM_UP])
         return _OPEN[place]
 
 
 def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
-    if (name := run.resolved.get("reranker")) is None:
+    if (name := run.config.reranker) is None:
         return None
     from yarus.tasks.systems.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
 
-    return open_reranker(name, dict(zip(corpus.ids, corpus.texts, strict=True)), run.resolved["rerank_depth"])
+    return open_reranker(name, dict(zip(corpus.ids, corpus.texts, strict=True)), run.config.rerank_depth)
 
 
 _OPENING = threading.Lock()
@@ -278,16 +278,16 @@ async def index(run: Run[R]) -> Run[R]:
     Raises:
         InputError: the source's vectors are not the embedder's.
     """
-    return await asyncio.to_thread(_index, run) if run.resolved.get("sut", "local") == "local" else run
+    return await asyncio.to_thread(_index, run) if (run.config.sut or "local") == "local" else run
 
 
 def _index(run: Run[R]) -> Run[R]:
-    named = [run.resolved["retriever"], *run.resolved.get("pool", ())]
+    named = [run.config.retriever, *(run.config.pool or ())]
     if any(retriever_kind(name).uses_vectors for name in named):
         run = choose_vectors(run, read_stored_corpus(run))
     retriever, reranker = opened(run)[1:]
     if reranker is not None:
-        begun = run.resolved.get("reranker_identity", reranker.identity)
+        begun = run.config.reranker_identity or reranker.identity
         if begun != reranker.identity:
             raise InputError(
                 "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
@@ -295,12 +295,13 @@ def _index(run: Run[R]) -> Run[R]:
                 begun=begun,
                 identity=reranker.identity,
             )
-        run = replace(run, resolved=run.resolved | {"reranker_identity": reranker.identity})
-    if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
+        run = replace(run, config=run.config | EvaluationConfig(reranker_identity=reranker.identity))
+    if isinstance(retriever, Pgvector) and run.config.vectors == "stored":
         recall = _index_recall(run, retriever)
-        run = replace(run, resolved=run.resolved | {"index_recall": recall})
-        run = with_notes(run, [{"note": "index recall", "value": recall}] if recall is not None else [])
-    journal.describe(database(), run.id, resolved=run.resolved)
+        if recall is not None:
+            run = replace(run, config=run.config | EvaluationConfig(index_recall=recall))
+            run = with_notes(run, [{"note": "index recall", "value": recall}])
+    journal.describe(database(), run.id, resolved=run.config.stored())
     return run
 
 
@@ -311,10 +312,10 @@ def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
         InputError: the source's are not the embedder's, or there are none where they were asked for.
     """
     configuration = settings()
-    name = run.resolved.get("embedder") or run.parameters.embedder or configuration.embedder
+    name = run.config.embedder or run.parameters.embedder or configuration.embedder
     name = full_name(name, configuration)
     questions, chunks = embedders(name, configuration)
-    begun = run.resolved.get("embedder_identity", questions.identity)
+    begun = run.config.embedder_identity or questions.identity
     if begun != questions.identity:
         raise InputError(
             "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
@@ -324,32 +325,30 @@ def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
         )
     stored = corpus.vectors is not None or run.parameters.vectors == "stored"
     notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
-    resolved: Resolved = {
-        "embedder": name,
-        "embedder_identity": questions.identity,
-        "vectors": "stored" if stored else "computed",
-    }
-    return with_notes(replace(run, resolved=run.resolved | resolved), notes)
+    config = run.config | EvaluationConfig(
+        embedder=name, embedder_identity=questions.identity, vectors="stored" if stored else "computed"
+    )
+    return with_notes(replace(run, config=config), notes)
 
 
 def with_notes(run: Run[E], notes: Sequence[Note]) -> Run[E]:
     """The evaluation with these notes, each kind once: a resumed one has some already."""
     fresh = {note["note"] for note in notes}
-    known = [note for note in run.resolved["notes"] if note["note"] not in fresh]
-    return replace(run, resolved=run.resolved | {"notes": [*known, *notes]})
+    known = [note for note in run.config.notes if note["note"] not in fresh]
+    return replace(run, config=run.config | EvaluationConfig(notes=[*known, *notes]))
 
 
 def _index_recall(run: Run, retriever: Retriever) -> float | None:
     """Share of the k nearest chunks that production's index finds; of equally near ones any will do."""
     questions = read_cases(run).slice(0, TIMED)["question"].to_pylist()
     corpus = read_stored_corpus(run)
-    model, _ = embedders(run.resolved["embedder"], settings())
+    model, _ = embedders(run.config.embedder, settings())
     vectors, wrong = embed_each(questions, model, database())
     vectors = np.delete(vectors, list(wrong), axis=0)
     questions = [question for number, question in enumerate(questions) if number not in wrong]
     if corpus.vectors is None:
         raise ValueError("an index over stored vectors needs stored vectors")
-    k = run.resolved["k"]
+    k = run.config.k
     exact = Dense(corpus.ids, unit_vectors(corpus.vectors), model).retrieve(questions, vectors, k, timed=0)
     found = retriever.retrieve(questions, vectors, k, timed=0)
     shares = [

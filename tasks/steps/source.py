@@ -1,10 +1,10 @@
 """The questions and the corpus of a source, read once for all tiers of a night; who answers, and who judges."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.parameters import Answering, Fillable, Parameters, Retrieval, Tier3
 from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.duplicates import twins_of
-from yarus.tasks.evaluation.findings.findings import Resolved
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.persistence import changed_questions, failed_cases
 from yarus.tasks.evaluation.identity import (
     CITATIONS,
@@ -71,16 +71,16 @@ def pooled(parameters: Retrieval) -> list[str]:
     return named
 
 
-def reranked(parameters: Retrieval) -> Resolved:
+def reranked(parameters: Retrieval) -> EvaluationConfig:
     """What orders the rankings anew, and how many of their chunks; nothing where nothing does.
 
     Raises:
         InputError: there is no re-ranker of that name.
     """
     if (name := reranker_of(parameters)) is None:
-        return {}
+        return EvaluationConfig()
     reranker_kind(name)
-    return {"reranker": name, "rerank_depth": parameters.rerank_depth}
+    return EvaluationConfig(reranker=name, rerank_depth=parameters.rerank_depth)
 
 
 def read_source(
@@ -168,15 +168,14 @@ def sample_of_questions(run: Run, questions: Sequence[Row]) -> list[int]:
     return sample(run, (question["question_id"] for question in questions), map(topic_and_score, questions))
 
 
-def unchanged(run: Run[P], **now: Unpack[Resolved]) -> Run[P]:
+def unchanged(run: Run[P], now: EvaluationConfig) -> Run[P]:
     """The evaluation that is resumed, if it is still measured, and its system still served, as it began.
 
     Raises:
         InputError: a setting was changed meanwhile, so that half of the cases would be another evaluation's.
     """
-    began_with: Mapping[str, Any] = run.resolved
-    for name, value in now.items():
-        began = began_with.get(name)
+    for name, value in now.stored().items():
+        began = getattr(run.config, name)
         if began != value:
             raise InputError(
                 "evaluation {evaluation} began with {name} {began!r}, the settings now say {value!r}: set it as it "
@@ -230,30 +229,29 @@ A = TypeVar("A", bound=Answering)
 
 def resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
     """The evaluation that is resumed, if it is made with what it was begun with."""
-    now = measuring(run.parameters, run.resolved["language"], metrics)
-    if "generator" in run.resolved and "answers_of" not in run.resolved:
-        now |= answering(run.parameters, run.resolved["language"])
-    if "dialogs" in run.resolved:
-        now["dialogs"] = judge_identity(run.parameters, run.resolved["language"], FOLLOW_UPS)
-    return unchanged(run, **now)
+    now = measuring(run.parameters, run.config.language, metrics)
+    if run.config.generator is not None and run.config.answers_of is None:
+        now |= answering(run.parameters, run.config.language)
+    if run.config.dialogs is not None:
+        now |= EvaluationConfig(dialogs=judge_identity(run.parameters, run.config.language, FOLLOW_UPS))
+    return unchanged(run, now)
 
 
-def answering(parameters: Answering, language: str) -> Resolved:
+def answering(parameters: Answering, language: str) -> EvaluationConfig:
     """Who answers, and by which prompt where it is one of the user's own."""
-    found: Resolved = {"generator": generator_identity(parameters)}
-    if prompt := prompt_identity(parameters, language):
-        found["generator_prompt"] = prompt
-    return found
+    config = EvaluationConfig(generator=generator_identity(parameters))
+    prompt = prompt_identity(parameters, language)
+    return config | EvaluationConfig(generator_prompt=prompt) if prompt else config
 
 
-def asked_system(parameters: Tier3) -> Resolved:
+def asked_system(parameters: Tier3) -> EvaluationConfig:
     """The system under test, and whether it takes history; what cannot work is found before anything is asked."""
     configuration = settings()
     sut = parameters.sut or configuration.sut
     if sut == RECORDED and perturbed(parameters):
         raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
     if sut in ("local", RECORDED):
-        return {"sut": sut}
+        return EvaluationConfig(sut=sut)
     found = system(sut, configuration)
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
@@ -265,19 +263,19 @@ def asked_system(parameters: Tier3) -> Resolved:
                 given=getattr(parameters, name),
                 option=name.replace("_", "-"),
             )
-    return {"sut": sut, "takes_history": found.takes_history}
+    return EvaluationConfig(sut=sut, takes_history=found.takes_history)
 
 
-def measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> Resolved:
+def measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> EvaluationConfig:
     """Who judges, by which prompts, and what measures similarity."""
-    found: Resolved = {
-        "judge": judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
-        "similarity_embedder": measuring_embedder(),
-    }
+    config = EvaluationConfig(
+        judge=judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
+        similarity_embedder=measuring_embedder(),
+    )
     if parameters.claims:
-        found["claims"] = judge_identity(parameters, language, CLAIMS)
+        config |= EvaluationConfig(claims=judge_identity(parameters, language, CLAIMS))
     if parameters.nuggets:
-        found["nuggets"] = judge_identity(parameters, language, NUGGETS)
+        config |= EvaluationConfig(nuggets=judge_identity(parameters, language, NUGGETS))
     if isinstance(parameters, Tier3) and (parameters.claims or parameters.citations):
-        found["citations"] = judge_identity(parameters, language, CITATIONS)
-    return found
+        config |= EvaluationConfig(citations=judge_identity(parameters, language, CITATIONS))
+    return config

@@ -40,7 +40,7 @@ async def measure_experience(run: Run) -> dict[str, Whole]:
 
 def _measure(run: Run) -> dict[str, Whole]:
     cases, log = read_cases(run), parquet(run.work / "log.parquet")
-    model = embedder(run.resolved["similarity_embedder"])
+    model = embedder(run.config.similarity_embedder)
     vectors, wrong = embed_each(log["question"].to_pylist(), model, database())
     usable = np.linalg.norm(vectors, axis=1) > 0
     evaluated = pc.is_in(log["case_id"], value_set=cases["case_id"].combine_chunks()).to_numpy()

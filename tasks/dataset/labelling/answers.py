@@ -23,7 +23,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.labelling.draw import OfCases, strata
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import measured_by
-from yarus.tasks.evaluation.config import JudgeIdentity, System
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.exam import judge_key
 
 SHOWN = ("question", "answer", "context", "reference")
@@ -110,12 +110,12 @@ def judged(row: RowMapping) -> dict[str, str]:
     Args:
         row: of the journal.
     """
-    resolved: System = row["resolved"]
-    identity: JudgeIdentity = resolved.get("judge") or {}
+    config = EvaluationConfig.of_stored(row["resolved"])
+    identity = config.judge or {}
     asked = identity.get("prompts", {})
     return {
         found.name: judge_key(identity, found.opinion)
-        for found in measured_by(row["tier"], row["resolved"])
+        for found in measured_by(row["tier"], config)
         if found.opinion in asked and found.name == f"avg_{found.column}" and found.column == found.opinion
     }
 

@@ -15,7 +15,7 @@ from yarus.metrics.exam import KINDS, PROMPTS
 from yarus.metrics.table import metric
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
-from yarus.tasks.evaluation.config import JudgeIdentity, System
+from yarus.tasks.evaluation.config import EvaluationConfig, JudgeIdentity
 from yarus.tasks.evaluation.numbers import interval, shown
 from yarus.tasks.models.stand_ins import JUDGE
 
@@ -109,33 +109,33 @@ older than 30 nights; no language model judged; or the judge has filled labels u
 good, and no exam."""
 
 
-def exams_of(engine: Engine, resolved: Iterable[System]) -> dict[str, Sat]:
+def exams_of(engine: Engine, configs: Iterable[EvaluationConfig]) -> dict[str, Sat]:
     """The newest exams of the judges of evaluations, by `judge_key`.
 
     Args:
         engine: of our own database.
-        resolved: of each evaluation, its judge and whom it examined.
+        configs: of the evaluations, with their judges and whom they examined.
     """
-    keys = {key for of in resolved for key in _keys(of).values() if key}
+    keys = {key for config in configs for key in _keys(config).values() if key}
     return newest_exams(engine, keys, CONCLUSIVE) if keys else {}
 
 
-def standings(sat: Mapping[str, Sat], resolved: System, at: datetime) -> dict[str, Standing]:
+def standings(sat: Mapping[str, Sat], config: EvaluationConfig, at: datetime) -> dict[str, Standing]:
     """How every prompt stands that judged an evaluation.
 
     Args:
         sat: the newest exams, as `exams_of` finds them.
-        resolved: of the evaluation: its judge, and what it examined itself.
+        config: of the evaluation: its judge, and what it examined itself.
         at: when it began: an exam of the nights before holds, and any after.
 
     Returns:
         Prompt -> standing; empty where nothing was judged.
     """
-    own = {key: Sat(outcome, at) for key, outcome in resolved.get("examined", {}).items() if outcome in CONCLUSIVE}
+    own = {key: Sat(outcome, at) for key, outcome in (config.examined or {}).items() if outcome in CONCLUSIVE}
     known = own | dict(sat)
     return {
         prompt: "stand-in" if key is None else "filled" if prompt == FILLING else _standing(known.get(key), at)
-        for prompt, key in _keys(resolved).items()
+        for prompt, key in _keys(config).items()
     }
 
 
@@ -152,22 +152,20 @@ def standing_of(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None
     return found if not declared.checked or found == "stand-in" else None
 
 
-def _keys(resolved: System) -> dict[str, str | None]:
+def _keys(config: EvaluationConfig) -> dict[str, str | None]:
     """The key of every judged prompt; None of a stand-in."""
     return {
         prompt: None if identity.get("model") == JUDGE else judge_key(identity, prompt)
-        for identity in _identities(resolved)
+        for identity in _identities(config)
         for prompt in identity.get("prompts", {})
     }
 
 
-def _identities(resolved: System) -> list[JudgeIdentity]:
+def _identities(config: EvaluationConfig) -> list[JudgeIdentity]:
     """The judges of an evaluation: whom it asked, and whom it examined."""
-    examined = resolved.get("exam_of", {})
-    asked = [resolved.get("judge"), resolved.get("claims"), resolved.get("nuggets"), resolved.get("citations")]
-    asked.append(resolved.get("dialogs"))
-    found = [*asked, examined.get("judge"), examined.get("gate")]
-    return [identity for identity in found if identity]
+    examined = config.exam_of or {}
+    asked = [config.judge, config.claims, config.nuggets, config.citations, config.dialogs]
+    return [identity for identity in (*asked, examined.get("judge"), examined.get("gate")) if identity]
 
 
 def _standing(sat: Sat | None, at: datetime) -> Standing:
@@ -178,9 +176,9 @@ def _standing(sat: Sat | None, at: datetime) -> Standing:
     return "passed" if sat.outcome == "sound" else "failed"
 
 
-def examined(resolved: System, exam: Exam) -> dict[str, str]:
+def examined(config: EvaluationConfig, exam: Exam) -> dict[str, str]:
     """Key of judge and prompt -> outcome, by which the exam is found again; no language model sits none."""
-    return {key: exam[prompt]["outcome"] for prompt, key in _keys(resolved).items() if key and prompt in exam}
+    return {key: exam[prompt]["outcome"] for prompt, key in _keys(config).items() if key and prompt in exam}
 
 
 def judge_key(identity: JudgeIdentity, prompt: str) -> str:

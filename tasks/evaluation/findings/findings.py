@@ -2,8 +2,6 @@
 
 from typing_extensions import TypedDict
 
-from yarus.tasks.cases.vocabulary import Note
-from yarus.tasks.evaluation.config import System
 from yarus.tasks.evaluation.findings.exam import Exam
 from yarus.tasks.evaluation.findings.failures import Failures
 from yarus.tasks.evaluation.findings.incomplete import Incomplete
@@ -28,10 +26,3 @@ class FoundOut(TypedDict, total=False):
     """Of an evaluation that asks again what changed in another one, and of that other one."""
     failed_again: FailedAgain
     """Of an evaluation of the cases that failed in another one."""
-
-
-class Resolved(System, FoundOut, total=False):
-    """In JSON; empty until the cases are loaded, and then with what the tier has."""
-
-    notes: list[Note]
-    """What was met, for people to know."""

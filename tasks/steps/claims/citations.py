@@ -37,7 +37,7 @@ def score_citations(run: Run, cases: pa.Table) -> pa.Table:
         ),
         citation_fact_precision=_fact_precision(rows, named),
     )
-    if "citations" not in run.resolved:
+    if run.config.citations is None:
         return cases
     return with_columns(
         cases, citation_precision=citation_precision(matrices), citation_recall=citation_recall(matrices)

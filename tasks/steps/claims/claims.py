@@ -185,23 +185,23 @@ async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
     pages. A refusal claims nothing, and has none of the reference's claims. What the judge fails at is NULL and makes
     the case's status.
     """
-    if not run.resolved.keys() & {"claims", "citations"}:
+    if not (run.config.claims or run.config.citations):
         return cases
     configuration = configured(run)
     known, rows = prompts(configuration), cases.to_pylist()
     # Before texts are taken apart: what stands around a name tells that it is one.
     hide = partial(mask, key=own_key(), language=configuration.language) if configuration.mask_calls else str
-    pages = _pages(run, rows) if "citations" in run.resolved else [{} for _ in rows]
+    pages = _pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         judge = _Judge(model, known, first_repeat(run.id, run.parameters), hide)
-        ask = judge.claims if "claims" in run.resolved else judge.citations
+        ask = judge.claims if run.config.claims is not None else judge.citations
         both = await gathered("check_claims", map(ask, rows, pages), lambda one: failure(*one[1].values()))
     checked = [one for one, _ in both]
     cases = with_columns(
         with_verdicts(cases, [given for _, given in both]),
         claims=[one and _stored(one, row, hide) for one, row in zip(checked, rows, strict=True)],
     )
-    if "claims" not in run.resolved:
+    if run.config.claims is None:
         return cases
     found = claim_metrics([one and _verdicts(one, row) for one, row in zip(checked, rows, strict=True)])
     whole = [row.get("passage_starts") is None for row in rows]  # nobody has noted where its passages begin

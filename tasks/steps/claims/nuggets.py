@@ -32,7 +32,7 @@ async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:
     A question that the corpus does not answer has no nuggets that an answer could miss. What the judge fails at is NULL
     and makes the case's status.
     """
-    if "nuggets" not in run.resolved:
+    if run.config.nuggets is None:
         return cases
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["nugget_support"], first_repeat(run.id, run.parameters)

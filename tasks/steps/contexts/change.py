@@ -245,7 +245,7 @@ Case = dict[str, Any]
 
 def score_contexts(run: Run, cases: pa.Table) -> pa.Table:
     """Adds what the evaluation's change of contexts is measured by; NULL without an answer, or an unchanged context."""
-    kind = run.resolved.get("context_perturbation", "").partition("|")[0]
+    kind = (run.config.context_perturbation or "").partition("|")[0]
     if not kind:
         return cases
     columns = ("question", "reference", "context", "passage_starts", "context_probe", "answer", "status")

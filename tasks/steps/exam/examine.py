@@ -55,10 +55,10 @@ async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
 
     A reply that failed is no score. It makes the status of a case only where nothing else of the case was measured.
     """
-    if "exam_of" not in run.resolved:
+    if run.config.exam_of is None:
         return cases
     rows = cases.to_pylist()
-    papers = [list(exam_questions(case, run.resolved["language"])) for case in rows]
+    papers = [list(exam_questions(case, run.config.language)) for case in rows]
     given = await _asked(run, configured(run), papers)
     scored = [
         [
@@ -85,7 +85,7 @@ async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
         reason=[verdict.reason if verdict else case["reason"] for case, verdict in zip(rows, lost, strict=True)],
         exam_scores=[scores or None for scores in scored],
         bias_language=[_shift(scores) for scores in scored],
-        **exam_columns(scored, [*run.resolved["exam_of"]["judge"]["prompts"], "gate"]),
+        **exam_columns(scored, [*run.config.exam_of["judge"]["prompts"], "gate"]),
     )
     return with_verdicts(cases, named, counting="no status but those above")
 
@@ -119,7 +119,7 @@ async def _asked(
     """
     languages = {question.language for paper in papers for question in paper}
     known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
-    engine, repeat = database(), first_repeat(run.id, run.parameters) or run.resolved["exam_period"]
+    engine, repeat = database(), first_repeat(run.id, run.parameters) or run.config.exam_period
     async with (
         chat("judge", configuration, engine, evaluation=run.id) as judge,
         chat("gate", configuration, engine, evaluation=run.id) as gate,

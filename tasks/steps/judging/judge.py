@@ -32,7 +32,7 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
     """
     configuration = configured(run)
     known = prompts(configuration)
-    metrics = tuple(run.resolved["judge"]["prompts"])
+    metrics = tuple(run.config.judge["prompts"])
     if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
         known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
@@ -143,7 +143,7 @@ async def judge_dialogs(run: Run, cases: pa.Table) -> pa.Table:
     whether the system was told of them or not. What opens a dialog has nothing to take up: NULL, as is what is not
     labelled or failed. A refusal is worth 0 where there was an answer to give.
     """
-    if "dialogs" not in run.resolved:
+    if run.config.dialogs is None:
         return cases
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["follow_up"], first_repeat(run.id, run.parameters)

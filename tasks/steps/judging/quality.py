@@ -98,7 +98,7 @@ async def _case(
     prompt, past, more, parameters = known[METRIC], fresh_repeat(run.id), [], run.parameters
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
-        language, answer = run.resolved["language"], case["answer"]
+        language, answer = run.config.language, case["answer"]
         # Pseudonyms come before the change: what stands in another place may no longer be told for a name or a phone.
         answer = mask(answer, own_key(), language) if configuration.mask_calls else answer
         changed = {name: change(answer, language) for name, change in CHANGES.items()}

@@ -33,16 +33,16 @@ class Kind(NamedTuple):
 
 
 def _dense(run: Run, corpus: Corpus) -> Retriever:
-    questions, chunks = embedders(run.resolved["embedder"], settings())
+    questions, chunks = embedders(run.config.embedder, settings())
     return Dense(corpus.ids, _chunk_vectors(run, corpus, chunks), questions)
 
 
 def _pgvector(run: Run, corpus: Corpus) -> Retriever:
     """Over the source's own vectors and index where they are used, else over vectors in our own database."""
-    questions, chunks = embedders(run.resolved["embedder"], settings())
-    if run.resolved["vectors"] == "stored":
+    questions, chunks = embedders(run.config.embedder, settings())
+    if run.config.vectors == "stored":
         where = source(run.parameters.source)
-        chunk, loaded_at = where.tables["chunk"].c, run.resolved.get("source_loaded_at")
+        chunk, loaded_at = where.tables["chunk"].c, run.config.source_loaded_at
 
         def check(connection: Connection) -> None:
             if loaded_at:
@@ -67,7 +67,7 @@ def _pgvector(run: Run, corpus: Corpus) -> Retriever:
 
 def _chunk_vectors(run: Run, corpus: Corpus, chunks: Embedder) -> Vectors:
     """The source's own vectors where they are used, else the embedder's; at length 1, NaN without a direction."""
-    if corpus.vectors is not None and run.resolved["vectors"] == "stored":
+    if corpus.vectors is not None and run.config.vectors == "stored":
         return unit_vectors(corpus.vectors)
     return unit_vectors(embed(corpus.texts, chunks, database()))
 
@@ -77,7 +77,7 @@ def _hybrid(run: Run, corpus: Corpus) -> Retriever:
 
 
 def _fulltext(run: Run, corpus: Corpus) -> Retriever:
-    configuration = CONFIGURATIONS[run.resolved["language"]]
+    configuration = CONFIGURATIONS[run.config.language]
     name = index_corpus(database(), configuration, corpus.texts)
     return Fulltext(database(), corpus.ids, corpus=name, configuration=configuration)
 
@@ -86,14 +86,14 @@ def _service(run: Run, corpus: Corpus) -> Retriever:
     from yarus.tasks.systems.retrievers.external import Outside, from_service  # aiohttp, which no search of ours needs
 
     service = settings().retriever_service
-    return Outside(from_service(run.resolved["retriever"], service), concurrency=service.concurrency)
+    return Outside(from_service(run.config.retriever, service), concurrency=service.concurrency)
 
 
 def _callable(run: Run, corpus: Corpus) -> Retriever:
     from yarus.tasks.systems.retrievers.external import Outside
     from yarus.tasks.systems.user_code import user_code
 
-    code = user_code(run.resolved["retriever"], "YARUS_RETRIEVER", "ranking")
+    code = user_code(run.config.retriever, "YARUS_RETRIEVER", "ranking")
     return Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
 
 

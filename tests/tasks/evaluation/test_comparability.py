@@ -6,6 +6,7 @@ import pytest
 
 from yarus.metrics.table import METRICS, metrics_of
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import comparability, comparability_key
 from yarus.tasks.evaluation.run import Run
 
@@ -24,7 +25,7 @@ response_exact_match_rate|norm:NFC|v:1 response_semantic_consistency|v:1 refusal
 
 def run_of(tier: str) -> Run:
     parameters = TIERS[tier].parameters(source="sample")
-    return Run("x", tier, parameters, {"unit": "chunk", "k": 3, "gain": "linear"})
+    return Run("x", tier, parameters, EvaluationConfig(unit="chunk", k=3, gain="linear"))
 
 
 def key(tier: str) -> str:
@@ -58,6 +59,6 @@ def test_who_is_asked_for_more_and_how_is_part_of_the_key(asked: str) -> None:
     """Claims of one wording are not those of another, nor are an evaluation's metrics those of one without."""
     run, keys = run_of("tier3"), {key("tier3")}
     for digest in ("ab", "cd"):
-        resolved = {**run.resolved, asked: {"model": "m", "prompts": {"support": digest}}}
-        keys.add(comparability_key(comparability(replace(run, resolved=resolved), "ab" * 32)))
+        config = run.config | EvaluationConfig.of_stored({asked: {"model": "m", "prompts": {"support": digest}}})
+        keys.add(comparability_key(comparability(replace(run, config=config), "ab" * 32)))
     assert len(keys) == 3

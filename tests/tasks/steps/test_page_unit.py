@@ -62,7 +62,7 @@ def crowded(engine: Engine) -> str:
 @pytest.mark.parametrize("retriever", ["dense", "fulltext", "hybrid", "pgvector"])
 def test_more_chunks_are_fetched_until_k_pages_are_found(at_home: Path, crowded: str, retriever: str) -> None:
     run = opened(source=crowded, retriever=retriever)
-    assert run.resolved["unit"] == "page"
+    assert run.config.unit == "page"
     [ranking] = rank(run, ["стипендия"], 10, unit="page", timed=1)
     assert len(ranking.ids) == len(set(ranking.ids)) == 10
     assert ranking.ids[0] == f"{PAGE}0"

@@ -136,7 +136,7 @@ def test_re_rankers_share_one_retrieval_and_each_scores_once(theirs: Told, sourc
 def test_none_leaves_out_that_of_the_settings(theirs: Told, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_RERANKER", "theirs_of_reranked:backwards")
     run = opened(source=source, retriever=RERANKED["retriever"])
-    assert run.resolved["reranker"] == "theirs_of_reranked:backwards"
+    assert run.config.reranker == "theirs_of_reranked:backwards"
     without = opened(source=source, retriever=RERANKED["retriever"], reranker="none")
     assert "reranker" not in without.resolved
     first = rank(without, ["правило 3"], 2, unit="chunk", timed=0)
@@ -163,7 +163,7 @@ def test_a_resumed_evaluation_keeps_its_re_ranker(
 ) -> None:
     run = opened(source=source, **RERANKED)
     other = opened(source=source, **RERANKED)
-    other.resolved["reranker_identity"] = "another model|files:1"
+    other.config.reranker_identity = "another model|files:1"
     assert asyncio.run(index.fn(run)).resolved["reranker_identity"] == RERANKED["reranker"]
     with pytest.raises(InputError, match="was begun with another model"):
         asyncio.run(index.fn(other))

@@ -24,6 +24,7 @@ from yarus.tasks.dataset.labelling.alpha import annotator as named
 from yarus.tasks.dataset.labelling.draw import Drawn, OfCases, drawn, strata
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import measured_by
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.exam import FILLING, judge_key
 from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 from yarus.tasks.models.verdicts import GRADES
@@ -175,7 +176,11 @@ def pools(engine: Engine, evaluation: str) -> Pools:
 
 def of_row(row: RowMapping) -> Pools:
     """The same of an evaluation that is known to be filled."""
-    metrics = tuple(one for one in measured_by(row["tier"], row["resolved"]) if one.of_relevance and one.column)
+    metrics = tuple(
+        one
+        for one in measured_by(row["tier"], EvaluationConfig.of_stored(row["resolved"]))
+        if one.of_relevance and one.column
+    )
     cases = result_files.read(row["parquet"], (*READ, *(one.column or "" for one in metrics)))
     if "stratum" in cases.column_names:  # of the log, the part that its headline is made of
         cases = cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM))

@@ -119,9 +119,9 @@ def test_with_an_index_its_recall_is_reported(at_home: Path, indexed: str, monke
         rank(exact, questions, 10, unit="chunk", timed=0),
     )
     shares = [len(set(a.ids) & set(b.ids)) / 10 for a, b in zip(found, nearest, strict=True)]
-    assert 0.1 < by_index.resolved["index_recall"] < 0.999
-    assert by_index.resolved["index_recall"] == pytest.approx(np.mean(shares), abs=0.02)  # ties apart
-    assert {note["note"] for note in by_index.resolved["notes"]} == {"index recall", "pages only"}
+    assert 0.1 < by_index.config.index_recall < 0.999
+    assert by_index.config.index_recall == pytest.approx(np.mean(shares), abs=0.02)  # ties apart
+    assert {note["note"] for note in by_index.config.notes} == {"index recall", "pages only"}
     assert "index_recall" not in exact.resolved
 
 
