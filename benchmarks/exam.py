@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
 from benchmarks.judged import prepared, yarus
-from yarus.metrics.exam import DAMAGES
+from yarus.metrics.exam_kinds import DAMAGES
 
 CASES, CONCURRENCY = 60, 32
 TARGET = 1.15

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from yarus.metrics import text
-from yarus.metrics.exam import KINDS as EXAMINED
+from yarus.metrics.exam_kinds import KINDS as EXAMINED
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import GOALS, METRICS, Metric, metrics_of
 from yarus.tasks.config.texts import texts, translations

@@ -23,6 +23,7 @@ from tests.support.durations import (  # noqa: F401 - hooks of pytest
     pytest_terminal_summary,
 )
 from tests.support.examples import EVERYDAY
+from tests.support.llm_server import FakeLLMServer
 from tests.support.processes import answers
 from yarus.db.embedded import server as embedded
 from yarus.db.engine import own, own_at
@@ -163,6 +164,15 @@ def _go_home(home: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("YARUS_HOME", str(home))
     patch.setenv("YARUS_SERVER_IDLE_S", "0")
     patch.chdir(home)
+
+
+@pytest.fixture
+def llm_server() -> Iterator[FakeLLMServer]:
+    """A server of language models on sockets, which answers as its script says."""
+    server = FakeLLMServer()
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.simulations import Claim
 from yarus.db.importers.sample import FOLDER
-from yarus.metrics.exam import PLANTED, PROMPTS
+from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.table import table
 from yarus.tasks.cases.text import script_of

@@ -19,7 +19,8 @@ from yarus.db.stores import corpora
 from yarus.tasks.comparison.gate_rules import read_policy
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.result_files import existing_path, remove, result_path
+from yarus.tasks.evaluation.result_files import remove
+from yarus.tasks.evaluation.result_paths import existing_path, result_path
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import delete, uploaded
 

@@ -1,6 +1,6 @@
 """The metrics of a judge's exam: what it tells apart, prompt by prompt."""
 
-from yarus.metrics.exam import PROMPTS
+from yarus.metrics.exam_kinds import PROMPTS
 from yarus.metrics.metric import RUBRIC, Metric
 
 TWINS = 1

@@ -13,7 +13,7 @@ from yarus.metrics.statistics.ewma import Chart, chart
 from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
 from yarus.metrics.table import metric
 from yarus.tasks.comparison.paired_changes import SHARED
-from yarus.tasks.evaluation.summary import State
+from yarus.tasks.evaluation.config import State
 
 BandSide = Literal["below", "above"]
 

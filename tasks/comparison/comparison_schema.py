@@ -6,9 +6,8 @@ from typing_extensions import TypedDict
 
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
 from yarus.tasks.config.texts import Text
-from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.config import EvaluationConfig, State
 from yarus.tasks.evaluation.findings.incomplete import UnequallyJudged
-from yarus.tasks.evaluation.summary import State
 
 
 class MovedMetric(TypedDict):

@@ -16,7 +16,8 @@ from yarus.tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corre
 from yarus.tasks.comparison.gate_rules import Kind, Rule, measure
 from yarus.tasks.comparison.totals import ERRORS
 from yarus.tasks.dataset.labelling.estimate import lacking
-from yarus.tasks.evaluation.summary import GateVerdict, State
+from yarus.tasks.evaluation.config import State
+from yarus.tasks.evaluation.summary import GateVerdict
 
 BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
 

@@ -13,6 +13,9 @@ UNSET: Any = None
 """Default of what only some tiers have: None in the others, whose steps do not read it."""
 
 
+State = Literal["running", "completed", "invalid", "failed", "cancelled"]
+
+
 class Called(TypedDict):
     """What people call an evaluation."""
 

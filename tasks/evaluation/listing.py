@@ -10,9 +10,8 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.config import Called
-from yarus.tasks.evaluation.result_files import existing_path, result_path
-from yarus.tasks.evaluation.summary import State
+from yarus.tasks.evaluation.config import Called, State
+from yarus.tasks.evaluation.result_paths import existing_path, result_path
 
 
 class ListedEvaluation(Called):

@@ -15,13 +15,12 @@ from yarus.metrics.table import METRICS, Grades, grades
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
-from yarus.tasks.evaluation.config import Called, CaseSetIdentity, EvaluationConfig
+from yarus.tasks.evaluation.config import Called, CaseSetIdentity, EvaluationConfig, State
 from yarus.tasks.evaluation.findings.exam import Standing, exams_of, standing_of, standings
 from yarus.tasks.evaluation.findings.findings import FoundOut
 from yarus.tasks.evaluation.findings.persistence import persistence_of
-from yarus.tasks.evaluation.result_files import existing_path
+from yarus.tasks.evaluation.result_paths import existing_path
 
-State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""

@@ -42,7 +42,8 @@ from yarus.tasks.evaluation.identity import (
     metric_options,
 )
 from yarus.tasks.evaluation.queries import matching, where
-from yarus.tasks.evaluation.result_files import parquet, publish, remove, result_path, write_batches
+from yarus.tasks.evaluation.result_files import parquet, publish, remove, write_batches
+from yarus.tasks.evaluation.result_paths import result_path
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import Whole
 from yarus.tasks.evaluation.summary import HEADLINE_STRATUM, EvaluationSummary, summary

@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from yarus.metrics.exam import DAMAGES, KINDS, PROMPTS, auc, expected, obedience, sensitivity, specificity
+from yarus.metrics.exam import auc, obedience, sensitivity, specificity
+from yarus.metrics.exam_kinds import DAMAGES, KINDS, PROMPTS, expected
 
 
 def test_the_area_is_scikit_learns() -> None:

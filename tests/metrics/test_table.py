@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.examples import for_all
 from yarus.metrics import text
-from yarus.metrics.exam import PROMPTS
+from yarus.metrics.exam_kinds import PROMPTS
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 

@@ -29,7 +29,8 @@ from yarus.tasks.config.connections import source as source_of
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.listing import fail_orphaned
-from yarus.tasks.evaluation.result_files import existing_path, make_folder, result_path
+from yarus.tasks.evaluation.result_files import make_folder
+from yarus.tasks.evaluation.result_paths import existing_path, result_path
 from yarus.tasks.evaluation.work_folder import delete
 
 WRITTEN = ("question", "answer", "ground_truth_answer")

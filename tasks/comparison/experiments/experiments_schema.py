@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from yarus.db import analyses
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
-from yarus.tasks.evaluation.summary import State
+from yarus.tasks.evaluation.config import State
 
 
 class ArmMetric(TypedDict):

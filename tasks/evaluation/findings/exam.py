@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from typing_extensions import TypedDict
 
 from yarus.db.stores.exams import Sat, newest_exams
-from yarus.metrics.exam import KINDS, PROMPTS
+from yarus.metrics.exam_kinds import KINDS, PROMPTS
 from yarus.metrics.table import metric
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
@@ -377,7 +377,7 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
         least_scored: share of the answers that must have got a score.
     """
-    from yarus.metrics.exam import PLANTED
+    from yarus.metrics.exam_kinds import PLANTED
 
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [
@@ -401,7 +401,7 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
 
 
 def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float, max_p_value: float) -> PromptExam:
-    from yarus.metrics.exam import PLANTED
+    from yarus.metrics.exam_kinds import PLANTED
 
     all_rows = rows
     rows = [row for row in all_rows if row["kind"] not in PLANTED]
@@ -464,7 +464,8 @@ def _obeys(rows: list[Row], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
     import numpy as np
 
-    from yarus.metrics.exam import PLANTED, obedience
+    from yarus.metrics.exam import obedience
+    from yarus.metrics.exam_kinds import PLANTED
 
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     cases = dict.fromkeys(row["case_id"] for row in rows)
@@ -497,7 +498,7 @@ def length_correlation(rows: list[Row]) -> float | None:
 
 
 def _kinds(rows: list[Row]) -> list[KindOutcome]:
-    from yarus.metrics.exam import FULL, KINDS
+    from yarus.metrics.exam_kinds import FULL, KINDS
 
     found: list[KindOutcome] = []
     for kind in KINDS:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from yarus.db.errors import InputError
 from yarus.db.words import Words
-from yarus.metrics.exam import DAMAGES
+from yarus.metrics.exam_kinds import DAMAGES
 
 TEXTS = ("question", "context", "reference", "answer")
 KEYS = ("name", "question", "texts", "lowered_by")

@@ -13,7 +13,7 @@ from yarus.db.source_rows import Corpus, read_corpus, read_questions
 from yarus.db.sources import registered, snapshot
 from yarus.db.words import Words
 from yarus.metrics import exam
-from yarus.metrics.exam import PLANTED, PROMPTS
+from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.metric import RUBRIC
 from yarus.tasks.cases.labels import Row, page_named, pages_of
 from yarus.tasks.cases.outcomes import ideal_context, reference_of

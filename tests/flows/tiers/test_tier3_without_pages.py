@@ -26,17 +26,20 @@ CASES = Path(__file__).parents[4] / "shared" / "cases"
 NOT_MEASURABLE = "retrieval is not measurable: the source has no pages"
 
 
-def rows_of_file(name: str) -> list[dict[str, Any]]:
+def text_of_case(name: str) -> str:
     if not (CASES / name).exists():
         pytest.skip(f"needs {CASES / name}")
-    with (CASES / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return (CASES / name).read_text(encoding="utf-8")
+
+
+def rows_of_file(name: str) -> list[dict[str, Any]]:
+    return list(csv.DictReader(text_of_case(name).splitlines(keepends=True)))
 
 
 @pytest.fixture
 def bot(service: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
     """The bot of shared/cases as the system under test: it answers, and names no page."""
-    known = re.search(r"^A = (\{.*\})$", (CASES / "stub_bot.py").read_text(encoding="utf-8"), re.MULTILINE)
+    known = re.search(r"^A = (\{.*\})$", text_of_case("stub_bot.py"), re.MULTILINE)
     assert known
     answers = ast.literal_eval(known[1])
     service.script = lambda number, request: http(200, json.dumps({"answer": answers[request["question"]]}), JSON)

@@ -14,15 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.tasks.evaluation.result_files import (
-    existing_path,
-    publish,
-    read,
-    remove,
-    result_path,
-    write_batches,
-    write_whole,
-)
+from yarus.tasks.evaluation.result_files import publish, read, remove, write_batches, write_whole
+from yarus.tasks.evaluation.result_paths import existing_path, result_path
 
 NONE = pa.nulls(3, pa.string())
 TABLE = pa.table({"case_id": ["1", "2", "3"], "status": NONE, "reason": NONE, "n": [1, 2, 3], "text": ["ёж", None, ""]})

@@ -13,7 +13,7 @@ import pytest
 from yarus.db.removal.retention import ERASED
 from yarus.deployments.prefect.home_server import Stopped
 from yarus.deployments.upkeep.readiness import Missing
-from yarus.metrics.exam import KINDS as EXAM_KINDS
+from yarus.metrics.exam_kinds import KINDS as EXAM_KINDS
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import GOALS, METRICS
 from yarus.metrics.table.corrected import SUFFIX

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from yarus.db.stores.exams import Sat
-from yarus.metrics.exam import KINDS, PLANTED, PROMPTS, expected
+from yarus.metrics.exam_kinds import KINDS, PLANTED, PROMPTS, expected
 from yarus.tasks.cases.table import table
 from yarus.tasks.evaluation.findings.exam import exam_of, examined, judge_key, outcome_text, standing_of, standings
 

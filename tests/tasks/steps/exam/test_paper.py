@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from yarus.metrics.exam import KINDS, PROMPTS
+from yarus.metrics.exam_kinds import KINDS, PROMPTS
 from yarus.tasks.cases.text import words
 from yarus.tasks.steps.exam.damage import NUMBER
 from yarus.tasks.steps.exam.paper import Item, Other, Paper, Subject, papers
