@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import Row, medians
-from yarus.tasks.models.embedding.embedders import Vectors
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.dense import nearest, unit_vectors
 
 QUESTIONS, CHUNKS, D, K = 10_000, 100_000, 384, 10

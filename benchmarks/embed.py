@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks import Row, medians
 from yarus.db.engine import own
 from yarus.tasks.models.embedding.cache import embed
-from yarus.tasks.models.embedding.embedders import Transformer, Vectors
+from yarus.tasks.models.embedding.embedders import Transformer
+from yarus.tasks.models.embedding.parts import Vectors
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.en.json"
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from yarus.flows.cli.shell.documents import DOCUMENTS
 from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.evaluation.config import JsonOf
 
 TARGET = Path(__file__).with_name("json.md")
 INTRODUCTION = """# What `--json` prints
@@ -49,8 +50,8 @@ def declared(kind: Any) -> Iterator[type]:
         for hint in get_type_hints(kind, include_extras=True).values():
             yield from declared(hint)
     elif kind != Literal:
-        for part in (*get_args(kind), *getattr(kind, "__metadata__", ())):
-            yield from declared(part)
+        for part in get_args(kind):
+            yield from declared(part.model if isinstance(part, JsonOf) else part)
 
 
 def _has_keys(kind: Any) -> bool:
@@ -91,7 +92,7 @@ def _words(kind: Any) -> str:
     if origin is NotRequired:
         return _words(parts[0])
     if origin is Annotated:  # an object in JSON, made of a model
-        return _words(kind.__metadata__[0])
+        return _words(kind.__metadata__[0].model)
     if origin in (Union, UnionType):
         return " or ".join(map(_words, parts))
     if origin is Literal:

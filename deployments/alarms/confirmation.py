@@ -16,7 +16,8 @@ from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.deployments.alarms.levels import LevelVerdict
 from yarus.tasks.config.parameters import Confirmable, Generation, Parameters
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.findings.persistence import Persistence, before_of, confirmation, persistence_of
+from yarus.tasks.evaluation.findings.asked_again import before_of
+from yarus.tasks.evaluation.findings.persistence import Persistence, confirmation, persistence_of
 from yarus.tasks.evaluation.identity import same_settings
 from yarus.tasks.systems.retrievers.registry import RETRIEVERS
 from yarus.tasks.systems.retrievers.reranking import is_outside

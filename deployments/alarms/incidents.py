@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Engine, FromClause, exists, func, not_, or_, select, text, update
@@ -19,13 +19,15 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.db.tables import evaluation, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import GOOD, Accepted, Incident
-from yarus.deployments.alarms.confirmation import Evaluate, confirmed, to_confirm
 from yarus.deployments.alarms.levels import LevelVerdict, level_verdict
 from yarus.deployments.alarms.night_message import incident_payload, moved, tell_incident
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.findings.persistence import Persistence, persistence_of
+
+if TYPE_CHECKING:
+    from yarus.deployments.alarms.confirmation import Evaluate
 
 log = logging.getLogger("yarus")
 SILENT = ("failed", "inconclusive")
@@ -68,7 +70,7 @@ class _Night(NamedTuple):
         return self.found.verdict not in (*GOOD, "inconclusive") and self.kind not in self.was_open
 
 
-async def follow(flow_run_id: UUID | None, evaluate: Evaluate, tells: Tells) -> None:
+async def follow(flow_run_id: UUID | None, evaluate: "Evaluate", tells: Tells) -> None:
     """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it.
 
     Args:
@@ -87,6 +89,11 @@ async def follow(flow_run_id: UUID | None, evaluate: Evaluate, tells: Tells) -> 
     asked: Persistence | None = None
     try:
         if night.opens and night.found.verdict == "regressed":
+            from yarus.deployments.alarms.confirmation import (
+                confirmed,
+                to_confirm,
+            )  # the network, which lists do not use
+
             again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
             asked = await confirmed(engine, night.row, again, evaluate) if again else None
     finally:

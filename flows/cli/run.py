@@ -45,7 +45,7 @@ def run(
     yarus run tier3 --source xquad_ru --failed
     """
     from yarus.flows.cli.runner import estimate, parameters, run_flow
-    from yarus.tasks.evaluation.findings.persistence import NothingFailedError
+    from yarus.tasks.evaluation.repeats import NothingFailedError
     from yarus.tasks.evaluation.summary import as_json as document
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}

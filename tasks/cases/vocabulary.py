@@ -46,6 +46,8 @@ Outcome = Literal["answered", "refused", "failed"]
 MEASURED = ("ok", "sut_refusal")
 SAID = ("ok", "judge_error", "parse_error", "skipped_budget")
 """Statuses of cases whose system may have answered and not declined, whatever became of the judging."""
+FAILED = ("sut_error", "judge_error", "parse_error", "skipped_budget")
+"""Statuses of cases that something stood in the way of; a bad score is a result, and no failure."""
 STRATA = ("confirmed", "agreement", "contradicted")
 """Of the real users' cases, by what users said of the answer."""
 LAST_TURN = 2**62

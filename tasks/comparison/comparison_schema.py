@@ -1,12 +1,12 @@
 """What `compare`, `gate` and `trend` find: their documents, as `--json` prints them."""
 
-from typing import Annotated, Any, Literal, final
+from typing import Any, Literal, final
 
 from typing_extensions import TypedDict
 
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
 from yarus.tasks.config.texts import Text
-from yarus.tasks.evaluation.config import EvaluationConfig, State
+from yarus.tasks.evaluation.config import ConfigDocument, State
 from yarus.tasks.evaluation.findings.incomplete import UnequallyJudged
 
 
@@ -87,7 +87,7 @@ class Side(TypedDict):
     error: str | None
     """Why it is invalid."""
     comparability_key: str | None
-    system: Annotated[dict[str, Any], EvaluationConfig]
+    system: ConfigDocument
 
 
 class KeyDifference(TypedDict):

@@ -16,9 +16,9 @@ from prefect.cache_policies import NO_CACHE
 from yarus.db import journal
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import declared
+from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.evaluation.findings.persistence import FAILED
 from yarus.tasks.evaluation.result_files import parquet, write_whole
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_cases, upload

@@ -1,9 +1,10 @@
 """The configuration of an evaluation: what its parameters came to, and which part of it makes the comparability key."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
@@ -202,3 +203,16 @@ class EvaluationConfig(Measured, UnderTest, Aside):
     def comparability(self) -> dict[str, Any]:
         """Return what of it is in the comparability key."""
         return {name: value for name, value in self.stored().items() if name in Measured.model_fields}
+
+
+class JsonOf(NamedTuple):
+    """Annotates a dictionary that a model was dumped to; pydantic validates it as that model."""
+
+    model: type[BaseModel]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.model)
+
+
+ConfigDocument = Annotated[dict[str, Any], JsonOf(EvaluationConfig)]
+"""What `EvaluationConfig.document` returns."""

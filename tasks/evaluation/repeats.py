@@ -5,16 +5,17 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, or_, select
 from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.errors import InputError
+from yarus.db.tables import evaluation
+from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.parameters import Answering, Parameters
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.persistence import evaluation_with_failures
 
 P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor", "confirms")
@@ -185,3 +186,49 @@ def _refuse_others(mark: str, given: Parameters, then: Parameters) -> None:
                 option=name.replace("_", "-"),
                 value=value,
             )
+
+
+class NothingFailedError(InputError):
+    """There is nothing to evaluate again, which is good news."""
+
+    @property
+    def of(self) -> object:
+        """The evaluation."""
+        return self.args[0].values["id"]
+
+
+def evaluation_with_failures(engine: Engine, name: str, tier: str, source: str) -> RowMapping:
+    """The evaluation whose failed cases are meant.
+
+    Args:
+        engine: of our own database.
+        name: its id, the beginning or end of it, its name, or `last`: of that tier and source, one of failed cases too.
+        tier: of the `last`.
+        source: of the `last`.
+
+    Raises:
+        InputError: there is none, or it has no cases.
+        NothingFailedError: none of its cases failed.
+    """
+    row = _last(engine, tier, source) if name == "last" else journal.find(engine, name)
+    if row is None:
+        raise InputError("--failed: no finished evaluation of {tier} and {source!r} yet", tier=tier, source=source)
+    if row["parquet"] is None:
+        raise InputError(
+            "--failed {id}: it is {state} and has no cases; finish it first: yarus run {tier} --resume {id}",
+            id=row["id"],
+            state=row["state"],
+            tier=row["tier"],
+        )
+    if not any((row["statuses"] or {}).get(status) for status in FAILED):
+        raise NothingFailedError("{id}: no case failed, there is nothing to evaluate again", id=row["id"])
+    return row
+
+
+def _last(engine: Engine, tier: str, source: str) -> RowMapping | None:
+    """The newest finished evaluation that says something of the system, or of what failed in one."""
+    of = evaluation.c
+    meant = or_(journal.LIVE, of.parameters["failed"].astext.is_not(None))
+    found = select(evaluation).where(of.tier == tier, of.source == source, of.state.in_(journal.FINISHED), meant)
+    with engine.connect() as connection:
+        return connection.execute(found.order_by(of.started_at.desc(), of.id.desc()).limit(1)).mappings().first()

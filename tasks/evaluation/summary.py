@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypeGuard, cast, final
+from typing import Any, Literal, NotRequired, TypeGuard, cast, final
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
@@ -15,7 +15,7 @@ from yarus.metrics.table import METRICS, Grades, grades
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
-from yarus.tasks.evaluation.config import Called, CaseSetIdentity, EvaluationConfig, State
+from yarus.tasks.evaluation.config import Called, CaseSetIdentity, ConfigDocument, EvaluationConfig, State
 from yarus.tasks.evaluation.findings.exam import Standing, exams_of, standing_of, standings
 from yarus.tasks.evaluation.findings.findings import FoundOut
 from yarus.tasks.evaluation.findings.persistence import persistence_of
@@ -100,7 +100,7 @@ class EvaluationSummary(FoundOut, Called):
     """Status -> cases."""
     coverage: float | None
     """Share of the cases that could be measured and were."""
-    system: Annotated[dict[str, Any], EvaluationConfig]
+    system: ConfigDocument
     sut_label: str | None
     """Version of the system under test, of YARUS_SUT_LABEL."""
     flow_run_id: str | None

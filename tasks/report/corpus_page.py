@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from yarus.db import analyses
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.texts import LANGUAGES, Text, translations
 from yarus.tasks.config.texts.messages import told as told_in
-from yarus.tasks.dataset.corpus import analytics as kept
 from yarus.tasks.dataset.corpus.profile import outside, rests_on
 from yarus.tasks.evaluation.numbers import percent
 from yarus.tasks.report import figures
@@ -31,9 +31,18 @@ LENGTH = 160
 """Characters of an example."""
 
 
+def newest_analytics(engine: Engine, source: str) -> dict[str, Any] | None:
+    """What was last kept of a source, with `corpus_id` and `described_at`; None where nothing was."""
+    kept = [row for row in analyses.listing(engine, "corpus", source=source, limit=5) if row["document"]]
+    if not kept:
+        return None
+    row = kept[0]
+    return dict(row["document"]) | {"corpus_id": row["id"], "described_at": row["started_at"].isoformat()}
+
+
 def stored(engine: Engine, source: str) -> Document | None:
     """What was last found of a source's corpus, as the template reads it; None where nobody looked."""
-    found = pseudonyms.document(kept.stored(engine, source), source)
+    found = pseudonyms.document(newest_analytics(engine, source), source)
     if found is None:
         return None
     used = found["utilisation"]

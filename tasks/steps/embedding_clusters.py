@@ -29,7 +29,8 @@ from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import Whole, not_measured
 from yarus.tasks.evaluation.work_folder import read_cases, read_stored_corpus
 from yarus.tasks.models.embedding.cache import embed_each
-from yarus.tasks.models.embedding.embedders import Vectors, embedders
+from yarus.tasks.models.embedding.embedders import embedders
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.steps.search import choose_vectors
 
 log = logging.getLogger("yarus")

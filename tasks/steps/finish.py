@@ -28,10 +28,10 @@ from yarus.tasks.dataset.labelling.corrected import correct
 from yarus.tasks.evaluation.aggregate import Value, coverage, measured_by, statuses, strata, summarise
 from yarus.tasks.evaluation.batch import batches_of
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.findings.asked_again import failed_again, persistence
 from yarus.tasks.evaluation.findings.exam import exam_of, examined, exams_of, standing_of, standings
 from yarus.tasks.evaluation.findings.failures import failures
 from yarus.tasks.evaluation.findings.incomplete import incomplete
-from yarus.tasks.evaluation.findings.persistence import failed_again, persistence
 from yarus.tasks.evaluation.findings.production import agreement_with_production
 from yarus.tasks.evaluation.findings.showing import price_of_showing
 from yarus.tasks.evaluation.identity import (

@@ -10,7 +10,8 @@ from yarus.tasks.cases.table import with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.embedding.cache import embed_each
-from yarus.tasks.models.embedding.embedders import Vectors, embedder, measuring_embedder
+from yarus.tasks.models.embedding.embedders import embedder, measuring_embedder
+from yarus.tasks.models.embedding.parts import Vectors
 
 ROUNDING = 1e-6
 PAIRS_AT_ONCE = 500  # embedded, so that few vectors are in memory

@@ -29,7 +29,8 @@ from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_cases, read_stored_corpus, read_twins
 from yarus.tasks.models.embedding.cache import check_stored, embed_each
-from yarus.tasks.models.embedding.embedders import Vectors, embedders, full_name
+from yarus.tasks.models.embedding.embedders import embedders, full_name
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.database import Pgvector
 from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 from yarus.tasks.systems.retrievers.protocol import Ranking, Retriever, shared

@@ -26,7 +26,8 @@ from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import Whole, not_measured
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.models.embedding.cache import embed_each
-from yarus.tasks.models.embedding.embedders import Vectors, embedder
+from yarus.tasks.models.embedding.embedders import embedder
+from yarus.tasks.models.embedding.parts import Vectors
 
 NO_CACHE_YET = Words("no earlier question was rated 5")
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}

@@ -86,12 +86,3 @@ def _describe(source: str) -> str:
     with analyses.analysing(engine, "corpus", source, taken) as corpus_id:
         analyses.keep(engine, corpus_id, dict(corpus(engine, source, **taken)), "completed")
     return corpus_id
-
-
-def stored(engine: Engine, source: str) -> dict[str, Any] | None:
-    """What was last kept of a source, with `corpus_id` and `described_at`; None where nothing was."""
-    kept = [row for row in analyses.listing(engine, "corpus", source=source, limit=5) if row["document"]]
-    if not kept:
-        return None
-    row = kept[0]
-    return dict(row["document"]) | {"corpus_id": row["id"], "described_at": row["started_at"].isoformat()}

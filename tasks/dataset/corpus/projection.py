@@ -11,7 +11,8 @@ from yarus.tasks.cases.privacy.pseudonyms import cut
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusMap
 from yarus.tasks.dataset.corpus.question_log import Log
 from yarus.tasks.models.embedding.cache import embed
-from yarus.tasks.models.embedding.embedders import Embedder, Vectors
+from yarus.tasks.models.embedding.embedders import Embedder
+from yarus.tasks.models.embedding.parts import Vectors
 
 Floats = NDArray[np.float64]
 DIMENSIONS, FITTED, BLOCK, DIGITS = 50, 8_000, 5_000, 4

@@ -13,7 +13,6 @@ from typing_extensions import TypedDict
 from yarus.db.stores.exams import Sat, newest_exams
 from yarus.metrics.exam_kinds import KINDS, PROMPTS
 from yarus.metrics.table import metric
-from yarus.tasks.cases.text import script_of
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.evaluation.config import EvaluationConfig, JudgeIdentity
 from yarus.tasks.evaluation.numbers import interval, shown
@@ -377,7 +376,9 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
         least_scored: share of the answers that must have got a score.
     """
+
     from yarus.metrics.exam_kinds import PLANTED
+    from yarus.tasks.cases.text import script_of
 
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [

@@ -1,22 +1,24 @@
 """Incomplete labels: the questions with a label against those without, as figures, JSON and sentences."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from typing_extensions import TypedDict
 
-from yarus.metrics.incomplete.selection import FEWEST, Feature, chances, compare_feature, reweighted_mean
-from yarus.metrics.statistics.groups import Floats
-from yarus.metrics.statistics.significance import holm
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import floats
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.numbers import percent, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from yarus.metrics.incomplete.selection import Feature
+    from yarus.metrics.statistics.groups import Floats
 
 FeatureName = Literal["length", "score", "lead", "time", "topic"]
 
@@ -98,6 +100,11 @@ def incomplete(cases: pa.Table, headlines: Sequence[str], headline_stratum: str)
         headlines: metrics whose means are weighted anew.
         headline_stratum: the stratum that the evaluation is judged by, where it has strata.
     """
+
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     counted = np.ones(len(cases), dtype=bool)
     if "stratum" in cases.column_names:
         counted = np.asarray(pc.equal(cases["stratum"], headline_stratum).fill_null(False))
@@ -120,6 +127,13 @@ def labelled_questions(
         counted: (n,) whether a label of the case counts.
         headlines: metrics whose means are weighted anew.
     """
+
+    import numpy as np
+
+    from yarus.metrics.incomplete.selection import FEWEST, chances, compare_feature, reweighted_mean
+    from yarus.metrics.statistics.significance import holm
+    from yarus.tasks.cases.table import floats
+
     has = counted & np.array([bool(of) for of in cases["relevant"].to_pylist()], dtype=bool)
     n, n_others = int(has.sum()), int((~has).sum())
     if not n or not n_others:
@@ -157,6 +171,12 @@ def _difference(name: FeatureName, one: Feature, p: float) -> FeatureDifference:
 
 def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     """What is known of every question before anybody labels it; numbers as places from 0 to 1."""
+
+    import numpy as np
+    import pyarrow as pa
+
+    from yarus.metrics.incomplete.selection import FEWEST
+
     found: dict[FeatureName, Floats] = {
         "length": _places(np.array([float(len((text or "").split())) for text in cases["question"].to_pylist()])),
     }
@@ -176,6 +196,9 @@ def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
 
 def _places(values: Floats) -> Floats:
     """The place of each value among all, 0 to 1; equal values share one, and a missing one stands in the middle."""
+
+    import numpy as np
+
     known = np.isfinite(values)
     places = np.full(len(values), NO_NUMBER)
     if known.any():

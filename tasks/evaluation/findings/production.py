@@ -1,15 +1,17 @@
 """Agreement with production: figures, JSON and sentences."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from typing_extensions import TypedDict
 
-from yarus.metrics.statistics.intervals import share_interval
-from yarus.tasks.cases.table import floats
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.evaluation.numbers import percent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class AgreementWithProduction(TypedDict):
@@ -48,6 +50,12 @@ def agreement_with_production(cases: pa.Table) -> Production | None:
     Args:
         cases: with `same_page` or `same_decision`.
     """
+
+    import numpy as np
+    import pyarrow as pa
+
+    from yarus.tasks.cases.table import floats
+
     page, decision = (_agreement(cases, name) for name in COLUMNS)
     found = [one for one in (page, decision) if one is not None]
     if not found:
@@ -62,6 +70,11 @@ def agreement_with_production(cases: pa.Table) -> Production | None:
 
 
 def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
+    import numpy as np
+
+    from yarus.metrics.statistics.intervals import share_interval
+    from yarus.tasks.cases.table import floats
+
     values = floats(cases, name)
     measured = values[~np.isnan(values)]
     if not len(measured):

@@ -1,17 +1,20 @@
 """The price of showing an answer: figures, JSON and sentences."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
 from typing_extensions import TypedDict
 
-from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
-from yarus.metrics.statistics import mean_interval
-from yarus.tasks.cases.table import floats
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.evaluation.numbers import percent, rounded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from yarus.metrics.selective.threshold import Shown
 
 
 class ShownFrom(TypedDict):
@@ -78,6 +81,13 @@ def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float
         wrong_shown, right_hidden: the cost of either mistake.
         seed: of the draws.
     """
+
+    import numpy as np
+
+    from yarus.metrics.selective.threshold import cheapest, costs, curve
+    from yarus.metrics.statistics import mean_interval
+    from yarus.tasks.cases.table import floats
+
     columns = {name: floats(cases, name) for name in ("show_score", "decision", "shown")}
     kept = np.all(~np.isnan(np.column_stack(list(columns.values()))), axis=1)
     if not kept.any():

@@ -14,8 +14,8 @@ from yarus.db.source_rows import Corpus
 from yarus.db.stores.vectors import store_vectors, stored_vectors
 from yarus.db.words import Words
 from yarus.tasks.cases.vocabulary import Note
-from yarus.tasks.models.embedding.embedders import Embedder, Vectors
-from yarus.tasks.models.embedding.wire import Remote, no_vectors
+from yarus.tasks.models.embedding.embedders import Embedder
+from yarus.tasks.models.embedding.parts import Remote, Vectors, no_vectors
 
 log = logging.getLogger("yarus")
 PORTION = 128

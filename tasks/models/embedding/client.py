@@ -20,7 +20,8 @@ from yarus.db.words import Words
 from yarus.tasks.config.secrets import fetched
 from yarus.tasks.config.settings import EmbedderService
 from yarus.tasks.models.credentials import Credentials
-from yarus.tasks.models.embedding.wire import Embedded, Form, Part, body, read
+from yarus.tasks.models.embedding.parts import Part
+from yarus.tasks.models.embedding.wire import Embedded, Form, body, read
 from yarus.tasks.models.endpoints import with_path
 from yarus.tasks.models.protocol import CallError, exchanged, failure
 from yarus.tasks.models.rate_limits import (

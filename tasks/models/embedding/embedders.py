@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from yarus.db.errors import InputError
-from yarus.tasks.cases.text import ngram_counts
 from yarus.tasks.config.redaction import encodable
 from yarus.tasks.config.services import is_address
 from yarus.tasks.config.settings import Settings, settings
+from yarus.tasks.models.embedding.ngrams import ngram_counts
+from yarus.tasks.models.embedding.parts import Vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor, nn
 
-Vectors = NDArray[np.float32]
+
 LEXICAL = "lexical"
 WEIGHTS = {"torch": {".safetensors", ".bin"}, "bfloat16": {".safetensors", ".bin"}, "onnx": {".onnx"}}
 """Backend of sentence-transformers models -> what their weights end with."""

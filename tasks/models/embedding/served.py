@@ -16,7 +16,7 @@ from yarus.tasks.config.services import open_address
 from yarus.tasks.config.settings import EmbedderService, Settings
 from yarus.tasks.models.credentials import check_access
 from yarus.tasks.models.embedding.client import Client, Place
-from yarus.tasks.models.embedding.wire import Floats, Part, no_vectors
+from yarus.tasks.models.embedding.parts import Part, Vectors, no_vectors
 from yarus.tasks.models.transport import in_background
 
 Secrets = tuple[tuple[str, SecretStr], ...]
@@ -43,7 +43,7 @@ class Served:
         fields = f"|fields:{json.dumps(self._fields, sort_keys=True, ensure_ascii=False)}" if self._fields else ""
         return f"{self.client.place.name}|prefix:{self._prefix}{fields}{'|masked' if self._masked else ''}|v:1"
 
-    def encode(self, texts: list[str]) -> Floats:
+    def encode(self, texts: list[str]) -> Vectors:
         """See `Embedder`.
 
         Raises:

@@ -2,69 +2,17 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from yarus.db.errors import ModelUnavailable
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.models.protocol import CallError, name_of
 from yarus.tasks.models.server_errors import extract_message
 from yarus.tasks.models.transport import Response
-
-Floats = NDArray[np.float32]
-
-
-class Part(NamedTuple):
-    """What became of some of the texts."""
-
-    positions: Sequence[int]
-    """Of these texts among those that were asked for."""
-    vectors: Floats
-    wrong: Mapping[int, str]
-    """Row -> why there is no vector."""
-
-
-@runtime_checkable
-class Remote(Protocol):
-    """An embedder that others serve: it answers in parts, and may fail at some texts."""
-
-    def parts(self, texts: Sequence[str]) -> Iterator[list[Part]]:
-        """What became of the texts, as the replies arrive; those without content are zeros without asking.
-
-        Yields:
-            The parts that are there by then, at least one.
-
-        Raises:
-            InputError: the key cannot be used.
-            ModelUnavailable: the server refuses what every text would bring.
-        """
-
-
-def no_vectors(identity: str, texts: Sequence[str], wrong: Mapping[int, str]) -> ModelUnavailable:
-    """The error for texts that cannot be done without; it names the first of them.
-
-    Args:
-        identity: of the embedder.
-        texts: all that it was asked for.
-        wrong: position -> why it has no vector.
-    """
-    first = min(wrong)
-    return ModelUnavailable(
-        "embedder {embedder}: no vector for {n_wrong} of {n_texts} texts, first for the one of {length:,} characters "
-        "that begins {text!r}: {why}. The other vectors are kept: mend it, then go on with --resume or start again. "
-        "If a text is too long for it, have it cut texts off (as TEI does with --auto-truncate), or load shorter "
-        "chunks",
-        embedder=identity.split("|")[0],
-        n_wrong=len(wrong),
-        n_texts=len(texts),
-        length=len(texts[first]),
-        text=texts[first][:60],
-        why=wrong[first],
-    )
-
 
 Form = Literal["base64", "float", "single"]
 """How vectors are asked for: base64 is a quarter of the bytes, and read in a fifth of the time; all are read. Some
@@ -76,7 +24,7 @@ NO_DIRECTION = "its vector is all zeros"
 class Embedded(NamedTuple):
     """What came back for n texts."""
 
-    vectors: Floats
+    vectors: Vectors
     """(n, d), rows of length 1; what stands in those that are wrong means nothing."""
     wrong: dict[int, str]
     """Row -> why it is no vector."""
@@ -84,7 +32,7 @@ class Embedded(NamedTuple):
 
 
 def body(texts: Sequence[str], model: str, form: Form, fields: Mapping[str, Any]) -> bytes:
-    """A request as JSON. Floats are the protocol's default: they are not asked for, since some servers refuse to be."""
+    """A request as JSON. Vectors are the default of the protocol and not asked for: some servers refuse to be."""
     asked = {"encoding_format": form} if form == "base64" else {}
     given = texts[0] if form == "single" else list(texts)
     return json.dumps({"model": model, **fields, "input": given, **asked}, ensure_ascii=False).encode()

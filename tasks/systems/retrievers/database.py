@@ -12,7 +12,8 @@ from sqlalchemy import Column, ColumnElement, Connection, Engine, Text, cast, se
 from yarus.db.engine import reaching
 from yarus.db.errors import ModelUnavailable
 from yarus.db.stores.fulltext import search
-from yarus.tasks.models.embedding.embedders import Embedder, Vectors
+from yarus.tasks.models.embedding.embedders import Embedder
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.protocol import Ranking
 
 DEEP = text("""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from yarus.db.errors import ModelUnavailable
-from yarus.tasks.models.embedding.embedders import Embedder, Vectors
+from yarus.tasks.models.embedding.embedders import Embedder
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.protocol import Ranking
 
 QUERY_BLOCK = 1_024

@@ -15,7 +15,7 @@ import jmespath
 from yarus.db.errors import InputError
 from yarus.tasks.config.secrets import redact_within
 from yarus.tasks.config.settings import RetrieverService
-from yarus.tasks.models.embedding.embedders import Vectors
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.models.progress import tick
 from yarus.tasks.systems.external import Ask, Found, Service, attempt, require_question, require_storable, short
 from yarus.tasks.systems.retrievers.protocol import Ranking

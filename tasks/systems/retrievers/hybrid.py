@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from yarus.tasks.models.embedding.embedders import Vectors
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.protocol import Ranking, Retriever
 
 RANK_CONSTANT = 60

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
-from yarus.tasks.models.embedding.embedders import Vectors
+from yarus.tasks.models.embedding.parts import Vectors
 
 
 @dataclass(frozen=True, slots=True)

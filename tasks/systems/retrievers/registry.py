@@ -17,7 +17,8 @@ from yarus.tasks.config.services import is_address, is_function, open_address
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.embedding.cache import embed
-from yarus.tasks.models.embedding.embedders import Embedder, Vectors, embedders
+from yarus.tasks.models.embedding.embedders import Embedder, embedders
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.database import Fulltext, Pgvector
 from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 from yarus.tasks.systems.retrievers.hybrid import Hybrid

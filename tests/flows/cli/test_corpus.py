@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 
 from tests.support.command_line import here
 from tests.support.evaluations import rows_of
-from yarus.tasks.dataset.corpus.analytics import corpus, stored
+from yarus.tasks.dataset.corpus.analytics import corpus
+from yarus.tasks.report.corpus_page import newest_analytics
 
 Document = dict[str, Any]
 pytestmark = pytest.mark.slow("breadth: the corpus of a night")
@@ -28,12 +29,12 @@ def test_topics_hold_every_question_once(night: dict[str, Document], engine: Eng
 
 
 def test_the_night_keeps_it(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
-    kept = stored(engine, "sample")
+    kept = newest_analytics(engine, "sample")
     assert kept is not None
     assert kept["corpus_id"].startswith("corpus-")
     assert {"utilisation", "topics", "next", "profile", "map"} <= kept.keys()
     assert night["tier1"]["evaluation_id"] in kept["utilisation"]["evaluations"]
-    assert stored(engine, "nothing") is None
+    assert newest_analytics(engine, "nothing") is None
 
 
 def test_by_the_command_line(night: dict[str, Document], at_home: Path) -> None:

@@ -13,8 +13,7 @@ from tests.support.llm_server import JSON, Do, FakeLLMServer, http
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.tasks.config.parameters import Tier1, Tier3
-from yarus.tasks.evaluation.findings.persistence import NothingFailedError
-from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.evaluation.repeats import NothingFailedError, parameters_of_repeated
 from yarus.tasks.report.entries import newest
 
 N = 12

@@ -14,7 +14,8 @@ from tests.support.steps import opened
 from yarus.db.errors import InputError
 from yarus.db.stores.vectors import index_vectors
 from yarus.tasks.evaluation.work_folder import read_cases
-from yarus.tasks.models.embedding.embedders import Vectors, embedder
+from yarus.tasks.models.embedding.embedders import embedder
+from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.steps.search import rank
 from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 from yarus.tasks.systems.retrievers.hybrid import fuse

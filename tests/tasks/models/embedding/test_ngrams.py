@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarus.tasks.cases import text
-from yarus.tasks.cases.text import murmur3, ngram_counts
+from yarus.tasks.models.embedding.ngrams import murmur3, ngram_counts
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=5)
 ODD = ["", "  ", "а", "б в", "Ёлка\u00a0и\u2003ёлка", "図書館 🎓🎓", "İstanbul ß ǅ", "\u0085a\x1cb", "да " * 300]
