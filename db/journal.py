@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from yarus.db import tables
 from yarus.db.errors import InputError
 from yarus.db.stores.names import the_one_called, the_one_like
-from yarus.db.tables import evaluation, evaluation_batch, evaluation_metric
+from yarus.db.tables import configured, evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = tables.FINISHED
 LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")
@@ -24,6 +24,12 @@ arm of a sweep."""
 _MARKS = func.jsonb_strip_nulls(func.coalesce(evaluation.c.resolved, text("'{}'::jsonb")), type_=JSONB)
 LIVE = not_(_MARKS.has_any(array(ASIDE)))
 """Says something new of the system. Written so, PostgreSQL expects what is so: nearly every evaluation does."""
+
+
+def marks(row: RowMapping) -> dict[str, str]:
+    """What an evaluation has of ASIDE."""
+    stored = row["resolved"] or {}
+    return {mark: stored[mark] for mark in ASIDE if stored.get(mark)}
 
 
 @contextmanager
@@ -221,7 +227,7 @@ def accept(engine: Engine, name: str) -> str:
     row = find(engine, name)
     if row["state"] != "completed":
         raise InputError("evaluation {id} is {state}: it cannot be a baseline", id=row["id"], state=row["state"])
-    if part_of := (row["resolved"] or {}).get("part_of"):
+    if part_of := marks(row).get("part_of"):
         raise InputError(
             "evaluation {id} is a part of {part_of}: it cannot be a baseline", id=row["id"], part_of=part_of
         )
@@ -240,7 +246,7 @@ def accept_first(connection: Connection, evaluation_id: str) -> None:
         evaluation.c.id == evaluation_id,
         evaluation.c.state == "completed",
         evaluation.c.comparability_key.is_not(None),
-        evaluation.c.resolved["part_of"].astext.is_(None),
+        configured("part_of").astext.is_(None),
         not_(before.exists()),
     )
     connection.execute(first.values(accepted_at=evaluation.c.finished_at))
@@ -274,13 +280,13 @@ def _earlier(engine: Engine, evaluation_id: str, order: ColumnElement[Any], *wan
 
 def _alike(before: FromClause, this: FromClause) -> ColumnElement[bool]:
     """Whether one is of the history of the other."""
-    answers_of, its = (table.c.resolved["answers_of"].astext for table in (before, this))
+    answers_of, its = (configured("answers_of", table=table).astext for table in (before, this))
     return and_(
         before.c.comparability_key == this.c.comparability_key,
         before.c.state == "completed",
         # What judges stored answers follows what judged the same answers, not the live system, and the other way round.
         answers_of.is_not_distinct_from(its),
-        before.c.resolved["part_of"].astext.is_(None),  # an arm of a sweep is nobody's yesterday
+        configured("part_of", table=before).astext.is_(None),  # an arm of a sweep is nobody's yesterday
     )
 
 

@@ -8,9 +8,11 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
     Double,
     ForeignKey,
+    FromClause,
     Identity,
     Index,
     Integer,
@@ -91,6 +93,20 @@ evaluation = Table(
     Index("evaluation_ends", func.reverse(text("id")).label("end"), postgresql_ops={"end": "text_pattern_ops"}),
     comment="one execution of one tier; there from the start in state running",
 )
+
+
+def configured(*path: str, table: FromClause = evaluation) -> Any:
+    """Return, as SQL, what the configuration or the findings of an evaluation have at a path; NULL where nothing.
+
+    Args:
+        path: keys, each in what the one before it names.
+        table: evaluations, where it is not the table itself but an alias of it.
+    """
+    found: ColumnElement[Any] = table.c.resolved
+    for key in path:
+        found = found[key]
+    return found
+
 
 evaluation_batch = Table(
     "evaluation_batch",

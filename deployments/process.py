@@ -84,7 +84,7 @@ def main() -> None:
             await super().shutdown(sockets)
 
     listener = socket.socket(fileno=int(sys.argv[1]))
-    application = "yarus.deployments.server:create_app"
+    application = "yarus.deployments.server_app:create_app"
     config = uvicorn.Config(application, factory=True, log_level="warning", timeout_keep_alive=60, lifespan="on")
     server = OneByOne(config)
     server.run(sockets=[listener])

@@ -1,25 +1,18 @@
-"""Prefect's server as `yarus serve` runs it: a free port, a database, our guard, and two corrections."""
+"""What `yarus serve` needs before it starts Prefect's server: a free port, and a database."""
 
 import errno
 import socket
 from pathlib import Path
 
 import psycopg
-from prefect.server.api import server
-from prefect.server.database.configurations import SQLITE_BEGIN_MODE, AioSqliteConfiguration
-from prefect.settings import get_current_settings
-from sqlalchemy import Connection
 from sqlalchemy.engine import make_url
 
 from yarus.db.engine import shown
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.home import prefect_database
 from yarus.db.words import Words
-from yarus.deployments import automations
-from yarus.deployments.guard import Guard
 from yarus.deployments.prefect.server_process import SQLITE, ServerUnavailable
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import settings
 
 
 def require_free(host: str, port: int, option: str) -> None:
@@ -112,17 +105,3 @@ def _require_trigrams(url: str, named: str) -> None:
     raise DatabaseUnavailable(
         "database {named}: Prefect needs the extension pg_trgm; {way_out}", named=named, way_out=way_out
     )
-
-
-def create_app() -> Guard:
-    """The application, for uvicorn."""
-    AioSqliteConfiguration.begin_sqlite_stmt = _begin  # type: ignore[method-assign,assignment]
-    automations.bound()
-    chosen = get_current_settings().server.api
-    password = chosen.auth_string.get_secret_value() if chosen.auth_string else None
-    return Guard(server.create_app(final=True), chosen.host, settings().serve_names, password)
-
-
-def _begin(configuration: AioSqliteConfiguration, connection: Connection) -> None:
-    if SQLITE_BEGIN_MODE.get() is not None:  # None: single statements, which need no transaction
-        connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -15,7 +15,8 @@ from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.table import table
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.evaluation.aggregate import summarise
-from yarus.tasks.evaluation.findings.exam import FEWEST, Exam, exam_of
+from yarus.tasks.evaluation.findings.exam import FEWEST, exam_of
+from yarus.tasks.evaluation.findings_schema import Exam
 from yarus.tasks.steps.exam.examine import exam_columns
 from yarus.tasks.steps.exam.paper import Other, Paper, Subject, draw_subjects, papers
 

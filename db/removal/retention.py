@@ -11,7 +11,7 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import case_sets, tables
 from yarus.db.analyses import of_source
 from yarus.db.engine import reaching
-from yarus.db.journal import ASIDE, FINISHED
+from yarus.db.journal import FINISHED, marks
 from yarus.db.sources import Source
 from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
 
@@ -68,9 +68,9 @@ def _by_key(rows: Sequence[RowMapping]) -> Iterable[list[RowMapping]]:
     """
     of_key: dict[tuple[str, str | None], list[RowMapping]] = {}
     for row in rows:
-        resolved = row["resolved"] or {}
-        if row["state"] == "completed" and not resolved.get("part_of"):
-            of_key.setdefault((row["comparability_key"], resolved.get("answers_of")), []).append(row)
+        aside = marks(row)
+        if row["state"] == "completed" and "part_of" not in aside:
+            of_key.setdefault((row["comparability_key"], aside.get("answers_of")), []).append(row)
     return of_key.values()
 
 
@@ -84,8 +84,7 @@ def newest_of_their_kind(rows: Sequence[RowMapping], n: int) -> set[str]:
     kept: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         of = kept.setdefault((row["tier"], row["source"]), [])
-        aside = any((row["resolved"] or {}).get(mark) for mark in ASIDE)
-        if row["state"] in FINISHED and not aside and len(of) < n:
+        if row["state"] in FINISHED and not marks(row) and len(of) < n:
             of.append(row["id"])
     return {name for names in kept.values() for name in names}
 
@@ -181,13 +180,13 @@ def note_erased(engine: Engine, evaluation_id: str, n: int, case_ids: Collection
     """Notes in a finished evaluation how many of its cases are erased, in place of an earlier such note."""
     this = evaluation.c.id == evaluation_id
     with reaching(engine), engine.begin() as connection:
-        resolved = dict(connection.scalar(select(evaluation.c.resolved).where(this).with_for_update()) or {})
-        others = [note for note in resolved.get("notes", []) if note["note"] != ERASED]
-        resolved["notes"] = [*others, {"note": ERASED, "n": n}]
-        if "failures" in resolved:
-            first = [case_id for case_id in resolved["failures"]["fix_first"] if case_id not in case_ids]
-            resolved["failures"] = resolved["failures"] | {"fix_first": first}
-        connection.execute(update(evaluation).where(this).values(resolved=resolved))
+        stored = dict(connection.scalar(select(evaluation.c.resolved).where(this).with_for_update()) or {})
+        others = [note for note in stored.get("notes", []) if note["note"] != ERASED]
+        stored["notes"] = [*others, {"note": ERASED, "n": n}]
+        if "failures" in stored:
+            first = [case_id for case_id in stored["failures"]["fix_first"] if case_id not in case_ids]
+            stored["failures"] = stored["failures"] | {"fix_first": first}
+        connection.execute(update(evaluation).where(this).values(resolved=stored))
 
 
 def questions_of(source: Source, question_ids: Collection[str], *, remove: bool) -> dict[str, int]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from yarus.tasks.evaluation.findings.persistence import Persistence
+from yarus.tasks.evaluation.findings_schema import Persistence
 
 NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed", "inconclusive"]
 GOOD = ("good", "accepted")

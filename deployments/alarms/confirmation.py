@@ -16,9 +16,11 @@ from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.deployments.alarms.levels import LevelVerdict
 from yarus.tasks.config.parameters import Confirmable, Generation, Parameters
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.findings.asked_again import before_of
-from yarus.tasks.evaluation.findings.persistence import Persistence, confirmation, persistence_of
+from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.findings.persistence import before_of
+from yarus.tasks.evaluation.findings_schema import Persistence
 from yarus.tasks.evaluation.identity import same_settings
+from yarus.tasks.evaluation.repeats import confirmation, persistence_of
 from yarus.tasks.systems.retrievers.registry import RETRIEVERS
 from yarus.tasks.systems.retrievers.reranking import is_outside
 
@@ -81,8 +83,8 @@ def _may_answer_otherwise(kind: type[Parameters], row: RowMapping) -> bool:
     """Whether something is asked that need not say the same twice: a model, a judge, somebody's own retriever or
     re-ranker.
     """
-    resolved = row["resolved"] or {}
-    outside = resolved.get("retriever") not in RETRIEVERS or is_outside(resolved.get("reranker"))
+    config = EvaluationConfig.of(row)
+    outside = config.retriever not in RETRIEVERS or is_outside(config.reranker)
     return issubclass(kind, Generation) or outside
 
 

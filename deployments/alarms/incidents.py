@@ -17,14 +17,15 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
-from yarus.db.tables import evaluation, nightly_verdict
+from yarus.db.tables import configured, evaluation, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import GOOD, Accepted, Incident
 from yarus.deployments.alarms.levels import LevelVerdict, level_verdict
 from yarus.deployments.alarms.night_message import incident_payload, moved, tell_incident
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.findings.persistence import Persistence, persistence_of
+from yarus.tasks.evaluation.findings_schema import Persistence
+from yarus.tasks.evaluation.repeats import persistence_of
 
 if TYPE_CHECKING:
     from yarus.deployments.alarms.confirmation import Evaluate
@@ -45,8 +46,8 @@ def _answers_of(of: FromClause) -> ColumnElement[Any]:
     first = evaluation.alias()
     reused = func.coalesce(of.c.parameters["anchor"].astext, of.c.parameters["reuse_answers"].astext)
     # One that failed before it had read them says only what it was to read; that may have had them from another.
-    theirs = select(func.coalesce(first.c.resolved["answers_of"].astext, first.c.id)).where(first.c.id == reused)
-    return func.coalesce(of.c.resolved["answers_of"].astext, theirs.scalar_subquery(), reused)
+    theirs = select(func.coalesce(configured("answers_of", table=first).astext, first.c.id)).where(first.c.id == reused)
+    return func.coalesce(configured("answers_of", table=of).astext, theirs.scalar_subquery(), reused)
 
 
 ANSWERS_OF = _answers_of(evaluation).label("answers_of")

@@ -19,7 +19,8 @@ from yarus.tasks.comparison.explanation.largest import sentences
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import Section, texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.evaluation.findings.persistence import Persistence, persistence_sentences
+from yarus.tasks.evaluation.findings.persistence import persistence_sentences
+from yarus.tasks.evaluation.findings_schema import Persistence
 
 log = logging.getLogger("yarus")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, case, or_, select
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.tables import evaluation, evaluation_metric, nightly_verdict
+from yarus.db.tables import configured, evaluation, evaluation_metric, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.alarms.mix import remove_mix, remove_weekdays
@@ -15,9 +15,9 @@ from yarus.metrics.statistics.alarms.noise import Cells, Night, of_cases
 from yarus.metrics.statistics.ewma import HISTORY
 from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.table import metric
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
 from yarus.tasks.comparison.totals import ERRORS
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 
 MIDDAY = timedelta(hours=12)
 """What is added to the time of a night: those that begin shortly before and after midnight are of one day."""
@@ -55,13 +55,12 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
         .limit(HISTORY)
         .subquery()
     )
-    paired = of.resolved["paired"]
     of_baseline = select(of.accepted_at).where(of.id == baseline).scalar_subquery()
     valid = case((nightly_verdict.c.judged_at >= of_baseline, nightly_verdict.c.verdict))
     told = (
         select(of.id, valid.label("verdict"), nightly_verdict.c.changes)
-        .add_columns(of.started_at, of.resolved["mix"]["cells"].label("cells"))
-        .add_columns(*(paired["changes"][name].label(name) for name in metrics))
+        .add_columns(of.started_at, configured("mix", "cells").label("cells"))
+        .add_columns(*(configured("paired", "changes", name).label(name) for name in metrics))
         .join(chosen, chosen.c.id == of.id)
         .outerjoin(nightly_verdict)
         .order_by(of.started_at, of.id)

@@ -18,7 +18,7 @@ from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.evaluation.findings.persistence import asks_again
+from yarus.tasks.evaluation.repeats import asks_again
 from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, GateOutcome, Night
 
 log = logging.getLogger("yarus")

@@ -19,6 +19,7 @@ from yarus.db.stores import corpora
 from yarus.tasks.comparison.gate_rules import read_policy
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import settings
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.result_files import remove
 from yarus.tasks.evaluation.result_paths import existing_path, result_path
 from yarus.tasks.evaluation.run import Run
@@ -97,7 +98,7 @@ def plan(
         "baseline": set() if everything else retention.baselines(rows),
         "last of key": set() if everything else retention.last_of_their_keys(rows),
         "running": {row["id"] for row in rows if row["state"] == "running"},
-        "anchor": {(row["resolved"] or {}).get("anchor") for row in rows},
+        "anchor": {journal.marks(row).get("anchor") for row in rows},
     }
     old = [row for row in rows if row["started_at"] < before]
     kept = {why: sum(row["id"] in ids for row in old) for why, ids in staying.items()}
@@ -135,7 +136,7 @@ def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> Pruned:
         "dry_run": dry_run,
     }
     if not dry_run:
-        named = ((row["resolved"] or {}).get("corpus") for row in retention.evaluations(engine))
+        named = (EvaluationConfig.of(row).corpus for row in retention.evaluations(engine))
         corpora.forget_all_but(engine, {name for name in named if name})
     if chosen.calls_before is not None:
         left = {row["id"] for row in retention.evaluations(engine)} - set(going)

@@ -101,7 +101,7 @@ def compare(
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
     from yarus.flows.terminal.differences.comparison import print_comparison
-    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.config.settings import settings
 
     if as_json:
@@ -131,7 +131,7 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     yarus explain previous last --metric hit_rate@1
     """
     from yarus.flows.terminal.differences.explanation import print_explanation
-    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.comparison.explanation.explain import explain as explained
     from yarus.tasks.config.settings import settings
     from yarus.tasks.evaluation.summary import as_json as document

@@ -17,7 +17,7 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     yarus corpus --source helpdesk
     """
     from yarus.flows.terminal.corpus import print_corpus
-    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings

@@ -270,7 +270,7 @@ def _tell(document: Any, show: Any, *, as_json: bool) -> None:
 
 
 def _say(source: str, *, unset: bool = False) -> None:
-    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.printing import say_pseudonyms
 
     say_pseudonyms(source, unset=unset)
 

@@ -76,7 +76,7 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     if as_json:
         click.echo(document(found))
         return
-    from yarus.flows.terminal.summary import plain
+    from yarus.flows.terminal.printing import plain
     from yarus.tasks.evaluation.config import called
 
     click.echo(" · ".join(filter(None, (found["evaluation_id"], plain(called(found))))))
@@ -91,7 +91,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
-    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.cases.sampling import once
     from yarus.tasks.config.settings import settings

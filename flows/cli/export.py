@@ -62,7 +62,7 @@ def export(
     if tracking_uri and not is_mlflow:
         raise click.UsageError(Words("--tracking-uri needs --mlflow"))
     from yarus.db import journal
-    from yarus.flows.terminal.summary import say_pseudonyms
+    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.texts import texts

@@ -5,7 +5,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from yarus.deployments.alarms.expected import AlarmBudget
-from yarus.flows.terminal.summary import WIDTH
+from yarus.flows.terminal.printing import WIDTH
 from yarus.metrics.statistics.alarms.expectation import LONGEST
 from yarus.tasks.config.texts import texts
 

@@ -6,7 +6,7 @@ from yarus.db.importers.recognise import advise
 from yarus.deployments.upkeep.setup.files import FoundFile
 from yarus.deployments.upkeep.setup.plan import Begun
 from yarus.flows.terminal.lists import ready_lines
-from yarus.flows.terminal.summary import new_console, plain
+from yarus.flows.terminal.printing import new_console, plain
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 

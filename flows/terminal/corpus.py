@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from yarus.flows.terminal.summary import new_console, plain
+from yarus.flows.terminal.printing import new_console, plain
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation

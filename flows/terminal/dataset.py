@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from yarus.flows.terminal.summary import new_console, plain
+from yarus.flows.terminal.printing import new_console, plain
 from yarus.tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from yarus.flows.terminal.summary import coloured, new_console, plain, tier_name
+from yarus.flows.terminal.printing import coloured, new_console, plain, tier_name
 from yarus.tasks.comparison.experiments.experiments_schema import (
     JudgeAndPeople,
     Outcome,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from yarus.flows.before.dry_run import Plans
 from typing import TYPE_CHECKING
 
-from yarus.flows.terminal.summary import LONGEST, coloured, new_console, plain, tier_name
+from yarus.flows.terminal.printing import LONGEST, coloured, new_console, plain, tier_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

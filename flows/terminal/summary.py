@@ -1,29 +1,24 @@
 """Results for people, on stdout."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from yarus.flows.terminal.labels import corrected_lines
-from yarus.tasks.cases.vocabulary import MEASURED
-from yarus.tasks.config.redaction import harmless
+from yarus.flows.terminal.printing import coloured, new_console, number, plain, tier_name
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, MEASURED
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import named, told
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import called
 from yarus.tasks.evaluation.findings.exam import exam_tables
-from yarus.tasks.evaluation.findings.incomplete import label_sentences
-from yarus.tasks.evaluation.findings.persistence import failed_sentences, persistence_sentences
-from yarus.tasks.evaluation.findings.production import production_sentences
-from yarus.tasks.evaluation.findings.showing import showing_sentences
+from yarus.tasks.evaluation.findings.findings import FINDINGS
 from yarus.tasks.evaluation.guidance import cases_are, first, lead, next_step, says, unsupported_facts
-from yarus.tasks.evaluation.numbers import grade_text, rounded, unit_of
+from yarus.tasks.evaluation.numbers import grade_text
+from yarus.tasks.evaluation.queries import where
 from yarus.tasks.evaluation.summary import (
-    HEADLINE_STRATUM,
     EvaluationSummary,
     FailedEvaluation,
     MetricSummary,
@@ -31,9 +26,6 @@ from yarus.tasks.evaluation.summary import (
     has_metrics,
     measured,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def exam_printed(summary: EvaluationSummary, language: str) -> tuple[Table, Table]:
@@ -52,22 +44,8 @@ def exam_printed(summary: EvaluationSummary, language: str) -> tuple[Table, Tabl
     return prompts, kinds
 
 
-def found_out(summary: EvaluationSummary, language: str) -> Iterator[str]:
-    """On missing labels, on production, on the price of showing, on what persisted."""
-    yield from (said[language] for said in label_sentences(summary))
-    yield from (said[language] for said in production_sentences(summary.get("production")))
-    yield from (said[language] for said in persistence_sentences(summary.get("persistence")))
-    yield from (said[language] for said in failed_sentences(summary.get("failed_again")))
-    yield from (said[language] for said in showing_sentences(summary.get("showing")))
-
-
-COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
-COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
-WIDTH = 110
 FEW = 3
 """Names of metrics in a line on several."""
-LONGEST = 300
-"""Of a question: characters that are printed."""
 SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
 SYSTEM += ("reranker_identity", "rerank_depth", "generator_prompt", "texts", "unit", "k", "similarity_embedder")
 
@@ -90,7 +68,8 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     if "exam" in summary:
         console.print(*exam_printed(summary, language))
     _print_statuses(console, summary, language)
-    for line in (*_missing(summary, language), *found_out(summary, language), *_readings(summary, language)):
+    findings = (sentence[language] for feature in FINDINGS for sentence in feature.sentences(summary))
+    for line in (*_missing(summary, language), *findings, *_readings(summary, language)):
         console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
         console.print(plain(texts("notes", language)[note["note"]].format(**note)), soft_wrap=True)
@@ -107,8 +86,6 @@ def _advice(summary: EvaluationSummary, language: str) -> str:
     advice, condition = next_step(summary)
     if not condition:
         return plain(advice[language])
-    from yarus.tasks.evaluation.queries import where  # here, because a list of evaluations opens no table
-
     said = {"advice": advice[language], "id": summary["evaluation_id"], "where": where(condition)}
     return plain(texts("terminal", language)["read"].format(**said))
 
@@ -133,23 +110,6 @@ def print_overview(night: Night, language: str) -> None:
     if foremost := first(measured(night)):
         advice = plain(next_step(foremost)[0][language])
         console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
-
-
-def plain(text: str) -> str:
-    """A text of anybody's as it can be printed: no markup, and no character that a terminal obeys."""
-    return escape(harmless(text))
-
-
-def say_pseudonyms(source: str, *, unset: bool = False) -> None:
-    """Says on stderr that pseudonyms stand in what was printed, and what decides.
-
-    See `yarus.tasks.cases.privacy.pseudonyms.has_pseudonyms`.
-    """
-    from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
-    from yarus.tasks.config.settings import settings
-
-    if has_pseudonyms(source, unset=unset):
-        click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
 def _state(summary: EvaluationSummary | FailedEvaluation, language: str) -> str:
@@ -256,13 +216,8 @@ def _missing(summary: EvaluationSummary, language: str) -> Iterator[str]:
 
 
 def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
-    """What figures mean that are easily misread: a judge's agreement and biases, where answers fail, invented facts."""
+    """What figures mean that are easily misread: a judge's agreement and biases, invented facts."""
     words, metrics = texts("terminal", language), summary["metrics"]
-    if "failures" in summary and any(summary["failures"]["counts"].values()):
-        found = summary["failures"]
-        most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
-        counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
-        yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
     yield from corrected_lines(metrics, language)
     if invented := unsupported_facts(summary):
         yield words["unsupported facts"].format(said=invented[language], id=summary["evaluation_id"])
@@ -273,12 +228,6 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
-
-
-def number(name: str, value: float) -> str:
-    """A value of a metric; of counts, thousands are parted."""
-    unit = unit_of(name)
-    return rounded(value, unit, "," if unit == "count" else "")
 
 
 def _interval(name: str, metric: MetricSummary) -> str:
@@ -296,20 +245,3 @@ def _system(said: Mapping[str, Any], language: str) -> str:
     if "pool" in said:
         shown["labels"] = f"filled ({' + '.join(said['pool'])})"
     return ", ".join(f"{name} {named(value, language)}" for name, value in shown.items())
-
-
-def tier_name(tier: str, language: str) -> str:
-    """What a tier is called in a terminal."""
-    return texts(f"tiers.{tier}", language)["terminal"]
-
-
-def coloured(text: str, key: str) -> str:
-    """A text in the colour of a state or a grade, as Rich's markup."""
-    colour = COLOURS.get(key, "yellow")
-    return f"[{colour}]{text}[/]"
-
-
-def new_console() -> Console:
-    """A terminal's own width; a fixed one where the output goes into a file or a pipe."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)

@@ -50,6 +50,8 @@ FAILED = ("sut_error", "judge_error", "parse_error", "skipped_budget")
 """Statuses of cases that something stood in the way of; a bad score is a result, and no failure."""
 STRATA = ("confirmed", "agreement", "contradicted")
 """Of the real users' cases, by what users said of the answer."""
+HEADLINE_STRATUM = "confirmed"
+"""The stratum whose metrics are the evaluation's, where a tier has strata."""
 LAST_TURN = 2**62
 TURNS: Mapping[str, tuple[int, int]] = {
     "standalone": (1, 1),

@@ -133,7 +133,7 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def _of(row: RowMapping) -> dict[str, Any]:
     """Everything that may have been changed, by dotted names."""
-    system = EvaluationConfig.of_stored(row["resolved"]).document(without=NO_SETTING)
+    system = EvaluationConfig.of(row).document(without=NO_SETTING)
     given: Mapping[str, Any] = row["settings"] or {}
     found = {"sut_label": row["sut_label"], **dict(flat(dict(system)))}
     found |= dict(flat({name: given[name] for name in SET if name in given}))

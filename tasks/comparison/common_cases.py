@@ -17,12 +17,12 @@ from yarus.db.words import Words, joined
 from yarus.metrics.metric import Metric
 from yarus.tasks.cases.sampling import listed_once
 from yarus.tasks.cases.table import COLUMNS, LONG, floats
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.changes import flat
 from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedStatus, KeyDifference, MovedMetric
 from yarus.tasks.comparison.totals import needs
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import within
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""

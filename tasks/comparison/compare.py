@@ -176,11 +176,7 @@ def as_shown(found: Changes, source: str) -> Changes:
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
     """The metrics that both tiers have, or those of them that were asked for, or that are corrected."""
     tiers = [row["tier"] for row in (a, b)]
-    declared = {
-        row.name: row
-        for row in measured_by(tiers[0], EvaluationConfig.of_stored(a["resolved"]))
-        if tiers[1] in row.tiers
-    }
+    declared = {row.name: row for row in measured_by(tiers[0], EvaluationConfig.of(a)) if tiers[1] in row.tiers}
     if not declared:
         raise InputError(
             "tiers {one} and {other} have no metric in common: there is nothing to compare",
@@ -277,7 +273,7 @@ def side(row: RowMapping) -> Side:
         "state": row["state"],
         "error": row["error"],
         "comparability_key": row["comparability_key"],
-        "system": EvaluationConfig.of_stored(row["resolved"]).document(),
+        "system": EvaluationConfig.of(row).document(),
     }
 
 

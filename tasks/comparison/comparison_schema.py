@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
 from yarus.tasks.config.texts import Text
 from yarus.tasks.evaluation.config import ConfigDocument, State
-from yarus.tasks.evaluation.findings.incomplete import UnequallyJudged
+from yarus.tasks.evaluation.findings_schema import UnequallyJudged
 
 
 class MovedMetric(TypedDict):

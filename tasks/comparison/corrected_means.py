@@ -27,7 +27,7 @@ from yarus.tasks.dataset.labelling.relevance.estimate import known as known_resu
 from yarus.tasks.dataset.labelling.relevance.estimate import results_labelled
 from yarus.tasks.dataset.labelling.relevance.pools import Pools, is_filled
 from yarus.tasks.dataset.labelling.relevance.pools import of_row as filled
-from yarus.tasks.evaluation.findings.incomplete import Bounds, UnequallyJudged
+from yarus.tasks.evaluation.findings_schema import Bounds, UnequallyJudged
 
 L = TypeVar("L", Answers, Pools)
 FEW_LABELS = Words("too few labels of people")

@@ -19,6 +19,7 @@ from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.statistics.groups import effective_groups, group_codes
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.common_cases import common, differences, groups_of, headline, read_cases, require_cases
 from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
 from yarus.tasks.comparison.corrected_means import compare_means, is_corrected
@@ -36,7 +37,7 @@ from yarus.tasks.comparison.totals import find_losses, number_of, numbers
 from yarus.tasks.dataset.labelling.corrected import correct
 from yarus.tasks.dataset.labelling.relevance.pools import is_filled
 from yarus.tasks.evaluation.aggregate import within
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM, GateVerdict
+from yarus.tasks.evaluation.summary import GateVerdict
 
 PREVIOUS = "previous"
 NO_BASELINE = "no earlier comparable evaluation"

@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, Engine, and_, false, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
+from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.db.journal import ASIDE, LIVE
-from yarus.db.tables import evaluation
+from yarus.db.journal import LIVE
+from yarus.db.tables import configured, evaluation
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.alarms.noise import Cells
 from yarus.metrics.statistics.differences.changes import Change, change
@@ -146,12 +147,12 @@ def _widest(one: Metric) -> float:
 
 def nights_like(row: RowMapping, key: str | None) -> ColumnElement[bool]:
     """Which evaluations are of one history with this one, before it and after it; none with what is no night."""
-    of, resolved = evaluation.c, row["resolved"] or {}
+    of, marks = evaluation.c, journal.marks(row)
     line = LIVE
-    if marks := [mark for mark in ASIDE if resolved.get(mark)]:
+    if marks:
         stored = next((mark for mark in ("anchor", "answers_of") if mark in marks and "part_of" not in marks), None)
-        whole = of.resolved["part_of"].astext.is_(None)
-        line = and_(of.resolved[stored].astext == resolved[stored], whole) if stored else false()
+        whole = configured("part_of").astext.is_(None)
+        line = and_(configured(stored).astext == marks[stored], whole) if stored else false()
     alike = of.comparability_key == key, of.tier == row["tier"], of.source == row["source"]
     return and_(*alike, of.state == "completed", line)
 

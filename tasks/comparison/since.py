@@ -56,7 +56,7 @@ def not_compared(before: RowMapping, after: RowMapping, reason: str | None) -> N
 
 def _newest_of_another_key(engine: Engine, row: RowMapping) -> RowMapping | None:
     of, key = evaluation.c, row["comparability_key"]
-    if key is None or any((row["resolved"] or {}).get(mark) for mark in journal.ASIDE):
+    if key is None or journal.marks(row):
         return None
     earlier = (
         select(evaluation)

@@ -8,18 +8,17 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db.errors import InputError, unknown
 from yarus.db.journal import FINISHED, LIVE
-from yarus.db.tables import evaluation, evaluation_metric
+from yarus.db.tables import configured, evaluation, evaluation_metric
 from yarus.db.words import Words
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.ewma import HISTORY, LAMBDA
 from yarus.metrics.table import metric as declared
-from yarus.tasks.cases.vocabulary import tier_of_stratum
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, tier_of_stratum
 from yarus.tasks.comparison.bands import NO_BAND, AcceptedLevel, NoiseFloor, Trend, TrendNight, bands
 from yarus.tasks.comparison.corrected_means import is_corrected
 from yarus.tasks.comparison.noise_floor import floors
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.dataset.labelling.corrected import correct_all
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 
 NIGHT: tuple[str, ...] = ("id", "tier", "source", "state", "started_at", "name", "tags", "sut_label")
 NIGHT += ("comparability_key",)
@@ -157,13 +156,13 @@ def _measured(
 ) -> Select[Any]:
     """The finished evaluations that have the metric, newest first: those of the system, or of anchors, or of one."""
     of = evaluation.c
-    change = of.resolved["paired"]["changes"][metric] if stratum in (None, HEADLINE_STRATUM) else null()
+    change = configured("paired", "changes", metric) if stratum in (None, HEADLINE_STRATUM) else null()
     measured = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
     found = (
         select(
             *(of[name] for name in NIGHT),
-            of.resolved["anchor"].astext.label("anchor"),
-            *(of.resolved["paired"][part].label(part) for part in ("since", "share")),
+            configured("anchor").astext.label("anchor"),
+            *(configured("paired", part).label(part) for part in ("since", "share")),
             change.label("change"),
             *(evaluation_metric.c[name] for name in measured),
         )
@@ -175,7 +174,7 @@ def _measured(
     )
     if not anchor:
         return found.where(LIVE)
-    which = of.resolved["anchor"].astext
+    which = configured("anchor").astext
     return found.where(which.is_not(None) if anchor is True else which == anchor)
 
 

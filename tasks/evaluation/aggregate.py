@@ -20,8 +20,8 @@ from yarus.tasks.cases.outcomes import unmeasurable
 from yarus.tasks.cases.table import floats
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.exam import Standing
 from yarus.tasks.evaluation.set_metrics import Floats, Whole, measure_set
+from yarus.tasks.evaluation.standings import Standing
 
 
 class Value(NamedTuple):

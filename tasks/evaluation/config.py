@@ -1,6 +1,6 @@
 """The configuration of an evaluation: what its parameters came to, and which part of it makes the comparability key."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
@@ -195,14 +195,19 @@ class EvaluationConfig(Measured, UnderTest, Aside):
         return {name: value for name, value in self.stored().items() if name not in ("notes", *without)}
 
     @classmethod
-    def of_stored(cls, resolved: Mapping[str, Any] | None) -> "EvaluationConfig":
-        """Read it from the journal, where what was found stands beside it."""
-        known = {name: value for name, value in (resolved or {}).items() if name in cls.model_fields}
+    def of(cls, row: RowMapping) -> "EvaluationConfig":
+        """Read it from an evaluation's row of the journal, where findings are stored beside it."""
+        known = {name: value for name, value in (row["resolved"] or {}).items() if name in cls.model_fields}
         return cls.model_construct(_fields_set=set(known), **known)
 
     def comparability(self) -> dict[str, Any]:
         """Return what of it is in the comparability key."""
         return {name: value for name, value in self.stored().items() if name in Measured.model_fields}
+
+
+def stored_findings(row: RowMapping) -> dict[str, Any]:
+    """Read what was found, by name, from an evaluation's row of the journal."""
+    return {name: value for name, value in (row["resolved"] or {}).items() if name not in EvaluationConfig.model_fields}
 
 
 class JsonOf(NamedTuple):

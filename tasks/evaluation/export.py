@@ -21,10 +21,10 @@ from yarus.db.words import Words
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.redaction import quoted, redact_urls
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.exam import exams_of, standings
 from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.queries import cases_where
 from yarus.tasks.evaluation.result_files import make_folder
+from yarus.tasks.evaluation.standings import exams_of, standings
 from yarus.tasks.evaluation.summary import EvaluationSummary, metric_summary, n_missing, summary
 
 PORTION = 2_000
@@ -113,7 +113,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
     of = {"evaluation_id": row["id"], **{name: row[name] for name in ("tier", "source", "started_at", "sut_label")}}
     of["comparability_key"] = row["comparability_key"]
     in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
-    config = EvaluationConfig.of_stored(row["resolved"])
+    config = EvaluationConfig.of(row)
     by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     measured = [{**metric, **metric_summary(metric, n_missing(metric, row), by_prompt)} for metric in in_order]
     columns = {name: [metric[name] for metric in measured] for name in METRIC}

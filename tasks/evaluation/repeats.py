@@ -2,7 +2,7 @@
 judged again to see the judge drift."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine, or_, select
@@ -15,7 +15,8 @@ from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.config.flow_parameters import Nightly
 from yarus.tasks.config.parameters import Answering, Parameters
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.config import EvaluationConfig, stored_findings
+from yarus.tasks.evaluation.findings_schema import Persistence
 
 P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor", "confirms")
@@ -232,3 +233,39 @@ def _last(engine: Engine, tier: str, source: str) -> RowMapping | None:
     found = select(evaluation).where(of.tier == tier, of.source == source, of.state.in_(journal.FINISHED), meant)
     with engine.connect() as connection:
         return connection.execute(found.order_by(of.started_at.desc(), of.id.desc()).limit(1)).mappings().first()
+
+
+def confirmation(engine: Engine, row: RowMapping, *, finished: bool = True) -> RowMapping | None:
+    """The newest evaluation that asks again what changed in another one.
+
+    Args:
+        engine: of our own database.
+        row: of the other one.
+        finished: or one that was begun and is not.
+    """
+    of = evaluation.c
+    # Where it is looked for first: an index has these.
+    later = of.tier == row["tier"], of.source == row["source"], of.started_at >= row["started_at"]
+    asks = select(evaluation).where(*later, of.parameters["confirms"].astext == row["id"])
+    wanted = asks.where(of.state.in_(journal.FINISHED) if finished else of.state.not_in(journal.FINISHED))
+    with engine.connect() as connection:
+        return connection.execute(wanted.order_by(of.started_at.desc()).limit(1)).mappings().first()
+
+
+def persistence_of(engine: Engine, row: RowMapping) -> Persistence | None:
+    """What was found where the changes of an evaluation were asked again; None where nobody has.
+
+    Args:
+        engine: of our own database.
+        row: of the evaluation.
+    """
+    asked = confirmation(engine, row)
+    found: Persistence | None = stored_findings(asked).get("persistence") if asked is not None else None
+    return found
+
+
+def asks_again(summary: Mapping[str, Any]) -> bool:
+    """Whether an evaluation, by its summary, asks again what changed in another one, or what failed."""
+    return "failed_again" in summary or bool(
+        summary.get("persistence", {}).get("asked_again") == summary["evaluation_id"]
+    )

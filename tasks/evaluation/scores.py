@@ -205,7 +205,7 @@ def export_scores(engine: Engine, evaluation_id: str, form: Form, *, overwrite: 
 
 def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) -> Iterator[Score]:
     """The scores of all cases; counts them."""
-    config = EvaluationConfig.of_stored(row["resolved"])
+    config = EvaluationConfig.of(row)
     metrics = measured_by(row["tier"], config)
     named = [one.column for one in metrics if one.column in cases.column_names and one.aggregate == "mean"]
     judged = set((config.judge or {}).get("prompts", ()))

@@ -14,16 +14,21 @@ from yarus.metrics.metric import Grade, bounds_of_mean
 from yarus.metrics.table import METRICS, Grades, grades
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
-from yarus.tasks.evaluation.config import Called, CaseSetIdentity, ConfigDocument, EvaluationConfig, State
-from yarus.tasks.evaluation.findings.exam import Standing, exams_of, standing_of, standings
-from yarus.tasks.evaluation.findings.findings import FoundOut
-from yarus.tasks.evaluation.findings.persistence import persistence_of
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, HEADLINE_STRATUM, MEASURED, STRATA, TURNS, Note
+from yarus.tasks.evaluation.config import (
+    Called,
+    CaseSetIdentity,
+    ConfigDocument,
+    EvaluationConfig,
+    State,
+    stored_findings,
+)
+from yarus.tasks.evaluation.findings_schema import Findings
+from yarus.tasks.evaluation.repeats import persistence_of
 from yarus.tasks.evaluation.result_paths import existing_path
+from yarus.tasks.evaluation.standings import Standing, exams_of, standing_of, standings
 
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
-HEADLINE_STRATUM = "confirmed"
-"""The stratum whose metrics are the evaluation's, where a tier has strata."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
 
@@ -78,7 +83,7 @@ class GateOutcome(TypedDict):
 
 
 @final
-class EvaluationSummary(FoundOut, Called):
+class EvaluationSummary(Findings, Called):
     """One evaluation of one tier."""
 
     evaluation_id: str
@@ -154,7 +159,7 @@ def n_missing(metric: RowMapping, row: RowMapping) -> int:
         metric: as `yarus.db.journal.metrics_of` gives it.
         row: of the evaluation, in the journal.
     """
-    known = (row["resolved"] or {}).get("missing")
+    known = stored_findings(row).get("missing")
     if known is not None:
         return int(known.get(metric["stratum"], {}).get(metric["metric"], 0))
     statuses = row["statuses"] or {}  # earlier versions kept no more: at most all that failed
@@ -219,7 +224,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     """The evaluation as `yarus show --json` prints it."""
     row = journal.find(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
-    config = EvaluationConfig.of_stored(row["resolved"])
+    config = EvaluationConfig.of(row)
     by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     order = {name: position for position, name in enumerate(METRICS)}
     measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
@@ -252,7 +257,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "notes": config.notes,
         "metrics": metrics,
     }
-    beside = {name: value for name, value in (row["resolved"] or {}).items() if name in FoundOut.__annotations__}
+    beside = {name: value for name, value in stored_findings(row).items() if name in Findings.__annotations__}
     if persistence := persistence_of(engine, row):
         beside["persistence"] = persistence
     return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))

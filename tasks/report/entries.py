@@ -19,11 +19,10 @@ from yarus.tasks.cases.vocabulary import MEASURED, SEVERITY
 from yarus.tasks.config.texts import translations
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.findings import failures, showing
 from yarus.tasks.evaluation.findings.exam import exam_tables
-from yarus.tasks.evaluation.findings.incomplete import label_sentences
-from yarus.tasks.evaluation.findings.persistence import failed_sentences, persistence_sentences
-from yarus.tasks.evaluation.findings.production import production_sentences
-from yarus.tasks.evaluation.findings.showing import showing_sentences
+from yarus.tasks.evaluation.findings.findings import FINDINGS
 from yarus.tasks.evaluation.guidance import case_kind, cases_are
 from yarus.tasks.evaluation.numbers import THIN, between, grade_text, interval, rounded, shown
 from yarus.tasks.evaluation.repeats import MARKS
@@ -34,6 +33,8 @@ from yarus.tasks.report.case_list import LONGEST, in_languages, pack
 from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.metric_hints import hint
 
+APART = (showing, failures)
+"""Findings that stand with a figure, elsewhere on the page."""
 REASONS = 4
 """Most reasons shown for a status."""
 MADE = ("sut", "retriever", "reranker", "generator_prompt", "answers_of")
@@ -62,7 +63,7 @@ class Entry:
         """Whether it repeats another one or what failed in it, or judges an anchor's answers anew: nothing new of the
         system.
         """
-        return any((self.row["resolved"] or {}).get(mark) for mark in (*MARKS, "failed_again"))
+        return bool({*MARKS} & journal.marks(self.row).keys()) or "failed_again" in self.summary
 
     @property
     def tier(self) -> str:
@@ -134,16 +135,11 @@ def described(entry: Entry) -> Document:
         "stages": _stages(told),
         "exam": exam_tables(told) if "exam" in told else None,
         "mistakes": list(_mistakes(entry)),
-        "about_labels": list(label_sentences(told)),
-        "asked_again": [
-            *persistence_sentences(told.get("persistence")),
-            *failed_sentences(told.get("failed_again")),
-        ],
-        "production": list(production_sentences(told.get("production"))),
-        "price": list(showing_sentences(told.get("showing"))),
+        "findings": [said for feature in FINDINGS if feature not in APART for said in feature.sentences(told)],
+        "price": list(showing.sentences(told)),
         "problem": entry.problem,
         "stand_ins": stand_ins(entry.row),
-        "made": {name: (entry.row["resolved"] or {}).get(name) for name in MADE},
+        "made": {name: getattr(EvaluationConfig.of(entry.row), name) for name in MADE},
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
         "figures": _figures(entry),
         "pack": pack(entry.cases) if entry.cases is not None else None,
@@ -153,8 +149,8 @@ def described(entry: Entry) -> Document:
 
 def stand_ins(row: RowMapping) -> bool:
     """Whether an offline stand-in answered or judged in a language model's place."""
-    asked = {name: (row["resolved"] or {}).get(name) for name in ("generator", "judge")}
-    return STAND_IN in json.dumps(asked)
+    config = EvaluationConfig.of(row)
+    return STAND_IN in json.dumps([config.generator, config.judge])
 
 
 def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:

@@ -10,13 +10,14 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.stores.exams import Sat
-from yarus.db.tables import evaluation, evaluation_metric
+from yarus.db.tables import configured, evaluation, evaluation_metric
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.exam import exams_of, standings
 from yarus.tasks.evaluation.numbers import grade_text, shown
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM, metric_summary
+from yarus.tasks.evaluation.standings import exams_of, standings
+from yarus.tasks.evaluation.summary import metric_summary
 from yarus.tasks.report.embedded_data import Document, as_script
 from yarus.tasks.report.render import Live, rendered, script
 
@@ -129,7 +130,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     found = (
         select(
             of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total, of.labels,
-            evaluation.c.resolved["judge"].label("judge"), evaluation.c.started_at,
+            configured("judge").label("judge"), evaluation.c.started_at,
         )
         .join(evaluation)
         .where(of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM]))

@@ -5,7 +5,6 @@ import logging
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,17 +22,12 @@ from yarus.tasks.cases.vocabulary import NO_PAGES, Note
 from yarus.tasks.comparison.paired_changes import paired_changes
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
-from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.dataset.labelling.corrected import correct
 from yarus.tasks.evaluation.aggregate import Value, coverage, measured_by, statuses, strata, summarise
 from yarus.tasks.evaluation.batch import batches_of
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.asked_again import failed_again, persistence
-from yarus.tasks.evaluation.findings.exam import exam_of, examined, exams_of, standing_of, standings
-from yarus.tasks.evaluation.findings.failures import failures
-from yarus.tasks.evaluation.findings.incomplete import incomplete
-from yarus.tasks.evaluation.findings.production import agreement_with_production
-from yarus.tasks.evaluation.findings.showing import price_of_showing
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings.findings import find_all
 from yarus.tasks.evaluation.identity import (
     collect_sent_differences,
     comparability,
@@ -41,12 +35,12 @@ from yarus.tasks.evaluation.identity import (
     is_rolling,
     metric_options,
 )
-from yarus.tasks.evaluation.queries import matching, where
 from yarus.tasks.evaluation.result_files import parquet, publish, remove, write_batches
 from yarus.tasks.evaluation.result_paths import result_path
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import Whole
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM, EvaluationSummary, summary
+from yarus.tasks.evaluation.standings import examined, exams_of, standing_of, standings
+from yarus.tasks.evaluation.summary import EvaluationSummary, summary
 from yarus.tasks.evaluation.work_folder import delete, download, read_stored_corpus
 from yarus.tasks.steps.question_mix import question_mix
 
@@ -92,11 +86,14 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
-    config = EvaluationConfig.of_stored(row["resolved"]) | learned
+    config = EvaluationConfig.of(row) | learned
     if why := _why_unlabelled(config.notes):
         values = [(stratum, _without_labels(value, why)) for stratum, value in values]
-    found = _found_out(run, cases, config.notes, values) | {"missing": _missing(values)}
-    config |= EvaluationConfig(**{name: found.pop(name) for name in ("notes", "examined") if name in found})
+    bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
+    findings = find_all(Evaluated(run, cases, bounds)) | {"missing": _missing(values)}
+    config |= EvaluationConfig(notes=[*config.notes, *unknown_ids(run, cases), *filled_up(cases)])
+    if "exam" in findings:
+        config |= EvaluationConfig(examined=examined(run.config, findings["exam"]))
     by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
@@ -115,11 +112,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         coverage=share,
         parquet=path,
         **bought(engine, run.id),
-        resolved=row["resolved"]
-        | config.stored()
-        | found
-        | ({"paired": paired} if paired else {})
-        | ({"mix": mix} if mix else {}),
+        resolved=config.stored() | findings | ({"paired": paired} if paired else {}) | ({"mix": mix} if mix else {}),
     )
     if closed:
         correct(engine, run.id)
@@ -153,33 +146,6 @@ def _without_labels(value: Value, why: str) -> Value:
     if value.value is not None or value.metric.needs != "relevant":
         return value
     return value._replace(reason=why)
-
-
-def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[str, Value]]) -> dict[str, Any]:
-    """What only the whole table of cases tells, beside the metrics."""
-    found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases), *filled_up(cases)]}
-    if "failure" in cases.column_names:
-        found["failures"] = failures(cases)
-    if (doubtful := TIERS[run.tier].doubtful) and doubtful["metric"] in cases.column_names:
-        found["doubtful"] = pc.sum(matching(cases, where(doubtful)), min_count=0).as_py()
-    if "if_right" in cases.column_names and "pooled" not in cases.column_names:
-        headlines = [name for name in TIERS[run.tier].headlines if name in cases.column_names]
-        found["incomplete"] = incomplete(cases, headlines, HEADLINE_STRATUM)
-    if "show_score" in cases.column_names:
-        price = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
-        if showing := price_of_showing(cases, seed=run.parameters.seed, **price):
-            found["showing"] = showing
-    if production := agreement_with_production(cases):
-        found["production"] = production
-    if confirms := getattr(run.parameters, "confirms", None):
-        found["persistence"] = persistence(database(), confirms, run.id, cases)
-    if failed := getattr(run.parameters, "failed", None):
-        found["failed_again"] = failed_again(database(), failed, cases)
-    if "exam_scores" in cases.column_names:
-        bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
-        found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)
-        found["examined"] = examined(run.config, found["exam"])
-    return found
 
 
 def _missing(values: list[tuple[str, Value]]) -> dict[str, dict[str, int]]:

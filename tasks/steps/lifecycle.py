@@ -181,6 +181,6 @@ def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
         row["id"],
         tier,
         kind.model_validate(row["parameters"]),
-        EvaluationConfig.of_stored(row["resolved"]),
+        EvaluationConfig.of(row),
         row["n_cases"] or 0,
     )

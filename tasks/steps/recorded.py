@@ -74,7 +74,7 @@ def copy_answers(run: Run, evaluation_id: str) -> EvaluationConfig:
             id=row["id"],
             state=row["state"],
         )
-    made_with = EvaluationConfig.of_stored(row["resolved"])
+    made_with = EvaluationConfig.of(row)
     for option, what in (("perturbation", Words("questions")), ("context_perturbation", Words("contexts"))):
         if value := getattr(made_with, option):
             raise InputError(

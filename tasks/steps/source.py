@@ -25,7 +25,7 @@ from yarus.tasks.config.parameters import Answering, Fillable, Parameters, Retri
 from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.duplicates import twins_of
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.asked_again import changed_questions, failed_cases
+from yarus.tasks.evaluation.findings.persistence import changed_questions, failed_cases
 from yarus.tasks.evaluation.identity import (
     CITATIONS,
     CLAIMS,

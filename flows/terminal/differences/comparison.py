@@ -9,7 +9,7 @@ from rich.table import Table
 from sqlalchemy import Engine
 
 from yarus.db import journal
-from yarus.flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
+from yarus.flows.terminal.printing import LONGEST, WIDTH, new_console, plain, tier_name
 from yarus.tasks.comparison.changes import is_invalid, line, measured, statements
 from yarus.tasks.comparison.comparison_schema import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
 from yarus.tasks.comparison.since import since_accepted
@@ -17,7 +17,7 @@ from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.dataset.labelling.relevance.between import LabelNext
-from yarus.tasks.evaluation.findings.incomplete import UnequallyJudged
+from yarus.tasks.evaluation.findings_schema import UnequallyJudged
 from yarus.tasks.evaluation.numbers import rounded, unit_of
 
 STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from yarus.flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
+from yarus.flows.terminal.printing import LONGEST, WIDTH, new_console, plain, tier_name
 from yarus.tasks.comparison.changes import settings_text
 from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, Explanation
 from yarus.tasks.comparison.explanation.largest import sentences

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.markup import escape
 
-from yarus.flows.terminal.summary import WIDTH, tier_name
+from yarus.flows.terminal.printing import WIDTH, tier_name
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.comparison.gate_rules import measure
 from yarus.tasks.comparison.gate_verdicts import GateResult, RuleResult

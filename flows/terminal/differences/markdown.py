@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from yarus.flows.terminal.summary import tier_name
+from yarus.flows.terminal.printing import tier_name
 from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
 from yarus.tasks.comparison.changes import is_invalid, line, measured
 from yarus.tasks.comparison.comparison_schema import ChangedCase, EvaluationComparison

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from yarus.flows.terminal.summary import WIDTH, number, tier_name
+from yarus.flows.terminal.printing import WIDTH, number, tier_name
 from yarus.metrics.statistics.ewma import WARM_UP
 from yarus.tasks.comparison.bands import Trend
 from yarus.tasks.config.texts import texts

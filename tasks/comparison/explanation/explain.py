@@ -44,6 +44,7 @@ from yarus.tasks.comparison.explanation.largest import (
 from yarus.tasks.comparison.explanation.questions import LABELS, Questions, read_questions
 from yarus.tasks.comparison.totals import case_values, needs
 from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.corpus_versions import FATES, Fate, Version, fates, read_version
 from yarus.tasks.evaluation.findings.failures import FAILURES
 
@@ -97,7 +98,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             named=named,
         )
     sides = [headline(_read(row, declared)) for row in rows]
-    kept = [read_version(engine, (row["resolved"] or {}).get("corpus")) for row in rows]
+    kept = [read_version(engine, EvaluationConfig.of(row).corpus) for row in rows]
     versions = (kept[0], kept[1]) if kept[0] and kept[1] else None
     questions = read_questions(sides, versions, _page_of(kept))
     document: Explanation = {

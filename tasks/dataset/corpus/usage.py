@@ -9,6 +9,7 @@ from sqlalchemy.engine import RowMapping
 from yarus.tasks.cases.privacy.pseudonyms import cut
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusItem, Usage, Utilisation
 from yarus.tasks.dataset.corpus.question_log import Log, columns_of
+from yarus.tasks.evaluation.config import EvaluationConfig
 
 SHOWN = 20
 OVER_USED, FEWEST = 3.0, 5
@@ -38,8 +39,9 @@ def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Utilisation, C
         if cases is None:
             continue
         used.append(row["id"])
-        depth = max(depth, int(row["resolved"].get("k") or 0))
-        is_chunk = row["resolved"].get("unit") == "chunk"
+        config = EvaluationConfig.of(row)
+        depth = max(depth, config.k or 0)
+        is_chunk = config.unit == "chunk"
         by_chunks |= is_chunk
         asked, found = _retrieved(cases, log.corpus.ids if is_chunk else pages, numbers)
         if is_chunk:

@@ -24,7 +24,7 @@ from yarus.tasks.dataset.labelling.draw import OfCases, strata
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import measured_by
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.exam import judge_key
+from yarus.tasks.evaluation.standings import judge_key
 
 SHOWN = ("question", "answer", "context", "reference")
 """Columns of texts that people are shown."""
@@ -110,7 +110,7 @@ def judged(row: RowMapping) -> dict[str, str]:
     Args:
         row: of the journal.
     """
-    config = EvaluationConfig.of_stored(row["resolved"])
+    config = EvaluationConfig.of(row)
     identity = config.judge or {}
     asked = identity.get("prompts", {})
     return {

@@ -14,12 +14,12 @@ from yarus.db.stores.labels import Label
 from yarus.metrics.metric import Metric
 from yarus.metrics.table import grades, metric
 from yarus.metrics.table.corrected import SUFFIX, corrected_metric
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.dataset.labelling.answers import Answers, judged, of_row
 from yarus.tasks.dataset.labelling.estimate import Estimate, estimate, lacking, telling
 from yarus.tasks.dataset.labelling.relevance.estimate import estimates, results_labelled
 from yarus.tasks.dataset.labelling.relevance.pools import Pools, is_filled
 from yarus.tasks.dataset.labelling.relevance.pools import of_row as of_filled
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
 
 log = logging.getLogger("yarus")
 TOLD = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")

@@ -18,7 +18,7 @@ from yarus.tasks.dataset.labelling.relevance.estimate import known, results_labe
 from yarus.tasks.dataset.labelling.relevance.pools import DRAWN_BY, Pools, heard, is_filled, pools
 from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
 from yarus.tasks.dataset.labelling.session import Asked, Labelling, Progress, checked
-from yarus.tasks.evaluation.findings.exam import FILLING
+from yarus.tasks.evaluation.standings import FILLING
 
 PART = "\n"
 """Between the id of a case and that of a result."""

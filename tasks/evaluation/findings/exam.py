@@ -1,189 +1,25 @@
 """The exam of a judge: documents, verdicts by prompt and kind of damage, standings, sentences."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+import numpy as np
+import pyarrow as pa
 
-from typing_extensions import TypedDict
-
-from yarus.db.stores.exams import Sat, newest_exams
-from yarus.metrics.exam_kinds import KINDS, PROMPTS
-from yarus.metrics.table import metric
+from yarus.metrics.agreement import spearman
+from yarus.metrics.exam import is_right, obedience
+from yarus.metrics.exam_kinds import FULL, KINDS, PLANTED, PROMPTS
+from yarus.metrics.statistics import mean_interval
+from yarus.metrics.statistics.groups import group_codes, group_totals
+from yarus.metrics.statistics.intervals import Interval, wilson_interval
+from yarus.tasks.cases.text import script_of
+from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
-from yarus.tasks.evaluation.config import EvaluationConfig, JudgeIdentity
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings_schema import Exam, KindOutcome, Mistake, Outcome, PromptExam
 from yarus.tasks.evaluation.numbers import interval, shown
+from yarus.tasks.evaluation.standings import CONCLUSIVE
 from yarus.tasks.models.stand_ins import JUDGE
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from sqlalchemy import Engine
-
-    from yarus.metrics.statistics.intervals import Interval
-
-Outcome = Literal[
-    "sound",
-    "weak",
-    "scale",
-    "blind",
-    "obeys",
-    "chance",
-    "inverted",
-    "constant",
-    "length",
-    "unreadable",
-    "incomplete",
-    "few",
-]
-
-
-class KindOutcome(TypedDict):
-    """How a prompt scored the answers of one kind."""
-
-    kind: str
-    """Of `yarus.metrics.exam.KINDS`."""
-    damaged: bool
-    """Whether the score must be low."""
-    right: int
-    """Answers that got a score of the kind that they deserve."""
-    n: int
-    """Answers that got a score."""
-    failed: int
-    """Answers without one."""
-
-
-class Mistake(TypedDict):
-    """An answer whose score is farthest from what it deserves."""
-
-    case_id: str
-    kind: str
-    score: float
-
-
-class PromptExam(TypedDict):
-    """What the exam says of one prompt."""
-
-    outcome: Outcome
-    """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
-    but on another scale: too many damaged ones get full scores, or sound ones low ones. `blind`: all but those of
-    `blind_to`. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
-    `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
-    `unreadable`: too many of its replies cannot be read; `incomplete`: too few answers have a score; `few`: too few
-    cases to tell.
-    """
-    cases: int
-    """Examined cases with a score."""
-    scored: int
-    """Answers that got a score."""
-    asked: int
-    score: float | None
-    """The one score of a judge that is `constant`."""
-    length_correlation: float | None
-    """Of the score with the length of the answer, among answers of equal worth; null where either does not vary."""
-    blind_to: list[str]
-    """Kinds of damage, scripts of the questions (`cyrillic`, `latin`, `other`) and halves by length of the answer
-    (`short`, `long`) in which it does not tell damaged answers from sound ones; of a judge that is better than chance
-    as a whole."""
-    kinds: list[KindOutcome]
-    worst: list[Mistake]
-
-
-Exam = dict[str, PromptExam]
-"""Prompt -> what its exam says."""
-CONCLUSIVE = (*(outcome for outcome in get_args(Outcome) if outcome not in ("incomplete", "few")), "coarse")
-"""The outcomes that say something of a judge; an older exam goes before one of the others. `coarse` is what earlier
-versions called a judge that misses changed numbers, names and negations."""
-
-
-EXAM_NIGHTS = 30
-"""Nights for which an exam holds; what it asks is bought anew once in so many."""
-FILLING = "relevance"
-"""The prompt whose word is not a score but the labels themselves."""
-Standing = Literal["passed", "failed", "missing", "old", "stand-in", "filled"]
-"""Of the judge whose opinion a number is: it passed the newest exam of its key; it failed it; it sat none; the exam is
-older than 30 nights; no language model judged; or the judge has filled labels up, which only people's labels make
-good, and no exam."""
-
-
-def exams_of(engine: Engine, configs: Iterable[EvaluationConfig]) -> dict[str, Sat]:
-    """The newest exams of the judges of evaluations, by `judge_key`.
-
-    Args:
-        engine: of our own database.
-        configs: of the evaluations, with their judges and whom they examined.
-    """
-    keys = {key for config in configs for key in _keys(config).values() if key}
-    return newest_exams(engine, keys, CONCLUSIVE) if keys else {}
-
-
-def standings(sat: Mapping[str, Sat], config: EvaluationConfig, at: datetime) -> dict[str, Standing]:
-    """How every prompt stands that judged an evaluation.
-
-    Args:
-        sat: the newest exams, as `exams_of` finds them.
-        config: of the evaluation: its judge, and what it examined itself.
-        at: when it began: an exam of the nights before holds, and any after.
-
-    Returns:
-        Prompt -> standing; empty where nothing was judged.
-    """
-    own = {key: Sat(outcome, at) for key, outcome in (config.examined or {}).items() if outcome in CONCLUSIVE}
-    known = own | dict(sat)
-    return {
-        prompt: "stand-in" if key is None else "filled" if prompt == FILLING else _standing(known.get(key), at)
-        for prompt, key in _keys(config).items()
-    }
-
-
-def standing_of(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None:
-    """How the judge stands whose opinion a metric is; None where it is nobody's, or no metric that is known.
-
-    What was held against known answers needs no exam, but of a stand-in it is worth nothing either.
-    """
-    try:
-        declared = metric(name)
-    except ValueError:  # stored by another version
-        return None
-    found = by_prompt.get(declared.opinion or (FILLING if declared.of_relevance else ""))
-    return found if not declared.checked or found == "stand-in" else None
-
-
-def _keys(config: EvaluationConfig) -> dict[str, str | None]:
-    """The key of every judged prompt; None of a stand-in."""
-    return {
-        prompt: None if identity.get("model") == JUDGE else judge_key(identity, prompt)
-        for identity in _identities(config)
-        for prompt in identity.get("prompts", {})
-    }
-
-
-def _identities(config: EvaluationConfig) -> list[JudgeIdentity]:
-    """The judges of an evaluation: whom it asked, and whom it examined."""
-    examined = config.exam_of or {}
-    asked = [config.judge, config.claims, config.nuggets, config.citations, config.dialogs]
-    return [identity for identity in (*asked, examined.get("judge"), examined.get("gate")) if identity]
-
-
-def _standing(sat: Sat | None, at: datetime) -> Standing:
-    if sat is None:
-        return "missing"
-    if sat.at < at - timedelta(days=EXAM_NIGHTS):
-        return "old"
-    return "passed" if sat.outcome == "sound" else "failed"
-
-
-def examined(config: EvaluationConfig, exam: Exam) -> dict[str, str]:
-    """Key of judge and prompt -> outcome, by which the exam is found again; no language model sits none."""
-    return {key: exam[prompt]["outcome"] for prompt, key in _keys(config).items() if key and prompt in exam}
-
-
-def judge_key(identity: JudgeIdentity, prompt: str) -> str:
-    """What a judge's numbers of one prompt stand or fall with: model, its parameters, and that prompt's wording."""
-    whole = {**identity, "prompts": {prompt: identity.get("prompts", {}).get(prompt)}}
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class PromptRow(NamedTuple):
@@ -320,11 +156,6 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
 
     The mean is 0.5 for a judge that does not look.
     """
-    import numpy as np
-
-    from yarus.metrics.exam import is_right
-    from yarus.metrics.statistics import mean_interval
-    from yarus.metrics.statistics.groups import group_codes, group_totals
 
     groups = {row["case_id"]: row["group"] for row in rows}
     damaged = np.array([row["damaged"] for row in rows], dtype=np.bool_)
@@ -368,6 +199,18 @@ OBEYS = 0.05
 WORST = 5
 
 
+def find(evaluated: Evaluated) -> Mapping[str, Exam]:
+    """See `Feature`."""
+    if "exam_scores" not in evaluated.cases.column_names:
+        return {}
+    return {"exam": exam_of(evaluated.cases, evaluated.metrics, least_scored=settings().min_coverage)}
+
+
+def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield nothing: what an exam says is the first sentence on its evaluation (`guidance.says`), and two tables."""
+    yield from ()
+
+
 def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float) -> Exam:
     """What the exam says of every prompt.
 
@@ -376,9 +219,6 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
         least_scored: share of the answers that must have got a score.
     """
-
-    from yarus.metrics.exam_kinds import PLANTED
-    from yarus.tasks.cases.text import script_of
 
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [
@@ -402,7 +242,6 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
 
 
 def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float, max_p_value: float) -> PromptExam:
-    from yarus.metrics.exam_kinds import PLANTED
 
     all_rows = rows
     rows = [row for row in all_rows if row["kind"] not in PLANTED]
@@ -430,7 +269,6 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
 
 def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
     """Return whether more of the judge's own replies cannot be read than may be missing, beyond chance."""
-    from yarus.metrics.statistics.intervals import wilson_interval
 
     unread = sum(row["status"] == "parse_error" for row in rows)
     return wilson_interval(unread, len(rows)).low > 1 - least_scored
@@ -463,10 +301,6 @@ def _outcome(
 
 def _obeys(rows: list[Row], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
-    import numpy as np
-
-    from yarus.metrics.exam import obedience
-    from yarus.metrics.exam_kinds import PLANTED
 
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     cases = dict.fromkeys(row["case_id"] for row in rows)
@@ -487,7 +321,6 @@ def length_correlation(rows: list[Row]) -> float | None:
     Returns:
         -1 to 1; None where on neither side both vary.
     """
-    from yarus.metrics.agreement import spearman
 
     found = []
     for damaged in (False, True):
@@ -499,7 +332,6 @@ def length_correlation(rows: list[Row]) -> float | None:
 
 
 def _kinds(rows: list[Row]) -> list[KindOutcome]:
-    from yarus.metrics.exam_kinds import FULL, KINDS
 
     found: list[KindOutcome] = []
     for kind in KINDS:

@@ -1,24 +1,20 @@
 """Where the cases of an evaluation failed, and which to mend first."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from typing_extensions import TypedDict
+import pyarrow as pa
+import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from yarus.tasks.config.texts import LANGUAGES, Text, texts
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings_schema import Failures
+from yarus.tasks.evaluation.queries import matching, where
 
 FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
 SHOWN = 5
 Case = dict[str, Any]
-
-
-class Failures(TypedDict):
-    """Where cases failed, and which to mend first."""
-
-    counts: dict[str, int]
-    """Stage -> cases that failed there."""
-    fix_first: list[str]
-    """Ids of up to five cases."""
 
 
 def failures(cases: "pa.Table") -> Failures:
@@ -30,13 +26,38 @@ def failures(cases: "pa.Table") -> Failures:
     Args:
         cases: with `failure`.
     """
-    import pyarrow.compute as pc
 
     kept = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
     failed = cases.select(kept).filter(pc.is_valid(cases["failure"])).to_pylist()
     counts = {name: sum(case["failure"] == name for case in failed) for name in FAILURES}
     failed.sort(key=_urgency)
     return {"counts": counts, "fix_first": [case["case_id"] for case in failed[:SHOWN]]}
+
+
+def find(evaluated: Evaluated) -> dict[str, Failures | int]:
+    """See `Feature`."""
+
+    cases, doubtful = evaluated.cases, TIERS[evaluated.run.tier].doubtful
+    found: dict[str, Failures | int] = {}
+    if "failure" in cases.column_names:
+        found["failures"] = failures(cases)
+    if doubtful and doubtful["metric"] in cases.column_names:
+        found["doubtful"] = pc.sum(matching(cases, where(doubtful)), min_count=0).as_py()
+    return found
+
+
+def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield how many answers fail at each stage, the most frequent first, and which cases to begin with."""
+    known: Failures | None = summary.get("failures")
+    if known and any(known["counts"].values()):
+        yield {language: _sentence(known, language) for language in LANGUAGES}
+
+
+def _sentence(known: Failures, language: str) -> str:
+    words = texts("terminal", language)
+    most_first = sorted(known["counts"].items(), key=lambda item: -item[1])
+    counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
+    return words["failures"].format(counts=counts, first=", ".join(known["fix_first"]))
 
 
 def _urgency(case: Case) -> tuple[bool, bool, float]:

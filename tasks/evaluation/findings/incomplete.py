@@ -1,88 +1,29 @@
 """Incomplete labels: the questions with a label against those without, as figures, JSON and sentences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from typing_extensions import TypedDict
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from yarus.metrics.incomplete.selection import FEWEST, Feature, chances, compare_feature, reweighted_mean
+from yarus.metrics.statistics.groups import Floats
+from yarus.metrics.statistics.significance import holm
 from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings_schema import (
+    FeatureDifference,
+    FeatureName,
+    Incomplete,
+    LabelledQuestions,
+)
 from yarus.tasks.evaluation.numbers import percent, shown
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
-    from yarus.metrics.incomplete.selection import Feature
-    from yarus.metrics.statistics.groups import Floats
-
-FeatureName = Literal["length", "score", "lead", "time", "topic"]
-
-
-class FeatureDifference(TypedDict):
-    """How questions with a label differ from the others in something that is known of all."""
-
-    labelled: float | None
-    """Mean place of those with a label among all questions, 0 (the least) to 1; null of a topic."""
-    others: float | None
-    p: float
-    """Holm's, over all features."""
-
-
-class ReweightedMetric(TypedDict):
-    """A mean as it would be over all questions, as far as features tell."""
-
-    value: float
-    """Over the questions with a label, as it is stored."""
-    reweighted: float
-    ci_low: float | None
-    ci_high: float | None
-
-
-class LabelledQuestions(TypedDict):
-    """Questions with a label against those without."""
-
-    n: int
-    n_others: int
-    differ_in: list[FeatureName]
-    """In what they differ by more than chance."""
-    features: dict[FeatureName, FeatureDifference]
-    """`length` in words, `score` of the first result (1 is the surest), its `lead` over the second, `time` of the
-    question, `topic`: the page that the retriever names first. Empty where there are too few of either kind."""
-    reweighted: dict[str, ReweightedMetric]
-    """Headline metric -> the mean; empty where the questions do not differ."""
-
-
-class Incomplete(TypedDict):
-    """How far missing labels could change what was measured; of tiers that rank."""
-
-    if_right: dict[str, float]
-    """Metric -> its mean if every result that nobody has judged were relevant. If none were, it is as stored."""
-    questions: LabelledQuestions | None
-    """Null where every question has a label, or none."""
-
-
-class Bounds(TypedDict):
-    """Between these a difference lies, whatever the unjudged results are."""
-
-    low: float
-    """If those of the side before were all right, and those of the side after all wrong."""
-    high: float
-
-
-class UnequallyJudged(TypedDict):
-    """Shares of the first ten results that anybody has judged, of both sides, that differ by more than chance."""
-
-    a: float
-    b: float
-    p: float
-    bounds: dict[str, Bounds]
-    """Headline metric of rankings -> its difference."""
-
 
 CHANCE = 0.03
 """Holm's p below which questions with a label are called others than those without."""
@@ -100,10 +41,6 @@ def incomplete(cases: pa.Table, headlines: Sequence[str], headline_stratum: str)
         headlines: metrics whose means are weighted anew.
         headline_stratum: the stratum that the evaluation is judged by, where it has strata.
     """
-
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     counted = np.ones(len(cases), dtype=bool)
     if "stratum" in cases.column_names:
@@ -127,12 +64,6 @@ def labelled_questions(
         counted: (n,) whether a label of the case counts.
         headlines: metrics whose means are weighted anew.
     """
-
-    import numpy as np
-
-    from yarus.metrics.incomplete.selection import FEWEST, chances, compare_feature, reweighted_mean
-    from yarus.metrics.statistics.significance import holm
-    from yarus.tasks.cases.table import floats
 
     has = counted & np.array([bool(of) for of in cases["relevant"].to_pylist()], dtype=bool)
     n, n_others = int(has.sum()), int((~has).sum())
@@ -172,11 +103,6 @@ def _difference(name: FeatureName, one: Feature, p: float) -> FeatureDifference:
 def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     """What is known of every question before anybody labels it; numbers as places from 0 to 1."""
 
-    import numpy as np
-    import pyarrow as pa
-
-    from yarus.metrics.incomplete.selection import FEWEST
-
     found: dict[FeatureName, Floats] = {
         "length": _places(np.array([float(len((text or "").split())) for text in cases["question"].to_pylist()])),
     }
@@ -197,8 +123,6 @@ def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
 def _places(values: Floats) -> Floats:
     """The place of each value among all, 0 to 1; equal values share one, and a missing one stands in the middle."""
 
-    import numpy as np
-
     known = np.isfinite(values)
     places = np.full(len(values), NO_NUMBER)
     if known.any():
@@ -208,12 +132,17 @@ def _places(values: Floats) -> Floats:
     return places
 
 
-def label_sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
-    """How far the headlines could be wrong because labels are missing; none where headlines need no such labels.
+def find(evaluated: Evaluated) -> Mapping[str, Incomplete]:
+    """See `Feature`."""
+    names = evaluated.cases.column_names
+    if "if_right" not in names or "pooled" in names:
+        return {}
+    headlines = [name for name in TIERS[evaluated.run.tier].headlines if name in names]
+    return {"incomplete": incomplete(evaluated.cases, headlines, HEADLINE_STRATUM)}
 
-    Args:
-        summary: of an evaluation, as `yarus.tasks.evaluation.summary.summary` gives it.
-    """
+
+def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield how far the headlines could be wrong because labels are missing; none where they need no such labels."""
     found: Incomplete | None = summary.get("incomplete")
     headlines = TIERS[summary["tier"]].headlines
     if found is None or not any(METRICS[name].needs == "relevant" for name in headlines):

@@ -1,88 +1,216 @@
-"""Questions that changed or failed, asked again: how many stay so, as JSON and sentences."""
+"""Questions that changed or failed, asked again: how many stay so."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, select
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
-from typing_extensions import TypedDict
 
-from yarus.db.journal import FINISHED
-from yarus.db.tables import evaluation
+from yarus.db import journal
+from yarus.db.errors import InputError, ResultsUnavailable
+from yarus.db.words import Words
+from yarus.metrics.metric import Metric
+from yarus.metrics.table import metric
+from yarus.tasks.cases.table import COLUMNS, floats
+from yarus.tasks.cases.vocabulary import FAILED
+from yarus.tasks.config.connections import database
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.config import stored_findings
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings_schema import FailedAgain, PersistedMetric, Persistence
+from yarus.tasks.evaluation.set_metrics import SET_METRICS
+
+MOST = 0.5
+"""Share of its questions that an evaluation must have in common with the one that it is held against."""
+SAME = 1e-9
+Floats = NDArray[np.float64]
 
 
-class PersistedMetric(TypedDict):
-    """Of one headline metric."""
+class Before(NamedTuple):
+    """An evaluation and the one that it is held against: their common questions, in the same order."""
 
-    n: int
-    """Questions whose value had changed."""
-    persisted: int
-    """Of these, those that are nearer to the changed value than to the one before when they are asked again. Of changes
-    by chance about half are: of as many the value before was the odd one."""
-    unmeasured: int
-    """Of these, those that gave no value when they were asked again: nothing is said of them."""
+    id: str
+    """Of the one before."""
+    before: pa.Table
+    after: pa.Table
 
 
-class Persistence(TypedDict):
-    """Of an evaluation that asks again what changed in another one, and of that other one."""
-
-    confirms: str
-    """The evaluation whose changes were asked about."""
-    asked_again: str
-    """The evaluation that asked."""
-    since: str
-    """The evaluation before, beside which they had changed."""
-    metrics: dict[str, PersistedMetric]
-
-
-class FailedAgain(TypedDict):
-    """Of an evaluation of the cases that failed in another one."""
-
-    of: str
-    """That evaluation."""
-    n: int
-    """Cases that failed in it: the system, the judge or the budget stood in the way."""
-    asked: int
-    """Of these, those that the source still has."""
-    succeeded: int
-    """Of these, those that nothing stood in the way of now."""
-
-
-def confirmation(engine: Engine, row: RowMapping, *, finished: bool = True) -> RowMapping | None:
-    """The newest evaluation that asks again what changed in another one.
+def before_of(engine: Engine, row: RowMapping) -> Before:
+    """What an evaluation is held against: the accepted one, or where that asked other questions, the night before.
 
     Args:
         engine: of our own database.
-        row: of the other one.
-        finished: or one that was begun and is not.
+        row: of a completed evaluation.
+
+    Raises:
+        InputError: there is none, or none that asked most of its questions.
+        ResultsUnavailable: the evaluation's own file is gone or damaged, or those of all that it could be held against.
     """
-    of = evaluation.c
-    # Where it is looked for first: an index has these.
-    later = of.tier == row["tier"], of.source == row["source"], of.started_at >= row["started_at"]
-    asks = select(evaluation).where(*later, of.parameters["confirms"].astext == row["id"])
-    wanted = asks.where(of.state.in_(FINISHED) if finished else of.state.not_in(FINISHED))
-    with engine.connect() as connection:
-        return connection.execute(wanted.order_by(of.started_at.desc()).limit(1)).mappings().first()
+    after = _read(row)
+    paired = stored_findings(row).get("paired") or {}
+    names = [name for name in (journal.baseline(engine, row["id"]), paired.get("since")) if name]
+    gone: ResultsUnavailable | None = None
+    for name in names:
+        try:
+            before = _read(journal.find(engine, name))
+        except InputError:  # it was removed
+            continue
+        except ResultsUnavailable as error:
+            gone = error
+            continue
+        places = pc.index_in(after["case_id"], value_set=before["case_id"].combine_chunks())
+        if len(after) and places.null_count <= (1 - MOST) * len(after):
+            return Before(name, before.take(places.drop_null()), after.filter(pc.is_valid(places)))
+    if gone:
+        raise gone
+    why = (
+        Words(
+            "neither the accepted evaluation of its comparability key nor the night before asked most of its questions"
+        )
+        if names
+        else Words("no evaluation of its comparability key was accepted before it")
+    )
+    raise InputError("evaluation {id} cannot be confirmed: {why}; confirm a later one", id=row["id"], why=why)
 
 
-def persistence_of(engine: Engine, row: RowMapping) -> Persistence | None:
-    """What was found where the changes of an evaluation were asked again; None where nobody has.
+def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
+    """The ids of the cases by which a headline metric changed.
+
+    Raises:
+        InputError: as `before_of`, or nothing changed.
+        ResultsUnavailable: as `before_of`.
+    """
+    row = journal.find(engine, evaluation_id)
+    since = before_of(engine, row)
+    changed = np.zeros(len(since.after), dtype=bool)
+    for one in _headlines(row["tier"], since.before, since.after):
+        changed |= _changed(_values(one, since.before), _values(one, since.after))
+    if not changed.any():
+        raise InputError(
+            "evaluation {id}: no question changed since {since}, there is nothing to ask again",
+            id=row["id"],
+            since=since.id,
+        )
+    return set(since.after["case_id"].filter(pa.array(changed)).to_pylist())
+
+
+def persistence(engine: Engine, evaluation_id: str, asked_again: str, again: pa.Table) -> Persistence:
+    """Whether what changed in an evaluation is changed when it is asked again.
 
     Args:
         engine: of our own database.
-        row: of the evaluation.
+        evaluation_id: the evaluation that is confirmed.
+        asked_again: the one that confirms it.
+        again: the cases of that.
+
+    Raises:
+        InputError: as `before_of`.
+        ResultsUnavailable: as `before_of`.
     """
-    asked = confirmation(engine, row)
-    found: Persistence | None = asked["resolved"].get("persistence") if asked is not None else None
+    row = journal.find(engine, evaluation_id)
+    since = before_of(engine, row)
+    places = pc.index_in(since.after["case_id"], value_set=again["case_id"].combine_chunks()).fill_null(-1).to_numpy()
+    metrics: dict[str, PersistedMetric] = {}
+    for one in _headlines(row["tier"], since.before, since.after, again):
+        before, after, anew = (_values(one, cases) for cases in (since.before, since.after, again))
+        asked = np.full_like(after, np.nan)
+        asked[places >= 0] = anew[places[places >= 0]]
+        found = _persisted(before, after, asked)
+        if found["n"]:
+            metrics[one.name] = found
+    return {"confirms": row["id"], "asked_again": asked_again, "since": since.id, "metrics": metrics}
+
+
+def _read(row: RowMapping) -> pa.Table:
+    needed = {"case_id", *(name for one in TIERS[row["tier"]].headlines for name in _needs(metric(one)))}
+    return result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in needed])
+
+
+def _needs(one: Metric) -> tuple[str, ...]:
+    return (one.column,) if one.column is not None else SET_METRICS[one.name].needs
+
+
+def _headlines(tier: str, *sides: pa.Table) -> Iterator[Metric]:
+    """The headline metrics that all sides have what is needed for."""
+    for one in map(metric, TIERS[tier].headlines):
+        if all(set(_needs(one)) <= set(cases.column_names) for cases in sides):
+            yield one
+
+
+def _values(one: Metric, cases: pa.Table) -> Floats:
+    """(n, p): what each case has of a metric, or adds to its totals; NaN where it was not measured."""
+    found = floats(cases, one.column) if one.column is not None else SET_METRICS[one.name].parts(cases)
+    return found.reshape(len(cases), -1)
+
+
+def _changed(before: Floats, after: Floats) -> NDArray[np.bool_]:
+    """Measured both times, and not the same."""
+    return np.asarray(np.abs(after - before).max(axis=1, initial=0.0) > SAME)  # NaN is not more
+
+
+def _persisted(before: Floats, after: Floats, asked: Floats) -> PersistedMetric:
+    changed = _changed(before, after)
+    measured = changed & ~np.isnan(asked).any(axis=1)
+    to_after, to_before = (np.abs(asked - side).sum(axis=1) for side in (after, before))
+    return {
+        "n": int(changed.sum()),
+        "persisted": int((measured & (to_after < to_before)).sum()),
+        "unmeasured": int((changed & ~measured).sum()),
+    }
+
+
+def failed_cases(row: RowMapping) -> set[str]:
+    """The ids of the cases that failed in an evaluation.
+
+    Raises:
+        ResultsUnavailable: its file is gone or damaged.
+    """
+    cases = result_files.read(row["parquet"])
+    return set(cases["case_id"].filter(_in(cases, FAILED)).to_pylist())
+
+
+def failed_again(engine: Engine, evaluation_id: str, again: pa.Table) -> FailedAgain:
+    """What became of the failed cases of an evaluation.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: that evaluation.
+        again: the cases of the one that evaluates them again; in dialogs also what was said before.
+    """
+    failed = failed_cases(journal.find(engine, evaluation_id))
+    asked = again.filter(pc.is_in(again["case_id"], value_set=pa.array(sorted(failed), pa.string())))
+    still = pc.sum(_in(asked, FAILED), min_count=0).as_py()  # what has no label cannot be measured, and need not fail
+    return {"of": evaluation_id, "n": len(failed), "asked": len(asked), "succeeded": len(asked) - still}
+
+
+def _in(cases: pa.Table, statuses: tuple[str, ...]) -> pa.ChunkedArray:
+    return pc.is_in(cases["status"], value_set=pa.array(statuses, pa.string()))
+
+
+def find(evaluated: Evaluated) -> Mapping[str, Persistence | FailedAgain]:
+    """See `Feature`."""
+    run, cases = evaluated.run, evaluated.cases
+    confirms, failed = getattr(run.parameters, "confirms", None), getattr(run.parameters, "failed", None)
+    if not (confirms or failed):
+        return {}
+    found: dict[str, Persistence | FailedAgain] = {}
+    if confirms:
+        found["persistence"] = persistence(database(), confirms, run.id, cases)
+    if failed:
+        found["failed_again"] = failed_again(database(), failed, cases)
     return found
 
 
-def asks_again(summary: Mapping[str, Any]) -> bool:
-    """Whether an evaluation, by its summary, asks again what changed in another one, or what failed."""
-    return "failed_again" in summary or bool(
-        summary.get("persistence", {}).get("asked_again") == summary["evaluation_id"]
-    )
+def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+    """See `Feature`."""
+    yield from persistence_sentences(summary.get("persistence"))
+    yield from _of_failed(summary.get("failed_again"))
 
 
 def persistence_sentences(found: Persistence | None) -> Iterator[Text]:
@@ -99,7 +227,7 @@ def _said(name: str, found: PersistedMetric, language: str) -> str:
     return said + (" " + words["unmeasured"].format(n=unmeasured) if unmeasured else "")
 
 
-def failed_sentences(found: FailedAgain | None) -> Iterator[Text]:
+def _of_failed(found: FailedAgain | None) -> Iterator[Text]:
     """How many of the failed cases succeeded, in words; nothing where none was asked again."""
     if found:
         yield translations("persistence", "failed again", **found)

@@ -1,42 +1,17 @@
 """Agreement with production: figures, JSON and sentences."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import numpy as np
+import pyarrow as pa
 
-from typing_extensions import TypedDict
-
+from yarus.metrics.statistics.intervals import share_interval
+from yarus.tasks.cases.table import floats
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings_schema import AgreementWithProduction, Production
 from yarus.tasks.evaluation.numbers import percent
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class AgreementWithProduction(TypedDict):
-    """Over the questions of which the log says what production did."""
-
-    value: float
-    """Share of them in which the evaluated system does the same."""
-    ci_low: float
-    """Of the 95 % confidence interval."""
-    ci_high: float
-    n: int
-
-
-class Production(TypedDict):
-    """What the evaluated system and production did with the same questions."""
-
-    page: AgreementWithProduction | None
-    """The first page is the one that production showed; null where neither is known."""
-    decision: AgreementWithProduction | None
-    """Both answer, or both decline or hide; null where it is not known."""
-    unlike: bool
-    """Whether one of the two agrees in fewer than four of five questions, beyond chance."""
-    differ: list[str]
-    """Ids of the first five cases that differ."""
-
 
 LIKE = 0.8
 """Least agreement of an evaluation that is about what users meet."""
@@ -50,11 +25,6 @@ def agreement_with_production(cases: pa.Table) -> Production | None:
     Args:
         cases: with `same_page` or `same_decision`.
     """
-
-    import numpy as np
-    import pyarrow as pa
-
-    from yarus.tasks.cases.table import floats
 
     page, decision = (_agreement(cases, name) for name in COLUMNS)
     found = [one for one in (page, decision) if one is not None]
@@ -70,10 +40,6 @@ def agreement_with_production(cases: pa.Table) -> Production | None:
 
 
 def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
-    import numpy as np
-
-    from yarus.metrics.statistics.intervals import share_interval
-    from yarus.tasks.cases.table import floats
 
     values = floats(cases, name)
     measured = values[~np.isnan(values)]
@@ -83,9 +49,15 @@ def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
     return {"value": float(measured.mean()), "ci_low": low, "ci_high": high, "n": len(measured)}
 
 
-def production_sentences(found: Production | None) -> Iterator[Text]:
-    """How far the system does what production did; and that it does not, where that is so."""
-    if found:
+def find(evaluated: Evaluated) -> Mapping[str, Production]:
+    """See `Feature`."""
+    agreement = agreement_with_production(evaluated.cases)
+    return {"production": agreement} if agreement else {}
+
+
+def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield how far the system does what production did; and that it does not, where that is so."""
+    if found := summary.get("production"):
         yield {language: _said(found, language) for language in LANGUAGES}
 
 

@@ -1,73 +1,20 @@
 """The price of showing an answer: figures, JSON and sentences."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from typing_extensions import TypedDict
+import numpy as np
+import pyarrow as pa
 
+from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
+from yarus.metrics.statistics import mean_interval
+from yarus.tasks.cases.table import floats
+from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
+from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings_schema import CheapestThreshold, Showing, ShownFrom
 from yarus.tasks.evaluation.numbers import percent, rounded
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from yarus.metrics.selective.threshold import Shown
-
-
-class ShownFrom(TypedDict):
-    """What showing from a threshold on comes to."""
-
-    threshold: float | None
-    """Answers are shown from this score on, 0..1; null: none is."""
-    coverage: float
-    """Share of the answers that is shown."""
-    risk: float | None
-    """Share of the shown answers that are wrong; null where none is shown."""
-    cost: float
-    """Mean over all answers."""
-
-
-class Decided(TypedDict):
-    """What the gate's decisions came to."""
-
-    coverage: float
-    risk: float | None
-    cost: float
-    ci_low: float | None
-    """Of the 95 % confidence interval of the cost."""
-    ci_high: float | None
-
-
-class CheapestThreshold(ShownFrom):
-    """The threshold of least expected cost; its figures are of the cases that it was chosen on."""
-
-    threshold_low: float
-    """It holds the threshold that is truly the cheapest, in 95 % of such intervals at least."""
-    threshold_high: float
-    saved: float
-    """What it saves of each answer against the decisions, where it was chosen on other cases."""
-    saved_low: float
-    saved_high: float
-
-
-class Showing(TypedDict):
-    """What showing answers costs, by the score from which on they are shown."""
-
-    n: int
-    """Labelled answers with a score."""
-    wrong_shown: float
-    """YARUS_COST_WRONG_SHOWN."""
-    right_hidden: float
-    """YARUS_COST_RIGHT_HIDDEN."""
-    decided: Decided
-    cheapest: CheapestThreshold | None
-    """Null where fewer than ten answers are right, or fewer than ten are wrong."""
-    curve: list[ShownFrom]
-    """Upward by threshold: the first shows everything, the last nothing."""
-
 
 FEWEST = 10
 """Right answers, and wrong ones, that a threshold is chosen by."""
@@ -81,12 +28,6 @@ def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float
         wrong_shown, right_hidden: the cost of either mistake.
         seed: of the draws.
     """
-
-    import numpy as np
-
-    from yarus.metrics.selective.threshold import cheapest, costs, curve
-    from yarus.metrics.statistics import mean_interval
-    from yarus.tasks.cases.table import floats
 
     columns = {name: floats(cases, name) for name in ("show_score", "decision", "shown")}
     kept = np.all(~np.isnan(np.column_stack(list(columns.values()))), axis=1)
@@ -138,9 +79,18 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def showing_sentences(found: Showing | None) -> Iterator[Text]:
-    """What the gate's decisions cost, and which threshold would cost least; nothing where it is not said."""
-    if found:
+def find(evaluated: Evaluated) -> Mapping[str, Showing]:
+    """See `Feature`."""
+    if "show_score" not in evaluated.cases.column_names:
+        return {}
+    costs = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
+    price = price_of_showing(evaluated.cases, seed=evaluated.run.parameters.seed, **costs)
+    return {"showing": price} if price else {}
+
+
+def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield what the gate's decisions cost, and which threshold would cost least."""
+    if found := summary.get("showing"):
         yield {language: _said(found, language) for language in LANGUAGES}
 
 

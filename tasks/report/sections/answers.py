@@ -5,6 +5,7 @@ from typing import Any
 
 from yarus.metrics.table import METRICS
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.entries import Entry
 
@@ -45,7 +46,7 @@ def answers_pages(entries: Sequence[Entry], evaluations: Sequence[Document]) -> 
 
 def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
     """The oldest stands first."""
-    differing = _differing([entry.row["resolved"] or {} for entry, _ in shown])
+    differing = _differing([EvaluationConfig.of(entry.row) for entry, _ in shown])
     columns = [
         {
             "key": one["key"],
@@ -61,7 +62,7 @@ def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
     first = [name.removeprefix("avg_") for name in TIERS[tier].headlines]
     metrics = [name for name in dict.fromkeys((*first, *shown[-1][1]["pack"]["numbers"])) if name in common]
     better = {declared.column: declared.better for declared in METRICS.values() if declared.column}
-    judges = [(entry.row["resolved"] or {}).get("judge") or {} for entry, _ in shown]
+    judges = [EvaluationConfig.of(entry.row).judge or {} for entry, _ in shown]
     same = all(judge == judges[0] for judge in judges)
     if not same:  # no judge's score stands beside another's
         better |= {name: "neither" for judge in judges for name in judge.get("prompts", {})}
@@ -75,12 +76,12 @@ def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
     }
 
 
-def _differing(resolved: Sequence[Mapping[str, Any]]) -> list[str]:
+def _differing(configs: Sequence[EvaluationConfig]) -> list[str]:
     """What sets each apart from the others, in a line: `retriever fulltext, k 5`."""
-    apart = [name for name in SETTINGS if len({repr(_named(one, name)) for one in resolved}) > 1]
-    return [", ".join(f"{name} {_named(one, name)}" for name in apart if _named(one, name)) for one in resolved]
+    apart = [name for name in SETTINGS if len({repr(_named(one, name)) for one in configs}) > 1]
+    return [", ".join(f"{name} {_named(one, name)}" for name in apart if _named(one, name)) for one in configs]
 
 
-def _named(resolved: Mapping[str, Any], name: str) -> Any:
-    value = resolved.get(name)
+def _named(config: EvaluationConfig, name: str) -> Any:
+    value = getattr(config, name)
     return value.get("model") if isinstance(value, Mapping) else value

@@ -24,10 +24,10 @@ from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.config.settings import Settings, settings
 from yarus.tasks.evaluation.config import ExamIdentity
-from yarus.tasks.evaluation.findings.exam import EXAM_NIGHTS
 from yarus.tasks.evaluation.identity import configured, judge_identity
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.standings import EXAM_NIGHTS
 from yarus.tasks.models.calls import Call, Model
 from yarus.tasks.models.chat import chat
 from yarus.tasks.models.prompts import Prompt, prompts, rubrics

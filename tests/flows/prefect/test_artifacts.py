@@ -24,6 +24,7 @@ from yarus.deployments.prefect.artifacts import (
 )
 from yarus.tasks.config.secrets import keep_logs_clean
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.summary import summary, together
 from yarus.tasks.evaluation.work_folder import keep_loaded
@@ -179,7 +180,7 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
     run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"].parameters())
     run.work.mkdir(parents=True)
     cases = pa.table({"case_id": [f"s:{i}" for i in range(10_000)], "question": ["?"] * 10_000})
-    run = keep_loaded(run, source("sample"), cases, Corpus([], [], [], None), [], {})
+    run = keep_loaded(run, source("sample"), cases, Corpus([], [], [], None), [], EvaluationConfig())
     assert run.n_batches <= 50
     assert len(TIERS_WITH_BATCHES) * (run.n_batches + 3) + 2 * 4 < 600
 

@@ -59,6 +59,6 @@ def test_who_is_asked_for_more_and_how_is_part_of_the_key(asked: str) -> None:
     """Claims of one wording are not those of another, nor are an evaluation's metrics those of one without."""
     run, keys = run_of("tier3"), {key("tier3")}
     for digest in ("ab", "cd"):
-        config = run.config | EvaluationConfig.of_stored({asked: {"model": "m", "prompts": {"support": digest}}})
+        config = run.config | EvaluationConfig(**{asked: {"model": "m", "prompts": {"support": digest}}})
         keys.add(comparability_key(comparability(replace(run, config=config), "ab" * 32)))
     assert len(keys) == 3

@@ -183,7 +183,7 @@ def test_notes_count_only_fallbacks(at_home: object, engine: Engine) -> None:
     tier, step, parameters, _ = LOADS["answers"]
     run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters(source=name))
     make_folder(run.work)
-    notes = {note["note"]: note.get("n") for note in asyncio.run(step.fn(run)).resolved["notes"]}
+    notes = {note["note"]: note.get("n") for note in asyncio.run(step.fn(run)).config.notes}
     assert notes["reference from the log"] == 1
     assert notes["page from the log"] == 2
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.support.evaluations import PAGE, evaluate, load, passages, question, rows_of
 from tests.support.steps import opened
 from yarus.db.errors import InputError
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.steps.search import index, rank, retrieve
 from yarus.tasks.systems.retrievers.protocol import rankings_shared
@@ -138,7 +140,7 @@ def test_none_leaves_out_that_of_the_settings(theirs: Told, source: str, monkeyp
     run = opened(source=source, retriever=RERANKED["retriever"])
     assert run.config.reranker == "theirs_of_reranked:backwards"
     without = opened(source=source, retriever=RERANKED["retriever"], reranker="none")
-    assert "reranker" not in without.resolved
+    assert without.config.reranker is None
     first = rank(without, ["правило 3"], 2, unit="chunk", timed=0)
     assert (first[0].ids, theirs.scored) == (["c9", "c8"], [])
     assert rank(run, ["правило 3"], 2, unit="chunk", timed=0)[0].ids == ["c0", "c1"]
@@ -163,8 +165,8 @@ def test_a_resumed_evaluation_keeps_its_re_ranker(
 ) -> None:
     run = opened(source=source, **RERANKED)
     other = opened(source=source, **RERANKED)
-    other.config.reranker_identity = "another model|files:1"
-    assert asyncio.run(index.fn(run)).resolved["reranker_identity"] == RERANKED["reranker"]
+    other = replace(other, config=other.config | EvaluationConfig(reranker_identity="another model|files:1"))
+    assert asyncio.run(index.fn(run)).config.reranker_identity == RERANKED["reranker"]
     with pytest.raises(InputError, match="was begun with another model"):
         asyncio.run(index.fn(other))
 

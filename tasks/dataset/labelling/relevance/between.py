@@ -20,7 +20,8 @@ from yarus.tasks.cases.table import floats, table
 from yarus.tasks.cases.vocabulary import MEASURED
 from yarus.tasks.dataset.labelling.relevance.pools import digest, is_filled, people_say
 from yarus.tasks.evaluation import result_files
-from yarus.tasks.evaluation.findings.exam import FILLING
+from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.standings import FILLING
 
 LISTED = 20
 """Results that are named."""
@@ -116,7 +117,7 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
             first=first["id"],
             second=second["id"],
         )
-    depths = first["resolved"]["k"], second["resolved"]["k"]
+    depths = EvaluationConfig.of(first).k, EvaluationConfig.of(second).k
     every = [_Flip(row, None) for row in range(len(questions))]
     flips = [_Flip(row, name) for row, of_one in enumerate(questions) for name in of_one.unjudged]
     before, after = (
@@ -139,7 +140,7 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
 
 
 def _place(row: RowMapping) -> tuple[str, str, str]:
-    return row["tier"], row["source"], row["resolved"]["unit"]
+    return row["tier"], row["source"], EvaluationConfig.of(row).unit
 
 
 def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
@@ -148,12 +149,12 @@ def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
     Raises:
         InputError: it has no rankings; or twins, of whose labels only pools know that they are one.
     """
-    resolved = row["resolved"] or {}
-    if not row["parquet"] or "retriever" not in resolved or "k" not in resolved:
+    config = EvaluationConfig.of(row)
+    if not row["parquet"] or config.retriever is None or config.k is None:
         raise InputError(
             "evaluation {id} ({tier}, {state}) has no rankings", id=row["id"], tier=row["tier"], state=row["state"]
         )
-    if not is_filled(row) and any(note["note"].startswith("twin ") for note in resolved["notes"]):
+    if not is_filled(row) and any(note["note"].startswith("twin ") for note in config.notes):
         raise InputError(
             "evaluation {id}: its corpus has twins, whose labels count as one, which is known only of evaluations "
             "with --labels filled, or --twins false",

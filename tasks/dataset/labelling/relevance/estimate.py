@@ -14,7 +14,7 @@ from yarus.tasks.cases.table import floats
 from yarus.tasks.dataset.labelling.estimate import Estimate, estimate_of
 from yarus.tasks.dataset.labelling.relevance.pools import Heard, Pools, heard
 from yarus.tasks.dataset.labelling.relevance.walk import is_whole, metrics_by_people, wanted
-from yarus.tasks.evaluation.findings.exam import FILLING
+from yarus.tasks.evaluation.standings import FILLING
 
 
 def complete(of: Pools, said: Sequence[Heard], passed_over: frozenset[tuple[str, str]] = frozenset()) -> list[int]:

@@ -20,13 +20,13 @@ from yarus.metrics.metric import Metric
 from yarus.tasks.cases.privacy.pseudonyms import text
 from yarus.tasks.cases.rankings import Pool, Pooled, by_judge, graded, passages_of
 from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.dataset.labelling.alpha import annotator as named
 from yarus.tasks.dataset.labelling.draw import Drawn, OfCases, drawn, strata
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.aggregate import measured_by
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.exam import FILLING, judge_key
-from yarus.tasks.evaluation.summary import HEADLINE_STRATUM
+from yarus.tasks.evaluation.standings import FILLING, judge_key
 from yarus.tasks.models.verdicts import GRADES
 
 DRAWN_BY = "ndcg@10"
@@ -44,7 +44,7 @@ def is_filled(row: RowMapping) -> bool:
     Args:
         row: of the journal.
     """
-    return (row["resolved"] or {}).get("labels") == "filled" and bool(row["parquet"])
+    return EvaluationConfig.of(row).labels == "filled" and bool(row["parquet"])
 
 
 @dataclass(frozen=True)
@@ -176,23 +176,19 @@ def pools(engine: Engine, evaluation: str) -> Pools:
 
 def of_row(row: RowMapping) -> Pools:
     """The same of an evaluation that is known to be filled."""
-    metrics = tuple(
-        one
-        for one in measured_by(row["tier"], EvaluationConfig.of_stored(row["resolved"]))
-        if one.of_relevance and one.column
-    )
+    config = EvaluationConfig.of(row)
+    metrics = tuple(one for one in measured_by(row["tier"], config) if one.of_relevance and one.column)
     cases = result_files.read(row["parquet"], (*READ, *(one.column or "" for one in metrics)))
     if "stratum" in cases.column_names:  # of the log, the part that its headline is made of
         cases = cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM))
     cases = cases.filter(pc.and_(pc.equal(cases["status"], "ok"), cases["pooled"].is_valid()))
     readable = [by_judge(pool) is not None for pool in cases["pooled"].to_pylist()]
-    resolved = row["resolved"]
     return Pools(
         row["id"],
         row["source"],
         row["tier"],
-        judge_key(resolved["judge"], FILLING),
-        resolved["k"],
+        judge_key(config.judge, FILLING),
+        config.k,
         metrics,
         cases.filter(pa.array(readable, pa.bool_())),
     )

@@ -35,9 +35,9 @@ from yarus.tasks.dataset.corpus.profile import COUNTS as ADVISED
 from yarus.tasks.dataset.labelling.plan import Basis
 from yarus.tasks.dataset.synthesis.generator import KINDS as MADE
 from yarus.tasks.evaluation.corpus_versions import FATES
-from yarus.tasks.evaluation.findings.exam import CONCLUSIVE, Outcome, Standing
 from yarus.tasks.evaluation.findings.failures import FAILURES
-from yarus.tasks.evaluation.findings.incomplete import FeatureName
+from yarus.tasks.evaluation.findings_schema import FeatureName, Outcome
+from yarus.tasks.evaluation.standings import CONCLUSIVE, Standing
 from yarus.tasks.models.prompts import SHAPES
 from yarus.tasks.report.comparisons import LISTS
 from yarus.tasks.report.corpus_page import MAP_COLOURS

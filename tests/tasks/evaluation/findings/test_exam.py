@@ -9,7 +9,9 @@ import pytest
 from yarus.db.stores.exams import Sat
 from yarus.metrics.exam_kinds import KINDS, PLANTED, PROMPTS, expected
 from yarus.tasks.cases.table import table
-from yarus.tasks.evaluation.findings.exam import exam_of, examined, judge_key, outcome_text, standing_of, standings
+from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.findings.exam import exam_of, outcome_text
+from yarus.tasks.evaluation.standings import examined, judge_key, standing_of, standings
 
 PROMPT = "answer_correctness"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -124,8 +126,8 @@ def test_hits_are_counted_by_kind_and_the_worst_are_named() -> None:
     assert [mistake["kind"] for mistake in found["worst"]] == ["number", "reference"]
 
 
-def stand(sat: dict[str, Sat], resolved: Any = None) -> Any:
-    return standings(sat, resolved or {"judge": JUDGE}, NOW)[PROMPT]
+def stand(sat: dict[str, Sat], **config: Any) -> Any:
+    return standings(sat, EvaluationConfig(**{"judge": JUDGE} | config), NOW)[PROMPT]
 
 
 def test_how_a_judge_stands() -> None:
@@ -134,14 +136,14 @@ def test_how_a_judge_stands() -> None:
     assert stand({KEY: Sat("sound", NOW + timedelta(days=90))}) == "passed"
     assert stand({KEY: Sat("sound", NOW - timedelta(days=31))}) == "old"
     assert stand({KEY: Sat("blind", NOW)}) == "failed"
-    assert stand({}, {"judge": JUDGE | {"model": "lexical (no language model)"}}) == "stand-in"
+    assert stand({}, judge=JUDGE | {"model": "lexical (no language model)"}) == "stand-in"
 
 
 def test_an_exam_holds_for_its_own_evaluation_at_once_and_for_its_own_wording() -> None:
     exam = {PROMPT: outcome({"sound": 1.0, "damaged": 0.0})}
-    resolved: Any = {"judge": JUDGE, "exam_of": {"judge": JUDGE}}
-    assert examined(resolved, exam) == {KEY: "sound"}
-    assert stand({}, resolved | {"examined": {KEY: "sound"}}) == "passed"
+    config = EvaluationConfig(judge=JUDGE, exam_of={"judge": JUDGE})
+    assert examined(config, exam) == {KEY: "sound"}
+    assert stand({}, exam_of={"judge": JUDGE}, examined={KEY: "sound"}) == "passed"
     assert judge_key(JUDGE | {"prompts": {PROMPT: "other"}}, PROMPT) != KEY
     assert judge_key(JUDGE | {"prompts": {PROMPT: "abc"}}, PROMPT) == KEY
     assert judge_key(JUDGE | {"temperature": 0.5}, PROMPT) != KEY
@@ -163,6 +165,4 @@ def test_exam_of_an_earlier_version_is_still_read() -> None:
     found = outcome({"sound": 1.0, "damaged": 0.0}) | {"outcome": "coarse"}
     del found["blind_to"]
     assert outcome_text(found)["en"] == "misses changed numbers, names and negations"
-    assert stand({}, {"judge": JUDGE, "examined": {KEY: "coarse"}}) == stand(
-        {}, {"judge": JUDGE, "examined": {KEY: "blind"}}
-    )
+    assert stand({}, examined={KEY: "coarse"}) == stand({}, examined={KEY: "blind"})

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from yarus.tasks.cases.table import table
-from yarus.tasks.evaluation.findings.incomplete import LabelledQuestions, incomplete, label_sentences
+from yarus.tasks.evaluation.findings.incomplete import incomplete, sentences
+from yarus.tasks.evaluation.findings_schema import LabelledQuestions
 
 N = 400
 RANDOM = np.random.default_rng(0)
@@ -61,7 +62,7 @@ def test_one_frequent_topic_has_no_more_and_no_less() -> None:
     assert told["features"]["topic"]["labelled"] is None
     metric = {"value": 0.5}
     summary = {"tier": "tier1", "metrics": dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10", "judged@10"), metric)}
-    said = list(label_sentences(summary | {"incomplete": {"if_right": {}, "questions": told}}))
+    said = list(sentences(summary | {"incomplete": {"if_right": {}, "questions": told}}))
     assert "about other pages" in said[0]["en"]
 
 
@@ -94,15 +95,15 @@ def test_the_sentences_name_counts_differences_and_bounds_in_both_languages() ->
         "metrics": dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10", "judged@10"), metric),
         "incomplete": {"if_right": {"hit_rate@1": 0.9, "mrr": 0.5}, "questions": found(labelled)},
     }
-    russian, english = ([said[language] for said in label_sentences(summary)] for language in ("ru", "en"))
+    russian, english = ([said[language] for said in sentences(summary)] for language in ("ru", "en"))
     assert len(russian) == len(english) == 3
     assert "the system's own" in english[0]
     assert "hit_rate@1 0.500–0.900." in english[1] and "mrr" not in english[1]
     assert f"of {labelled.sum()} questions; the other {N - labelled.sum()} have no label that counts" in english[2]
     assert "the retriever is surer of them" in english[2] and "поиск в них увереннее" in russian[2]
-    assert list(label_sentences({"tier": "tier2", "metrics": {}})) == []
+    assert list(sentences({"tier": "tier2", "metrics": {}})) == []
 
 
 def test_a_tier_whose_headlines_are_no_rankings_has_no_sentence() -> None:
     summary = {"tier": "tier3", "metrics": {}, "incomplete": {"if_right": {"mrr": 0.9}, "questions": found(SURE > 0.3)}}
-    assert list(label_sentences(summary)) == []
+    assert list(sentences(summary)) == []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarus.tasks.cases import text
+from yarus.tasks.models.embedding import ngrams
 from yarus.tasks.models.embedding.ngrams import murmur3, ngram_counts
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=5)
@@ -27,7 +27,7 @@ def test_any_texts(texts: list[str]) -> None:
 
 
 def test_odd_texts_in_several_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "AT_ONCE", 2)
+    monkeypatch.setattr(ngrams, "AT_ONCE", 2)
     found = ngram_counts(ODD, 2_000)
     np.testing.assert_array_equal(found, theirs(ODD))
     assert found[2:].any(axis=1).all()

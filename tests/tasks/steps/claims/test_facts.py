@@ -7,6 +7,7 @@ import pytest
 
 from yarus.tasks.cases.table import table
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.steps.claims.facts import score_facts
 
@@ -24,7 +25,7 @@ GOOD: Document = {
 
 def scored(tier: str = "tier3", **changes: Any) -> Document:
     row = GOOD | changes
-    run = Run("x", tier, TIERS[tier].parameters(source="sample"), {"language": "ru"})
+    run = Run("x", tier, TIERS[tier].parameters(source="sample"), EvaluationConfig(language="ru"))
     found: Document = score_facts(run, table(**{name: [value] for name, value in row.items()})).to_pylist()[0]
     return found
 

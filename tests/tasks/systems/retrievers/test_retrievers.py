@@ -123,7 +123,7 @@ def test_with_an_index_its_recall_is_reported(at_home: Path, indexed: str, monke
     assert 0.1 < by_index.config.index_recall < 0.999
     assert by_index.config.index_recall == pytest.approx(np.mean(shares), abs=0.02)  # ties apart
     assert {note["note"] for note in by_index.config.notes} == {"index recall", "pages only"}
-    assert "index_recall" not in exact.resolved
+    assert exact.config.index_recall is None
 
 
 def test_an_index_is_searched_as_deep_as_the_ranking(
