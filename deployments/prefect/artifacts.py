@@ -20,7 +20,7 @@ from yarus.deployments.prefect.events import report_page, tell_finished
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.privacy import pseudonyms as to_people
 from yarus.tasks.cases.sampling import once
-from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.cases.table import COLUMNS, values_of
 from yarus.tasks.comparison.baselines import beside_baseline
 from yarus.tasks.comparison.changes import line, statements
 from yarus.tasks.config.connections import database
@@ -201,7 +201,7 @@ def _worst(summary: EvaluationSummary, words: dict[str, str]) -> str:
     best = declared.high if declared.better == "higher" else declared.low
     rows = cases.filter(pc.is_valid(cases[column]))
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)]))
-    times = dict(islice(once(rows["question"].to_pylist()).items(), WORST))
+    times = dict(islice(once(values_of(rows, "question")).items(), WORST))
     rows = rows.take(pa.array(list(times), pa.int64()))
     rows = to_people.cases(rows, summary["source"]).to_pylist()
     found = [

@@ -1,7 +1,7 @@
 """Outcomes of cases: reference, answerability, refusal, and which cases could be measured."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -9,8 +9,8 @@ import pyarrow as pa
 from yarus.db.source_rows import Corpus
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import BAD, GOOD, Row, is_reviewed, labels_given
-from yarus.tasks.cases.table import with_columns
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, Outcome
+from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, SEVERITY, Outcome, Status
 
 
 class Done(NamedTuple):
@@ -22,6 +22,20 @@ class Done(NamedTuple):
     """Why it failed or refused."""
 
 
+def fail(cases: pa.Table, failures: Iterable[tuple[int, Status, str | None]]) -> pa.Table:
+    """The cases with the worst of the statuses that each has had; a refusal stays one, since the system has declined.
+
+    Args:
+        cases: n rows.
+        failures: number of the case, status, reason; of equally bad ones the first counts.
+    """
+    statuses, reasons = values_of(cases, "status"), values_of(cases, "reason")
+    for number, status, reason in failures:
+        if statuses[number] != "sut_refusal" and SEVERITY.index(status) < SEVERITY.index(statuses[number]):
+            statuses[number], reasons[number] = status, reason
+    return with_columns(cases, status=statuses, reason=reasons)
+
+
 def with_failures(cases: pa.Table, failures: Mapping[int, str | None]) -> pa.Table:
     """The cases with those marked at which the system failed, labelled or not; `unmeasurable` keeps what the label was.
 
@@ -29,12 +43,8 @@ def with_failures(cases: pa.Table, failures: Mapping[int, str | None]) -> pa.Tab
         cases: n rows.
         failures: number of the case -> why.
     """
-    lacking = unmeasurable(cases)
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, why in failures.items():
-        if statuses[number] in ("ok", *CANNOT_BE_MEASURED):
-            statuses[number], reasons[number] = "sut_error", why
-    return with_columns(cases, status=statuses, reason=reasons, unmeasurable=lacking)
+    failed = fail(cases, ((number, "sut_error", why) for number, why in failures.items()))
+    return with_columns(failed, unmeasurable=unmeasurable(cases))
 
 
 def with_outcomes(cases: pa.Table, done: Sequence[Done]) -> pa.Table:
@@ -45,9 +55,9 @@ def with_outcomes(cases: pa.Table, done: Sequence[Done]) -> pa.Table:
         done: what it did with each; where it was not asked, a failure that was marked before stays one.
     """
     cases = with_failures(cases, {number: of.reason for number, of in enumerate(done) if of.outcome == "failed"})
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    statuses, reasons = values_of(cases, "status"), values_of(cases, "reason")
     outcomes = [of.outcome for of in done]
-    for number, lacks in enumerate(cases["unmeasurable"].to_pylist()):
+    for number, lacks in enumerate(values_of(cases, "unmeasurable")):
         if outcomes[number] == "refused" and statuses[number] == "ok":
             statuses[number], reasons[number] = "sut_refusal", done[number].reason
         elif outcomes[number] is None and statuses[number] == "sut_error" and lacks is None:
@@ -60,10 +70,10 @@ def unmeasurable(cases: pa.Table) -> list[str | None]:
 
     Of cases that no system can have failed at, and of those stored by earlier versions, it is the status.
     """
-    now = [status if status in CANNOT_BE_MEASURED else None for status in cases["status"].to_pylist()]
+    now = [status if status in CANNOT_BE_MEASURED else None for status in values_of(cases, "status")]
     if "unmeasurable" not in cases.column_names:
         return now
-    return [known or status for known, status in zip(cases["unmeasurable"].to_pylist(), now, strict=True)]
+    return [known or status for known, status in zip(values_of(cases, "unmeasurable"), now, strict=True)]
 
 
 def reference_given(question: Row) -> str | None:

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from yarus.metrics import incomplete, retrieval
 from yarus.metrics.gains import Counts, Floats
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import rows_of, values_of, with_columns
 from yarus.tasks.cases.vocabulary import Twins
 
 HIT_RATE, RECALL, PRECISION, NDCG, JUDGED = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10), (1, 5, 10)
@@ -23,7 +23,7 @@ def score(cases: pa.Table, twins: Twins, k: int) -> pa.Table:
         twins: what counts as one.
         k: the length of the rankings.
     """
-    rankings = [ranking and distinct(ranking, twins) for ranking in cases["retrieved"].to_pylist()]
+    rankings = [ranking and distinct(ranking, twins) for ranking in values_of(cases, "retrieved")]
     known = judgements(cases, twins)
     depth = max(k, *HIT_RATE)
     matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, known, depth=depth)
@@ -54,7 +54,7 @@ def judgements(cases: pa.Table, twins: Twins) -> list[Mapping[object, float]]:
     return [
         {twins.get(name, name): 0.0 for name in no or ()}
         | {twins.get(name, name): grade for name, grade in zip(yes, grades or [1.0] * len(yes), strict=True)}
-        for yes, grades, no in zip(*(cases[name].to_pylist() for name in named), strict=True)
+        for yes, grades, no in rows_of(cases, *named)
     ]
 
 
@@ -104,7 +104,7 @@ Pool = list[Pooled]
 
 def fillable(cases: pa.Table, answerable: Sequence[bool | None]) -> pa.Table:
     """The cases, where those without a label can be measured too, unless it is annotated that there is no answer."""
-    rows = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), answerable, strict=True)
+    rows = zip(values_of(cases, "status"), values_of(cases, "reason"), answerable, strict=True)
     states = [
         ("ok", None) if status in ("unlabelled", "stale_label") and has_answer is not False else (status, reason)
         for status, reason, has_answer in rows
@@ -123,7 +123,7 @@ def passages_of(cases: pa.Table) -> list[dict[str, str]]:
     Args:
         cases: with `pooled` and `passages`.
     """
-    rows = zip(cases["pooled"].to_pylist(), cases["passages"].to_pylist(), strict=True)
+    rows = rows_of(cases, "pooled", "passages")
     return [
         {one["result"]: text for one, text in zip(pool or (), texts or (), strict=True) if text is not None}
         for pool, texts in rows
@@ -155,7 +155,7 @@ def seen(cases: pa.Table, said: Sequence[Said | None]) -> pa.Table:
         cases: with `pooled`.
         said: of each case, what is relevant.
     """
-    pools: list[Pool | None] = cases["pooled"].to_pylist()
+    pools: list[Pool | None] = values_of(cases, "pooled")
     known = [of if pool is not None else None for pool, of in zip(pools, said, strict=True)]
     return with_columns(
         cases,

@@ -1,5 +1,6 @@
 """The table of cases: one row a question, which every step of a tier adds columns to. Its columns are declared here."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,6 +280,24 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
     if cases is None:
         raise ValueError("a table of cases needs a column")
     return cases
+
+
+def values_of(cases: pa.Table, name: str) -> list[Any]:
+    """The values of a column, row by row; None in all rows where there is no such column.
+
+    Raises:
+        KeyError: nobody has declared it.
+    """
+    if name not in cases.column_names:
+        declared(name)
+        return [None] * len(cases)
+    found: list[Any] = cases[name].to_pylist()
+    return found
+
+
+def rows_of(cases: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The values of several columns, row by row, as `values_of` reads each."""
+    return zip(*(values_of(cases, name) for name in names), strict=True)
 
 
 def floats(cases: pa.Table, name: str | None) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from yarus.db.source_rows import Corpus
 from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.vocabulary import Note, Unit
 
 SHOWN = 3
@@ -26,7 +27,7 @@ def compare_labels(notes: Sequence[Note], cases: pa.Table, corpus: Corpus, unit:
         return list(notes)
     there = corpus.ids if unit == "chunk" else [page for page in pages_of(corpus).values() if page is not None]
     known = set(there)
-    labels = [label.rpartition("=")[0] for some in cases["labelled"].to_pylist() for label in some or ()]
+    labels = [label.rpartition("=")[0] for some in values_of(cases, "labelled") for label in some or ()]
     stale = [label for label in labels if label not in known]
     if 2 * len(stale) <= len(labels):
         return list(notes)

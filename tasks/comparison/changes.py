@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlalchemy.engine import RowMapping
 
 from yarus.metrics.statistics.power import fewest_pairs
-from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.cases.table import COLUMNS, values_of
 from yarus.tasks.comparison.comparison_schema import (
     Changes,
     Compared,
@@ -59,7 +59,7 @@ def labelled_alike(a: RowMapping, b: RowMapping) -> tuple[LabelsChanged, set[str
 
 def kept(cases: pa.Table, ids: set[str]) -> pa.Table:
     """The cases of these ids."""
-    return cases.filter(pa.array([name in ids for name in cases["case_id"].to_pylist()], pa.bool_()))
+    return cases.filter(pa.array([name in ids for name in values_of(cases, "case_id")], pa.bool_()))
 
 
 def _content(row: RowMapping) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from yarus.db.errors import InputError
 from yarus.db.words import Words, joined
 from yarus.metrics.metric import Metric
 from yarus.tasks.cases.sampling import listed_once
-from yarus.tasks.cases.table import COLUMNS, LONG, floats
+from yarus.tasks.cases.table import COLUMNS, LONG, floats, values_of
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.changes import flat
 from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedStatus, KeyDifference, MovedMetric
@@ -108,7 +108,7 @@ def common(a: pa.Table, b: pa.Table) -> Pairs:
 
 def groups_of(cases: pa.Table) -> list[str | None]:
     """The group of each case; None for one that stands alone."""
-    groups: list[str | None] = cases["group"].to_pylist()
+    groups: list[str | None] = values_of(cases, "group")
     return groups
 
 

@@ -18,7 +18,7 @@ from yarus.metrics.statistics.differences.numbers import Compared
 from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.statistics.groups import effective_groups, group_codes
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.common_cases import common, differences, groups_of, headline, read_cases, require_cases
 from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
@@ -210,7 +210,7 @@ def _mean(rule: Rule, cases: pa.Table) -> dict[str, Any]:
     if not n:
         return {"value": None, "reason": NOTHING_MEASURED}
     declared = measure(rule.metric)
-    groups = cases["group"].to_pylist()
+    groups = values_of(cases, "group")
     low, high = mean_interval(values, seed=0, low=declared.low, high=declared.high, groups=groups)
     ends = {name: None if np.isnan(end) else end for name, end in (("ci_low", low), ("ci_high", high))}
     return {"value": float(np.nanmean(values)), "n": n, **ends}

@@ -13,7 +13,7 @@ from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.groups import group_codes, group_totals
 from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.table import metrics_of
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.common_cases import common
 from yarus.tasks.evaluation import result_files
 
@@ -105,6 +105,6 @@ def _square(metric: Metric, first: pa.Table, second: pa.Table) -> tuple[float, i
     n = int(kept.sum())
     if not n:
         return None
-    codes = group_codes(first["group"].to_pylist(), len(first))[kept]
+    codes = group_codes(values_of(first, "group"), len(first))[kept]
     sums = group_totals((other - one)[kept][:, None], codes)
     return float((sums**2).sum()) / n**2, n

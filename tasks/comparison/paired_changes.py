@@ -23,6 +23,7 @@ from yarus.metrics.statistics.differences.numbers import prepare
 from yarus.metrics.statistics.groups import group_codes
 from yarus.metrics.statistics.paired_chart import LAG
 from yarus.metrics.table import metric
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.comparison.common_cases import common, headline, read_cases
 from yarus.tasks.comparison.totals import case_values, needs, number_of, numbers
 from yarus.tasks.config.tiers import TIERS
@@ -126,7 +127,7 @@ def cells_of(one: Metric, cases: pa.Table) -> Cells:
     """
     if not {KIND, *needs(one)} <= {*cases.column_names} or isinstance(values := case_values(one, cases), str):
         return {}
-    kinds, codes = np.unique(cases[KIND].to_pylist(), return_inverse=True)
+    kinds, codes = np.unique(values_of(cases, KIND), return_inverse=True)
     there = ~np.isnan(values)
     counts = np.bincount(codes[there], minlength=len(kinds))
     sums = np.bincount(codes[there], values[there], minlength=len(kinds))
@@ -229,7 +230,7 @@ def _since(before: RowMapping, ago: int, tonight: pa.Table, declared: list[Metri
     new = tonight.filter(pc.invert(pc.is_in(tonight["case_id"], value_set=then["case_id"].combine_chunks())))
     if not len(pairs.b):
         return _Since(before["id"], ago, 0, {}, new)
-    codes = group_codes(pairs.b["group"].to_pylist(), len(pairs.b))
+    codes = group_codes(values_of(pairs.b, "group"), len(pairs.b))
     measured, _ = numbers(declared, *pairs, failures_are_losses=False)  # nights are held against their means
     found = {name: change(number, codes) for name, number in measured.items()}
     return _Since(before["id"], ago, len(pairs.b), {name: one for name, one in found.items() if one is not None}, new)

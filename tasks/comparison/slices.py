@@ -10,6 +10,7 @@ import numpy as np
 
 from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.text import WORD
 from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.comparison_schema import Slice, SmallSlices
@@ -45,7 +46,7 @@ def kind_of(question: str | None) -> str | None:
 
 def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
     """The slice that each case is in, by kind of slice; None where it is in none."""
-    questions = pairs.a["question"].to_pylist()
+    questions = values_of(pairs.a, "question")
     labels: dict[str, list[Any]] = {
         "topic": _column(pairs, "cluster" if "cluster" in pairs.a.column_names else "topic"),
         "page": _column(pairs, "page"),
@@ -115,7 +116,7 @@ def _within(rows: Any, numbers: Mapping[str, Number], groups: Sequence[str | Non
 
 def _column(pairs: Pairs, name: str) -> list[Any]:
     """Of the side before; nothing where it is not there."""
-    return pairs.a[name].to_pylist() if name in pairs.a.column_names else [None] * len(pairs.a)
+    return values_of(pairs.a, name)
 
 
 def lengths(texts: Sequence[str | None]) -> list[str | None]:

@@ -17,7 +17,7 @@ from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.metrics.table import grades, metric, metrics_of
 from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.outcomes import unmeasurable
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.set_metrics import Floats, Whole, measure_set
@@ -124,7 +124,7 @@ def coverage(cases: pa.Table) -> float | None:
     One that has no label could not be measured, whether the system failed at it or not.
     """
     could = [
-        status for status, lacks in zip(cases["status"].to_pylist(), unmeasurable(cases), strict=True) if lacks is None
+        status for status, lacks in zip(values_of(cases, "status"), unmeasurable(cases), strict=True) if lacks is None
     ]
     return sum(status in MEASURED for status in could) / len(could) if could else None
 
@@ -135,7 +135,7 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
         value, interval, n_scored, n_total, _ = whole[metric.name]
     else:
         values = floats(cases, metric.column)
-        groups = cases["group"].to_pylist()
+        groups = values_of(cases, "group")
         value, interval = _aggregate(metric, values, seed, groups)
         n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
         if metric.aggregate == "mean":
@@ -157,7 +157,7 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
 def _could_have(metric: Metric, cases: pa.Table) -> NDArray[np.bool_]:
     """The cases that failed, and have what a value of the metric needs: they would have had one otherwise."""
     names = ["status", *((metric.needs,) if metric.needs in cases.column_names else ())]
-    rows = zip(unmeasurable(cases), *(cases[name].to_pylist() for name in names), strict=True)
+    rows = zip(unmeasurable(cases), *(values_of(cases, name) for name in names), strict=True)
     beside = (*MEASURED, *CANNOT_BE_MEASURED)
     return np.array([lacks is None and status not in beside and all(label) for lacks, status, *label in rows], bool)
 
@@ -178,7 +178,7 @@ OF_JUDGE = ("judge_error", "parse_error")
 
 def _why_not(cases: pa.Table, metric: Metric) -> str:
     """Why nothing was measured: what all cases are, or where some are fine, when the metric has no value."""
-    counts = Counter(cases["status"].to_pylist())
+    counts = Counter(values_of(cases, "status"))
     if not counts:
         return Words("no case")
     if not metric.opinion:  # what a judge failed at does not stand in its way
@@ -196,4 +196,4 @@ def _number(value: float) -> float | None:
 
 def statuses(cases: pa.Table) -> dict[str, int]:
     """How many cases have each status."""
-    return dict(Counter(cases["status"].to_pylist()).most_common())
+    return dict(Counter(values_of(cases, "status")).most_common())

@@ -15,7 +15,7 @@ from yarus.metrics.statistics import Interval, bootstrap_statistic, bootstrap_to
 from yarus.metrics.statistics.differences.draws import Statistic
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.tasks.cases.outcomes import unmeasurable
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, rows_of, values_of
 
 Floats = NDArray[np.float64]
 Groups = Sequence[Hashable]
@@ -67,7 +67,7 @@ def measure_set(names: Iterable[str], cases: pa.Table, seed: int) -> dict[str, W
     Returns:
         By name; without what a step measures.
     """
-    groups = cases["group"].to_pylist()
+    groups = values_of(cases, "group")
     tables: dict[Callable[[pa.Table], Floats], Floats] = {}  # of outcomes, for one, nine metrics are made
     found = {}
     for name in names:
@@ -171,7 +171,7 @@ def _kappa(second: str) -> SetMetric:
 
 
 def _status(status: str, cases: pa.Table) -> Floats:
-    return np.array([has == status for has in cases["status"].to_pylist()], dtype=np.float64)
+    return np.array([has == status for has in values_of(cases, "status")], dtype=np.float64)
 
 
 def _lacking(status: str, cases: pa.Table) -> Floats:
@@ -195,12 +195,12 @@ def _refused(cases: pa.Table) -> Floats:
 
 
 def _flags(cases: pa.Table, of: Callable[[str], bool | None]) -> Floats:
-    return np.array([None if done is None else of(done) for done in cases["outcome"].to_pylist()], dtype=np.float64)
+    return np.array([None if done is None else of(done) for done in values_of(cases, "outcome")], dtype=np.float64)
 
 
 def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
     """A cell of the answerable x answered matrix."""
-    can = cases["answerable"].to_pylist()
+    can = values_of(cases, "answerable")
     labelled = np.array([value is not None for value in can], dtype=bool)
     here = np.array([value is answerable for value in can], dtype=bool)
     declined = _refused(cases)
@@ -211,7 +211,7 @@ def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
 def _bleu_counts(cases: pa.Table) -> Floats:
     """Count what every case adds to corpus BLEU (`yarus.metrics.text.bleu_counts`), few texts in memory at a time."""
     some = (cases.slice(start, TEXTS_AT_ONCE) for start in range(0, max(len(cases), 1), TEXTS_AT_ONCE))
-    counts = [text.bleu_counts(part["answer"].to_pylist(), part["reference"].to_pylist()) for part in some]
+    counts = [text.bleu_counts(values_of(part, "answer"), values_of(part, "reference")) for part in some]
     table = np.vstack(counts)
     return _where(table[:, 1] > 0, table.astype(np.float64))
 
@@ -223,7 +223,7 @@ def _bleu(totals: Floats) -> Floats:
 
 def _outcomes(cases: pa.Table) -> Floats:
     """Where in the table of decisions each case stands, in the order of `OUTCOMES`."""
-    pairs = list(zip(cases["decision"].to_pylist(), cases["shown"].to_pylist(), strict=True))
+    pairs = list(rows_of(cases, "decision", "shown"))
     known = np.array([None not in pair for pair in pairs], dtype=bool)
     decided, shown = ([bool(pair[side]) for pair in pairs] for side in (0, 1))
     return _where(known, classification.outcomes(decided, shown))
@@ -239,7 +239,7 @@ def _calls(cases: pa.Table) -> Floats:
     """Calls of the judge without a usable score, and all; the gate, which is examined too, is another model."""
     replies = [
         [reply["status"] for reply in given or [] if not reply["metric"].startswith("gate")]
-        for given in cases["judge_raw"].to_pylist()
+        for given in values_of(cases, "judge_raw")
     ]
     bad = [sum(status != "ok" for status in given) for given in replies]
     return np.column_stack([bad, [len(given) for given in replies]]).astype(np.float64)

@@ -25,7 +25,7 @@ from yarus.db.sources import Source
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.frozen_sets import frozen
 from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.cases.table import declared
+from yarus.tasks.cases.table import declared, rows_of, values_of
 from yarus.tasks.cases.text import fit
 from yarus.tasks.cases.unmatched_labels import compare_labels
 from yarus.tasks.cases.vocabulary import Note, Twins, Unit
@@ -92,7 +92,7 @@ def read_stored_corpus(run: Run) -> Corpus:
     """The corpus as it was loaded."""
     stored = parquet(run.work / "corpus.parquet")
     vectors = run.work / "stored.npy"
-    ids, urls, texts = (stored[name].to_pylist() for name in ("id", "url", "text"))
+    ids, urls, texts = (values_of(stored, name) for name in ("id", "url", "text"))
     return Corpus(ids, urls, texts, np.load(vectors, mmap_mode="r") if vectors.exists() else None)
 
 
@@ -107,7 +107,7 @@ def _twins(file: Path) -> Twins:
     if "stands_for" not in stored.column_names:  # of an evaluation that was begun before twins were known
         return {}
     known = stored.filter(stored["stands_for"].is_valid())
-    return dict(zip(known["unit"].to_pylist(), known["stands_for"].to_pylist(), strict=True))
+    return dict(rows_of(known, "unit", "stands_for"))
 
 
 def read_texts(run: Run) -> Mapping[str, str]:
@@ -118,7 +118,7 @@ def read_texts(run: Run) -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _texts(file: Path, unit: Unit) -> Mapping[str, str]:
     stored = parquet(file)
-    ids, urls, texts = (stored[name].to_pylist() for name in ("id", "url", "text"))
+    ids, urls, texts = (values_of(stored, name) for name in ("id", "url", "text"))
     if unit == "chunk":
         return dict(zip(ids, texts, strict=True))
     pages: dict[str, list[str]] = defaultdict(list)
@@ -145,7 +145,7 @@ def batch_cuts(cases: pa.Table, size: int) -> list[int]:
         cases: n rows, those of a dialog one after another.
         size: cases that a batch has at least.
     """
-    dialogs = cases["dialog"].to_pylist() if "dialog" in cases.column_names else [None] * len(cases)
+    dialogs = values_of(cases, "dialog")
     found = [0]
     for row in range(1, len(cases)):
         within = dialogs[row] is not None and dialogs[row] == dialogs[row - 1]

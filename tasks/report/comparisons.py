@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.tasks.cases.privacy import pseudonyms as to_people
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.comparison.bands import Trend
 from yarus.tasks.comparison.changes import is_invalid, statements
 from yarus.tasks.comparison.comparison_schema import Compared, Statement
@@ -194,7 +195,7 @@ def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
     before = before.filter(pc.is_in(before["case_id"], pa.array(ids, pa.string())))
     before = to_people.cases(before, entry.comparison["a"]["source"])
     sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}
-    places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
+    places = {case: place for place, case in enumerate(values_of(after, "case_id"))}
     kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
     shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
     lists = {name: list(of) for name, of in listed.items()}
@@ -203,7 +204,7 @@ def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
 
 
 def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:
-    places = {case: place for place, case in enumerate(cases["case_id"].to_pylist())}
+    places = {case: place for place, case in enumerate(values_of(cases, "case_id"))}
     kept = cases.take(pa.array([places[case] for case in ids], pa.int64()))
     numbers = [name for name in kept.column_names if pa.types.is_float64(kept.schema.field(name).type)]
     return {name: column(kept[name]) for name in (*SIDE, *numbers) if name in kept.column_names}

@@ -15,6 +15,7 @@ from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.tables import evaluation
 from yarus.metrics.table import known
 from yarus.tasks.cases.privacy import pseudonyms as to_people
+from yarus.tasks.cases.table import rows_of
 from yarus.tasks.cases.vocabulary import MEASURED, SEVERITY
 from yarus.tasks.config.texts import translations
 from yarus.tasks.config.tiers import TIERS
@@ -224,7 +225,7 @@ def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
     total = sum(counts.values())
     reasons: dict[str, Counter[str]] = {}
     if cases is not None and "reason" in cases.column_names:
-        for status, reason in zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), strict=True):
+        for status, reason in rows_of(cases, "status", "reason"):
             if reason:
                 reasons.setdefault(status, Counter())[reason] += 1
     return [

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from yarus.metrics.table import metrics_of
+from yarus.tasks.cases.table import rows_of, values_of
 from yarus.tasks.config.tiers import TIERS
 
 Figure = dict[str, Any]
@@ -81,12 +82,12 @@ def ranks(cases: pa.Table) -> Figure | None:
         return None
     found = [
         _rank(relevant, retrieved)
-        for relevant, retrieved in zip(cases["relevant"].to_pylist(), cases["retrieved"].to_pylist(), strict=True)
+        for relevant, retrieved in rows_of(cases, "relevant", "retrieved")
         if relevant and retrieved is not None
     ]
     if not found:
         return None
-    depth = max(len(retrieved or ()) for retrieved in cases["retrieved"].to_pylist())
+    depth = max(len(retrieved or ()) for retrieved in values_of(cases, "retrieved"))
     counts = Counter(found)
     names = [str(rank) for rank in range(1, depth + 1)]
     heights = [counts[rank] for rank in range(1, depth + 1)]

@@ -16,7 +16,7 @@ from yarus.tasks.cases.labels import Row, annotated_cases, default_unit, labels_
 from yarus.tasks.cases.outcomes import answerable, ideal_context, logged_reference, reference_of
 from yarus.tasks.cases.own_documents import with_own_documents
 from yarus.tasks.cases.perturbations import perturbed
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import rows_of, values_of, with_columns
 from yarus.tasks.cases.text import fit, starts
 from yarus.tasks.cases.vocabulary import NO_PAGES, Note, Unit
 from yarus.tasks.config.connections import connection_lost
@@ -259,7 +259,7 @@ def with_context(
     numbers: list[int | None] = []
     truncated: list[bool | None] = []
     passage_starts: list[list[int] | None] = []
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    statuses, reasons = values_of(cases, "status"), values_of(cases, "reason")
     for number, (question, chunks) in enumerate(zip(questions, golds, strict=True)):
         if chunks and chunks not in known:
             passages = [texts[chunk] for chunk in chunks]
@@ -286,8 +286,8 @@ def _answer_states(cases: pa.Table) -> pa.Table:
     """End to end a question counts if it has a reference, or is known to have none: then a refusal is right. Where
     nuggets are looked for, it counts if it has some.
     """
-    nuggets = cases["nuggets"].to_pylist() if "nuggets" in cases.column_names else [None] * len(cases)
-    known = zip(cases["reference"].to_pylist(), cases["answerable"].to_pylist(), nuggets, strict=True)
+    nuggets = values_of(cases, "nuggets")
+    known = zip(values_of(cases, "reference"), values_of(cases, "answerable"), nuggets, strict=True)
     measurable = [reference is not None or can is False or bool(named) for reference, can, named in known]
     return with_columns(
         cases,
@@ -298,20 +298,20 @@ def _answer_states(cases: pa.Table) -> pa.Table:
 
 def _has_unreferenced(cases: pa.Table) -> bool:
     """Whether an answer is judged that has nothing but nuggets to be compared with."""
-    rows = zip(*(cases[name].to_pylist() for name in ("status", "reference", "answerable")), strict=True)
+    rows = rows_of(cases, "status", "reference", "answerable")
     return any(status == "ok" and reference is None and can is not False for status, reference, can in rows)
 
 
 def _nugget_notes(cases: pa.Table) -> list[Note]:
     if "nuggets" not in cases.column_names:
         return []
-    pairs = zip(cases["reference"].to_pylist(), cases["nuggets"].to_pylist(), strict=True)
+    pairs = rows_of(cases, "reference", "nuggets")
     n = sum(reference is not None and nuggets is None for reference, nuggets in pairs)
     return [{"note": "no nuggets", "n": n}] if n else []
 
 
 def _cut_notes(cases: pa.Table) -> list[Note]:
-    cut = cases["truncated"].to_pylist().count(True)
+    cut = values_of(cases, "truncated").count(True)
     return [{"note": "contexts cut", "n": cut}] if cut else []
 
 

@@ -19,8 +19,8 @@ from yarus.metrics import embedding
 from yarus.metrics.embedding.vectors import euclidean_distances
 from yarus.metrics.statistics import Interval, mean_interval
 from yarus.metrics.statistics.intervals import NO_INTERVAL, student_quantile
-from yarus.tasks.cases.outcomes import with_failures
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.outcomes import fail, with_failures
+from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Tier0
 from yarus.tasks.config.settings import settings
@@ -82,10 +82,10 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     there = np.linalg.norm(vectors, axis=1) > 0  # NaN: no vector is stored; 0: the embedder sees nothing in the text
     wrong = json.loads((run.work / WRONG).read_text(encoding="utf-8"))
     cases = _without_direction(read_cases(run), ~there, {int(number): why for number, why in wrong.items()})
-    labelled = np.array([status == "ok" for status in cases["status"].to_pylist()])
-    clusters = [cluster for cluster, has in zip(cases["cluster"].to_pylist(), labelled, strict=True) if has]
+    labelled = np.array([status == "ok" for status in values_of(cases, "status")])
+    clusters = [cluster for cluster, has in zip(values_of(cases, "cluster"), labelled, strict=True) if has]
     silhouettes = embedding.silhouette_samples(vectors[labelled], clusters, metric=parameters.distance)
-    why = _why_not_clustered(cases["cluster"].to_pylist(), run.config.texts)
+    why = _why_not_clustered(values_of(cases, "cluster"), run.config.texts)
     if "silhouette_score" in why:  # 0 by convention in a cluster of one: of such alone it would say nothing
         silhouettes = np.full(len(silhouettes), np.nan)
     nearest = embedding.nearest_neighbour_distances(vectors[there])
@@ -116,11 +116,10 @@ def _why_not_clustered(clusters: list[str | None], texts: str) -> dict[str, Whol
 def _without_direction(cases: pa.Table, without: NDArray[np.bool_], wrong: Mapping[int, str]) -> pa.Table:
     """The cases, with those whose vector is missing or zero marked as not applicable, or with why it was not given."""
     cases = with_failures(cases, {number: f"embedder: {why}" for number, why in wrong.items()})
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number in np.flatnonzero(without):
-        if int(number) not in wrong:
-            statuses[number], reasons[number] = "not_applicable", Words("the text has no vector, or a zero one")
-    return with_columns(cases, status=statuses, reason=reasons)
+    no_direction = (number for number in np.flatnonzero(without).tolist() if number not in wrong)
+    return fail(
+        cases, ((number, "not_applicable", Words("the text has no vector, or a zero one")) for number in no_direction)
+    )
 
 
 def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, Whole]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from yarus.tasks.cases.outcomes import with_failures
 from yarus.tasks.cases.own_documents import own_of
 from yarus.tasks.cases.rankings import Pool, Pooled, distinct, judgements, to_judge
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import configured
@@ -47,7 +47,7 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
                 one["grade"] = None if grade is None else int(grade)
             return {f"relevance#{number}": score for number, score in enumerate(scores)}
 
-        rows = zip(cases["question"].to_pylist(), pools, strict=True)
+        rows = zip(values_of(cases, "question"), pools, strict=True)
         verdicts = await gathered(
             "fill", (graded(question, pool or []) for question, pool in rows), lambda of: failure(*of.values())
         )
@@ -60,11 +60,11 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
 def _pooled(run: Run, cases: pa.Table, texts: Mapping[str, str]) -> tuple[pa.Table, list[Pool | None]]:
     """The pool of each case that can be measured; a retriever of the pool that fails leaves the case unmeasured."""
     twins = read_twins(run)
-    own = [ranking and distinct(ranking, twins) for ranking in cases["retrieved"].to_pylist()]
+    own = [ranking and distinct(ranking, twins) for ranking in values_of(cases, "retrieved")]
     cases, others = _others(run, cases)
     known = judgements(cases, twins)
     pools: list[Pool | None] = []
-    for number, status in enumerate(cases["status"].to_pylist()):
+    for number, status in enumerate(values_of(cases, "status")):
         ranking = own[number]
         if status != "ok" or ranking is None:
             pools.append(None)
@@ -85,9 +85,9 @@ def _entry(name: str, rank: int | None, label: bool | None) -> Pooled:
 def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:
     """What the other retrievers of the pool have found: by retriever and case."""
     failures: dict[int, str] = {}
-    asked = cases["question"].to_pylist()
+    asked = values_of(cases, "question")
     if "asked" in cases.column_names:  # a changed question is put to all of the pool alike
-        asked = [other or question for other, question in zip(cases["asked"].to_pylist(), asked, strict=True)]
+        asked = [other or question for other, question in zip(values_of(cases, "asked"), asked, strict=True)]
     found: list[list[list[str]]] = []
     for name in run.config.pool or ():
         if name == run.config.retriever:

@@ -16,7 +16,7 @@ from yarus.db.stores.calls import bought
 from yarus.db.words import Words
 from yarus.metrics.table import metric
 from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.cases.table import LONG
+from yarus.tasks.cases.table import LONG, values_of
 from yarus.tasks.cases.unmatched_labels import unmatched_unit
 from yarus.tasks.cases.vocabulary import NO_PAGES, Note
 from yarus.tasks.comparison.paired_changes import paired_changes
@@ -166,7 +166,7 @@ def streaming(cases: pa.Table) -> EvaluationConfig:
 def _why_invalid(share: float | None, cases: pa.Table) -> str:
     wanted = settings().min_coverage
     if share is None:
-        reasons = set(cases["reason"].to_pylist())
+        reasons = set(values_of(cases, "reason"))
         if len(reasons) == 1 and (why := reasons.pop()):
             return Words("no case could be measured: {why}", why=why)
         return Words("no case could be measured: none has a label that names something in the corpus")

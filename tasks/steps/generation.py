@@ -12,9 +12,9 @@ from yarus.db.errors import InputError
 from yarus.db.retrieval_sets import page_of_document
 from yarus.db.urls import canonical_url
 from yarus.db.words import Words
-from yarus.tasks.cases.outcomes import Done, declined, with_failures, with_outcomes
+from yarus.tasks.cases.outcomes import Done, declined, fail, with_failures, with_outcomes
 from yarus.tasks.cases.own_documents import own_of
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import rows_of, values_of, with_columns
 from yarus.tasks.cases.text import BETWEEN, fit, starts
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Tier2
@@ -39,7 +39,7 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     prompt = prompts(configuration)["generation"]
     parameters = run.parameters
     repeats, logprobs = (parameters.repeats, parameters.logprobs) if isinstance(parameters, Tier2) else (1, False)
-    wanted = [n for n, status in enumerate(cases["status"].to_pylist()) if status == "ok"]
+    wanted = [n for n, status in enumerate(values_of(cases, "status")) if status == "ok"]
     first = first_repeat(run.id, parameters)
     rows = cases.take(pa.array(wanted, pa.int64())).to_pylist()
     asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
@@ -99,7 +99,13 @@ def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> 
 
 def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: list[str]) -> pa.Table:
     done = [_generated(by_case[number][0], refusals) if number in by_case else Done() for number in range(len(cases))]
-    cases = _not_bought(with_outcomes(cases, done), by_case)
+    first = ((number, replies[0]) for number, replies in by_case.items())
+    unasked = (
+        (number, reply.status, reply.reason)
+        for number, reply in first
+        if reply.status != "ok" and reply.status != "error"
+    )
+    cases = fail(with_outcomes(cases, done), unasked)
     every = [by_case.get(number, []) for number in range(len(cases))]
     ok = [[reply for reply in replies if reply.status == "ok"] for replies in every]
     return with_columns(
@@ -129,15 +135,6 @@ def _generated(reply: Reply, refusals: list[str]) -> Done:
     return Done("refused", why) if why else Done("answered")
 
 
-def _not_bought(cases: pa.Table, by_case: dict[int, list[Reply]]) -> pa.Table:
-    """The cases, with those whose first call was not made in its status: no money was left for it."""
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, (first, *_) in by_case.items():
-        if first.status not in ("ok", "error"):
-            statuses[number], reasons[number] = first.status, first.reason
-    return with_columns(cases, status=statuses, reason=reasons)
-
-
 async def answer_ideal(run: Run, cases: pa.Table) -> pa.Table:
     """Adds our generator's answers from the ideal context, or those that were given before."""
     if stored(run):
@@ -154,7 +151,7 @@ async def answer(run: Run, cases: pa.Table) -> pa.Table:
 
 async def _ours(run: Run, cases: pa.Table) -> pa.Table:
     """Our retriever over the chunk table, then our generator on the texts that it found."""
-    questions, k = cases["question"].to_pylist(), run.config.k
+    questions, k = values_of(cases, "question"), run.config.k
     rankings = await asyncio.to_thread(
         rank, run, questions, k, unit="chunk", timed=-(-TIMED // run.n_batches), own=own_of(cases)
     )
@@ -176,14 +173,14 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
         truncated=[cut for _, cut in contexts],
     )
     cases = await generate(run, cases)
-    both = zip(cases["retrieval_latency_ms"].to_pylist(), cases["latency_ms"].to_pylist(), strict=True)
+    both = rows_of(cases, "retrieval_latency_ms", "latency_ms")
     return with_columns(cases, latency_ms=[None if None in pair else sum(pair) for pair in both])
 
 
 async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     asked = await asyncio.to_thread(_opened, run)
-    dialogs = cases["dialog"].to_pylist() if "dialog" in cases.column_names else ()
-    found = await asked.answers(cases["question"].to_pylist(), dialogs)
+    dialogs = values_of(cases, "dialog") if "dialog" in cases.column_names else ()
+    found = await asked.answers(values_of(cases, "question"), dialogs)
     configuration = configured(run)
     refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
     contexts = [BETWEEN.join(said.contexts or ()) for said in found]

@@ -14,6 +14,7 @@ from yarus.db.tables import configured, evaluation
 from yarus.metrics.statistics.alarms.noise import Cells
 from yarus.metrics.table import metric
 from yarus.tasks.cases.privacy.pseudonyms import without_personal_data
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.text import WORD, words
 from yarus.tasks.comparison.common_cases import headline
 from yarus.tasks.comparison.paired_changes import KIND, cells_of, nights_like
@@ -57,11 +58,11 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
     if "question" not in cases.column_names:
         return {}, cases
     mix: QuestionMix = {}
-    texts = [text or "" for text in cases["question"].to_pylist()]
+    texts = [text or "" for text in values_of(cases, "question")]
     if (topics := annotated_topics(cases)) is None:
         words_of_topics = _drawn_before(engine, row, key)
         if words_of_topics is None:
-            words_of_topics = mix["topics"] = draw_topics(texts, cases["group"].to_pylist())
+            words_of_topics = mix["topics"] = draw_topics(texts, values_of(cases, "group"))
         if not words_of_topics:
             return {}, cases
         topics = [topic_of(text, words_of_topics) for text in texts]
@@ -75,7 +76,7 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
 
 def annotated_topics(cases: pa.Table) -> list[str | None] | None:
     """Return the topics of the cases, where at least half of them have one."""
-    given = [cases[name].to_pylist() for name in ("cluster", "topic") if name in cases.column_names]
+    given = [values_of(cases, name) for name in ("cluster", "topic") if name in cases.column_names]
     topics = [next(filter(None, of), None) for of in zip(*given, strict=True)]
     there = sum(topic is not None for topic in topics)
     return topics if there and 2 * there >= len(cases) else None

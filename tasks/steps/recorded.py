@@ -13,10 +13,10 @@ from yarus.db.source_rows import Corpus
 from yarus.db.urls import canonical_url
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import Row, is_judged, is_reviewed, pages_of
-from yarus.tasks.cases.outcomes import Done, declined, with_outcomes
-from yarus.tasks.cases.table import COLUMNS, table, with_columns
+from yarus.tasks.cases.outcomes import Done, declined, fail, with_outcomes
+from yarus.tasks.cases.table import COLUMNS, rows_of, table, values_of, with_columns
 from yarus.tasks.cases.text import BETWEEN, fit, starts
-from yarus.tasks.cases.vocabulary import Note, Unit
+from yarus.tasks.cases.vocabulary import Note, Status, Unit
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import EvaluationConfig
@@ -100,7 +100,7 @@ def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
     then, is `not_applicable`.
     """
     given = result_files.parquet(run.work / "answers.parquet")
-    now = dict(zip(cases["case_id"].to_pylist(), cases["question"].to_pylist(), strict=True))
+    now = dict(rows_of(cases, "case_id", "question"))
     known = {row["case_id"]: row for row in given.to_pylist() if row["case_id"] in now}
     changed = {case_id for case_id, row in known.items() if row["question"] != now[case_id]}
     rows = [{"changed": True} if case_id in changed else known.get(case_id, {}) for case_id in now]
@@ -126,14 +126,16 @@ def _done(row: dict[str, Any], refusals: list[str]) -> Done:
 
 def _not_asked(run: Run, cases: pa.Table, rows: list[dict[str, Any]]) -> pa.Table:
     """The cases, with those in their status that could be measured and have no answer, since none was asked for."""
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, row in enumerate(rows):
-        if statuses[number] == "ok" and row.get("answer") is None and row.get("status") != "sut_error":
-            statuses[number], reasons[number] = _why_none(run, row)
-    return with_columns(cases, status=statuses, reason=reasons)
+    states = enumerate(zip(values_of(cases, "status"), rows, strict=True))
+    unasked = (
+        (number, row)
+        for number, (status, row) in states
+        if status == "ok" and row.get("answer") is None and row.get("status") != "sut_error"
+    )
+    return fail(cases, ((number, *_why_none(run, row)) for number, row in unasked))
 
 
-def _why_none(run: Run, row: dict[str, Any]) -> tuple[str, str | None]:
+def _why_none(run: Run, row: dict[str, Any]) -> tuple[Status, str | None]:
     if row.get("status") == "skipped_budget" or run.config.answers_of is None:
         return row["status"], row["reason"]
     if row.get("changed"):
@@ -198,7 +200,7 @@ def traced(questions: Sequence[Row]) -> dict[str, list[Any]]:
 
 def on_recorded_contexts(cases: pa.Table, contexts: Sequence[Context | None]) -> pa.Table:
     """Tier 2's cases with the recorded contexts in the place of the labelled chunks; all of them can be measured."""
-    before = zip(*(cases[name].to_pylist() for name in ("context", "truncated", "passage_starts")), strict=True)
+    before = rows_of(cases, "context", "truncated", "passage_starts")
     now = [old if known is None else known for old, known in zip(before, contexts, strict=True)]
     return with_columns(
         cases.drop_columns(["context"]),  # the texts of labels are shared, by another type
@@ -223,7 +225,7 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
     records = [_recorded(question) for question in questions]
     states = [_state(question, record) for question, record in zip(questions, records, strict=True)]
     answers = table(
-        **{name: cases[name].to_pylist() for name in ("case_id", "question")},
+        **{name: values_of(cases, name) for name in ("case_id", "question")},
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
         answer=[

@@ -13,12 +13,13 @@ from yarus.db.errors import InputError
 from yarus.db.source_rows import Corpus
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import NO_TWINS, annotated_cases, labels_of, logged_cases, pages_of
+from yarus.tasks.cases.outcomes import fail
 from yarus.tasks.cases.own_documents import with_own_documents
 from yarus.tasks.cases.perturbations import change, perturbed
 from yarus.tasks.cases.privacy.masking import mask, own_key
 from yarus.tasks.cases.rankings import by_judge, fillable, score, seen
 from yarus.tasks.cases.sampling import merged, page_and_stratum, topics
-from yarus.tasks.cases.table import table, with_columns
+from yarus.tasks.cases.table import rows_of, table, values_of, with_columns
 from yarus.tasks.cases.vocabulary import Note
 from yarus.tasks.config.connections import connection_lost, database
 from yarus.tasks.config.parameters import Fillable, Perturbable, RealUsers, Retrieval, Tier0, Tier1
@@ -170,7 +171,7 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
 def _cluster_notes(cases: pa.Table, texts: str) -> list[Note]:
     """Why most metrics of clusters will have no value, if no text has a cluster or none shares its own."""
     without, alone = CLUSTER_NOTES[texts]
-    sizes = Counter(cluster for cluster in cases["cluster"].to_pylist() if cluster is not None)
+    sizes = Counter(cluster for cluster in values_of(cases, "cluster") if cluster is not None)
     if not sizes:
         return [{"note": without, "n": len(cases)}]
     return [{"note": alone, "n": len(sizes)}] if max(sizes.values()) == 1 else []
@@ -215,15 +216,15 @@ async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
 
     A question that the model could not paraphrase is `not_applicable`: it is nobody's failure, and no measurement.
     """
-    questions, kind = cases["question"].to_pylist(), run.parameters.perturbation
+    questions, kind = values_of(cases, "question"), run.parameters.perturbation
     if kind is None:
         return cases
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     if kind == "paraphrase":
         asked = await _paraphrases(run, questions)
-        for number, text in enumerate(asked):
-            if text is None and statuses[number] == "ok":
-                statuses[number], reasons[number] = "not_applicable", Words("the generator gave no paraphrase")
+        without = (number for number, text in enumerate(asked) if text is None)
+        cases = fail(
+            cases, ((number, "not_applicable", Words("the generator gave no paraphrase")) for number in without)
+        )
     else:
         # Pseudonyms come before the change, after which no name has a capital letter and no address its @.
         key = own_key() if settings().mask_calls else None
@@ -231,15 +232,15 @@ async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
         asked = [change(question, kind, seed=run.parameters.seed) for question in plain]
     shown = [question if text is None else text for question, text in zip(questions, asked, strict=True)]
     kept = [None if text is None else question for question, text in zip(questions, asked, strict=True)]
-    return with_columns(cases, question=shown, asked=kept, status=statuses, reason=reasons)
+    return with_columns(cases, question=shown, asked=kept)
 
 
 def restore_questions(run: Run, cases: pa.Table) -> pa.Table:
     """Puts the question back, for judging and scoring; what was asked is kept beside it."""
     if run.config.perturbation is None:
         return cases
-    asked, meant = cases["question"].to_pylist(), cases["asked"].to_pylist()
-    came = zip(cases["retrieved"].to_pylist(), cases["outcome"].to_pylist(), strict=True)
+    asked, meant = values_of(cases, "question"), values_of(cases, "asked")
+    came = rows_of(cases, "retrieved", "outcome")
     rows = [(said, question, *of) for said, question, of in zip(asked, meant, came, strict=True)]
     return with_columns(
         cases,
@@ -268,7 +269,7 @@ def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the metrics of rankings; NULL in all of them without a label, or where the retriever failed."""
     if "pooled" not in cases.column_names:
         return score(cases, read_twins(run), run.config.k)
-    said = [None if pool is None else by_judge(pool) for pool in cases["pooled"].to_pylist()]
+    said = [None if pool is None else by_judge(pool) for pool in values_of(cases, "pooled")]
     scored = score(seen(cases, said), NO_TWINS, run.config.k)  # in pools twins are one already
     for name in scored.column_names[len(cases.column_names) :]:
         cases = cases.append_column(scored.field(name), scored[name])

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from yarus.metrics import answers, embedding, text
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.outcomes import fail
+from yarus.tasks.cases.table import rows_of, values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.embedding.cache import embed_each
@@ -19,7 +20,7 @@ PAIRS_AT_ONCE = 500  # embedded, so that few vectors are in memory
 
 def score_texts(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the text metrics; NULL without an answer or a reference. A refusal is an answer like any other here."""
-    hypotheses, references = cases["answer"].to_pylist(), cases["reference"].to_pylist()
+    hypotheses, references = values_of(cases, "answer"), values_of(cases, "reference")
     rouge = {f"rouge{n}_f": getattr(text, f"rouge{n}")(hypotheses, references) for n in ("1", "2", "L")}
     cases = with_columns(
         cases,
@@ -30,7 +31,7 @@ def score_texts(run: Run, cases: pa.Table) -> pa.Table:
         string_similarity=text.string_similarity(hypotheses, references),
     )
     if "logprobs" in cases.column_names:
-        perplexity = text.perplexity([_logprobs(given) for given in cases["logprobs"].to_pylist()])
+        perplexity = text.perplexity([_logprobs(given) for given in values_of(cases, "logprobs")])
         # A token of probability 0 (servers write -9999) makes it infinite, which no mean survives: not measured.
         cases = with_columns(cases, perplexity=np.where(np.isfinite(perplexity), perplexity, np.nan))
     return cases
@@ -45,7 +46,7 @@ def _logprobs(given: list[float] | None) -> list[float] | None:
 
 def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
     """Adds how alike repeated answers are; NULL where there is one answer, or the embedder fails at one of them."""
-    repeated = [said or [] for said in cases["answers"].to_pylist()]
+    repeated = [said or [] for said in values_of(cases, "answers")]
     owners = [number for number, said in enumerate(repeated) for _ in said]
     consistency = np.full(len(cases), np.nan)
     if owners:
@@ -64,7 +65,7 @@ def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
 
 def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the cosine of answer and reference; NULL where the embedder fails, which makes the case's status."""
-    pairs = list(zip(cases["answer"].to_pylist(), cases["reference"].to_pylist(), strict=True))
+    pairs = list(rows_of(cases, "answer", "reference"))
     both = [number for number, pair in enumerate(pairs) if all(pair)]
     similarity = np.full(len(cases), np.nan)
     for start in range(0, len(both), PAIRS_AT_ONCE):
@@ -78,11 +79,7 @@ def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
 
 def _failed(cases: pa.Table, failed: Iterable[tuple[int, str]], metric: str) -> pa.Table:
     """The cases, with those at which the measuring embedder failed marked so: it judges, and was unable to."""
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, why in failed:
-        if statuses[number] == "ok":
-            statuses[number], reasons[number] = "judge_error", f"{metric}: embedder: {why}"
-    return with_columns(cases, status=statuses, reason=reasons)
+    return fail(cases, ((number, "judge_error", f"{metric}: embedder: {why}") for number, why in failed))
 
 
 def _vectors(texts: list[str]) -> tuple[Vectors, dict[int, str]]:

@@ -20,7 +20,7 @@ from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import NO_TWINS, pages_of
 from yarus.tasks.cases.outcomes import Done, with_outcomes
 from yarus.tasks.cases.own_documents import own_of
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.cases.vocabulary import Note, Twins
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Embedding, Retrieval
@@ -51,7 +51,7 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
 
     So does an embedder over HTTP that has no vector for the question.
     """
-    questions = cases["question"].to_pylist()
+    questions = values_of(cases, "question")
     timed = -(-TIMED // run.n_batches)
     k, unit = run.config.k, run.config.unit
     order, timed = _timed_first(cases, timed)
@@ -84,7 +84,7 @@ def _timed_first(cases: pa.Table, timed: int) -> tuple[list[int], int]:
 
     Of a long log few are of the stratum that users confirmed, and by that the tier is judged.
     """
-    names = cases["stratum"].to_pylist() if "stratum" in cases.column_names else [None] * len(cases)
+    names = values_of(cases, "stratum")
     of_stratum: Counter[str | None] = Counter()
     chosen = []
     for number, name in enumerate(names):

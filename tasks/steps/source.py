@@ -18,7 +18,7 @@ from yarus.tasks.cases.frozen_sets import frozen_questions
 from yarus.tasks.cases.labels import Row
 from yarus.tasks.cases.perturbations import perturbed
 from yarus.tasks.cases.sampling import sampled, topic_and_score
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.cases.vocabulary import Note, Twins, Unit
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.parameters import Answering, Fillable, Parameters, Retrieval, Tier3
@@ -211,7 +211,7 @@ def with_dialogs(cases: pa.Table, found: Sequence[Place]) -> pa.Table:
         cases: n rows with `group`.
         found: the place of each.
     """
-    pairs = list(zip(cases["group"].to_pylist(), (place.dialog for place in found), strict=True))
+    pairs = list(zip(values_of(cases, "group"), (place.dialog for place in found), strict=True))
     of: dict[str | None, list[str | None]] = {}
     for group, name in pairs:
         of.setdefault(name, []).append(group)

@@ -18,7 +18,9 @@ from yarus.metrics.statistics import mean_interval
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.metrics.table import metric
 from yarus.tasks.cases.labels import GOOD
-from yarus.tasks.cases.table import floats, with_columns
+from yarus.tasks.cases.outcomes import fail
+from yarus.tasks.cases.table import floats, values_of, with_columns
+from yarus.tasks.cases.vocabulary import Status
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.batch import keep_batch
 from yarus.tasks.evaluation.result_files import parquet
@@ -42,17 +44,12 @@ async def measure_experience(run: Run) -> dict[str, Whole]:
 def _measure(run: Run) -> dict[str, Whole]:
     cases, log = read_cases(run), parquet(run.work / "log.parquet")
     model = embedder(run.config.similarity_embedder)
-    vectors, wrong = embed_each(log["question"].to_pylist(), model, database())
+    vectors, wrong = embed_each(values_of(log, "question"), model, database())
     usable = np.linalg.norm(vectors, axis=1) > 0
     evaluated = pc.is_in(log["case_id"], value_set=cases["case_id"].combine_chunks()).to_numpy()
-    states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), usable[evaluated], strict=True)
-    known = [
-        (status, reason) if use else ("not_applicable", Words("the question has no vector"))
-        for status, reason, use in states
-    ]
-    for number, row in enumerate(np.flatnonzero(evaluated).tolist()):
-        known[number] = ("judge_error", f"embedder: {wrong[row]}") if row in wrong else known[number]
-    cases = with_columns(cases, status=[status for status, _ in known], reason=[reason for _, reason in known])
+    places = np.flatnonzero(evaluated).tolist()
+    no_vector = ((number, row) for number, row in enumerate(places) if not usable[row])
+    cases = fail(cases, (_why_no_vector(number, wrong.get(row)) for number, row in no_vector))
     searched = usable & log["asked_at"].is_valid().to_numpy()
     kept = np.flatnonzero(searched[evaluated])
     cached, why = _cache(cases, kept, log.filter(searched), vectors[searched], evaluated[searched])
@@ -73,6 +70,12 @@ def _measure(run: Run) -> dict[str, Whole]:
     return over_dialogs | {name: not_measured(reason) for name, reason in why.items()}
 
 
+def _why_no_vector(number: int, error: str | None) -> tuple[int, Status, str]:
+    if error is not None:
+        return number, "judge_error", f"embedder: {error}"
+    return number, "not_applicable", Words("the question has no vector")
+
+
 def _cache(
     cases: pa.Table, kept: NDArray[np.intp], log: pa.Table, vectors: Vectors, evaluated: NDArray[np.bool_]
 ) -> tuple[dict[str, object], dict[str, str]]:
@@ -91,10 +94,10 @@ def _cache(
     Returns:
         The columns of cases, and by metric why it has no value.
     """
-    good = [score == GOOD for score in log["score"].to_pylist()]
+    good = [score == GOOD for score in values_of(log, "score")]
     similarity, place = dialogue.nearest_earlier(vectors, log["asked_at"].to_numpy(), candidates=good, asked=evaluated)
     similarity, place = similarity[evaluated], place[evaluated]
-    pages, ids = log["page"].to_pylist(), log["case_id"].to_pylist()
+    pages, ids = values_of(log, "page"), values_of(log, "case_id")
     own = cases["page"].take(kept).to_pylist()
     both = [(page, pages[at]) if at >= 0 else (None, None) for page, at in zip(own, place, strict=True)]
     right = np.array([math.nan if None in pair else float(pair[0] == pair[1]) for pair in both])
@@ -125,12 +128,12 @@ def _over_dialogs(
     seed: int,
 ) -> Whole:
     """The mean over dialogs; those of one user are a group."""
-    names = asked["dialog"].to_pylist()
+    names = values_of(asked, "dialog")
     values = by_dialog(vectors, names) if names else np.zeros(0)
     n = int(np.count_nonzero(~np.isnan(values)))
     if not n:
         return Whole(math.nan, NO_INTERVAL, 0)
-    users = dict(zip(reversed(names), reversed(asked["group"].to_pylist()), strict=True))
+    users = dict(zip(reversed(names), reversed(values_of(asked, "group")), strict=True))
     groups = [users[name] for name in dict.fromkeys(names)]
     interval = mean_interval(values, seed=seed, low=declared.low, high=declared.high, groups=groups)
     return Whole(float(np.nanmean(values)), interval, n)

@@ -25,6 +25,7 @@ from yarus.db.words import Words
 from yarus.deployments.upkeep.erasure import erase_files
 from yarus.deployments.upkeep.erasure.erase_files import Texts
 from yarus.deployments.upkeep.prune import in_results, work_folders
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.config.connections import source as source_of
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation import result_files
@@ -241,7 +242,7 @@ def _with_theirs(cases: pa.Table, found: Found) -> pa.ChunkedArray:
         mask = pc.or_(mask, pc.is_in(cases["dialog"], value_set=dialogs))
     if "exam" not in cases.column_names:
         return mask
-    borrowed = [any(item["of"] in found.question_ids for item in items or ()) for items in cases["exam"].to_pylist()]
+    borrowed = [any(item["of"] in found.question_ids for item in items or ()) for items in values_of(cases, "exam")]
     return pc.or_(mask, pa.array(borrowed, pa.bool_()))
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from yarus.db.sources import PRODUCTION
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.vocabulary import FREE_TEXTS
 from yarus.tasks.config.settings import settings
 
@@ -124,8 +125,8 @@ def _with_facts(table: "pa.Table", show: Callable[[str], str]) -> "pa.Table":
     """Facts of the answers as they stand in what is shown of these: a number alone may not look like personal data."""
     import pyarrow as pa
 
-    answers = table["answer"].to_pylist() if "answer" in table.column_names else [None] * len(table)
-    pairs = zip(table["unsupported_facts"].to_pylist(), answers, strict=True)
+    answers = values_of(table, "answer")
+    pairs = zip(values_of(table, "unsupported_facts"), answers, strict=True)
     facts = [found and [_fact(fact, answer or "", show) for fact in found] for found, answer in pairs]
     place = table.column_names.index("unsupported_facts")
     field = table.schema.field(place)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from yarus.db.errors import InputError
 from yarus.db.source_rows import read_questions
 from yarus.db.sources import registered, snapshot
+from yarus.tasks.cases.table import rows_of, values_of
 from yarus.tasks.cases.text import folded
 from yarus.tasks.config.connections import source
 from yarus.tasks.config.flow_parameters import Sweep
@@ -72,14 +73,14 @@ def paired_by_question(tables: Mapping[str, pa.Table], sources: Mapping[str, str
     """
     asked: dict[str, dict[str, str]] = {}
     for arm, cases in tables.items():
-        rows = zip(cases["question_id"].to_pylist(), cases["question"].to_pylist(), strict=True)
+        rows = rows_of(cases, "question_id", "question")
         asked.setdefault(sources[arm], {}).update(rows)
     keys = same_questions({name: list(some.items()) for name, some in asked.items()})
     return {arm: _with_keys(cases, keys[sources[arm]]) for arm, cases in tables.items()}
 
 
 def _with_keys(cases: pa.Table, keys: Keys) -> pa.Table:
-    named = pa.array([keys.get(key) for key in cases["question_id"].to_pylist()], pa.string())
+    named = pa.array([keys.get(key) for key in values_of(cases, "question_id")], pa.string())
     place = cases.column_names.index("case_id")
     return cases.set_column(place, "case_id", named).filter(named.is_valid())
 

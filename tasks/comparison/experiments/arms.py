@@ -11,7 +11,7 @@ from yarus.metrics.metric import Metric
 from yarus.metrics.statistics import Comparison, compare_paired
 from yarus.metrics.statistics.differences.comparison import adjusted as under_holm
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.experiments.experiments_schema import ArmDifference, EvaluationReference, Outcome
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.redaction import redact_urls
@@ -81,7 +81,7 @@ def cases_of(said: Outcome) -> pa.Table | None:
 
 def compared(one: pa.Table, other: pa.Table, metric: Metric, *, seed: int) -> Comparison:
     """The difference other - one of a metric, over tables of the same cases in one order."""
-    groups: list[Hashable] = one["group"].to_pylist()
+    groups: list[Hashable] = values_of(one, "group")
     first, second = floats(one, metric.column), floats(other, metric.column)
     return compare_paired(first, second, seed=seed, better=metric.better, groups=groups)
 

@@ -16,7 +16,7 @@ from yarus.db.journal import FINISHED
 from yarus.db.words import Words
 from yarus.metrics.statistics import Comparison, Interval
 from yarus.metrics.table import METRICS as ROWS
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.common_cases import common
 from yarus.tasks.comparison.experiments.arms import SHARED, Arm, adjusted, cases_of, compared, named, number, reference
 from yarus.tasks.comparison.experiments.experiments_schema import (
@@ -152,13 +152,13 @@ def _nothing(said: Outcome | None, before: Outcome) -> Probe:
 
 def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
     """Which questions were asked otherwise, and could be measured both times."""
-    pairs = zip(one["question"].to_pylist(), other["asked"].to_pylist(), strict=True)
+    pairs = zip(values_of(one, "question"), values_of(other, "asked"), strict=True)
     return np.array([asked is not None and asked != question for question, asked in pairs], dtype=bool)
 
 
 def _touched_context(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
     """Which contexts were changed."""
-    probes = other["context_probe"].to_pylist()
+    probes = values_of(other, "context_probe")
     return np.array([probe is not None and probe["untouched"] is None for probe in probes], dtype=bool)
 
 
@@ -167,14 +167,14 @@ def _same(tier: str, one: pa.Table, other: pa.Table) -> Share | None:
     if tier == "tier1":
         before, after = (_firsts(cases) for cases in (one, other))
     else:
-        before, after = (cases["answer"].to_pylist() for cases in (one, other))
+        before, after = (values_of(cases, "answer") for cases in (one, other))
     flags = [None if None in pair else pair[0] == pair[1] for pair in zip(before, after, strict=True)]
-    return _share(flags, one["group"].to_pylist())
+    return _share(flags, values_of(one, "group"))
 
 
 def _rate(cases: pa.Table, name: str) -> ArmMetric:
     """The mean of a column of yes and no."""
-    found = _share(floats(cases, name), cases["group"].to_pylist())
+    found = _share(floats(cases, name), values_of(cases, "group"))
     reason = None if found["n_scored"] else f"undefined: {ROWS[name].undefined}"
     return {**found, "reason": reason}
 
@@ -192,4 +192,4 @@ def _share(flags: Sequence[bool | None] | NDArray[np.float64], groups: Sequence[
 
 
 def _firsts(cases: pa.Table) -> list[Any]:
-    return [None if ranking is None else (ranking[:1] or [""])[0] for ranking in cases["retrieved"].to_pylist()]
+    return [None if ranking is None else (ranking[:1] or [""])[0] for ranking in values_of(cases, "retrieved")]

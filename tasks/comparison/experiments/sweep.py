@@ -17,6 +17,7 @@ from yarus.db.errors import InputError
 from yarus.db.journal import FINISHED
 from yarus.db.stores.calls import stored_calls
 from yarus.metrics.pareto import pareto_front
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.comparison.common_cases import common
 from yarus.tasks.comparison.experiments import experiments_schema
 from yarus.tasks.comparison.experiments.across_sources import paired_by_question, require_common_questions
@@ -109,7 +110,7 @@ def combined(parameters: Sweep, outcomes: Sequence[Outcome]) -> SweepResult:
     if len(parameters.sources) > 1:
         sources = {said["arm"]: said.get("source") or parameters.source for said in compared_arms}
         tables = paired_by_question(tables, sources)
-        asked = {arm: frozenset(cases["case_id"].to_pylist()) for arm, cases in tables.items()}
+        asked = {arm: frozenset(values_of(cases, "case_id")) for arm, cases in tables.items()}
     taken = {said["arm"]: _taken(parameters, said, tables.get(said["arm"])) for said in compared_arms}
     return {
         "state": worst([said["state"] for said in outcomes]),
@@ -188,9 +189,9 @@ def _taken(parameters: Sweep, said: Outcome, cases: pa.Table | None) -> Taken:
     """What the arm took: the system's cost and time an answer, and what was paid for its calls by this sweep."""
     if cases is None:
         return {"cost_usd": None, "latency_ms_p50": None, "latency_ms_p95": None, "spent_usd": None}
-    latencies = [value for value in cases["latency_ms"].to_pylist() if value is not None]
+    latencies = [value for value in values_of(cases, "latency_ms") if value is not None]
     p50, p95 = np.quantile(latencies, [0.5, 0.95]) if latencies else (None, None)
-    paid = cases["cost_usd"].to_pylist() if "cost_usd" in cases.column_names else []
+    paid = values_of(cases, "cost_usd") if "cost_usd" in cases.column_names else []
     known = [value for value in paid if value is not None]
     return {
         "cost_usd": _cost_usd(parameters, said, cases),

@@ -14,7 +14,7 @@ from yarus.db.errors import InputError
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.differences.decomposition import Part, cells, decompose
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.table import COLUMNS
+from yarus.tasks.cases.table import COLUMNS, values_of
 from yarus.tasks.comparison.changes import changed_settings
 from yarus.tasks.comparison.common_cases import (
     OF_EVERY_CASE,
@@ -153,7 +153,7 @@ def _counted(versions: tuple[Version, Version] | None) -> dict[Fate, int] | None
 def _failures(cases: pa.Table) -> list[str] | None:
     if "failure" not in cases.column_names:
         return None
-    return [failure or NO_FAILURE for failure in cases["failure"].to_pylist()]
+    return [failure or NO_FAILURE for failure in values_of(cases, "failure")]
 
 
 def explained_metric(

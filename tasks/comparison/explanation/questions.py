@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.comparison.explanation.explanation_schema import TopicsBy
 from yarus.tasks.comparison.slices import lengths
@@ -91,16 +92,14 @@ def _topics(
 
 
 def _keys(cases: pa.Table) -> list[tuple[Any, ...]]:
-    columns = [
-        cases[name].to_pylist() if name in cases.column_names else [None] * len(cases) for name in ("case_id", *LABELS)
-    ]
+    columns = [values_of(cases, name) for name in ("case_id", *LABELS)]
     return [(case, tuple(sorted(labels or ())), *rest) for case, labels, *rest in zip(*columns, strict=True)]
 
 
 def _of(cases: pa.Table, rows: NDArray[np.int64], name: str) -> list[Any]:
     if name not in cases.column_names:
         return [None] * len(rows)
-    values = cases[name].to_pylist()
+    values = values_of(cases, name)
     return [values[row] if row >= 0 else None for row in rows.tolist()]
 
 

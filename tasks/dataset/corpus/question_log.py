@@ -17,6 +17,7 @@ from yarus.db.tables import configured, evaluation
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import BAD, GOOD, Row, annotated_cases, pages_of
 from yarus.tasks.cases.outcomes import answerable, declined
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.vocabulary import MEASURED
 from yarus.tasks.config.connections import source
 from yarus.tasks.config.settings import settings
@@ -81,11 +82,11 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
         questions.sort(key=lambda row: (row["created_at"] is not None, row["created_at"] or 0, row["question_id"]))
         questions = questions[-limit:]
     cases, _ = annotated_cases(name, questions, corpus, "page")
-    relevant = cases["relevant"].to_pylist()
-    labels = [[label.rpartition("=") for label in of] for of in cases["labelled"].to_pylist()]
+    relevant = values_of(cases, "relevant")
+    labels = [[label.rpartition("=") for label in of] for of in values_of(cases, "labelled")]
     labelled = [[page for page, _, grade in of if float(grade) > 0] for of in labels]
     gone = [[page for page in of if page not in there] for of, there in zip(labelled, relevant, strict=True)]
-    stale = [status == "stale_label" for status in cases["status"].to_pylist()]
+    stale = [status == "stale_label" for status in values_of(cases, "status")]
     missing = [lost or answerable(row) is False for lost, row in zip(stale, questions, strict=True)]
     ids = [row["question_id"] for row in questions]
     return Log(
@@ -153,7 +154,7 @@ def _hits(ids: list[str], evaluations: list[RowMapping]) -> Floats:
         row = next((row for row in evaluations if row["tier"] == tier), None)
         cases = columns_of(row, "question_id", HIT) if row is not None else None
         if cases is not None:
-            pairs = zip(cases["question_id"].to_pylist(), cases[HIT].to_pylist(), strict=True)
+            pairs = zip(values_of(cases, "question_id"), values_of(cases, HIT), strict=True)
             found |= {question: hit for question, hit in pairs if hit is not None}
     return np.array([found.get(question, np.nan) for question in ids])
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import RowMapping
 
 from yarus.tasks.cases.privacy.pseudonyms import cut
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusItem, Usage, Utilisation
 from yarus.tasks.dataset.corpus.question_log import Log, columns_of
 from yarus.tasks.evaluation.config import EvaluationConfig
@@ -84,9 +85,9 @@ class _Pairs:
 def _retrieved(cases: pa.Table, ids: list[str], numbers: dict[str, int]) -> tuple[Counts, Counts]:
     """Question and item of every place of every ranking, as numbers; an id that is not there is -1."""
     rankings = cases["retrieved"].combine_chunks()
-    for question in cases["question_id"].to_pylist():
+    for question in values_of(cases, "question_id"):
         numbers.setdefault(question, len(numbers))
-    by_row = np.array([numbers[question] for question in cases["question_id"].to_pylist()], dtype=np.int64)
+    by_row = np.array([numbers[question] for question in values_of(cases, "question_id")], dtype=np.int64)
     found = pc.index_in(pc.list_flatten(rankings), value_set=pa.array(ids, pa.string()))
     rows = pc.list_parent_indices(rankings).to_numpy()
     return by_row[rows], pc.fill_null(found, -1).to_numpy().astype(np.int64)

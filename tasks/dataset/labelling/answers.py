@@ -19,6 +19,7 @@ from yarus.metrics.metric import Metric
 from yarus.metrics.table import metric
 from yarus.tasks.cases.privacy.masking import mask, own_key
 from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.labelling.draw import OfCases, strata
 from yarus.tasks.evaluation import result_files
@@ -48,7 +49,7 @@ class Answers(OfCases):
     @cached_property
     def strata(self) -> list[str]:
         """What each case is drawn from."""
-        return strata(self.scores, self.cases["status"].to_pylist())
+        return strata(self.scores, values_of(self.cases, "status"))
 
     @cached_property
     def sizes(self) -> Counter[str]:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from yarus.tasks.cases.table import values_of
+
 BOUNDS = (0.4, 0.75)
 """Scores from which on a stratum is a higher one."""
 
@@ -26,7 +28,7 @@ class OfCases:
     @cached_property
     def ids(self) -> list[str]:
         """Of the cases."""
-        found: list[str] = self.cases["case_id"].to_pylist()
+        found: list[str] = values_of(self.cases, "case_id")
         return found
 
     @cached_property
@@ -37,7 +39,7 @@ class OfCases:
     @cached_property
     def groups(self) -> list[str | None]:
         """The user, dialog or page of each case; None where it stands alone."""
-        found: list[str | None] = self.cases["group"].to_pylist()
+        found: list[str | None] = values_of(self.cases, "group")
         return found
 
     @cached_property

@@ -12,7 +12,7 @@ from yarus.metrics.incomplete.selection import FEWEST, Feature, chances, compare
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.significance import holm
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.config.tiers import TIERS
@@ -65,7 +65,7 @@ def labelled_questions(
         headlines: metrics whose means are weighted anew.
     """
 
-    has = counted & np.array([bool(of) for of in cases["relevant"].to_pylist()], dtype=bool)
+    has = counted & np.array([bool(of) for of in values_of(cases, "relevant")], dtype=bool)
     n, n_others = int(has.sum()), int((~has).sum())
     if not n or not n_others:
         return None
@@ -73,7 +73,7 @@ def labelled_questions(
     if min(n, n_others) < FEWEST:
         return found
     # Pages are groups of labelled questions alone; users are known of all.
-    groups = [group if (group or "").startswith("user ") else None for group in cases["group"].to_pylist()]
+    groups = [group if (group or "").startswith("user ") else None for group in values_of(cases, "group")]
     features = _features(cases)
     compared = {name: compare_feature(values, has, groups) for name, values in features.items()}
     compared = {name: one for name, one in compared.items() if one.p == one.p}
@@ -86,7 +86,7 @@ def labelled_questions(
         chance = chances(np.column_stack([features[name] for name in compared]), has)
         for name in headlines:
             values = np.where(has, floats(cases, name), np.nan)
-            mean = reweighted_mean(values, chance, cases["group"].to_pylist())
+            mean = reweighted_mean(values, chance, values_of(cases, "group"))
             if mean.value == mean.value:
                 low, high = (None if end != end else end for end in mean.interval)
                 value = float(np.nanmean(values))
@@ -104,16 +104,16 @@ def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     """What is known of every question before anybody labels it; numbers as places from 0 to 1."""
 
     found: dict[FeatureName, Floats] = {
-        "length": _places(np.array([float(len((text or "").split())) for text in cases["question"].to_pylist()])),
+        "length": _places(np.array([float(len((text or "").split())) for text in values_of(cases, "question")])),
     }
     if "distances" in cases.column_names:
-        distances = [of or [] for of in cases["distances"].to_pylist()]
+        distances = [of or [] for of in values_of(cases, "distances")]
         first = np.array([of[0] if of else np.nan for of in distances])
         second = np.array([of[1] if len(of) > 1 else np.nan for of in distances])
         found["score"], found["lead"] = _places(-first), _places(second - first)
     if "asked_at" in cases.column_names:
         found["time"] = _places(cases["asked_at"].cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64))
-    pages = [(of or [None])[0] for of in cases["retrieved"].to_pylist()]
+    pages = [(of or [None])[0] for of in values_of(cases, "retrieved")]
     frequent = [page for page, n in Counter(pages).most_common(TOPICS + 1) if page is not None and n >= FEWEST][:TOPICS]
     if frequent:
         found["topic"] = np.array([[float(page == one) for one in frequent] for page in pages])

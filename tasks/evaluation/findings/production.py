@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from yarus.metrics.statistics.intervals import share_interval
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.evaluation.findings.finding import Evaluated
 from yarus.tasks.evaluation.findings_schema import AgreementWithProduction, Production
@@ -45,7 +45,7 @@ def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
     measured = values[~np.isnan(values)]
     if not len(measured):
         return None
-    low, high = share_interval(values, groups=cases["group"].to_pylist())
+    low, high = share_interval(values, groups=values_of(cases, "group"))
     return {"value": float(measured.mean()), "ci_low": low, "ci_high": high, "n": len(measured)}
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
 from yarus.metrics.statistics import mean_interval
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.evaluation.findings.finding import Evaluated
@@ -34,7 +34,7 @@ def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float
     if not kept.any():
         return None
     scores, decided, right = (values[kept] for values in columns.values())
-    groups = [group for group, keep in zip(cases["group"].to_pylist(), kept, strict=True) if keep]
+    groups = [group for group, keep in zip(values_of(cases, "group"), kept, strict=True) if keep]
     price = {"wrong_shown": wrong_shown, "right_hidden": right_hidden}
     spent = costs(right, decided, **price)
     low, high = mean_interval(spent, low=0.0, high=max(wrong_shown, right_hidden), groups=groups, seed=seed)

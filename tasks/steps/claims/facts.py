@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from yarus.metrics import facts
 from yarus.tasks.cases.privacy.masking import mask, own_key, own_pattern
-from yarus.tasks.cases.table import floats, with_columns
+from yarus.tasks.cases.table import floats, values_of, with_columns
 from yarus.tasks.cases.text import BETWEEN
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.run import Run
@@ -29,7 +29,7 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     answers = blanked(row["answer"] for row in rows)
     contexts = [row["context"] or None for row in rows]
     if run.tier == "judge_pipeline":  # what was cut off its page may have been what the logged answer was made from
-        contexts = [None if cut else text for text, cut in zip(contexts, cases["truncated"].to_pylist(), strict=True)]
+        contexts = [None if cut else text for text, cut in zip(contexts, values_of(cases, "truncated"), strict=True)]
     refused = (row.get("outcome") == "refused" for row in rows)
     stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
     held = facts.held_against(stated, contexts, aside=[_aside(row) for row in rows])
@@ -45,7 +45,7 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     )
     if "reference" not in cases.column_names:
         return cases
-    references: Texts = cases["reference"].to_pylist()
+    references: Texts = values_of(cases, "reference")
     if configured(run).mask_calls:  # no model was sent this personal data, so no answer can have it
         key, language = own_key(), configured(run).language
         references = blanked(text and mask(text, key, language) for text in references)

@@ -17,7 +17,7 @@ from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.metric import RUBRIC
 from yarus.tasks.cases.labels import Row, page_named, pages_of
 from yarus.tasks.cases.outcomes import ideal_context, reference_of
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.cases.text import fit
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
 from yarus.tasks.config.connections import database, source
@@ -234,7 +234,7 @@ def with_exam(
     by_question = {paper.subject.question_id: paper for paper in given if paper.items}
     in_parallel = _parallel(parameters, list(by_question), language) if parameters.parallel else {}
     found = [by_question.get(question["question_id"]) for question in chosen]
-    states = zip(found, cases["status"].to_pylist(), cases["reason"].to_pylist(), strict=True)
+    states = zip(found, values_of(cases, "status"), values_of(cases, "reason"), strict=True)
     now = [("ok", None) if paper and status in CANNOT_BE_MEASURED else (status, why) for paper, status, why in states]
     return with_columns(
         cases,

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from yarus.metrics.metric import RUBRIC
 from yarus.tasks.cases.dialogs import spoken
-from yarus.tasks.cases.table import with_columns
-from yarus.tasks.cases.vocabulary import SAID, SEVERITY
+from yarus.tasks.cases.outcomes import fail
+from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.vocabulary import SAID
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
@@ -77,12 +78,12 @@ def with_verdicts(
         verdicts: of each case, by metric; `metric#2` is its repetition number 2.
         counting: only metrics whose name begins so decide the case's status.
     """
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, given in enumerate(verdicts):
-        for metric, verdict in given.items():
-            worse = SEVERITY.index(verdict.status) < SEVERITY.index(statuses[number])
-            if worse and statuses[number] != "sut_refusal" and metric.startswith(counting):
-                statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
+    failures = (
+        (number, verdict.status, f"{metric}: {verdict.reason}")
+        for number, given in enumerate(verdicts)
+        for metric, verdict in given.items()
+        if metric.startswith(counting)
+    )
     replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
     raw = [[row for item in given.items() for row in _raw(*item)] for given in verdicts]
     calls = [[row for item in given.items() for row in _calls(*item)] for given in verdicts]
@@ -90,9 +91,7 @@ def with_verdicts(
         [f"{metric}: {verdict.reason}" for metric, verdict in given.items() if verdict.reason] for given in verdicts
     ]
     return with_columns(
-        cases,
-        status=statuses,
-        reason=reasons,
+        fail(cases, failures),
         judge_raw=_beside(cases, "judge_raw", raw),
         calls=_beside(cases, "calls", calls),
         judge_reasons=_beside(cases, "judge_reasons", said),
@@ -102,8 +101,7 @@ def with_verdicts(
 
 def _beside(cases: pa.Table, name: str, more: list[list[Any]]) -> list[list[Any]]:
     """What another step has put there, and this one's."""
-    before = cases[name].to_pylist() if name in cases.column_names else [None] * len(cases)
-    return [[*(old or ()), *new] for old, new in zip(before, more, strict=True)]
+    return [[*(old or ()), *new] for old, new in zip(values_of(cases, name), more, strict=True)]
 
 
 def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]:
@@ -128,8 +126,7 @@ def _calls(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any
 
 
 def _spent(cases: pa.Table, replies: list[list[Reply]], name: str) -> list[int | float | None]:
-    before = cases[name].to_pylist() if name in cases.column_names else [None] * len(cases)
-    return [totals(given, already, name) for given, already in zip(replies, before, strict=True)]
+    return [totals(given, before, name) for given, before in zip(replies, values_of(cases, name), strict=True)]
 
 
 METRIC = "history_use"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from yarus.tasks.cases.outcomes import Done, with_outcomes
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import JudgePipeline
 from yarus.tasks.evaluation.identity import configured
@@ -39,7 +39,7 @@ async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
     first = [verdicts[0] if verdicts else None for verdicts in given]
     decisions = [value_of(verdict) for verdict in first]
     right = [
-        None if d is None else float(d == shown) for d, shown in zip(decisions, cases["shown"].to_pylist(), strict=True)
+        None if d is None else float(d == shown) for d, shown in zip(decisions, values_of(cases, "shown"), strict=True)
     ]
     named = [
         {"gate" if number == 0 else f"again:gate#{number}": verdict for number, verdict in enumerate(verdicts)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from yarus.metrics import agreement
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.tasks.cases.privacy.masking import mask, own_key
-from yarus.tasks.cases.table import floats, with_columns
+from yarus.tasks.cases.table import floats, values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.config.settings import Settings
@@ -71,7 +71,7 @@ def measure_judge(cases: pa.Table, seed: int) -> dict[str, Whole]:
     expected = agreement.chance_consistency(first, second)
     return {
         "consistency_score_expected": Whole(expected, NO_INTERVAL, complete),
-        "user_votes_spearman": over_pairs(agreement.spearman, first, people, cases["group"].to_pylist(), seed),
+        "user_votes_spearman": over_pairs(agreement.spearman, first, people, values_of(cases, "group"), seed),
     }
 
 

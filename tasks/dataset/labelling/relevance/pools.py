@@ -19,7 +19,7 @@ from yarus.db.stores.labels import Label, newest_filled
 from yarus.metrics.metric import Metric
 from yarus.tasks.cases.privacy.pseudonyms import text
 from yarus.tasks.cases.rankings import Pool, Pooled, by_judge, graded, passages_of
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.dataset.labelling.alpha import annotator as named
 from yarus.tasks.dataset.labelling.draw import Drawn, OfCases, drawn, strata
@@ -64,13 +64,13 @@ class Pools(OfCases):
     @cached_property
     def questions(self) -> list[str]:
         """The texts."""
-        found: list[str] = self.cases["question"].to_pylist()
+        found: list[str] = values_of(self.cases, "question")
         return found
 
     @cached_property
     def pools(self) -> list[Pool]:
         """Of each case."""
-        found: list[Pool] = self.cases["pooled"].to_pylist()
+        found: list[Pool] = values_of(self.cases, "pooled")
         return found
 
     @cached_property
@@ -182,7 +182,7 @@ def of_row(row: RowMapping) -> Pools:
     if "stratum" in cases.column_names:  # of the log, the part that its headline is made of
         cases = cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM))
     cases = cases.filter(pc.and_(pc.equal(cases["status"], "ok"), cases["pooled"].is_valid()))
-    readable = [by_judge(pool) is not None for pool in cases["pooled"].to_pylist()]
+    readable = [by_judge(pool) is not None for pool in values_of(cases, "pooled")]
     return Pools(
         row["id"],
         row["source"],

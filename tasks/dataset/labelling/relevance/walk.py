@@ -14,7 +14,7 @@ import pyarrow as pa
 from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.cases.labels import NO_TWINS
 from yarus.tasks.cases.rankings import ANSWERS, Pool, Pooled, Said, graded, score, seen, to_judge
-from yarus.tasks.cases.table import floats
+from yarus.tasks.cases.table import floats, values_of
 
 WHOLE = 0.25
 """Chance of a drawn question that all of its results are judged."""
@@ -72,8 +72,8 @@ def metrics_by_people(
     Returns:
         Column -> n values; NaN where fewer than three questions were judged as a whole.
     """
-    whole = np.array([is_whole(name) for name in cases["case_id"].to_pylist()], dtype=bool)
-    pairs = list(zip(cases["pooled"].to_pylist(), said, strict=True))
+    whole = np.array([is_whole(name) for name in values_of(cases, "case_id")], dtype=bool)
+    pairs = list(zip(values_of(cases, "pooled"), said, strict=True))
     n = int(whole.sum())
     if n < FEWEST_WHOLE:
         return {name: np.full(len(pairs), np.nan) for name in names}
