@@ -193,17 +193,18 @@ async def _put(client: PrefectClient, automation: AutomationCore) -> str:
     """Creates or updates an automation by its name; a second one of that name is deleted."""
     known = await client.read_automations_by_name(automation.name)
     try:
-        if not known:
+        if known:
+            await client.update_automation(known[0].id, automation)
+        else:
             await client.create_automation(automation)
-            return "created"
-        await client.update_automation(known[0].id, automation)
     except PrefectHTTPStatusError as error:
         if error.response.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
             raise
         raise InputError("--body: {why}; it is a Jinja template of `event`", why=_why(error.response)) from None
-    for extra in known[1:]:
+    # Prefect's client asks a busy server again, which may have created it the first time: read anew.
+    for extra in (await client.read_automations_by_name(automation.name))[1:]:
         await client.delete_automation(extra.id)
-    return "updated"
+    return "updated" if known else "created"
 
 
 def _why(response: httpx.Response) -> str:

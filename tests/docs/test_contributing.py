@@ -1,4 +1,4 @@
-"""docs/contributing.md: its examples, as they stand there, make a metric, a retriever and a tier that work.
+"""docs/contributing.md: its examples, as they stand there, make a metric, a retriever, a tier and a finding that work.
 
 They are put into a copy of the project, which then is used as a person would use it.
 """
@@ -28,6 +28,7 @@ FOLDERS = ("yarus", "flows", "tasks", "metrics", "db", "deployments")
 ROWS = [question(i) for i in range(6)]
 ROWS[3]["answer"] = "Сдать книгу."
 IMPORTS = {
+    "tasks/evaluation/findings/findings.py": "from yarus.tasks.evaluation.findings import curt",
     "metrics/table/__init__.py": "from yarus.metrics.table.style import STYLE",
     "tasks/config/tiers.py": "from yarus.tasks.config.parameters import Style",
     "tasks/systems/retrievers/registry.py": "from yarus.tasks.systems.retrievers.overlap import Overlap",
@@ -46,6 +47,8 @@ def put(project: Path, path: str, block: str) -> None:
         for table in re.split(r"\n(?=\[)", block):
             head, keys = table.split("\n", 1)
             text = text.replace(f"\n{head}\n", f"\n{head}\n{keys}\n") if f"\n{head}\n" in text else f"{text}\n{table}\n"
+    elif file.name == "findings_schema.py":  # the last key of the file's last type
+        text += block
     elif block.startswith("    "):  # the last row of the file's one table
         table, rest = text.rsplit("\n}\n", 1) if file.name != "registry.py" else text.split("\n}\n", 1)
         text = f"{table}\n{block}}}\n{rest}"
@@ -71,6 +74,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write_text(text.replace("\nfrom ", f"\n{line}\nfrom ", 1), encoding="utf-8")
     table = folder / "metrics/table/__init__.py"
     table.write_text(table.read_text(encoding="utf-8").replace("*UX)", "*UX, *STYLE)"), encoding="utf-8")
+    findings = folder / "tasks/evaluation/findings/findings.py"
+    findings.write_text(findings.read_text(encoding="utf-8").replace("failures)", "failures, curt)"), encoding="utf-8")
     return folder
 
 
@@ -102,7 +107,7 @@ def there(project: Path, home: Path, yarus: CommandLine) -> Callable[..., str]:
 
 
 @pytest.mark.slow("process: a copy of the project is run")
-def test_the_metric_and_the_tier_work(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
+def test_the_metric_the_tier_and_the_finding_work(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
     """In a flow run, whose artifacts and states are Prefect's; in its printed summary; in the report."""
     source = load(tmp_path, "of_style", ROWS)
     summary = json.loads(there("run", "style", "--source", source, "--json"))
@@ -115,12 +120,16 @@ def test_the_metric_and_the_tier_work(there: Callable[..., str], at_home: Path, 
     cases = json.loads(there("cases", name, "--json"))
     assert [row["answer_words"] for row in cases] == expected
     read = f"Read the longest answers. Прочитать: yarus cases {name} --where 'answer_words>=4'"
-    assert read in " ".join(there("show", name).split())
+    shown = " ".join(there("show", name).split())
+    assert read in shown
+    assert summary["curt"] == [f"{source}:3"]
+    assert "1 answer of one or two words." in shown
     page = tmp_path / "style.html"
     there("report", name, "--out", str(page))
     html = page.read_text(encoding="utf-8")
     assert "How are answers written?" in html
     assert "Length of answers" in html
+    assert "1 answer of one or two words." in html
 
 
 @pytest.mark.slow("process: a copy of the project is run")
