@@ -16,6 +16,7 @@ from benchmarks import Row, chat
 from benchmarks.chat import serving
 from yarus.tasks.config.settings import Settings, SystemService
 from yarus.tasks.systems.sut import System, system
+from yarus.tasks.systems.user_code import UserCodes
 
 CALLS = 320
 CONCURRENCY = 32
@@ -93,7 +94,7 @@ def run() -> Iterator[Row]:
     with serving("systems") as url:
         for what, (name, service) in systems(url).items():
             settings = Settings(_env_file=None, sut_service=service, sut_concurrency=CONCURRENCY)
-            wall_s, cpu_s = timed(lambda: asyncio.run(ours(system(name, settings))))  # noqa: B023
+            wall_s, cpu_s = timed(lambda: asyncio.run(ours(system(name, settings, UserCodes()))))  # noqa: B023
             path = "chat/completions" if name.startswith("openai:") else "ask"
             bare_s, bare_cpu_s = timed(lambda: asyncio.run(bare(f"{url}/{path}")))  # noqa: B023
             yield Row(
@@ -113,7 +114,7 @@ def run() -> Iterator[Row]:
                 "at most",
             )
             yield Row("… bare aiohttp", "calls x 1 s / 32", bare_s, LIMIT_S, float("inf"), "at most")
-        streaming = system(name, settings)  # the last
+        streaming = system(name, settings, UserCodes())  # the last
         answers = asyncio.run(streaming.answers(["?"] * CONCURRENCY))
         first_s = statistics.median(answer.first_token_ms or 0 for answer in answers) / 1_000
         yield Row(

@@ -16,7 +16,7 @@ from statistics import median
 from benchmarks import Row
 from yarus.tasks.config.settings import settings
 from yarus.tasks.systems.sut import system
-from yarus.tasks.systems.user_code import close_user_code, user_code
+from yarus.tasks.systems.user_code import UserCodes
 
 CONCURRENCY, QUESTIONS, TAKES_S = 32, 1_000, 1.0
 CALLS, ADDED_S = 2_000, 0.000_3
@@ -36,9 +36,9 @@ async def quick(question):
 
 
 def run() -> Iterator[Row]:
-    with _bot():
+    with _bot() as codes:
         start = time.perf_counter()
-        asked = system("bench_bot:slow", settings())
+        asked = system("bench_bot:slow", settings(), codes)
         started_s = time.perf_counter() - start
         start = time.perf_counter()
         found = asyncio.run(asked.answers([f"question {number}" for number in range(QUESTIONS)]))
@@ -49,13 +49,18 @@ def run() -> Iterator[Row]:
                   took_s + started_s, limit_s + started_s, 1.1, "at most")  # fmt: skip
         for function in ("plain", "quick"):
             yield Row(
-                f"a call of a {function} function", "0.3 ms", _call_s(f"bench_bot:{function}"), ADDED_S, 1.0, "at most"
+                f"a call of a {function} function",
+                "0.3 ms",
+                _call_s(codes, f"bench_bot:{function}"),
+                ADDED_S,
+                1.0,
+                "at most",
             )
 
 
-def _call_s(name: str) -> float:
+def _call_s(codes: UserCodes, name: str) -> float:
     """The median of single calls: what others do with the processor meanwhile is not what a call adds."""
-    code = user_code(name, "YARUS_SUT", "answer")
+    code = codes.get(name, "YARUS_SUT", "answer")
     times = []
     for number in range(CALLS):
         start = time.perf_counter()
@@ -65,15 +70,15 @@ def _call_s(name: str) -> float:
 
 
 @contextmanager
-def _bot() -> Iterator[None]:
-    before = Path.cwd()
+def _bot() -> Iterator[UserCodes]:
+    before, codes = Path.cwd(), UserCodes()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "bench_bot.py").write_text(BOT, encoding="utf-8")
         os.chdir(folder)
         os.environ["YARUS_SUT_CONCURRENCY"] = str(CONCURRENCY)
         try:
-            yield
+            yield codes
         finally:
-            close_user_code()
+            codes.close()
             del os.environ["YARUS_SUT_CONCURRENCY"]
             os.chdir(before)

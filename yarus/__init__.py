@@ -38,11 +38,13 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
         OSError: Prefect's server, the database or the results cannot be reached.
     """
     from yarus.flows.cli import runner
+    from yarus.tasks.evaluation.resources import checks
 
     chosen = runner.parameters(tier, parameters, (), ())
-    runner.check(chosen)
-    start_prefect()
-    return await runner.evaluate(tier, chosen)
+    with checks() as opened:
+        runner.check(chosen, opened)
+        start_prefect()
+        return await runner.evaluate(tier, chosen)
 
 
 def run_sync(tier: str, /, **parameters: Any) -> dict[str, Any]:

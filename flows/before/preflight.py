@@ -27,6 +27,7 @@ from yarus.tasks.config.parameters import (
 from yarus.tasks.config.services import is_function
 from yarus.tasks.config.settings import Settings, settings
 from yarus.tasks.evaluation.identity import prompt_identity, reranker_of, with_models
+from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.embedding.embedders import embedders
 from yarus.tasks.models.endpoints import checked, place_of
@@ -119,20 +120,20 @@ def check_rows(chosen: Parameters) -> None:
             raise nothing_to_search(name) if isinstance(chosen, Tier3) else nothing_in(name, Words("chunks"))
 
 
-def check_code(chosen: Parameters) -> None:
+def check_code(chosen: Parameters, opened: Resources) -> None:
     """Starts the users' functions that will be asked, which the evaluation then finds started; not those of a night.
+
+    Args:
+        chosen: what is to be evaluated.
+        opened: what the evaluation will take over.
 
     Raises:
         InputError: the interpreter, the module or the function is none.
     """
-    from yarus.tasks.systems.user_code import close_user_code, user_code
+    for name, setting, gives in [] if isinstance(chosen, Nightly) else _functions(chosen):
+        from yarus.tasks.systems.user_code import UserCodes
 
-    try:
-        for name, setting, gives in [] if isinstance(chosen, Nightly) else _functions(chosen):
-            user_code(name, setting, gives)
-    except InputError:
-        close_user_code()
-        raise
+        opened.once(UserCodes, UserCodes).get(name, setting, gives)
 
 
 def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "Gives"]]:

@@ -32,6 +32,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.config.validation import bad_value
 from yarus.tasks.evaluation.repeats import anchored, parameters_of_repeated
+from yarus.tasks.evaluation.resources import Resources, checks
 from yarus.tasks.evaluation.result_files import require_writable
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
 
 def run_flow(name: str, chosen: Parameters, *, level: int) -> Summary:
     """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
-    with saying(level):
-        check(chosen, _start)
+    with saying(level), checks() as opened:
+        check(chosen, opened, _start)
         if not _runs_code_of_users(chosen):
             arrow_alone()
         return _in_prefect(lambda: evaluate(name, chosen), name)
@@ -124,7 +125,8 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
     from yarus.tasks.comparison.experiments.robustness import arms
 
     check_settings(chosen)
-    _check_stored(chosen)
+    with checks() as opened:
+        _check_stored(chosen, opened)
     every = [(tier, tier, chosen) for tier in TIERS if tier == name]
     if isinstance(chosen, Nightly):
         every = [(tier, tier, chosen.of(tier)) for tier in plan_night(chosen).begun]
@@ -134,11 +136,12 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
         return Plans([replace(asyncio.run(plan(tier, given)), tier=called) for called, tier, given in every])
 
 
-def check(chosen: Parameters, start: Callable[[], None] = lambda: None) -> None:
+def check(chosen: Parameters, opened: Resources, start: Callable[[], None] = lambda: None) -> None:
     """Finds what cannot work before Prefect is started: first what needs no database.
 
     Args:
         chosen: what is to be evaluated.
+        opened: what the evaluation will take over.
         start: what to start when settings and addresses are right.
 
     Raises:
@@ -151,10 +154,10 @@ def check(chosen: Parameters, start: Callable[[], None] = lambda: None) -> None:
     check_settings(chosen)
     check_reach(chosen)
     start()
-    _check_stored(chosen)
+    _check_stored(chosen, opened)
 
 
-def _check_stored(chosen: Parameters) -> None:
+def _check_stored(chosen: Parameters, opened: Resources) -> None:
     """What the database and the store of results say; then, as it takes longest, whether users' code can be called."""
     require_writable(settings().results_root)
     if chosen.resume and isinstance(chosen, Sweep):
@@ -182,7 +185,7 @@ def _check_stored(chosen: Parameters) -> None:
         parameters_of_repeated(database(), chosen)
     if chosen.cases:
         frozen(chosen.cases, chosen.source)
-    check_code(chosen)
+    check_code(chosen, opened)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
 from yarus.tasks.evaluation.identity import same_settings
+from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import download
 
@@ -78,9 +80,21 @@ async def on_dask(
 @task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
 async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
+    run = replace(run, resources=_of_worker(run.id))
     await asyncio.to_thread(_prepare, run)
     with threadpool_limits(1):
         await evaluate_batch.fn(run, batch, steps)
+
+
+def _of_worker(evaluation_id: str) -> Resources:
+    """Return what this worker has open for an evaluation: the same for all of its batches; of another it is closed."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    held: dict[str, Resources] = vars(worker).setdefault("yarus_resources", {})
+    for other in held.keys() - {evaluation_id}:
+        held.pop(other).close()
+    return held.setdefault(evaluation_id, Resources())
 
 
 def _prepare(run: Run) -> None:

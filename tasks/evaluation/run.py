@@ -9,6 +9,7 @@ from typing_extensions import TypeVar
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.resources import Resources
 
 P_co = TypeVar("P_co", bound=Parameters, covariant=True, default=Parameters)
 
@@ -25,6 +26,8 @@ class Run(Generic[P_co]):
     parameters: P_co
     config: EvaluationConfig = field(default_factory=EvaluationConfig)
     n_cases: int = 0
+    resources: Resources = field(default_factory=Resources, compare=False, repr=False)
+    """What is open while it runs."""
 
     @property
     def work(self) -> Path:

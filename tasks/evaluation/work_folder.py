@@ -7,7 +7,6 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -154,9 +153,6 @@ def batch_cuts(cases: pa.Table, size: int) -> list[int]:
     return [*found, len(cases)]
 
 
-PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
-
-
 def keep_loaded(
     run: Run[P],
     where: Source,
@@ -189,8 +185,8 @@ def keep_loaded(
     if where.loaded_at and config.retriever == "pgvector":  # which may go on reading the source
         config |= EvaluationConfig(source_loaded_at=where.loaded_at.isoformat())
     config |= repeating(run.parameters)
-    if part := PART_OF.get():
-        config |= EvaluationConfig(part_of=part)
+    if (common := run.resources.shared) and common.part_of:
+        config |= EvaluationConfig(part_of=common.part_of)
     units = list(pages_of(corpus).values()) if config.unit == "page" else corpus.ids
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts, "unit": units}
     columns["stands_for"] = [twins.get(name) if name is not None else None for name in units]

@@ -4,7 +4,7 @@
         replies = await judge.complete([Call(prompt, texts), ...])
 
 A failed call is a `Reply` with its reason. Only what would fail every call raises: wrong settings, a key that is
-refused. Everybody within one event loop who opens the same role of the same evaluation shares one client, and with it
+refused. Everybody who opens the same role of the same evaluation with the same `Chats` shares one client, and with it
 one limiter, one breaker and one set of connections. A call goes from here to the call store, and if it is not there,
 to the server (attempts.py), whose answer is stored.
 """
@@ -42,6 +42,7 @@ async def chat(
     *,
     evaluation: str = "",
     retries: RetryPolicy = RETRIES,
+    chats: "Chats | None" = None,
 ) -> AsyncIterator[Model]:
     """The language model of a role, or its offline stand-in where the settings give no address.
 
@@ -51,6 +52,7 @@ async def chat(
         engine: of our own database, for the call store; without it every call is bought.
         evaluation: id of the evaluation that pays; budget and time are counted from its first use.
         retries: how long failures of the server are waited out.
+        chats: what is open already, for whoever opens a role several times at once.
 
     Raises:
         InputError: settings that cannot work.
@@ -63,9 +65,10 @@ async def chat(
         return
     settings = await with_key(settings, name)
     role = getattr(settings, name)
-    limits = _limits(settings, engine, evaluation)
+    chats = chats or Chats()
+    limits = chats.limits(settings, engine, evaluation)
     place = (asyncio.get_running_loop(), name, evaluation, role.model_dump_json())
-    shared = _OPEN.get(place) or _OPEN.setdefault(
+    shared = chats.open.get(place) or chats.open.setdefault(
         place, _Shared(Chat(name, settings, engine, evaluation, limits, retries))
     )
     shared.users += 1
@@ -74,7 +77,7 @@ async def chat(
     finally:
         shared.users -= 1
         if shared.users == 0:
-            del _OPEN[place]
+            del chats.open[place]
             await shared.chat.aclose()
 
 
@@ -184,15 +187,18 @@ class _Shared:
     users: int = 0
 
 
-_OPEN: dict[tuple[asyncio.AbstractEventLoop, str, str, str], _Shared] = {}
-_LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Limits]] = WeakKeyDictionary()
+class Chats:
+    """The clients that are open, each shared by all who use it, and what an evaluation may still spend."""
 
+    def __init__(self) -> None:
+        self.open: dict[tuple[asyncio.AbstractEventLoop, str, str, str], _Shared] = {}
+        self._limits: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Limits]] = WeakKeyDictionary()
 
-def _limits(settings: Settings, engine: Engine | None, evaluation: str) -> Limits:
-    """Budget and time of an evaluation, made at its first use; what it spent before a resume is in our database."""
-    known = _LIMITS.setdefault(asyncio.get_running_loop(), {})
-    if evaluation in known:
-        return known[evaluation]
-    ends_at = time.monotonic() + (settings.evaluation_timeout_s or float("inf"))
-    limits = Limits(Budget(settings.budget_usd, engine, evaluation), ends_at)
-    return known.setdefault(evaluation, limits) if evaluation else limits
+    def limits(self, settings: Settings, engine: Engine | None, evaluation: str) -> Limits:
+        """Return budget and time of an evaluation, made at its first use; what it spent before is in our database."""
+        known = self._limits.setdefault(asyncio.get_running_loop(), {})
+        if evaluation in known:
+            return known[evaluation]
+        ends_at = time.monotonic() + (settings.evaluation_timeout_s or float("inf"))
+        limits = Limits(Budget(settings.budget_usd, engine, evaluation), ends_at)
+        return known.setdefault(evaluation, limits) if evaluation else limits

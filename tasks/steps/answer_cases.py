@@ -134,9 +134,8 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
 def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     if loaded(run):
         return resumed(run, JUDGED_END_TO_END)
-    parameters = run.parameters
     made_with = _reused(run)
-    asked = made_with if made_with.sut else asked_system(parameters)
+    asked = made_with if made_with.sut else asked_system(run)
     sut = asked.sut
     recorded = sut == RECORDED
     local = sut == "local"

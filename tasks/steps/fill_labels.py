@@ -16,7 +16,7 @@ from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_texts, read_twins
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, failure, value_of
@@ -36,7 +36,9 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
     cases, pools = await asyncio.to_thread(_pooled, run, cases, texts)
     configuration = configured(run)
     prompt = prompts(configuration)["relevance"]
-    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
 
         async def graded(question: str, pool: Pool) -> dict[str, Score]:
             asked = [one for one in pool if to_judge(one)]

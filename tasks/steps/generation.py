@@ -1,7 +1,6 @@
 """The system under test answers: our own retriever and generator, a service, or a callable."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -23,14 +22,14 @@ from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_stored_corpus
 from yarus.tasks.models.calls import Call, Reply, RoleName
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.prices import cost_usd
 from yarus.tasks.models.progress import tick
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.steps.recorded import reuse_answers, stored
 from yarus.tasks.steps.search import TIMED, rank
 from yarus.tasks.systems.sut import Answered, System, system
-from yarus.tasks.systems.user_code import era
+from yarus.tasks.systems.user_code import UserCodes
 
 
 async def generate(run: Run, cases: pa.Table) -> pa.Table:
@@ -44,7 +43,9 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     rows = cases.take(pa.array(wanted, pa.int64())).to_pylist()
     asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
     calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
-    async with chat("generator", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "generator", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         replies = await model.complete(calls, _told("answer_ideal" if run.tier == "tier2" else "answer", repeats))
     by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}
     return _with_answers(cases, by_case, configuration.refusals)
@@ -229,23 +230,15 @@ def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
 
 def _opened(run: Run) -> System:
     """The system, one for all batches: a callable need not bear two threads, a service keeps its connections."""
-    with _OPENING:
-        place = run.id, era()
-        if place not in _OPEN:
-            _OPEN.clear()
-            found = system(run.config.sut, configured(run))
-            if run.config.takes_history not in (None, found.takes_history):
-                then = Words("took no history") if found.takes_history else Words("took history")
-                raise InputError(
-                    "the system {sut!r} {then} when evaluation {evaluation} began, and now it is otherwise: let it be "
-                    "as it was, or run the tier anew",
-                    sut=run.config.sut,
-                    then=then,
-                    evaluation=run.id,
-                )
-            _OPEN[place] = found
-        return _OPEN[place]
-
-
-_OPENING = threading.Lock()
-_OPEN: dict[tuple[str, int], System] = {}
+    codes = run.resources.once(UserCodes, UserCodes)
+    found = run.resources.once("system", lambda: system(run.config.sut, configured(run), codes))
+    if run.config.takes_history not in (None, found.takes_history):
+        then = Words("took no history") if found.takes_history else Words("took history")
+        raise InputError(
+            "the system {sut!r} {then} when evaluation {evaluation} began, and now it is otherwise: let it be "
+            "as it was, or run the tier anew",
+            sut=run.config.sut,
+            then=then,
+            evaluation=run.id,
+        )
+    return found

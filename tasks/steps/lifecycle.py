@@ -34,10 +34,10 @@ from yarus.tasks.evaluation.identity import same_settings
 from yarus.tasks.evaluation.listing import fail_orphaned
 from yarus.tasks.evaluation.process_exit import STOPPED, exit_within, stops_are_cancelled
 from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.result_files import make_folder
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import download
-from yarus.tasks.systems.user_code import close_user_code
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
@@ -97,7 +97,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
             raise
         finally:
-            close_user_code()
+            run.resources.close()
             if state:
                 _end_early(engine, run, state, error, how)
 
@@ -140,7 +140,12 @@ def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
     parameters, repeated = parameters_of_repeated(engine, parameters)
     if repeated is not None:
         same_settings(repeated)
-    return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
+    return Run(
+        f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
+        tier,
+        parameters,
+        resources=Resources.begun(),
+    )
 
 
 def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
@@ -183,4 +188,5 @@ def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
         kind.model_validate(row["parameters"]),
         EvaluationConfig.of(row),
         row["n_cases"] or 0,
+        Resources.begun(),
     )

@@ -29,7 +29,7 @@ from yarus.tasks.evaluation.identity import filled_by, reranker_of
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import batch_size, keep_loaded, loaded, read_twins
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.prompts import FOLDER, Prompt, Shape
 from yarus.tasks.steps.source import (
     pooled,
@@ -255,7 +255,9 @@ async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
     prompt = _prompt(run.config.language)
     calls = [Call(prompt, {"question": question}) for question in questions]
     # By the settings' generator, whatever model the evaluation measures: all are asked the same questions.
-    async with chat("generator", settings(), database(), evaluation=run.id) as model:
+    async with chat(
+        "generator", settings(), database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         replies = await model.complete(calls)
     return [reply.text.strip() or None if reply.status == "ok" else None for reply in replies]
 

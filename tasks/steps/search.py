@@ -1,7 +1,6 @@
 """Retrieval: the corpus made searchable, and a ranking of chunks or pages for every question."""
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +34,7 @@ from yarus.tasks.systems.retrievers.database import Pgvector
 from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 from yarus.tasks.systems.retrievers.protocol import Ranking, Retriever, shared
 from yarus.tasks.systems.retrievers.registry import retriever_kind
-from yarus.tasks.systems.user_code import era
+from yarus.tasks.systems.user_code import UserCodes
 
 if TYPE_CHECKING:
     from yarus.tasks.systems.retrievers.reranking import Reranker
@@ -119,6 +118,7 @@ def rank(
         own: of each question, the chunk that it is itself, which is left out; one more is fetched in its place.
     """
     pages, _, reranker = opened(run)
+    known = run.resources.shared.rankings if run.resources.shared else None
     depth = reranker.depth if reranker else 0
     wanted = _Wanted(k, unit, twins, depth)
     if any(own):
@@ -128,14 +128,14 @@ def rank(
     fetching = _Wanted(k, unit, twins, depth)
 
     def fetched(some: Sequence[str]) -> list[Ranking]:
-        return shared(place, some, lambda missing: _fetched(run, missing, fetching, timed=timed))
+        return shared(known, place, some, lambda missing: _fetched(run, missing, fetching, timed=timed))
 
     if not depth:
         return fetched(questions)
     if reranker is None:
         chunks = fetched(questions)
     else:
-        chunks = shared((place, reranker.identity), questions, lambda some: reranker.rerank(some, fetched(some)))
+        chunks = shared(known, (place, reranker.identity), questions, lambda some: reranker.rerank(some, fetched(some)))
     others = map(_without, chunks, own) if any(own) else chunks
     return [_cut(ranking, pages, wanted) for ranking in others]
 
@@ -240,18 +240,17 @@ Opened = tuple[dict[str, str | None], Retriever, "Reranker | None"]
 
 
 def opened(run: Run) -> Opened:
-    """The page of every chunk, the retriever, and what orders its rankings anew; made once a process."""
-    place = run.id, era(), run.config.retriever
-    with _OPENING:
-        if place not in _OPEN:
-            for other in [key for key in _OPEN if key[:2] != place[:2]]:
-                del _OPEN[other]
-            corpus = read_stored_corpus(run)
-            kind = retriever_kind(run.config.retriever)
-            _OPEN[place] = pages_of(corpus), kind.open(run, corpus), _reranker(run, corpus)
-            if kind.uses_vectors:
-                embedders(run.config.embedder, settings())[0].encode([WARM_UP])
-        return _OPEN[place]
+    """The page of every chunk, the retriever, and what orders its rankings anew; made once."""
+
+    def made() -> Opened:
+        corpus = read_stored_corpus(run)
+        kind = retriever_kind(run.config.retriever)
+        found = pages_of(corpus), kind.open(run, corpus), _reranker(run, corpus)
+        if kind.uses_vectors:
+            embedders(run.config.embedder, settings())[0].encode([WARM_UP])
+        return found
+
+    return run.resources.once(("retriever", run.config.retriever), made)
 
 
 def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
@@ -259,11 +258,8 @@ def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
         return None
     from yarus.tasks.systems.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
 
-    return open_reranker(name, dict(zip(corpus.ids, corpus.texts, strict=True)), run.config.rerank_depth)
-
-
-_OPENING = threading.Lock()
-_OPEN: dict[tuple[str, int, str], Opened] = {}
+    texts = dict(zip(corpus.ids, corpus.texts, strict=True))
+    return open_reranker(name, texts, run.config.rerank_depth, run.resources.once(UserCodes, UserCodes))
 
 
 E = TypeVar("E", bound=Embedding)

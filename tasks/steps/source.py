@@ -1,8 +1,6 @@
 """The questions and the corpus of a source, read once for all tiers of a night; who answers, and who judges."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -37,13 +35,13 @@ from yarus.tasks.evaluation.identity import (
     reranker_of,
 )
 from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import PART_OF
 from yarus.tasks.models.embedding.embedders import measuring_embedder
 from yarus.tasks.models.prompts import rubrics
 from yarus.tasks.steps.recorded import RECORDED
 from yarus.tasks.systems.retrievers.registry import retriever_kind
 from yarus.tasks.systems.retrievers.reranking import reranker_kind
 from yarus.tasks.systems.sut import system
+from yarus.tasks.systems.user_code import UserCodes
 
 P = TypeVar("P", bound=Parameters)
 
@@ -83,6 +81,10 @@ def reranked(parameters: Retrieval) -> EvaluationConfig:
     return EvaluationConfig(reranker=name, rerank_depth=parameters.rerank_depth)
 
 
+Read = dict[Hashable, tuple[Source, list[Row], Corpus]]
+"""What was read: by source, frozen case set, and whether with vectors."""
+
+
 def read_source(
     run: Run, *, vectors: bool, questions: bool = True, chunks: bool = True
 ) -> tuple[Source, list[Row], Corpus]:
@@ -98,7 +100,8 @@ def read_source(
         InputError: there are none of what there must be, what is needed is missing, or the frozen case set is of
             another source.
     """
-    name, cases, read = run.parameters.source, run.parameters.cases, _READ.get()
+    name, cases, common = run.parameters.source, run.parameters.cases, run.resources.shared
+    read: Read | None = common.sources if common else None
     if read is not None and (known := read.get((name, cases, True)) or read.get((name, cases, vectors))):
         where, rows, corpus = known
         corpus = corpus if vectors else replace(corpus, vectors=None)
@@ -114,26 +117,6 @@ def read_source(
         if needed and not found:
             raise nothing_in(where.name, what)
     return where, rows, corpus
-
-
-@contextmanager
-def sources_shared(part_of: str | None = None) -> Iterator[None]:
-    """While it lasts, a source is read once: all evaluations of a night see the same questions and the same corpus.
-
-    Args:
-        part_of: the sweep or the probes whose arms the evaluations are; they stay out of histories.
-    """
-    read, part = _READ.set({}), PART_OF.set(part_of)
-    try:
-        yield
-    finally:
-        _READ.reset(read)
-        PART_OF.reset(part)
-
-
-Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
-"""What was read: by source, frozen case set, and whether with vectors."""
-_READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
 
 
 def twins_for(run: Run[Retrieval], corpus: Corpus, unit: Unit) -> tuple[Twins, list[Note]]:
@@ -244,15 +227,15 @@ def answering(parameters: Answering, language: str) -> EvaluationConfig:
     return config | EvaluationConfig(generator_prompt=prompt) if prompt else config
 
 
-def asked_system(parameters: Tier3) -> EvaluationConfig:
+def asked_system(run: Run[Tier3]) -> EvaluationConfig:
     """The system under test, and whether it takes history; what cannot work is found before anything is asked."""
-    configuration = settings()
+    parameters, configuration = run.parameters, settings()
     sut = parameters.sut or configuration.sut
     if sut == RECORDED and perturbed(parameters):
         raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
     if sut in ("local", RECORDED):
         return EvaluationConfig(sut=sut)
-    found = system(sut, configuration)
+    found = run.resources.once("system", lambda: system(sut, configuration, run.resources.once(UserCodes, UserCodes)))
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
     for name in ("reranker", "generator_prompt"):

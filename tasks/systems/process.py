@@ -47,13 +47,18 @@ class Program(NamedTuple):
 class Process:
     """One process; asked by a thread for each of its lines, and by no more than one where its function is plain."""
 
-    def __init__(self, program: Program, n_lines: int) -> None:
+    def __init__(self, program: Program, n_lines: int, running: "set[Process]") -> None:
         """Starts it and has the user's module imported.
+
+        Args:
+            program: what runs in it.
+            n_lines: over how many lines it is asked.
+            running: where it stands until it has ended.
 
         Raises:
             InputError: the interpreter, the module or the function is none; it says what is wrong and where.
         """
-        self._program = program
+        self._program, self._running = program, running
         life, ours = os.pipe()
         self._life = os.fdopen(ours, "wb")  # closed twice by two threads, it closes nothing of another's
         pairs = [socket.socketpair() for _ in range(n_lines)]
@@ -85,7 +90,7 @@ class Process:
             os.close(life)
             for _, other in pairs:
                 other.close()
-        RUNNING.add(self)
+        running.add(self)
         self._said = _Said(cast(IO[bytes], self._process.stdout))
         try:
             self.is_async, self.takes_history = self._opened()
@@ -114,7 +119,7 @@ class Process:
 
     def end(self) -> None:
         """Ends it and all that it has started; who waits for an answer is told that it is gone."""
-        RUNNING.discard(self)
+        self._running.discard(self)
         for line in self.lines:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)  # wakes who reads; the line is closed by nobody but us
@@ -216,10 +221,6 @@ def _received(line: socket.socket) -> Any:
         return {"late": "stuck"}
     except (OSError, ValueError):
         return None
-
-
-RUNNING: set[Process] = set()
-"""Those that have been started and not ended."""
 
 
 class _Said:

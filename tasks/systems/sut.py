@@ -17,7 +17,7 @@ from yarus.tasks.models.progress import tick
 from yarus.tasks.models.protocol import count
 from yarus.tasks.systems.external import attempt, require_storable, short
 from yarus.tasks.systems.service import HttpSystem, over_http, over_openai
-from yarus.tasks.systems.user_code import user_code
+from yarus.tasks.systems.user_code import UserCodes
 
 Answer = Mapping[str, Any]
 Message = Mapping[str, str]
@@ -103,15 +103,16 @@ def check_system(name: str, settings: Settings) -> None:
         InputError: as `system`.
     """
     if not is_function(name):
-        system(name, settings)
+        system(name, settings, UserCodes())
 
 
-def system(name: str, settings: Settings) -> System:
+def system(name: str, settings: Settings, codes: UserCodes) -> System:
     """The system of that name.
 
     Args:
         name: an http(s) URL, one after `openai:`, or `module:function`.
         settings: how to ask it.
+        codes: by which a function is opened, and closed.
 
     Raises:
         InputError: no such callable, or settings of the service that cannot work.
@@ -124,12 +125,12 @@ def system(name: str, settings: Settings) -> System:
         raise InputError(
             "no system under test {name!r}; expected 'local', an http(s) URL, openai:URL or module:function", name=name
         )
-    return _callable(name)
+    return _callable(name, codes)
 
 
-def _callable(name: str) -> System:
+def _callable(name: str, codes: UserCodes) -> System:
     """Asks a function of the user's in its own processes; the time is that of the function alone."""
-    code = user_code(name, "YARUS_SUT", "answer")
+    code = codes.get(name, "YARUS_SUT", "answer")
 
     def ask(question: str, history: Sequence[Message]) -> Answer:
         said, elapsed_ms = code.call(question, list(history)) if code.takes_history else code.call(question)

@@ -11,7 +11,7 @@ from yarus.db.errors import InputError
 from yarus.db.words import Words
 from yarus.tasks.config.settings import settings
 from yarus.tasks.systems.external import Lost, Raised
-from yarus.tasks.systems.process import GONE, RUNNING, Process, Program
+from yarus.tasks.systems.process import GONE, Process, Program
 
 log = logging.getLogger("yarus")
 Gives = Literal["answer", "ranking", "scores"]
@@ -34,13 +34,14 @@ class UserCode:
     several that a coroutine function was at, nobody knows which was the cause: they are asked anew, one at a time.
     """
 
-    def __init__(self, name: str, setting: str, gives: Gives) -> None:
+    def __init__(self, name: str, setting: str, gives: Gives, running: set[Process]) -> None:
         """Starts a first process, with the settings YARUS_SUT_PYTHON, _CONCURRENCY and _TIMEOUT_S.
 
         Args:
             name: `module:function`, in the current folder or installed for the interpreter.
             setting: that it was given by, for messages.
             gives: what it returns: an answer, a ranking, or scores of texts.
+            running: where its processes stand until they have ended.
 
         Raises:
             InputError: the interpreter, the module or the function is none.
@@ -56,7 +57,8 @@ class UserCode:
         folder, timeout_s = str(Path.cwd()), configuration.sut_timeout_s or TIMEOUT_S
         self._program = Program(name, setting, gives, EXPECTED[gives], python, folder, timeout_s)
         wanted = configuration.sut_concurrency
-        first = Process(self._program, wanted or COROUTINES)
+        self._running = running
+        first = Process(self._program, wanted or COROUTINES, running)
         self.is_async, self.takes_history = first.is_async, first.takes_history
         self.concurrency = wanted or (COROUTINES if first.is_async else 1)
         """Calls at once; a caller has so many threads."""
@@ -134,7 +136,7 @@ class UserCode:
 
     def _started(self, n_lines: int) -> Process:
         try:
-            process = Process(self._program, n_lines)
+            process = Process(self._program, n_lines, self._running)
         except InputError as error:  # what could be imported before cannot be now
             self._lost_in_a_row += 1
             raise Raised(Words("{kind}: it could not be started anew: {error}", kind=GONE, error=error)) from None
@@ -158,39 +160,32 @@ class UserCode:
         process.end()
 
 
-_OPEN: dict[tuple[Any, ...], UserCode] = {}
-_OPENING = threading.Lock()
-_CLOSED = [0]
+class UserCodes:
+    """Functions of the user's, each with its processes: the same for all who ask for it, until they are closed."""
 
+    def __init__(self) -> None:
+        self.running: set[Process] = set()
+        """Processes that have been started and not ended, also those whose module is still imported."""
+        self._open: dict[tuple[Any, ...], UserCode] = {}
+        self._opening = threading.Lock()
 
-def user_code(name: str, setting: str, gives: Gives) -> UserCode:
-    """The function of that name, with its processes: the same for all who ask for it, until `close_user_code`.
+    def get(self, name: str, setting: str, gives: Gives) -> UserCode:
+        """Return the function of that name; arguments and errors as `UserCode`."""
+        configuration = settings()
+        how = configuration.sut_python, configuration.sut_concurrency, configuration.sut_timeout_s
+        place = name, setting, gives, str(Path.cwd()), *how
+        with self._opening:
+            if place not in self._open:
+                self._open[place] = UserCode(name, setting, gives, self.running)
+            return self._open[place]
 
-    Raises:
-        InputError: the interpreter, the module or the function is none.
-    """
-    configuration = settings()
-    how = configuration.sut_python, configuration.sut_concurrency, configuration.sut_timeout_s
-    place = name, setting, gives, str(Path.cwd()), *how
-    with _OPENING:
-        if place not in _OPEN:
-            _OPEN[place] = UserCode(name, setting, gives)
-        return _OPEN[place]
-
-
-def era() -> int:
-    """How often users' code has been closed: what holds some of it is of no more use in the next era."""
-    return _CLOSED[0]
-
-
-def close_user_code() -> None:
-    """Ends all processes of users' code: their evaluation is over, or somebody has stopped it."""
-    for code in list(_OPEN.values()):  # first, so that nobody starts another
-        code.close()
-    for process in list(RUNNING):  # first: one that imports its module holds the lock
-        process.end()
-    with _OPENING:
-        for code in _OPEN.values():  # what was opened meanwhile
+    def close(self) -> None:
+        """End all processes: the evaluation is over, or somebody has stopped it."""
+        for code in list(self._open.values()):  # first, so that nobody starts another
             code.close()
-        _OPEN.clear()
-        _CLOSED[0] += 1
+        for process in list(self.running):  # first: one that imports its module holds the lock
+            process.end()
+        with self._opening:
+            for code in self._open.values():  # what was opened meanwhile
+                code.close()
+            self._open.clear()

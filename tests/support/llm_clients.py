@@ -5,6 +5,7 @@ from datetime import date
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
+from tests.support.bots import CODES
 from yarus.tasks.config.services import Price
 from yarus.tasks.config.settings import Role, Settings, SystemService
 from yarus.tasks.config.settings import settings as given
@@ -38,7 +39,7 @@ def call(number: int = 0, name: str = "faithfulness") -> Call:
 
 def system_at(name: str, **service: object) -> System:
     """The system under test of that name, with these settings of its service."""
-    return system(name, bare(sut_service=SystemService.model_validate(service)))
+    return system(name, bare(sut_service=SystemService.model_validate(service)), CODES)
 
 
 async def verdict(url: str, **role: object):

@@ -17,10 +17,21 @@ from yarus.tasks.steps.search import index, retrieve
 Document = dict[str, Any]
 
 
+OPENED: list[Run] = []
+
+
+def close_opened() -> None:
+    """Closes what `opened` has opened: functions of the user's have processes."""
+    for run in OPENED:
+        run.resources.close()
+    OPENED.clear()
+
+
 def opened(**parameters: Any) -> Run:
     """A tier 1 evaluation whose cases are loaded and whose corpus is searchable."""
     run = Run(f"tier1-test-{secrets.token_hex(4)}", "tier1", Tier1.model_validate(parameters))
     run.work.mkdir(parents=True)
+    OPENED.append(run)
 
     async def steps() -> Run:
         return await index.fn(await retrieval.load.fn(run))

@@ -15,7 +15,7 @@ from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
@@ -36,7 +36,9 @@ async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:
         return cases
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["nugget_support"], first_repeat(run.id, run.parameters)
-    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         given = await gathered("find_nuggets", (_had(model, prompt, case, repeat) for case in rows), failure)
     found = [_supported(case, had) for case, had in zip(rows, given, strict=True)]
     measured = [None if of is None else _measured(of) for of in found]

@@ -29,7 +29,7 @@ from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.standings import EXAM_NIGHTS
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.prompts import Prompt, prompts, rubrics
 from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for_score, ask_for_yes_no, value_of
 from yarus.tasks.steps.exam.paper import Other, Paper, Subject, draw_subjects, papers
@@ -121,8 +121,8 @@ async def _asked(
     known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
     engine, repeat = database(), first_repeat(run.id, run.parameters) or run.config.exam_period
     async with (
-        chat("judge", configuration, engine, evaluation=run.id) as judge,
-        chat("gate", configuration, engine, evaluation=run.id) as gate,
+        chat("judge", configuration, engine, evaluation=run.id, chats=run.resources.once(Chats, Chats)) as judge,
+        chat("gate", configuration, engine, evaluation=run.id, chats=run.resources.once(Chats, Chats)) as gate,
     ):
 
         async def ask(question: Question) -> Verdict[Any] | NoVerdict:

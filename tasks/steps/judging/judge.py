@@ -16,7 +16,7 @@ from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model, Reply, RoleName
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import SHAPES, Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, failure, value_of
@@ -36,7 +36,9 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
     metrics = tuple(run.config.judge["prompts"])
     if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
         known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
-    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         repeat = first_repeat(run.id, run.parameters)
         asked = (_case(model, known, case, metrics, repeat) for case in cases.to_pylist())
         rows = await gathered("judge", asked, lambda of: failure(*of[1].values()))
@@ -145,7 +147,9 @@ async def judge_dialogs(run: Run, cases: pa.Table) -> pa.Table:
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["follow_up"], first_repeat(run.id, run.parameters)
     before = heard(rows)
-    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         given = await gathered(
             "judge_dialogs",
             (_verdict(model, prompt, case, of, repeat) for case, of in zip(rows, before, strict=True)),

@@ -15,7 +15,7 @@ from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, failure, value_of
@@ -30,7 +30,9 @@ async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
     """
     configuration = configured(run)
     prompt = prompts(configuration)["gate"]
-    async with chat("gate", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "gate", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         repeat = first_repeat(run.id, run.parameters)
         rows = cases.to_pylist()
         given = await gathered(

@@ -23,7 +23,7 @@ from yarus.tasks.evaluation.repeats import fresh_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import Whole, over_pairs
 from yarus.tasks.models.calls import Call, Model, Reply
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, value_of
@@ -40,7 +40,9 @@ async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     parameters = run.parameters
     known = prompts(configuration)
-    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+    async with chat(
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+    ) as model:
         both = await gathered(
             "judge_again", (_case(model, known, case, run, configuration) for case in cases.to_pylist())
         )

@@ -1,8 +1,6 @@
 """The protocol of a retriever, and rankings that the evaluations of one sweep share."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,24 +35,16 @@ class Retriever(Protocol):
         """
 
 
-Known = dict[tuple[Hashable, str], Ranking]
-_KNOWN: ContextVar[Known | None] = ContextVar("rankings of this sweep", default=None)
+Known = MutableMapping[tuple[Hashable, str], Ranking]
 
 
-@contextmanager
-def rankings_shared() -> Iterator[None]:
-    """While it lasts, evaluations of this process that retrieve alike take each other's rankings."""
-    token = _KNOWN.set({})
-    try:
-        yield
-    finally:
-        _KNOWN.reset(token)
-
-
-def shared(place: Hashable, questions: Sequence[str], rank: Callable[[Sequence[str]], list[Ranking]]) -> list[Ranking]:
+def shared(
+    known: Known | None, place: Hashable, questions: Sequence[str], rank: Callable[[Sequence[str]], list[Ranking]]
+) -> list[Ranking]:
     """Rankings of the questions: those that are known, and fresh ones of the others; a failure is asked for again.
 
     Args:
+        known: the rankings that evaluations share; None: nothing is shared.
         place: everything that decides a ranking but the question.
         questions: n texts.
         rank: gives one ranking a question.
@@ -62,7 +52,6 @@ def shared(place: Hashable, questions: Sequence[str], rank: Callable[[Sequence[s
     Returns:
         n rankings, in the order of the questions.
     """
-    known = _KNOWN.get()
     if known is None:
         return rank(questions)
     missing = list(dict.fromkeys(question for question in questions if (place, question) not in known))

@@ -24,7 +24,7 @@ from yarus.tasks.config.settings import RetrieverService, settings
 from yarus.tasks.systems.external import Service, attempt, require_question, short
 from yarus.tasks.systems.retrievers.cross_encoder import cross_encoder
 from yarus.tasks.systems.retrievers.protocol import Ranking
-from yarus.tasks.systems.user_code import user_code
+from yarus.tasks.systems.user_code import UserCodes
 
 PLACE = "YARUS_RERANKER_SERVICE"
 SERVICE, FUNCTION, MODEL = "http://…", "module:function", "name or folder"
@@ -174,7 +174,7 @@ def _placed(places: list[Any], scores: list[float], n: int) -> list[float]:
     return [by_place[place] for place in range(n)]
 
 
-def _service(url: str) -> Scorer:
+def _service(url: str, codes: UserCodes) -> Scorer:
     service, model = settings().reranker_service, settings().reranker_model
     try:
         scores = jmespath.compile(service.scores)
@@ -196,8 +196,8 @@ def _asked_with(service: RerankerService, model: str | None) -> RetrieverService
     return RetrieverService(request=request, headers=service.headers, timeout_s=service.timeout_s)
 
 
-def _function(name: str) -> Scorer:
-    code = user_code(name, "YARUS_RERANKER", "scores")
+def _function(name: str, codes: UserCodes) -> Scorer:
+    code = codes.get(name, "YARUS_RERANKER", "scores")
     return Scorer(lambda question, texts: code.call(question, list(texts))[0], _named(name), code.concurrency)
 
 
@@ -206,24 +206,25 @@ def _named(name: str) -> str:
     return f"{name}|model:{model}" if model else name
 
 
-def _cross_encoder(name: str) -> Scorer:
+def _cross_encoder(name: str, codes: UserCodes) -> Scorer:
     model = cross_encoder(name)
     model.load()
     return Scorer(model, model.identity, concurrency=1)
 
 
-OPEN: dict[str, Callable[[str], Scorer]] = {SERVICE: _service, FUNCTION: _function, MODEL: _cross_encoder}
+OPEN: dict[str, Callable[[str, UserCodes], Scorer]] = {SERVICE: _service, FUNCTION: _function, MODEL: _cross_encoder}
 
 
-def open_reranker(name: str, texts: Mapping[str, str], depth: int) -> Reranker:
+def open_reranker(name: str, texts: Mapping[str, str], depth: int, codes: UserCodes) -> Reranker:
     """The re-ranker of that name, ready to be asked.
 
     Args:
         name: of a cross-encoder or its folder, an http(s) URL, or `module:function`.
         texts: of every chunk.
         depth: how many of a ranking's first chunks it orders.
+        codes: by which a function is opened, and closed.
 
     Raises:
         InputError: there is none of that name, or its settings cannot work.
     """
-    return Reranker(OPEN[reranker_kind(name)](name), texts, depth)
+    return Reranker(OPEN[reranker_kind(name)](name, codes), texts, depth)

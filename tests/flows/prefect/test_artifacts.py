@@ -25,10 +25,11 @@ from yarus.deployments.prefect.artifacts import (
 from yarus.tasks.config.secrets import keep_logs_clean
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.resources import shared
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.summary import summary, together
 from yarus.tasks.evaluation.work_folder import keep_loaded
-from yarus.tasks.steps.source import read_source, sources_shared
+from yarus.tasks.steps.source import read_source
 
 Document = dict[str, Any]
 TIERS_WITH_BATCHES = [tier for tier in TIERS if tier not in ("tier0", "ux")]
@@ -244,14 +245,14 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
 
     original = reading.read_corpus
     monkeypatch.setattr(reading, "read_corpus", read_corpus)
-    run = Run("tier1-reads", "tier1", TIERS["tier1"].parameters())
-    with sources_shared():
+    with shared():
+        run = Run("tier1-reads", "tier1", TIERS["tier1"].parameters())
         with_vectors = read_source(run, vectors=True)
         without = read_source(run, vectors=False)
         assert reads == [True]
         assert without[2].vectors is None
         assert without[1] is with_vectors[1]
-    read_source(run, vectors=False)
+    read_source(Run("tier1-reads", "tier1", TIERS["tier1"].parameters()), vectors=False)
     assert reads == [True, False]
 
 

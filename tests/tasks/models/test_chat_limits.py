@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.llm_clients import QUICK, call, settings
 from tests.support.llm_server import Do, FakeLLMServer, http, scores
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.verdicts import ask_for_score
 
 
@@ -72,8 +72,10 @@ async def test_the_limits_are_kept(llm_server: FakeLLMServer):
 async def test_batches_share_one_limit(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.02)
 
+    chats = Chats()
+
     async def batch(start):
-        async with chat("judge", settings(llm_server.url, concurrency=3), retries=QUICK) as judge:
+        async with chat("judge", settings(llm_server.url, concurrency=3), retries=QUICK, chats=chats) as judge:
             return await judge.complete([call(number) for number in range(start, start + 20)])
 
     await asyncio.gather(*(batch(start) for start in (0, 20, 40)))

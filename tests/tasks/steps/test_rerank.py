@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.evaluations import PAGE, evaluate, load, passages, question, rows_of
-from tests.support.steps import opened
+from tests.support.steps import close_opened, opened
 from yarus.db.errors import InputError
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.resources import shared
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.steps.search import index, rank, retrieve
-from yarus.tasks.systems.retrievers.protocol import rankings_shared
-from yarus.tasks.systems.user_code import close_user_code
 
 MODULE = """
 import json, re
@@ -73,7 +72,7 @@ def theirs(at_home: Path, source: str) -> Iterator[Told]:
     module.write_text(MODULE, encoding="utf-8")
     log.write_text("", encoding="utf-8")
     yield Told(log)
-    close_user_code()
+    close_opened()
 
 
 RERANKED = {"retriever": "theirs_of_reranked:retrieve", "reranker": "theirs_of_reranked:rerank"}
@@ -124,7 +123,7 @@ def test_pages_are_made_of_what_was_ordered_anew(theirs: Told, tmp_path: Path) -
 def test_re_rankers_share_one_retrieval_and_each_scores_once(theirs: Told, source: str) -> None:
     parameters = {"source": source, "retriever": RERANKED["retriever"]}
     names = ("theirs_of_reranked:rerank", "theirs_of_reranked:backwards")
-    with rankings_shared():
+    with shared(rankings=True):
         for name in (*names, *names):
             run = opened(**parameters, reranker=name)
             retrieve(run, read_cases(run))

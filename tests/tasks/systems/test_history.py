@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.bots import CODES
 from tests.support.odd_servers import says, stranger
 from yarus.db.errors import InputError
 from yarus.tasks.cases.dialogs import spoken
@@ -139,7 +140,9 @@ def test_messages_stand_in_a_request_as_a_list_or_within_one() -> None:
 def test_a_request_that_names_the_history_takes_it() -> None:
     with stranger(says({"answer": "да"})) as server:
         taking, plain = (
-            system(server.url, Settings(sut_service=SystemService(request=f'{{"q": "$question", "past": {past}}}')))
+            system(
+                server.url, Settings(sut_service=SystemService(request=f'{{"q": "$question", "past": {past}}}')), CODES
+            )
             for past in ('{"all": "$history"}', '"the $history"')
         )
     assert (taking.takes_history, plain.takes_history) == (True, False)
@@ -148,4 +151,4 @@ def test_a_request_that_names_the_history_takes_it() -> None:
 @pytest.mark.parametrize("request_", ['{"prompt": "Ответь: $question"}', '{"q": "x"}'])
 def test_a_request_that_asks_nothing_is_refused(request_: str) -> None:
     with pytest.raises(InputError, match="YARUS_SUT_SERVICE__REQUEST has no place for the question"):
-        system("http://127.0.0.1:1/", Settings(sut_service=SystemService(request=request_)))
+        system("http://127.0.0.1:1/", Settings(sut_service=SystemService(request=request_)), CODES)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.bots import CODES
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import DONE, JSON, Do, FakeLLMServer, delta, http, says, streamed
 from yarus.db.errors import InputError
@@ -201,6 +202,6 @@ def test_what_is_set_for_systems_of_any_kind_comes_first(llm_server: FakeLLMServ
     llm_server.script = lambda number, request: Do(after_s=2)
     service = SystemService(model="bot", concurrency=1, timeout_s=30)
     configuration = Settings(_env_file=None, sut_service=service, sut_concurrency=4, sut_timeout_s=0.4)
-    found = asyncio.run(system(f"openai:{llm_server.url}", configuration).answers(["?"] * 4))
+    found = asyncio.run(system(f"openai:{llm_server.url}", configuration, CODES).answers(["?"] * 4))
     assert all("no reply within 0.4 s" in str(one.error) for one in found)
     assert llm_server.most_in_flight == 4

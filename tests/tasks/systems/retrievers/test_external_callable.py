@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bots import CODES
 from yarus.db.errors import InputError
 from yarus.tasks.systems.retrievers.external import Outside, checked
 from yarus.tasks.systems.retrievers.protocol import Ranking
-from yarus.tasks.systems.user_code import close_user_code, user_code
 
 MODULE = """
 import {name}_helper  # beside it, in the current folder
@@ -49,11 +49,11 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / f"{name}_helper.py").write_text("PREFIX = 'chunk '", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     yield name
-    close_user_code()
+    CODES.close()
 
 
 def ranked(name: str, questions: list[str], k: int) -> list[Ranking]:
-    code = user_code(name, "--retriever", "ranking")
+    code = CODES.get(name, "--retriever", "ranking")
     retriever = Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
     return retriever.retrieve(questions, None, k, timed=0)
 
@@ -117,13 +117,13 @@ def test_a_callable_is_never_called_twice_at_once() -> None:
 )
 def test_a_callable_that_is_not_there_is_refused(module: str, suffix: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        user_code(module + suffix, "--retriever", "ranking")
+        CODES.get(module + suffix, "--retriever", "ranking")
 
 
 def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
     Path(f"{module}_broken.py").write_text("def f(:", encoding="utf-8")
     with pytest.raises(InputError, match=r"SyntaxError: .*broken\.py:1\)"):
-        user_code(f"{module}_broken:f", "--retriever", "ranking")
+        CODES.get(f"{module}_broken:f", "--retriever", "ranking")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_module_that_fails_on_import_is_refused(module: str, code: str, words:
     name = f"{module}_fails_{words.partition(':')[0]}"
     Path(f"{name}.py").write_text(code, encoding="utf-8")
     with pytest.raises(InputError) as refused, ThreadPoolExecutor() as pool:  # as in a run, where Ctrl-C cannot come
-        pool.submit(user_code, f"{name}:f", "YARUS_SUT", "answer").result()
+        pool.submit(CODES.get, f"{name}:f", "YARUS_SUT", "answer").result()
     assert f"YARUS_SUT '{name}:f': module '{name}': {words}" in str(refused.value)
     assert "s3cret" not in str(refused.value)
 
@@ -152,7 +152,7 @@ def test_a_module_that_fails_on_import_is_refused(module: str, code: str, words:
 @pytest.mark.parametrize("name", [":answer", ".:answer", "..a:answer"])
 def test_a_callable_without_a_module_is_refused(module: str, name: str) -> None:
     with pytest.raises(InputError, match=r"YARUS_SUT .*expected module:function"):
-        user_code(name, "YARUS_SUT", "answer")
+        CODES.get(name, "YARUS_SUT", "answer")
 
 
 def test_equal_distances_and_more_than_k_are_a_ranking() -> None:

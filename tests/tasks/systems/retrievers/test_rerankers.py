@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.bots import CODES
 from tests.support.llm_server import Do, FakeLLMServer, http
 from yarus.db.errors import InputError
 from yarus.tasks.systems.retrievers.protocol import Ranking
@@ -23,7 +24,6 @@ from yarus.tasks.systems.retrievers.reranking import (
     open_reranker,
     reranker_kind,
 )
-from yarus.tasks.systems.user_code import close_user_code
 
 TEXTS = {f"c{number}": f"text {number}" for number in range(8)}
 ASKED = Ranking([f"c{number}" for number in range(6)], [number / 10 for number in range(6)], latency_ms=5.0)
@@ -123,12 +123,12 @@ number = 5
 def module(at_home: Path) -> Iterator[str]:
     (at_home / "their_reranker.py").write_text(MODULE, encoding="utf-8")
     yield "their_reranker"
-    close_user_code()
+    CODES.close()
 
 
 def test_a_function_scores(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_RERANKER_MODEL", "big")
-    opened = open_reranker(f"{module}:rerank", {"c1": "short", "c2": "a longer one"}, 50)
+    opened = open_reranker(f"{module}:rerank", {"c1": "short", "c2": "a longer one"}, 50, CODES)
     [found] = opened.rerank(["?"], [Ranking(["c1", "c2"], [0, 1])])
     assert (found.ids, opened.identity) == (["c2", "c1"], "their_reranker:rerank|model:big")
 
@@ -140,7 +140,7 @@ def test_what_is_no_function(module: str) -> None:
         ("nowhere:rerank", "nowher"),
     ):
         with pytest.raises(InputError, match=said) as refused:
-            open_reranker(name, {}, 50)
+            open_reranker(name, {}, 50, CODES)
         assert "YARUS_RERANKER" in str(refused.value)
 
 
@@ -172,7 +172,7 @@ FORMS = {
 def asked(server: FakeLLMServer, reply: Any, texts: int = 3) -> Ranking:
     server.script = lambda number, request: reply if isinstance(reply, bytes | Do) else http(200, json.dumps(reply))
     ids = [f"c{number}" for number in range(texts)]
-    [found] = open_reranker(server.url, TEXTS, 50).rerank(["Где столовая?"], [Ranking(ids, [0.0] * texts, 1.0)])
+    [found] = open_reranker(server.url, TEXTS, 50, CODES).rerank(["Где столовая?"], [Ranking(ids, [0.0] * texts, 1.0)])
     return found
 
 
@@ -248,7 +248,7 @@ def test_settings_that_cannot_work_are_refused_at_once(
 ) -> None:
     monkeypatch.setenv(f"YARUS_RERANKER_SERVICE__{name}", text)
     with pytest.raises(InputError, match=said):
-        open_reranker("http://127.0.0.1:9/rerank", {}, 50)
+        open_reranker("http://127.0.0.1:9/rerank", {}, 50, CODES)
 
 
 @pytest.mark.parametrize("name", ["my_search:rerank", "my.search:helper.rerank", "http://h/rerank", "HTTPS://h/rerank"])

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bots import Write
-from yarus.tasks.systems.user_code import close_user_code
+from tests.support.bots import CODES, Write
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         return f"{name}:answer"
 
     yield write
-    close_user_code()
+    CODES.close()
 
 
 @pytest.fixture

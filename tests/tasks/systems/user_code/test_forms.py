@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bots import Write, answers
+from tests.support.bots import CODES, Write, answers
 from yarus.db.errors import InputError
-from yarus.tasks.systems.user_code import user_code
 
 
 def test_a_bot_whose_packages_bear_our_names_has_its_own(bot: Write, tmp_path: Path) -> None:
@@ -91,7 +90,7 @@ def test_documents_and_numbers_of_other_libraries_are_read(bot: Write) -> None:
 
 @pytest.mark.parametrize(("arguments", "takes"), [("question, history", True), ("question, k=3", False)])
 def test_a_second_argument_that_must_be_given_is_the_history(bot: Write, arguments: str, takes: bool) -> None:
-    code = user_code(bot(f"def answer({arguments}): return question"), "YARUS_SUT", "answer")
+    code = CODES.get(bot(f"def answer({arguments}): return question"), "YARUS_SUT", "answer")
     assert code.takes_history is takes
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.bots import Write, answers, lives
+from tests.support.bots import CODES, Write, answers, lives
 from tests.support.processes import until
 from yarus.tasks.config.settings import settings
 from yarus.tasks.systems.external import Raised
-from yarus.tasks.systems.process import RUNNING, SHOWN
+from yarus.tasks.systems.process import SHOWN
 from yarus.tasks.systems.sut import system
-from yarus.tasks.systems.user_code import GIVEN_UP, TIMEOUT_S, close_user_code, era, user_code
+from yarus.tasks.systems.user_code import GIVEN_UP, TIMEOUT_S
 
 BOTH = pytest.mark.parametrize("of", ["def", "async def"])
 
@@ -43,7 +43,7 @@ def test_what_it_does_to_its_process_touches_nothing_of_ours(
     before = os.getcwd(), signal.getsignal(signal.SIGINT)  # noqa: PTH109
     assert [said.text for said in answers(bot(code), 3)] == ["q0", "q1", "q2"]
     assert before == (os.getcwd(), signal.getsignal(signal.SIGINT))  # noqa: PTH109
-    close_user_code()
+    CODES.close()
     shown = capfd.readouterr()
     assert shown.out == ""
     for words in ("printed", "written", "by a program"):
@@ -53,7 +53,7 @@ def test_what_it_does_to_its_process_touches_nothing_of_ours(
 def test_a_flood_on_stderr_is_read_and_cut(bot: Write, capfd: pytest.CaptureFixture[str]) -> None:
     code = "import sys\ndef answer(question):\n    sys.stderr.write('\\x1b[2J' + 'x' * 50_000_000)\n    return question"
     assert answers(bot(code), 1)[0].text == "q0"
-    close_user_code()
+    CODES.close()
     shown = capfd.readouterr().err
     assert len(shown) < SHOWN + 200
     assert "the rest is not shown" in shown
@@ -64,7 +64,7 @@ def test_what_it_has_started_ends_with_it(bot: Write) -> None:
     code = "import subprocess\ndef answer(question):\n    return str(subprocess.Popen(['sleep', '1000']).pid)"
     children = [int(str(said.text)) for said in answers(bot(code), 2)]
     assert all(map(psutil.pid_exists, children))
-    close_user_code()
+    CODES.close()
     until("the end of the programs", lambda: not any(map(lives, children)))
 
 
@@ -93,9 +93,8 @@ def test_a_process_that_is_killed_is_started_anew(bot: Write) -> None:
 @pytest.mark.slow("process: it is killed")
 def test_it_ends_when_we_are_killed(bot: Write, tmp_path: Path) -> None:
     bot("import os, time\ndef answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)")
-    ours = (
-        "from yarus.tasks.systems.user_code import user_code; user_code('bot:answer', 'YARUS_SUT', 'answer').call('q')"
-    )
+    ours = "UserCodes().get('bot:answer', 'YARUS_SUT', 'answer').call('q')"
+    ours = f"from yarus.tasks.systems.user_code import UserCodes\n{ours}"
     process = subprocess.Popen(
         [sys.executable, "-c", ours], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
     )
@@ -119,7 +118,7 @@ def test_one_that_dies_on_every_question_is_given_up(bot: Write, of: str) -> Non
 
 def test_a_module_that_is_broken_meanwhile_costs_questions_and_not_the_run(bot: Write) -> None:
     name = bot("import os\ndef answer(question):\n    os._exit(3)")
-    code = user_code(name, "YARUS_SUT", "answer")
+    code = CODES.get(name, "YARUS_SUT", "answer")
     bot("import absent_module")
     with pytest.raises(Raised, match="exit code 3"):
         code.call("q")
@@ -142,7 +141,7 @@ def test_questions_are_asked_side_by_side(bot: Write, monkeypatch: pytest.Monkey
 
 
 def test_a_plain_function_is_asked_one_by_one_unless_told_otherwise(bot: Write) -> None:
-    assert user_code(bot("def answer(question): return ''"), "YARUS_SUT", "answer").concurrency == 1
+    assert CODES.get(bot("def answer(question): return ''"), "YARUS_SUT", "answer").concurrency == 1
 
 
 def test_a_question_that_is_given_up_ends_its_process(bot: Write) -> None:
@@ -152,12 +151,12 @@ def test_a_question_that_is_given_up_ends_its_process(bot: Write) -> None:
     )
 
     async def stopped() -> None:
-        asked = asyncio.create_task(system(name, settings()).answers(["q"]))
+        asked = asyncio.create_task(system(name, settings(), CODES).answers(["q"]))
         await asyncio.to_thread(until, "question", Path("pid").exists)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        close_user_code()
+        CODES.close()
 
     started = time.monotonic()
     asyncio.run(stopped())
@@ -171,8 +170,7 @@ def test_what_was_closed_starts_nothing_anew(bot: Write, of: str) -> None:
     name = bot(
         f"import os, time\n{of} answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)"
     )
-    code, said = user_code(name, "YARUS_SUT", "answer"), []
-    before = era()
+    code, said = CODES.get(name, "YARUS_SUT", "answer"), []
 
     def ask() -> None:
         for question in ("under way", "waiting"):
@@ -184,10 +182,10 @@ def test_what_was_closed_starts_nothing_anew(bot: Write, of: str) -> None:
     asking.start()
     until("question", lambda: Path("pid").exists() and Path("pid").read_text())
     Path("pid").unlink()
-    close_user_code()
+    CODES.close()
     asking.join(20)
     assert not asking.is_alive()
     assert said[0].startswith("ProcessEnded: ")
     assert said[1] == "ProcessEnded: not asked: the evaluation is over"
-    assert (RUNNING, Path("pid").exists(), era()) == (set(), False, before + 1)
-    assert user_code(name, "YARUS_SUT", "answer") is not code
+    assert (CODES.running, Path("pid").exists()) == (set(), False)
+    assert CODES.get(name, "YARUS_SUT", "answer") is not code
