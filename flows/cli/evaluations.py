@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database
-from yarus.tasks.cases.table import values_of
 
 
 @click.command()
@@ -108,7 +107,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     if as_json:
         click.echo(document(finite(pseudonyms.cases(found.slice(0, limit), source).to_pylist())))
     else:
-        times = dict(islice(once(values_of(found, "question"), values_of(found, "status")).items(), limit))
+        times = dict(islice(once(found["question"].to_pylist(), found["status"].to_pylist()).items(), limit))
         print_cases(
             pseudonyms.cases(found.take(pa.array(list(times), pa.int64())), source),
             list(times.values()),
