@@ -14,7 +14,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from yarus.db.sources import PRODUCTION
-from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.vocabulary import FREE_TEXTS
 from yarus.tasks.config.settings import settings
 
@@ -125,8 +124,9 @@ def _with_facts(table: "pa.Table", show: Callable[[str], str]) -> "pa.Table":
     """Facts of the answers as they stand in what is shown of these: a number alone may not look like personal data."""
     import pyarrow as pa
 
-    answers = values_of(table, "answer")
-    pairs = zip(values_of(table, "unsupported_facts"), answers, strict=True)
+    from yarus.tasks.cases.table import rows_of
+
+    pairs = rows_of(table, "unsupported_facts", "answer")
     facts = [found and [_fact(fact, answer or "", show) for fact in found] for found, answer in pairs]
     place = table.column_names.index("unsupported_facts")
     field = table.schema.field(place)
