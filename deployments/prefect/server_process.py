@@ -82,6 +82,9 @@ def stop(process: "subprocess.Popen[bytes]", patience_s: float = STOP_S) -> None
         process.stdin.close()
 
 
+NO_ROOM = ("No space left", "File too large", "quota exceeded", "disk is full", "disk I/O error")
+
+
 def not_started(log: Path, database: str) -> ServerUnavailable:
     """Why a server did not get ready: its last words.
 
@@ -92,7 +95,7 @@ def not_started(log: Path, database: str) -> ServerUnavailable:
     last = _last_words(log)
     way_out, path = "", file_of(database)
     no_room = shutil.disk_usage(log.parent).free < ROOM_BYTES
-    if no_room or any(words in last for words in ("No space left", "disk is full", "disk I/O error")):
+    if no_room or any(words in last for words in NO_ROOM):
         way_out = Words(
             ". There is no room in {parent}, or its disk fails: make room there, or set YARUS_HOME elsewhere",
             parent=log.parent,
@@ -185,10 +188,12 @@ def copy_template(url: str) -> None:
     if path is None or (path.exists() and path.stat().st_size) or not template().exists():
         return
     copy = path.with_name(f"{path.name}.new")  # whole or not at all: half a database would be called damaged
-    copy.unlink(missing_ok=True)
-    copy.touch(mode=0o600)
-    shutil.copyfile(template(), copy)
-    copy.replace(path)
+    try:
+        copy.touch(mode=0o600)
+        shutil.copyfile(template(), copy)
+        copy.replace(path)
+    finally:
+        copy.unlink(missing_ok=True)
     remember_made(url)
 
 
