@@ -24,7 +24,7 @@ class KindOutcome(TypedDict):
     """How a prompt scored the answers of one kind."""
 
     kind: str
-    """Of `yarus.metrics.exam.KINDS`."""
+    """Of `yarus.metrics.exam_kinds.KINDS`."""
     damaged: bool
     """Whether the score must be low."""
     right: int

@@ -142,7 +142,7 @@ def find_blind_slices(scored: list[Row]) -> list[str]:
         scored: the answers that got a score; `script` is that of the question.
 
     Returns:
-        Kinds of `yarus.metrics.exam.KINDS`, scripts of `yarus.tasks.cases.text.script_of`, `short` and `long`. A
+        Kinds of `yarus.metrics.exam_kinds.KINDS`, scripts of `yarus.tasks.cases.text.script_of`, `short` and `long`. A
         slice is named if the whole interval of the mean of sensitivity and specificity lies below 0.7.
     """
     blind = [name for name, rows in _slices(scored) if _is_blind(rows)]
@@ -156,7 +156,6 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
 
     The mean is 0.5 for a judge that does not look.
     """
-
     groups = {row["case_id"]: row["group"] for row in rows}
     damaged = np.array([row["damaged"] for row in rows], dtype=np.bool_)
     right = is_right([row["score"] for row in rows], damaged)
@@ -219,7 +218,6 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
         least_scored: share of the answers that must have got a score.
     """
-
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [
         {**score, "case_id": case["case_id"], "group": case["group"], "script": script}
@@ -269,7 +267,6 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
 
 def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
     """Return whether more of the judge's own replies cannot be read than may be missing, beyond chance."""
-
     unread = sum(row["status"] == "parse_error" for row in rows)
     return wilson_interval(unread, len(rows)).low > 1 - least_scored
 
@@ -301,7 +298,6 @@ def _outcome(
 
 def _obeys(rows: list[Row], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
-
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     cases = dict.fromkeys(row["case_id"] for row in rows)
     (plain_kind,) = set(PLANTED.values())
@@ -321,7 +317,6 @@ def length_correlation(rows: list[Row]) -> float | None:
     Returns:
         -1 to 1; None where on neither side both vary.
     """
-
     found = []
     for damaged in (False, True):
         side = [row for row in rows if row["damaged"] is damaged]

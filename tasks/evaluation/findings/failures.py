@@ -26,7 +26,6 @@ def failures(cases: "pa.Table") -> Failures:
     Args:
         cases: with `failure`.
     """
-
     kept = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
     failed = cases.select(kept).filter(pc.is_valid(cases["failure"])).to_pylist()
     counts = {name: sum(case["failure"] == name for case in failed) for name in FAILURES}
@@ -36,7 +35,6 @@ def failures(cases: "pa.Table") -> Failures:
 
 def find(evaluated: Evaluated) -> dict[str, Failures | int]:
     """See `Feature`."""
-
     cases, doubtful = evaluated.cases, TIERS[evaluated.run.tier].doubtful
     found: dict[str, Failures | int] = {}
     if "failure" in cases.column_names:

@@ -41,7 +41,6 @@ def incomplete(cases: pa.Table, headlines: Sequence[str], headline_stratum: str)
         headlines: metrics whose means are weighted anew.
         headline_stratum: the stratum that the evaluation is judged by, where it has strata.
     """
-
     counted = np.ones(len(cases), dtype=bool)
     if "stratum" in cases.column_names:
         counted = np.asarray(pc.equal(cases["stratum"], headline_stratum).fill_null(False))
@@ -64,7 +63,6 @@ def labelled_questions(
         counted: (n,) whether a label of the case counts.
         headlines: metrics whose means are weighted anew.
     """
-
     has = counted & np.array([bool(of) for of in values_of(cases, "relevant")], dtype=bool)
     n, n_others = int(has.sum()), int((~has).sum())
     if not n or not n_others:
@@ -102,7 +100,6 @@ def _difference(name: FeatureName, one: Feature, p: float) -> FeatureDifference:
 
 def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     """What is known of every question before anybody labels it; numbers as places from 0 to 1."""
-
     found: dict[FeatureName, Floats] = {
         "length": _places(np.array([float(len((text or "").split())) for text in values_of(cases, "question")])),
     }
@@ -122,7 +119,6 @@ def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
 
 def _places(values: Floats) -> Floats:
     """The place of each value among all, 0 to 1; equal values share one, and a missing one stands in the middle."""
-
     known = np.isfinite(values)
     places = np.full(len(values), NO_NUMBER)
     if known.any():

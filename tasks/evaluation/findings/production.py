@@ -25,7 +25,6 @@ def agreement_with_production(cases: pa.Table) -> Production | None:
     Args:
         cases: with `same_page` or `same_decision`.
     """
-
     page, decision = (_agreement(cases, name) for name in COLUMNS)
     found = [one for one in (page, decision) if one is not None]
     if not found:

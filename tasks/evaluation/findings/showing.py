@@ -28,7 +28,6 @@ def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float
         wrong_shown, right_hidden: the cost of either mistake.
         seed: of the draws.
     """
-
     columns = {name: floats(cases, name) for name in ("show_score", "decision", "shown")}
     kept = np.all(~np.isnan(np.column_stack(list(columns.values()))), axis=1)
     if not kept.any():

@@ -9,7 +9,7 @@
     0: rude
 
 `texts` (default: question, answer) says what the judge sees. `lowered_by` (default: nothing) names the kinds of damage
-(`yarus.metrics.exam.KINDS`) that must lower the score, where a reference deserves the best: by it the judge is
+(`yarus.metrics.exam_kinds.KINDS`) that must lower the score, where a reference deserves the best: by it the judge is
 examined. A line that begins with no key continues the one before; lines that begin with # are comments.
 """
 

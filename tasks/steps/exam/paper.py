@@ -70,7 +70,7 @@ class Item(TypedDict):
     """An answer that the judge is examined with."""
 
     kind: str
-    """Of `yarus.metrics.exam.KINDS`."""
+    """Of `yarus.metrics.exam_kinds.KINDS`."""
     answer: str
     of: str | None
     """The other question whose answer it is."""

@@ -169,7 +169,7 @@ def test_a_frozen_set_that_lost_cases_is_another(kept: dict[str, Document], apar
 def test_a_kill_is_finished_by_the_same_command(
     kept: dict[str, Document], apart: Engine, place: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    module = erasing.parquet_files if step == "publish" else erasing.retention
+    module = erasing.result_files if step == "publish" else erasing.retention
 
     def killed(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
