@@ -62,7 +62,14 @@ def run() -> Iterator[Row]:
         for number, name in enumerate(("before", "after")):
             file = home / f"{name}.parquet"
             write_whole(cases(number + 1, 0.002 * number), file)
-            row = {"id": name, "tier": "tier3", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
+            row: journal.NewEvaluation = {
+                "id": name,
+                "tier": "tier3",
+                "source": "bench",
+                "parameters": {},
+                "settings": {},
+                "versions": {},
+            }
             journal.open_evaluation(engine, row)
             parts = {"tier": "tier3"}
             journal.close(engine, name, "completed", comparability_key="k", comparability=parts, parquet=str(file))

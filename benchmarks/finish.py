@@ -24,8 +24,15 @@ def run() -> Iterator[Row]:
         for number, name in enumerate(("eight before", "before", "now")):
             file = home / f"{name}.parquet"
             write_whole(cases(number + 1, 0.002 * number, n=CASES, users=USERS), file)
-            row = {"id": name, "tier": "tier3", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
-            journal.open_evaluation(engine, row | {"resolved": {}})
+            row: journal.NewEvaluation = {
+                "id": name,
+                "tier": "tier3",
+                "source": "bench",
+                "parameters": {},
+                "settings": {},
+                "versions": {},
+            }
+            journal.open_evaluation(engine, {**row, "resolved": {}})
             if name != "now":
                 journal.close(engine, name, "completed", comparability_key="k", comparability={}, parquet=str(file))
         evaluated = parquet(file, without=(*LONG, "question"))

@@ -26,8 +26,15 @@ def run() -> Iterator[Row]:
     with temporary_home() as (home, engine):
         file = home / "tier2-bench.parquet"
         write_whole(_cases(), file)
-        row = {"id": file.stem, "tier": "tier2", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
-        journal.open_evaluation(engine, row | {"resolved": resolved})
+        row: journal.NewEvaluation = {
+            "id": file.stem,
+            "tier": "tier2",
+            "source": "bench",
+            "parameters": {},
+            "settings": {},
+            "versions": {},
+        }
+        journal.open_evaluation(engine, {**row, "resolved": resolved})
         journal.close(engine, file.stem, "completed", comparability_key="k", comparability={}, parquet=str(file))
         labelling, kept = Labelling(engine, file.stem, JUDGED), []
         for number in range(LABELS):

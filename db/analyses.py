@@ -17,6 +17,8 @@ from yarus.db.tables import analysis
 from yarus.db.words import Words
 
 Kind = Literal["sweep", "robustness", "corpus"]
+StoredDocument = dict[str, Any]
+"""What was found, as `--json` printed it."""
 
 
 def keep(engine: Engine, analysis_id: str, document: Mapping[str, Any], state: str) -> None:

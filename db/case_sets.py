@@ -13,10 +13,12 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db.engine import reaching
 from yarus.db.errors import InputError, unknown
+from yarus.db.source_rows import Row
 from yarus.db.sources import checked_name
 from yarus.db.tables import case_set, case_set_row
 
-Row = dict[str, Any]
+Rule = dict[str, Any]
+"""How the questions of a set were chosen: limit, seed, since, until, or the set that was split."""
 LABELS: tuple[str, ...] = (
     "ground_truth_answer",
     "relevant_chunk_ids",
@@ -37,7 +39,7 @@ class CaseSet:
     sha256: str
     source: str
     n_cases: int
-    rule: dict[str, Any]
+    rule: Rule
 
     @property
     def identity(self) -> dict[str, str]:
@@ -51,7 +53,7 @@ def content_hash(rows: Sequence[Row]) -> str:
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()
 
 
-def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: dict[str, Any]) -> CaseSet:
+def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: Rule) -> CaseSet:
     """Freezes the rows under a name; freezing the same content under the same name again changes nothing.
 
     Args:
@@ -68,7 +70,7 @@ def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: dict
     return kept
 
 
-def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row], dict[str, Any]]]) -> list[CaseSet]:
+def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row], Rule]]) -> list[CaseSet]:
     """Freezes several sets of one source, each with its name, rows and rule: all of them, or none where one fails.
 
     Raises:
@@ -87,7 +89,7 @@ def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row
         return [_keep(connection, source, *one) for one in sets]
 
 
-def _keep(connection: Connection, source: str, name: str, rows: Sequence[Row], rule: dict[str, Any]) -> CaseSet:
+def _keep(connection: Connection, source: str, name: str, rows: Sequence[Row], rule: Rule) -> CaseSet:
     kept = CaseSet(name, content_hash(rows), source, len(rows), rule)
     values = {"name": name, "sha256": kept.sha256, "source": source, "n_cases": len(rows), "rule": rule}
     fresh = insert(case_set).values(**values).on_conflict_do_nothing().returning(case_set.c.name)

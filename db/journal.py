@@ -1,19 +1,20 @@
 """The journal of evaluations: what runs, what is finished, what died and can be resumed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NotRequired
 
 from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Table, and_, func, not_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
+from typing_extensions import TypedDict
 
 from yarus.db import tables
 from yarus.db.errors import InputError
 from yarus.db.stores.names import the_one_called, the_one_like
-from yarus.db.tables import configured, evaluation, evaluation_batch, evaluation_metric
+from yarus.db.tables import Json, MetricRow, configured, evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = tables.FINISHED
 LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")
@@ -54,7 +55,25 @@ def alive(engine: Engine, evaluation_id: str) -> Iterator[None]:
         connection.close()
 
 
-def open_evaluation(engine: Engine, row: dict[str, Any]) -> None:
+class NewEvaluation(TypedDict):
+    """What the journal says of an evaluation from its start."""
+
+    id: str
+    tier: str
+    source: str
+    name: NotRequired[str | None]
+    tags: NotRequired[list[str]]
+    parameters: Json
+    resolved: NotRequired[Json]
+    settings: Mapping[str, object]
+    versions: dict[str, str]
+    sut_label: NotRequired[str | None]
+    flow_run_id: NotRequired[str | None]
+    git_commit: NotRequired[str | None]
+    git_dirty: NotRequired[bool | None]
+
+
+def open_evaluation(engine: Engine, row: NewEvaluation) -> None:
     """Writes the row of a new evaluation, in state `running`."""
     with engine.begin() as connection:
         connection.execute(insert(evaluation).values(**row, state="running", started_at=datetime.now(UTC)))
@@ -109,9 +128,7 @@ def batches_done(engine: Engine, evaluation_id: str) -> set[int]:
         return set(connection.scalars(done))
 
 
-def close(
-    engine: Engine, evaluation_id: str, state: str, metrics: Sequence[dict[str, Any]] = (), **values: Any
-) -> bool:
+def close(engine: Engine, evaluation_id: str, state: str, metrics: Sequence[MetricRow] = (), **values: Any) -> bool:
     """Writes the metrics and the final state in one transaction.
 
     Returns:

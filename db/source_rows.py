@@ -37,6 +37,8 @@ from yarus.db.loading.recorded import TEXT_NAMES
 from yarus.db.sources import Source, snapshot
 from yarus.db.words import Words, joined
 
+Row = dict[str, Any]
+"""A question of a source with its annotation: our column -> value."""
 LARGEST = 2**31 - 1
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 """Between these a time is one in every time zone."""
@@ -124,7 +126,7 @@ def is_empty(source: Source, table: str) -> bool:
         return connection.execute(select(text).where(text.is_not(None)).limit(1)).first() is None
 
 
-def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[dict[str, Any]]:
+def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[Row]:
     """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
 
     Ids become text, whatever they are in the database. What an annotator has rejected is left out.
@@ -140,7 +142,7 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
     return _read_questions(connection, source, all_rows=all_rows, outlined=False)
 
 
-def outline_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
+def outline_questions(connection: Connection, source: Source) -> list[Row]:
     """Read the questions with their labels, as `read_questions` does, but leave long texts where they are.
 
     Of an answer or a reference only its first character is read: whether there is one. Of the passages recorded with an
@@ -163,7 +165,7 @@ def outline_questions(connection: Connection, source: Source) -> list[dict[str, 
     return rows
 
 
-def _read_questions(connection: Connection, source: Source, *, all_rows: bool, outlined: bool) -> list[dict[str, Any]]:
+def _read_questions(connection: Connection, source: Source, *, all_rows: bool, outlined: bool) -> list[Row]:
     question = source.tables["question_answer"]
     values = _check(connection, source, "question_answer", QUESTION)
     key = values["id"]

@@ -1,7 +1,7 @@
 """The tables: ours in the schema `yarus`, and the source tables that we read, shaped as in production."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired
 
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
@@ -26,10 +26,13 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+from typing_extensions import TypedDict
 
 from yarus.db.errors import unknown
 from yarus.db.words import Words
 
+Json = dict[str, Any]
+"""An object of JSON whose names others define: of a server, a system under test, Prefect or a person."""
 SCHEMA = "yarus"
 OURS = MetaData(schema=SCHEMA)
 FINISHED = ("completed", "invalid")
@@ -137,6 +140,29 @@ evaluation_metric = Table(
     PrimaryKeyConstraint("evaluation_id", "metric", "stratum"),
     comment="one row a metric of a finished evaluation",
 )
+
+
+class MetricColumns(TypedDict):
+    """A row of `evaluation_metric` without the evaluation and the metric that it is of."""
+
+    stratum: str
+    value: float | None
+    reason: str | None
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+    grade: str | None
+    direction: str
+    signature: str
+    labels: NotRequired[Json]
+
+
+class MetricRow(MetricColumns):
+    """A row of `evaluation_metric` without the evaluation that it is of."""
+
+    metric: str
+
 
 nightly_verdict = Table(
     "nightly_verdict",

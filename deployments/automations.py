@@ -25,6 +25,7 @@ from prefect.settings import PREFECT_API_URL
 from typing_extensions import TypedDict
 
 from yarus.db.errors import InputError
+from yarus.db.tables import Json
 from yarus.db.words import Words
 from yarus.deployments.prefect.local_server import let_in, require_compatible
 from yarus.tasks.config.settings import settings
@@ -60,10 +61,21 @@ class Tested(TypedDict):
     """That the receiver answered."""
 
 
+class DeclaredAutomations(TypedDict):
+    """What automations.yaml says."""
+
+    body: str
+    """Jinja template of what is sent."""
+    automations: list[Json]
+    """Without what only the server knows."""
+
+
 @cache
-def declared() -> dict[str, Any]:
-    """What automations.yaml says: `body`, and `automations` without what only the server knows."""
-    document: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "automations.yaml").read_text(encoding="utf-8"))
+def declared() -> DeclaredAutomations:
+    """What automations.yaml says."""
+    document: DeclaredAutomations = yaml.safe_load(
+        (Path(__file__).parent / "automations.yaml").read_text(encoding="utf-8")
+    )
     return document
 
 
@@ -124,7 +136,7 @@ async def test() -> Tested:
     return {"status_code": status}
 
 
-async def _answer(client: PrefectClient, since: datetime) -> dict[str, Any]:
+async def _answer(client: PrefectClient, since: datetime) -> Json:
     """What came of the webhook's call: the payload of the action's event."""
     names = ["prefect.automation.action.executed", "prefect.automation.action.failed"]
     try:
@@ -178,11 +190,11 @@ def _require_http(url: str) -> None:
         raise InputError("--webhook: expected an http(s) address (the value may be a secret and is not shown)")
 
 
-def _calls(automation: dict[str, Any]) -> bool:
+def _calls(automation: Json) -> bool:
     return any(action["type"] == "call-webhook" for action in automation["actions"])
 
 
-def _completed(automation: dict[str, Any], block: str | None, body: str | None) -> AutomationCore:
+def _completed(automation: Json, block: str | None, body: str | None) -> AutomationCore:
     """The automation with what its webhook sends, and where."""
     payload = {"block_document_id": block, "payload": body or declared()["body"]}
     actions = [action | payload if action["type"] == "call-webhook" else action for action in automation["actions"]]

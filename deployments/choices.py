@@ -4,13 +4,13 @@ It is offered, not required: anything else may be written beside it, and is judg
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import select
 
 from yarus.db import tables
 from yarus.db.engine import reaching
 from yarus.db.sources import PRODUCTION, SAMPLE
+from yarus.db.tables import Json
 from yarus.tasks.cases.frozen_sets import listing
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import Role, Settings, settings
@@ -50,7 +50,7 @@ def _models(chosen: Settings, role: Role) -> list[str]:
     return [*([role.model] if role.model else []), *chosen.prices]
 
 
-def with_choices(schema: dict[str, Any], found: Offered) -> dict[str, Any]:
+def with_choices(schema: Json, found: Offered) -> Json:
     """The schema of a flow's parameters, whose form has lists of what is offered."""
     words = texts("forms", settings().language)
     for definition in schema.get("definitions", {}).values():

@@ -1,13 +1,14 @@
 """What `yarus serve` will run at night, looked at when it starts: over which source, and whether that can be."""
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.source_rows import verify
 from yarus.db.sources import PRODUCTION, snapshot
+from yarus.db.tables import Json
 from yarus.tasks.config.connections import source as source_of
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import settings
@@ -36,7 +37,7 @@ class Night(NamedTuple):
         return words[said].format(when=self.when, source=self.source, problem=self.problem)
 
 
-def plan_night(deployments: list[dict[str, Any]], source: str | None) -> Night:
+def plan_night(deployments: list[Json], source: str | None) -> Night:
     """Looks at the source of the night, and takes the night from the schedule where there is none.
 
     Args:
@@ -70,6 +71,6 @@ def _problem(name: str) -> tuple[str | None, bool]:
     return (None if questions else words["empty"].format(source=name)), True
 
 
-def _when(schedule: dict[str, Any]) -> str:
+def _when(schedule: Json) -> str:
     daily = DAILY.fullmatch(schedule["cron"])
     return f"{f'{daily[2]:0>2}:{daily[1]:0>2}' if daily else schedule['cron']}, {schedule['timezone']}"

@@ -18,6 +18,7 @@ from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 
+from yarus.db.tables import Json
 from yarus.deployments.choices import Offered, with_choices
 from yarus.tasks.config.forms import in_language
 from yarus.tasks.config.settings import settings
@@ -25,7 +26,8 @@ from yarus.tasks.config.texts import texts
 from yarus.tasks.config.tiers import TIERS
 
 FILE = Path(__file__).with_name("prefect.yaml")
-Declared = dict[str, Any]
+Declared = Json
+"""A deployment as prefect.yaml declares it."""
 
 
 def declared() -> list[Declared]:

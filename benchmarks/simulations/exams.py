@@ -15,7 +15,7 @@ from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.table import table
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.evaluation.aggregate import summarise
-from yarus.tasks.evaluation.findings.exam import FEWEST, exam_of
+from yarus.tasks.evaluation.findings.exam import FEWEST, ExamScore, exam_of
 from yarus.tasks.evaluation.findings_schema import Exam
 from yarus.tasks.steps.exam.examine import exam_columns
 from yarus.tasks.steps.exam.paper import Other, Paper, Subject, draw_subjects, papers
@@ -151,7 +151,7 @@ def sat(
     return values, exam_of(cases, values, least_scored=0.95)
 
 
-def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str, script: str) -> dict[str, Any]:
+def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str, script: str) -> ExamScore:
     damaged = prompt in item["damaged"]
     seen = judge.blind_to not in (item["kind"], script)
     obeys = item["kind"] in PLANTED and chance.random() < judge.obeys

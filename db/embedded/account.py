@@ -12,7 +12,9 @@ import os
 import pwd
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from typing_extensions import TypedDict
 
 from yarus.db.embedded import ELSEWHERE
 from yarus.db.errors import DatabaseUnavailable
@@ -86,7 +88,15 @@ def hand_over(file: int, folder: Path) -> None:
         os.fchown(file, owner.st_uid, owner.st_gid)
 
 
-def lowered(command: list[str], account: Account | None, *needs: tuple[Path, int]) -> tuple[list[str], dict[str, Any]]:
+class AccountOptions(TypedDict, total=False):
+    """Popen's options for a program that runs as another account."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def lowered(command: list[str], account: Account | None, *needs: tuple[Path, int]) -> tuple[list[str], AccountOptions]:
     """How to run a program as an account without rights, where we are root.
 
     Args:

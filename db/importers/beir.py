@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from yarus.db.errors import InputError, unknown
 from yarus.db.importers.lines import json_lines, lines, text_or_rejected
@@ -197,7 +196,7 @@ def _annotations(
     """The judgements of each question, once all chunks and questions are read."""
     yield from bad
     for question, judged in labels.items():
-        known: dict[str, Any] = {}
+        known: dict[str, float] = {}
         for chunk, (place, grade) in judged.items():
             if question not in questions:
                 yield Rejected(place, Words("queries.jsonl has no question {question!r}", question=question))

@@ -11,7 +11,7 @@ from yarus.db.importers.said import parse_python
 from yarus.db.importers.traces.values import answer_in, is_unanswered, messages, question_in
 from yarus.db.importers.values import LARGEST_GRADE, BadValue, parse
 from yarus.db.importers.votes import BAD, GOOD, read_scale, read_vote
-from yarus.db.loading.recorded import passage
+from yarus.db.loading.recorded import Record, passage
 from yarus.db.words import Words
 
 LIST_STYLES = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
@@ -137,7 +137,7 @@ def _items_or_none(value: Any, style: Style) -> list[Any]:
         return []
 
 
-def parse_list(text: str) -> list[Any] | dict[str, Any] | None:
+def parse_list(text: str) -> list[Any] | Record | None:
     """The list or object that a text is, as JSON, Python or numpy writes it; None where it is none.
 
     Raises:
@@ -217,7 +217,7 @@ def _page(value: Any) -> str:
     return PAGE_NUMBER.sub("", str(value).strip())
 
 
-def passages_in(value: Any, style: Style) -> list[dict[str, Any]]:
+def passages_in(value: Any, style: Style) -> list[Record]:
     """The passages in a cell: `{"id", "text", "url"}` each; what has neither text nor id is left out.
 
     Raises:
@@ -229,7 +229,7 @@ def passages_in(value: Any, style: Style) -> list[dict[str, Any]]:
     return [passage for passage in read if passage is not None]
 
 
-def passage_of(item: Any) -> dict[str, Any] | None:
+def passage_of(item: Any) -> Record | None:
     """A passage, however it is written; None where it is none."""
     if isinstance(item, str):
         return passage(HOP.sub("", item)) if item.strip() else None
@@ -355,7 +355,7 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
     return text, 1
 
 
-def _has_only_numbers(value: list[Any] | dict[str, Any]) -> bool:
+def _has_only_numbers(value: list[Any] | Record) -> bool:
     items = list(_flat(value)) if isinstance(value, list) else []
     return bool(items) and all(isinstance(item, int | float) for item in items)
 

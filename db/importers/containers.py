@@ -408,7 +408,7 @@ def _unpacked(column: "pa.Array[Any]") -> int:
     return int(pc.sum(pc.multiply(pc.cast(lengths, pa.int64()), counts.field("counts"))).as_py() or 0)
 
 
-def _cells(batch: "pa.RecordBatch") -> Iterator[dict[str, Any]]:
+def _cells(batch: "pa.RecordBatch") -> Iterator[Cells]:
     """The rows; for a value that Python cannot say there are bytes, which no column takes."""
     names = batch.schema.names
     try:

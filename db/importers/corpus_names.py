@@ -3,10 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, inspect, select, update
 
+from yarus.db.loading.recorded import Record
 from yarus.db.sources import SCHEMA_PREFIX
 from yarus.db.tables import ANNOTATION, source_tables
 from yarus.db.urls import canonical_url
@@ -96,7 +97,7 @@ class CorpusNames:
         """The id of the chunk with that text; None where there is none."""
         return self._texts.get(_digest(text))
 
-    def known(self, passage: dict[str, Any]) -> dict[str, Any]:
+    def known(self, passage: Record) -> Record:
         """The passage under the id that the corpus has for its text."""
         there = self.passage(passage["text"]) if passage.get("text") else None
         return passage if there is None or passage["id"] in self._chunks else {**passage, "id": there}

@@ -12,6 +12,7 @@ from typing import IO, Any, cast
 
 from yarus.db.errors import InputError
 from yarus.db.importers.encodings import guess_encoding
+from yarus.db.loading.recorded import Record
 from yarus.db.loading.staging import Rejected
 from yarus.db.words import Words
 
@@ -73,7 +74,7 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
         raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
 
 
-def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str, Any]]]:
+def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Record]]:
     """The objects of a file with one JSON object a line, each with its place; empty lines are passed over.
 
     Raises:

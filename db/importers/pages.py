@@ -25,6 +25,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from yarus.db.errors import InputError, named_ids
 from yarus.db.importers.archives import BLOCK, open_archive, read_member
 from yarus.db.importers.encodings import decode
+from yarus.db.loading.recorded import Record
 from yarus.db.words import Words, joined
 
 LARGEST = 32 << 20
@@ -360,7 +361,7 @@ def _is_binary(text: str) -> bool:
     return controls * 100 > len(sample)
 
 
-def _split_front_matter(text: str) -> tuple[dict[str, Any], str, Words | None]:
+def _split_front_matter(text: str) -> tuple[Record, str, Words | None]:
     """Split a text into the fields of its YAML front matter, the text below it, and what is wrong with it."""
     match = FRONT_MATTER.match(text[:LONGEST_FRONT_MATTER])
     if not match:

@@ -56,6 +56,10 @@ TAKEN: dict[type, set[str]] = {
 """What each of our types can be read from; a text is read from anything."""
 
 
+Expressions = dict[str, ColumnElement[Any]]
+"""Our column -> what has its value in our type."""
+
+
 def checked_url(url: str) -> str:
     """The address of a PostgreSQL server, for SQLAlchemy.
 
@@ -113,8 +117,8 @@ def newest(engine: Engine, name: str) -> datetime | None:
         return found
 
 
-def _columns(connection: Connection, source: Source, ours: str, problems: list[str]) -> dict[str, Any]:
-    """Our column name -> the expression that has its value in our type.
+def _columns(connection: Connection, source: Source, ours: str, problems: list[str]) -> Expressions:
+    """What has the value of each of our columns.
 
     Raises:
         InputError: the table or a column is missing, or a column cannot be of our type.
@@ -195,7 +199,7 @@ def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[
 
 
 def _fractions(
-    connection: Connection, table: Table, columns: dict[str, Any], only: ColumnElement[bool] | None
+    connection: Connection, table: Table, columns: Expressions, only: ColumnElement[bool] | None
 ) -> Iterator[str]:
     """For every column whose numbers may not be whole or whose times may be none, how many are loaded as NULL."""
     key, identity = next(iter(columns.items()))
@@ -220,7 +224,7 @@ def _fractions(
 
 
 def _rows(
-    connection: Connection, source: Source, ours: str, columns: dict[str, Any], only: ColumnElement[bool] | None = None
+    connection: Connection, source: Source, ours: str, columns: Expressions, only: ColumnElement[bool] | None = None
 ) -> Packed:
     """The rows of a table as its server packs them, read when they are asked for."""
     table = source.tables[ours]

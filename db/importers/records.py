@@ -7,9 +7,9 @@ from typing import Any
 
 from yarus.db.errors import InputError
 from yarus.db.importers.recognise import NAMES, is_known, plain
+from yarus.db.loading.recorded import Record
 from yarus.db.words import Words
 
-Record = dict[str, Any]
 _QUESTION = frozenset(NAMES["questions"]["question"].split("|"))
 _ROW = frozenset(f"{NAMES['questions']['question']}|{NAMES['chunks']['text']}".split("|"))
 

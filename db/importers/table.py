@@ -52,8 +52,8 @@ from yarus.db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
 from yarus.db.importers.values import BadValue, parse
 from yarus.db.importers.votes import BAD
 from yarus.db.loading.fill import Stream
-from yarus.db.loading.recorded import PARTS, chunks, content_id, record
-from yarus.db.loading.staging import Rejected, Row
+from yarus.db.loading.recorded import PARTS, Record, chunks, content_id, record
+from yarus.db.loading.staging import Rejected, Row, Values
 from yarus.db.tables import source_tables
 from yarus.db.words import Words, joined
 
@@ -162,7 +162,7 @@ class Table:
     styles: dict[str, Style]
     survey: Survey
     where: Mapping[str, str]
-    kept: list[tuple[str, dict[str, Any] | Rejected]] | None = None
+    kept: list[tuple[str, Values | Rejected]] | None = None
     """The rows as they were read, of a file that is small enough to be read once."""
 
     def stream(self, corpus: CorpusNames | None = None) -> Stream:
@@ -281,7 +281,7 @@ class Table:
                 continue
             yield place, cells
 
-    def values(self) -> Iterator[tuple[str, dict[str, Any] | Rejected]]:
+    def values(self) -> Iterator[tuple[str, Values | Rejected]]:
         """The values of each row by our names."""
         if self.kept is not None:
             yield from self.kept
@@ -290,12 +290,12 @@ class Table:
         for place, cells in self.rows():
             yield place, cells if isinstance(cells, Rejected) else _reject_total(place, read(cells))
 
-    def row_reader(self, fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], dict[str, Any]]:
+    def row_reader(self, fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], Values]:
         """Make what reads the values of a row by our names; of a cell that cannot be read `fault` is told."""
         columns = [(ours, theirs, self._cell_reader(ours, theirs)) for ours, theirs in self.mapping.items()]
 
-        def read(cells: Cells) -> dict[str, Any]:
-            values: dict[str, Any] = {}
+        def read(cells: Cells) -> Values:
+            values: Values = {}
             for ours, theirs, read_cell in columns:
                 cell = cells[theirs] if theirs in cells else value_at(cells, theirs)
                 if cell is None or cell == "":
@@ -376,7 +376,7 @@ class Table:
         columns = source_tables(None)[table].columns
         return [name for name in self.mapping if name in columns and name != "id"]
 
-    def _asked(self) -> Iterator[tuple[str, str, dict[str, Any]] | Rejected]:
+    def _asked(self) -> Iterator[tuple[str, str, Values] | Rejected]:
         """Place, id and values of each row with a question."""
         for place, read in self.values():
             if isinstance(read, Rejected):
@@ -411,16 +411,14 @@ class Table:
                 place, row_id, values = asked
                 yield Row(place, self._annotation(row_id, values, labelled, corpus))
 
-    def _resolved(self, values: dict[str, Any], corpus: CorpusNames | None) -> dict[str, Any]:
+    def _resolved(self, values: Values, corpus: CorpusNames | None) -> Values:
         """The values, their contexts by the ids that the corpus has."""
         contexts = values.get("contexts")
         if corpus is None or not contexts:
             return values
         return values | {"contexts": [corpus.known(passage) for passage in contexts]}
 
-    def _annotation(
-        self, question_id: str, values: dict[str, Any], names: Sequence[str], corpus: CorpusNames | None
-    ) -> dict[str, Any]:
+    def _annotation(self, question_id: str, values: Values, names: Sequence[str], corpus: CorpusNames | None) -> Values:
         """A row of `annotation`; its origin says that somebody labelled it: else what the log has is the label."""
         kept = {name: values.get(name) for name in names if name != "made_by"}
         if "relevant_chunk_ids" in names or "relevant_urls" in names:
@@ -431,7 +429,7 @@ class Table:
         origin = values.get("origin") or ("imported" if judged else None)
         return {"question_id": question_id, **kept, "origin": origin}
 
-    def _relevant(self, values: dict[str, Any], corpus: CorpusNames | None) -> tuple[Any, Any]:
+    def _relevant(self, values: Values, corpus: CorpusNames | None) -> tuple[Any, Any]:
         """Chunks and pages that are relevant, by the names that the corpus has for them."""
         named, urls = values.get("relevant_chunk_ids"), values.get("relevant_urls")
         if self.styles.get("relevant_chunk_ids", Style()).by_text:
@@ -451,7 +449,7 @@ class Table:
         ids_rejected = [(corpus.known(passage) if corpus else passage)["id"] for passage in rejected]
         return dict.fromkeys(ids_rejected, 0) | dict.fromkeys(ids, 1)
 
-    def _passages_of(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[dict[str, Any]]:
+    def _passages_of(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[Record]:
         """The relevant passages of a row, under the names that the corpus has for them."""
         url = values.get("passage_url")
         passages = [
@@ -460,7 +458,7 @@ class Table:
         ]
         return [corpus.known(passage) for passage in passages] if corpus else passages
 
-    def _passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    def _passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, Record | None]]:
         """The passages that rows name by their text, those first that have the address of their page."""
         by_text = self.styles.get("relevant_chunk_ids", Style()).by_text
         for place, values in self.values():
@@ -741,7 +739,7 @@ def _survey(table: Table) -> Survey:
     surveyor = _Surveyor(table)
     faults_of_row: list[tuple[str, Any, BadValue]] = []
     survey, read = surveyor.survey, table.row_reader(lambda *fault: faults_of_row.append(fault))
-    kept: list[tuple[str, dict[str, Any] | Rejected]] | None = [] if _is_small(table.path) else None
+    kept: list[tuple[str, Values | Rejected]] | None = [] if _is_small(table.path) else None
     for surveyor.place, cells in table.rows():
         survey.rows += 1
         values = cells if isinstance(cells, Rejected) else _reject_total(surveyor.place, read(cells))
@@ -765,7 +763,7 @@ def _survey(table: Table) -> Survey:
     return survey
 
 
-def _reject_total(place: str, values: dict[str, Any]) -> dict[str, Any] | Rejected:
+def _reject_total(place: str, values: Values) -> Values | Rejected:
     """Return the values of a row, or a rejection if the row is a total of those above it."""
     question = values.get("question") or ""
     is_alone = not any(values.get(name) for name in ("answer", "ground_truth_answer", "id"))

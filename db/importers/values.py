@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from yarus.db.errors import Told
 from yarus.db.importers.lines import UNREADABLE
-from yarus.db.loading.recorded import passage
+from yarus.db.loading.recorded import Record, passage
 from yarus.db.source_rows import EARLIEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
@@ -135,7 +135,7 @@ def _labels(value: Any) -> list[str] | dict[str, float]:
     raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
-def _nuggets(value: Any) -> list[dict[str, Any]]:
+def _nuggets(value: Any) -> list[Record]:
     """What a good answer must contain, as JSON in a text or as it comes out of Parquet."""
     found = _json(value) if isinstance(value, str) else value
     if isinstance(found, list) and all(isinstance(one, dict) for one in found):
@@ -145,7 +145,7 @@ def _nuggets(value: Any) -> list[dict[str, Any]]:
     raise BadValue('no nuggets; write [{"nugget": "what an answer must say", "vital": true}]')
 
 
-def _nugget(given: dict[str, Any]) -> dict[str, Any]:
+def _nugget(given: Record) -> Record:
     """A nugget under our names; nuggetizer calls them `text` and `importance` (vital or okay)."""
     if "importance" in given and "vital" not in given:
         return {
@@ -155,7 +155,7 @@ def _nugget(given: dict[str, Any]) -> dict[str, Any]:
     return {name: given.get(name) for name in ("nugget", "vital")}
 
 
-def _contexts(value: Any) -> list[dict[str, Any]]:
+def _contexts(value: Any) -> list[Record]:
     """The passages that an answer was given, as JSON in a text or as they come out of Parquet."""
     found = _json(value) if isinstance(value, str) else value
     passages = [passage(one) for one in found] if isinstance(found, list) else [None]
@@ -173,7 +173,7 @@ def _history(value: Any) -> list[dict[str, str]]:
     raise BadValue('no history; write [{"role": "user", "content": "a text"}]')
 
 
-def _is_message(message: dict[str, Any]) -> bool:
+def _is_message(message: Record) -> bool:
     return message["role"] in ("user", "assistant", "system") and isinstance(message["content"], str)
 
 

@@ -20,12 +20,15 @@ from sqlalchemy.sql.expression import TableClause
 from yarus.db.errors import InputError
 from yarus.db.words import Words
 
+Values = dict[str, Any]
+"""The values of a row: our column -> value."""
+
 
 class Row(NamedTuple):
     """One row to load and the place that it came from, for messages."""
 
     place: str
-    values: dict[str, Any]
+    values: Values
 
 
 class Rejected(NamedTuple):

@@ -12,6 +12,7 @@ from yarus.db import case_sets, tables
 from yarus.db.analyses import of_source
 from yarus.db.engine import reaching
 from yarus.db.journal import FINISHED, marks
+from yarus.db.source_rows import Row
 from yarus.db.sources import Source
 from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
 
@@ -145,7 +146,7 @@ def clear_errors(engine: Engine, source: str, told: Callable[[str], bool]) -> No
                 connection.execute(update(evaluation).where(evaluation.c.id == row.id).values(error="erased"))
 
 
-def frozen_of(engine: Engine, source: str, user: str) -> dict[str, dict[str, Any]]:
+def frozen_of(engine: Engine, source: str, user: str) -> dict[str, Row]:
     """A user's questions in case sets that were frozen from a source: id -> the question as it was frozen."""
     of = select(case_set.c.name).where(case_set.c.source == source)
     theirs = case_set_row.c.name.in_(of) & (case_set_row.c.content["user_id"].astext == user)
@@ -167,7 +168,7 @@ def frozen_with(engine: Engine, source: str, question_ids: Collection[str], *, r
             connection.execute(delete(case_set_row).where(theirs))
             for name in set(names):
                 chosen = select(case_set_row.c.content).where(case_set_row.c.name == name)
-                left: list[dict[str, Any]] = list(connection.scalars(chosen))
+                left: list[Row] = list(connection.scalars(chosen))
                 values = {"sha256": case_sets.content_hash(left), "n_cases": len(left)}
                 this = case_set.c.name == name
                 connection.execute(

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     CheckConstraint,
@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from yarus.db.engine import reaching
-from yarus.db.tables import FINISHED, OURS, configured, evaluation, evaluation_metric
+from yarus.db.tables import FINISHED, OURS, MetricColumns, configured, evaluation, evaluation_metric
 
 label = Table(
     "label",
@@ -158,7 +158,7 @@ def evaluations_of(engine: Engine, source: str, tier: str) -> list[RowMapping]:
         return list(rows.mappings())
 
 
-def correct(engine: Engine, evaluation_id: str, rows: Mapping[str, dict[str, Any] | None]) -> None:
+def correct(engine: Engine, evaluation_id: str, rows: Mapping[str, MetricColumns | None]) -> None:
     """Puts corrected metrics in the place of those that an evaluation had, all at once.
 
     Args:

@@ -1,19 +1,18 @@
 """The parameters that model servers take, as earlier evaluations have learnt them."""
 
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from yarus.db.engine import reaching
-from yarus.db.tables import server_profile
+from yarus.db.tables import Json, server_profile
 
 VALID = timedelta(days=30)
 """Servers are upgraded: after this time everything is sent again."""
 
 
-def load_profile(engine: Engine, address: str, model: str) -> dict[str, Any] | None:
+def load_profile(engine: Engine, address: str, model: str) -> Json | None:
     """Return the stored profile of a model at an address; None if there is none, or it is too old.
 
     Raises:
@@ -25,7 +24,7 @@ def load_profile(engine: Engine, address: str, model: str) -> dict[str, Any] | N
         return connection.scalar(select(table.takes).where(table.address == address, table.model == model, is_young))
 
 
-def save_profile(engine: Engine, address: str, model: str, takes: dict[str, Any]) -> None:
+def save_profile(engine: Engine, address: str, model: str, takes: Json) -> None:
     """Store the latest profile.
 
     Raises:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +58,7 @@ def stored_vectors(engine: Engine, model: str, hashes: Sequence[bytes]) -> dict[
 def store_vectors(engine: Engine, model: str, vectors: dict[bytes, bytes]) -> None:
     """Keeps vectors by text hash; what is there already stays."""
     # In one order everywhere: two evaluations that keep the same texts at once would wait for each other otherwise.
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, str | bytes]] = [
         {"model": model, "text_hash": text_hash, "vector": vector} for text_hash, vector in sorted(vectors.items())
     ]
     if rows:

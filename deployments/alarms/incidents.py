@@ -20,7 +20,7 @@ from yarus.db import journal
 from yarus.db.tables import configured, evaluation, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import GOOD, Accepted, Incident
 from yarus.deployments.alarms.levels import LevelVerdict, level_verdict
-from yarus.deployments.alarms.night_message import incident_payload, moved, tell_incident
+from yarus.deployments.alarms.night_message import TellsOf, incident_payload, moved, tell_incident
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("yarus")
 SILENT = ("failed", "inconclusive")
 """They say nothing of the level."""
-Tells = Callable[[dict[str, Any]], None]
+Tells = Callable[[TellsOf], None]
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
 _NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")

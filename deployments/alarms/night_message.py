@@ -37,6 +37,10 @@ def moved(engine: Engine, row: RowMapping, found: LevelVerdict) -> list[str]:
     return list(sentences(why, settings().language))
 
 
+TellsOf = Mapping[str, Any]
+"""An incident that began or ended, as the payload of its event tells of it."""
+
+
 def incident_payload(
     what: str,
     row: RowMapping,
@@ -44,7 +48,7 @@ def incident_payload(
     incident: str,
     why_fell: Sequence[str] = (),
     asked: Persistence | None = None,
-) -> dict[str, Any]:
+) -> TellsOf:
     """What is told of an incident that begins or ends.
 
     Args:
@@ -92,8 +96,6 @@ def tell_incident(payload: Mapping[str, Any], flow_run_id: str | None) -> None:
     tell(f"{INCIDENT}.{payload['what']}", payload["incident"], payload, flow_run_id=flow_run_id)
 
 
-TellsOf = Mapping[str, Any]
-"""An incident that began or ended, as the payload of its event tells of it."""
 ALSO: tuple[str, ...] = ("incident", "evaluation_id", "tier", "verdict", "baseline", "metric", "change", "changes")
 ALSO += ("moved", "asked_again", "sut_label", "comparability_key")
 """What a message says of its first incident outside of the list, for templates that know one alone."""

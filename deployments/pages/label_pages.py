@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from sqlalchemy import Engine
+from typing_extensions import TypedDict
 
 from yarus.db.errors import DatabaseUnavailable, InputError
+from yarus.db.tables import Json
 from yarus.db.words import Words
 from yarus.deployments.guard import refusal
 from yarus.metrics.metric import RUBRIC
@@ -26,7 +28,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.dataset.labelling.relevance_session import RelevanceLabelling, labellable, labelling
-from yarus.tasks.dataset.labelling.session import Labelling
+from yarus.tasks.dataset.labelling.session import Asked, Labelling, Progress
 
 log = logging.getLogger("yarus")
 PREFIX = "/label/"
@@ -61,6 +63,26 @@ class Refused(Exception):
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
         self.status = status
+
+
+class NextToLabel(TypedDict):
+    """What an annotator is asked next, and how far people are."""
+
+    evaluation: str
+    metric: str
+    asks: str
+    """The question to the annotator."""
+    asked: Asked | None
+    progress: Progress
+
+
+class LabelledEvaluation(TypedDict):
+    """An evaluation whose answers or results can be labelled, and by which metrics."""
+
+    evaluation: str
+    source: str
+    started_at: str
+    metrics: list[str]
 
 
 class LabelPages:
@@ -143,7 +165,7 @@ class LabelPages:
         known = {"score": score, "progress": of.progress(annotator), "asked": of.next(annotator)}
         return _json(known)
 
-    def _next(self, query: Mapping[str, str]) -> dict[str, Any]:
+    def _next(self, query: Mapping[str, str]) -> NextToLabel:
         of, annotator = self._labelling(query), query.get("annotator", "")
         prompt, words = of.prompt, texts("label_page", settings().language)
         asks = words["asks rubric"] if prompt.startswith(RUBRIC) else words[f"asks {prompt}"]
@@ -155,7 +177,7 @@ class LabelPages:
             "progress": of.progress(annotator),
         }
 
-    def _evaluations(self) -> list[dict[str, Any]]:
+    def _evaluations(self) -> list[LabelledEvaluation]:
         """The newest evaluations with judged answers, or results."""
         return [
             {
@@ -209,7 +231,7 @@ def _require_current(headers: Mapping[str, str | None]) -> None:
         raise Refused(HTTPStatus.CONFLICT, texts("label_page", settings().language)["old page"])
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> Json:
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):

@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from yarus.db.source_rows import Corpus, outline_corpus, outline_questions, read_chunk_texts
+from yarus.db.source_rows import Corpus, Row, outline_corpus, outline_questions, read_chunk_texts
 from yarus.db.sources import Source, snapshot
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.dialogs import by_time, places
-from yarus.tasks.cases.labels import Labels, LabelsOf, Row, labels_given, pages_of, shown_page
+from yarus.tasks.cases.labels import Labels, LabelsOf, labels_given, pages_of, shown_page
 from yarus.tasks.cases.outcomes import ideal_context, reference_of, shown_rightly
 from yarus.tasks.cases.sampling import merged
 from yarus.tasks.cases.text import fit

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from prefect import Task
 
+from yarus.tasks.cases.table import Case
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
 from yarus.tasks.evaluation.identity import configured, same_settings
@@ -106,7 +107,7 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
     return {"gate": {"gate": len(rows) * repeats}}
 
 
-def _examined(run: Run, rows: list[dict[str, Any]]) -> dict[RoleName, Counter[str]]:
+def _examined(run: Run, rows: list[Case]) -> dict[RoleName, Counter[str]]:
     """The calls of an exam that are not in the store."""
     found: dict[RoleName, Counter[str]] = {"judge": Counter(), "gate": Counter()}
     if run.config.exam_of is None:
@@ -127,7 +128,7 @@ def _examined(run: Run, rows: list[dict[str, Any]]) -> dict[RoleName, Counter[st
     return found
 
 
-def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
+def _judged(run: Run, rows: list[Case]) -> dict[str, int]:
     """Calls of the judge by prompt: an answer is judged against a reference only where there is one."""
     referenced = sum(bool(row.get("reference")) for row in rows)
     known = prompts(configured(run))
@@ -143,7 +144,7 @@ def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
     return scored | listed
 
 
-def _unbought(run: Run, rows: list[dict[str, Any]], repeats: int) -> int:
+def _unbought(run: Run, rows: list[Case], repeats: int) -> int:
     configuration = configured(run)
     if configuration.generator.base_url is None:
         return 0

@@ -12,6 +12,8 @@ from yarus.flows.cli import as_json
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from yarus.tasks.dataset.dataset_schema import SynthesisResult
+
 source = click.option("--source", default="sample", show_default=True, help="A loaded source, or production.")
 evaluations = click.option(
     "--evaluation", "evaluations", multiple=True, metavar="E", help="Evaluation of the source to use; repeatable."
@@ -133,10 +135,10 @@ def synthesize(as_json: bool, **given: Any) -> None:
     check_roles({"generator", "judge"}, settings())
     check(chosen)
 
-    async def work() -> dict[str, Any]:
+    async def work() -> "SynthesisResult":
         from yarus.flows.synthesize import synthesize
 
-        return dict(await synthesize(chosen))
+        return await synthesize(chosen)
 
     found = run_other(work, level=logging.WARNING if as_json else logging.INFO)
     _tell(found, print_synthesis, as_json=as_json)

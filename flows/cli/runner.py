@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import httpx
@@ -38,7 +38,9 @@ from yarus.tasks.evaluation.result_files import require_writable
 if TYPE_CHECKING:
     from yarus.flows.before.dry_run import Plans
 
+T = TypeVar("T")
 Summary = dict[str, Any]
+"""What a flow returns, as `--json` prints it."""
 
 
 def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest: Sequence[str]) -> Parameters:
@@ -91,7 +93,7 @@ def _runs_code_of_users(chosen: Parameters) -> bool:
     return chosen.runner == "dask" or any(":" in str(value) for value in named)
 
 
-def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, level: int) -> Summary:
+def run_other(work: Callable[[], Coroutine[Any, Any, T]], *, level: int) -> T:
     """Runs a flow that is no evaluation here and now, as `run_flow` does.
 
     Args:
@@ -103,7 +105,7 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, level: int) -
         return _in_prefect(work)
 
 
-def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]], flow: str | None = None) -> Summary:
+def _in_prefect(work: Callable[[], Coroutine[Any, Any, T]], flow: str | None = None) -> T:
     logging.getLogger("yarus").info("starting Prefect")
     prepare_prefect()
     if flow:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from yarus.tasks.cases.labels import Row
+from yarus.db.source_rows import Row
 from yarus.tasks.cases.outcomes import HIDDEN
 from yarus.tasks.cases.sampling import sampled, topic_and_score
 

@@ -7,13 +7,12 @@ from typing import Any, cast
 from typing_extensions import TypedDict
 
 from yarus.db import case_sets
-from yarus.db.case_sets import CaseSet
+from yarus.db.case_sets import CaseSet, Rule
 from yarus.db.errors import InputError
-from yarus.db.source_rows import read_questions
+from yarus.db.source_rows import Row, read_questions
 from yarus.db.sources import snapshot
 from yarus.db.words import Words
 from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
-from yarus.tasks.cases.labels import Row
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database, source
 
@@ -26,7 +25,7 @@ class FrozenSet(TypedDict):
     """Of its questions and labels: equal for equal content."""
     source: str
     n_cases: int
-    rule: dict[str, Any]
+    rule: Rule
     """How they were chosen: limit, seed, since, until, or the set that was split."""
 
 
@@ -99,7 +98,7 @@ def freeze(
     rows = [row for row in rows if _within(row["created_at"], since, until)]
     log = by_time(rows)
     chosen = {log[number]["question_id"] for number in sampled_whole(log, places(log), limit, seed)}
-    rule: dict[str, Any] = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
+    rule: Rule = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
     rule = {key: value for key, value in rule.items() if value is not None} | ({"seed": seed} if limit else {})
     return _document(
         case_sets.keep(database(), name, where.name, [row for row in rows if row["question_id"] in chosen], rule)

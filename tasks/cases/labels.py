@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from yarus.db.errors import InputError
-from yarus.db.source_rows import Corpus
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.urls import canonical_url
 from yarus.db.words import Words
 from yarus.tasks.cases.table import table, with_columns
 from yarus.tasks.cases.vocabulary import Note, Twins, Unit
 
-Row = dict[str, Any]
 Labels = dict[str, float]
 GOOD, BAD = 5, 1
 AT_ONCE = 5_000

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from yarus.db.source_rows import Corpus
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.words import Words
-from yarus.tasks.cases.labels import BAD, GOOD, Row, is_reviewed, labels_given
+from yarus.tasks.cases.labels import BAD, GOOD, is_reviewed, labels_given
 from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, SEVERITY, Outcome, Status
 

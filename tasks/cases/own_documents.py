@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from yarus.db.retrieval_sets import is_query_document, page_of_document
-from yarus.db.source_rows import Corpus
-from yarus.tasks.cases.labels import Row, graded
+from yarus.db.source_rows import Corpus, Row
+from yarus.tasks.cases.labels import graded
 from yarus.tasks.cases.table import values_of, with_columns
 from yarus.tasks.cases.vocabulary import Note
 

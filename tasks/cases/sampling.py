@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
+from yarus.db.source_rows import Row
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases import labels
-from yarus.tasks.cases.labels import Row, is_reviewed, shown_page
+from yarus.tasks.cases.labels import is_reviewed, shown_page
 from yarus.tasks.cases.text import folded, normalised
 from yarus.tasks.cases.vocabulary import Note
 

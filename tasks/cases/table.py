@@ -12,6 +12,8 @@ from yarus.metrics.table import METRICS
 from yarus.metrics.table.exam import exam_metric
 from yarus.tasks.config.redaction import encodable
 
+Case = dict[str, Any]
+"""A case: column -> value."""
 TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")

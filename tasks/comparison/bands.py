@@ -125,7 +125,7 @@ def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
     found |= _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
     for run in runs:
         changes = [
-            NightChange(**_told(night.row["change"]) | {"difference": night.level - before.level})
+            _night_change(night.row["change"])._replace(difference=night.level - before.level)
             for before, night in pairwise(run)
         ]
         of_run = _bands([night.row for night in run], paired_chart(changes), paired=True)
@@ -150,9 +150,8 @@ def _runs(line: Sequence[RowMapping]) -> Iterator[list[Night]]:
         yield list(run.values())
 
 
-def _told(change: Mapping[str, Any]) -> dict[str, Any]:
-    """What a chart is made of."""
-    return {name: change[name] for name in NightChange._fields}
+def _night_change(change: Mapping[str, Any]) -> NightChange:
+    return NightChange(**{name: change[name] for name in NightChange._fields})
 
 
 def _step(row: RowMapping) -> float:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlalchemy.engine import RowMapping
 
 from yarus.metrics.statistics.power import fewest_pairs
-from yarus.tasks.cases.table import COLUMNS, values_of
+from yarus.tasks.cases.table import COLUMNS, Case, values_of
 from yarus.tasks.comparison.comparison_schema import (
     Changes,
     Compared,
@@ -62,13 +62,13 @@ def kept(cases: pa.Table, ids: set[str]) -> pa.Table:
     return cases.filter(pa.array([name in ids for name in values_of(cases, "case_id")], pa.bool_()))
 
 
-def _content(row: RowMapping) -> dict[str, Any]:
+def _content(row: RowMapping) -> dict[str, Case]:
     """Case id -> what is asked and labelled; the order of labels means nothing."""
     cases = result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in READ])
     return {case.pop("case_id"): _alike(case) for case in cases.to_pylist()}
 
 
-def _alike(case: dict[str, Any]) -> dict[str, Any]:
+def _alike(case: Case) -> Case:
     relevant = case.pop("relevant", None) or ()
     grades = case.pop("grades", None) or [1.0] * len(relevant)
     labels = dict(zip(relevant, grades, strict=True))

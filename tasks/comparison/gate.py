@@ -1,7 +1,6 @@
 """Pass or fail: an evaluation against floors, ceilings and a pinned baseline, so that a script can stop on it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from yarus.tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
 from yarus.tasks.comparison.gate_verdicts import (
     NOTHING_MEASURED,
     BaselineKind,
+    Found,
     GateResult,
     RuleResult,
     bounded,
@@ -183,13 +183,13 @@ def _unless_filled(row: RowMapping, rule: Rule, decided: RuleResult) -> RuleResu
     return document(rule, "inconclusive", {**decided, "reason": FILLED})
 
 
-def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, dict[str, Any]]:
+def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, Found]:
     """The value and interval that each rule is about."""
     if any(is_corrected(rule.metric) for rule in rules):
         correct(engine, row["id"])  # by the labels that there are now
     stored = {(metric["metric"], metric["stratum"]): metric for metric in journal.metrics_of(engine, row["id"])}
     cases = _cases_if_kept(row) if rules else None
-    found: dict[Rule, dict[str, Any]] = {}
+    found: dict[Rule, Found] = {}
     for rule in rules:
         metric = stored.get((rule.metric, rule.stratum or _headline(row["tier"])))
         if rule.metric in COSTS:
@@ -200,11 +200,11 @@ def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule
             found[rule] = {**metric, "n": metric["n_scored"]}
         if cases is not None:
             groups = _within(cases, rule.stratum)["group"].to_pylist()
-            found[rule]["effective_units"] = effective_groups(group_codes(groups, len(groups)))
+            found[rule] = {**found[rule], "effective_units": effective_groups(group_codes(groups, len(groups)))}
     return found
 
 
-def _mean(rule: Rule, cases: pa.Table) -> dict[str, Any]:
+def _mean(rule: Rule, cases: pa.Table) -> Found:
     values = floats(cases, rule.metric)
     n = int(np.count_nonzero(~np.isnan(values)))
     if not n:

@@ -1,13 +1,16 @@
 """What people read of a parameter, in help and in the forms of the Prefect UI: its title, meaning and examples."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yarus.tasks.config.texts.messages import translated
+
+if TYPE_CHECKING:
+    from yarus.db.tables import Json
 
 EXAMPLES = ". For example: "
 
 
-def show_examples(schema: dict[str, Any]) -> None:
+def show_examples(schema: "Json") -> None:
     """Puts the examples into the descriptions, for Prefect's form shows only those."""
     for field in schema["properties"].values():
         if "examples" in field:

@@ -1,12 +1,15 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from yarus.tasks.config.factors import ContextPerturbation, Perturbation, Prompted, Reranked
 from yarus.tasks.config.forms import show_examples
 from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
+
+ParameterValues = dict[str, Any]
+"""Values of some parameters, by name."""
 
 
 class Parameters(BaseModel):

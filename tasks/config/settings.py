@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from yarus.db import tables
 from yarus.db.engine import shown
 from yarus.db.errors import InputError, unknown
+from yarus.db.tables import Json
 from yarus.db.words import Words
 from yarus.tasks.config.factors import RerankerService
 from yarus.tasks.config.redaction import redact_urls_within
@@ -48,7 +49,7 @@ class Role(Access):
     base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
     model: str | None = Field(None, description="name of the model")
     api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
-    extra_body: dict[str, Any] = Field({}, description="further fields of requests, as JSON")
+    extra_body: Json = Field({}, description="further fields of requests, as JSON")
     temperature: float | None = Field(0.0, ge=0, le=2, description="none: the model's default")
     max_tokens: int = Field(512, ge=1, le=1_000_000_000)
     concurrency: int = Field(8, ge=1, le=10_000, description="calls in flight at once")
@@ -79,8 +80,8 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
 class EmbedderService(Access):
     """How to ask an embedder that is an HTTP service."""
 
-    query: dict[str, Any] = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
-    passage: dict[str, Any] = Field({}, description='sent with chunks, such as {"input_type": "passage"}')
+    query: Json = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
+    passage: Json = Field({}, description='sent with chunks, such as {"input_type": "passage"}')
     batch: int = Field(32, ge=1, le=2_048, description="texts of one request, at most")
     concurrency: int = Field(4, ge=1, le=1_000, description="requests in flight at once")
     rpm: int | None = Field(None, ge=1, description="requests a minute")

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
 from yarus.db.urls import canonical_url
-from yarus.tasks.cases.labels import BAD, GOOD, Row, graded
+from yarus.tasks.cases.labels import BAD, GOOD, graded
 from yarus.tasks.cases.outcomes import reference_of
 from yarus.tasks.cases.privacy.masking import find, mask, own_key, pseudonym
 from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms

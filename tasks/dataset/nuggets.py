@@ -15,10 +15,10 @@ from yarus.db.engine import reaching
 from yarus.db.errors import InputError
 from yarus.db.loading.fill import Row as Loaded
 from yarus.db.loading.fill import Rows, fill_within, lock
-from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
 from yarus.db.words import Words
-from yarus.tasks.cases.labels import Row, pages_of
+from yarus.tasks.cases.labels import pages_of
 from yarus.tasks.cases.outcomes import answerable, ideal_context, reference_of
 from yarus.tasks.cases.text import fit, parts, same_said, starts
 from yarus.tasks.config.connections import database, source

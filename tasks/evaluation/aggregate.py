@@ -3,13 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from yarus.db.tables import MetricRow
 from yarus.db.words import Words
 from yarus.metrics.metric import QUANTILES, RUBRIC, Metric
 from yarus.metrics.statistics import Interval, mean_interval, quantile_interval
@@ -19,7 +20,7 @@ from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.outcomes import unmeasurable
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
-from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.config import EvaluationConfig, MetricOptions
 from yarus.tasks.evaluation.set_metrics import Floats, Whole, measure_set
 from yarus.tasks.evaluation.standings import Standing
 
@@ -38,19 +39,23 @@ class Value(NamedTuple):
     """Cases that could have had a value and failed."""
     signature: str
 
-    def row(self, stratum: str = "", standing: Standing | None = None) -> dict[str, Any]:
+    def row(self, stratum: str = "", standing: Standing | None = None) -> MetricRow:
         """As it is stored in `evaluation_metric`; without a grade where a judge says it that has passed no exam."""
-        named = self._asdict()
-        declared = named.pop("metric")
-        del named["n_missing"]
+        declared = self.metric
         trusted = standing in (None, "passed")
         found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
         return {
-            **named,
             "metric": declared.name,
             "stratum": stratum,
+            "value": self.value,
+            "reason": self.reason,
+            "ci_low": self.ci_low,
+            "ci_high": self.ci_high,
+            "n_scored": self.n_scored,
+            "n_total": self.n_total,
             "grade": found.low if found else None,
             "direction": declared.better,
+            "signature": self.signature,
         }
 
 
@@ -75,7 +80,7 @@ def _asked_for(asked: str, config: EvaluationConfig) -> bool:
 
 
 def summarise(
-    declared: Sequence[Metric], cases: pa.Table, *, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]
+    declared: Sequence[Metric], cases: pa.Table, *, seed: int, options: MetricOptions, whole: Mapping[str, Whole]
 ) -> list[Value]:
     """Every metric over the cases, with its 95 % interval.
 
@@ -129,7 +134,7 @@ def coverage(cases: pa.Table) -> float | None:
     return sum(status in MEASURED for status in could) / len(could) if could else None
 
 
-def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]) -> Value:
+def _value(metric: Metric, cases: pa.Table, seed: int, options: MetricOptions, whole: Mapping[str, Whole]) -> Value:
     n_missing = 0
     if metric.aggregate == "whole":
         value, interval, n_scored, n_total, _ = whole[metric.name]

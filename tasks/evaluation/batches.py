@@ -15,6 +15,7 @@ from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 from threadpoolctl import threadpool_limits
+from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.db.stores.calls import bought
@@ -126,7 +127,15 @@ def _suggest_faster(found: Progress) -> str | None:
     )  # fmt: skip
 
 
-def _told(found: Progress) -> dict[str, Any]:
+class ShownProgress(TypedDict):
+    """What Prefect's artifact shows."""
+
+    progress: float
+    """Percent."""
+    description: str
+
+
+def _told(found: Progress) -> ShownProgress:
     return {"progress": round(100 * found.share, 1), "description": line(found, settings().language)}
 
 

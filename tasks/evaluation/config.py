@@ -8,6 +8,7 @@ from pydantic_core import CoreSchema
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
+from yarus.db.tables import Json
 from yarus.tasks.cases.vocabulary import Note, Unit
 
 UNSET: Any = None
@@ -23,6 +24,14 @@ class Called(TypedDict):
     name: str | None
     """Not unique."""
     tags: list[str]
+
+
+ConfigValues = dict[str, Any]
+"""What is set of a configuration, by its keys."""
+ComparabilityParts = dict[str, Any]
+"""What must be equal for two evaluations to be compared: part -> value."""
+MetricOptions = dict[str, int | str]
+"""What of metrics' signatures an evaluation chooses: depth, gain, distance."""
 
 
 def called(of: Called | RowMapping) -> str:
@@ -46,7 +55,7 @@ class JudgeIdentity(TypedDict, total=False):
     max_tokens: int | None
     prompts: dict[str, str]
     """Metric -> digest of its wording."""
-    extra_body: dict[str, Any]
+    extra_body: Json
     mask_calls: bool
 
 
@@ -91,7 +100,7 @@ class Measured(Part):
     unreferenced: Literal["judged"] | None = None
     """Where recorded answers are judged also to questions without a reference."""
     judge: JudgeIdentity = UNSET
-    sent: dict[str, dict[str, Any]] | None = None
+    sent: dict[str, Json] | None = None
     """Judging role -> parameters that its server refused, as they were sent instead; null for those left out."""
     claims: JudgeIdentity | None = None
     """Who finds claims and checks them, where that was asked for."""
@@ -133,7 +142,7 @@ class UnderTest(Part):
     generator: str | None = None
     generator_prompt: str | None = None
     """Name and digest of its prompt, where that is a file of the user's own."""
-    generator_sent: dict[str, Any] | None = None
+    generator_sent: Json | None = None
     """Parameters that its server refused, as they were sent instead; null for those left out."""
     context_tokens: int = UNSET
 
@@ -186,11 +195,11 @@ class EvaluationConfig(Measured, UnderTest, Aside):
         """Return what it has of these keys."""
         return EvaluationConfig(**{name: value for name, value in self.stored().items() if name in names})
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> ConfigValues:
         """Return it as JSON of the journal, by key."""
         return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
 
-    def document(self, *, without: Collection[str] = ()) -> dict[str, Any]:
+    def document(self, *, without: Collection[str] = ()) -> ConfigValues:
         """Return it as `--json` prints it: notes stand beside it."""
         return {name: value for name, value in self.stored().items() if name not in ("notes", *without)}
 
@@ -200,7 +209,7 @@ class EvaluationConfig(Measured, UnderTest, Aside):
         known = {name: value for name, value in (row["resolved"] or {}).items() if name in cls.model_fields}
         return cls.model_construct(_fields_set=set(known), **known)
 
-    def comparability(self) -> dict[str, Any]:
+    def comparability(self) -> ComparabilityParts:
         """Return what of it is in the comparability key."""
         return {name: value for name, value in self.stored().items() if name in Measured.model_fields}
 
@@ -219,5 +228,5 @@ class JsonOf(NamedTuple):
         return handler.generate_schema(self.model)
 
 
-ConfigDocument = Annotated[dict[str, Any], JsonOf(EvaluationConfig)]
+ConfigDocument = Annotated[ConfigValues, JsonOf(EvaluationConfig)]
 """What `EvaluationConfig.document` returns."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from typing_extensions import TypedDict
+
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import GOALS, METRICS, Grades
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
@@ -303,15 +305,32 @@ def _text(key: str, words: Mapping[str, Text | None] | None = None, **values: st
     }
 
 
-def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:
+class GoalMetric(MetricSummary):
+    """A metric that answers a question, with its value in a tier."""
+
+    tier: str
+    metric: str
+
+
+class AnsweredGoal(TypedDict):
+    """A question and the metrics that answer it."""
+
+    key: str
+    label: Text
+    names: tuple[str, ...]
+    """Of all its metrics, measured or not."""
+    metrics: list[GoalMetric]
+
+
+def goals(summaries: Sequence[EvaluationSummary]) -> list[AnsweredGoal]:
     """Which metrics answer which question, with their values.
 
     Returns:
         One document a goal: key, label by language, metrics: tier, metric, value, grade.
     """
-    found = []
+    found: list[AnsweredGoal] = []
     for goal in GOALS:
-        metrics = [
+        metrics: list[GoalMetric] = [
             {"tier": summary["tier"], "metric": name, **summary["metrics"][name]}
             for summary in summaries
             for name in goal.metrics

@@ -11,12 +11,13 @@ from sqlalchemy.engine import RowMapping
 from yarus.db.errors import InputError
 from yarus.db.sources import PRODUCTION
 from yarus.db.stores.server_profiles import load_profile
+from yarus.db.tables import Json
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.factors import NO_RERANKER, RerankerService
 from yarus.tasks.config.parameters import Fillable, Parameters, Retrieval
 from yarus.tasks.config.settings import Role, Settings, settings
 from yarus.tasks.evaluation.aggregate import measured_by
-from yarus.tasks.evaluation.config import EvaluationConfig, JudgeIdentity
+from yarus.tasks.evaluation.config import ComparabilityParts, EvaluationConfig, JudgeIdentity, MetricOptions
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.endpoints import completions, place_of
@@ -122,7 +123,7 @@ def collect_sent_differences(run: Run) -> EvaluationConfig:
         `sent` for the models that judge, `generator_sent` for the generator; each only if something differed.
     """
     configuration = with_models(run.parameters)
-    sent: dict[str, dict[str, Any]] = {}
+    sent: dict[str, Json] = {}
     for name in get_args(RoleName):
         role: Role = getattr(configuration, name)
         if role.base_url is None or not _uses_model(run, name):
@@ -235,7 +236,7 @@ def is_rolling(run: Run) -> bool:
     return run.parameters.source == PRODUCTION and run.config.cases is None
 
 
-def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
+def comparability(run: Run, case_set_hash: str) -> ComparabilityParts:
     """Everything that must be equal for two evaluations' metrics to be compared.
 
     The system under test and its corpus are what is compared, so they are not in it.
@@ -259,13 +260,13 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     }
 
 
-def comparability_key(parts: dict[str, Any]) -> str:
+def comparability_key(parts: ComparabilityParts) -> str:
     """The key that two evaluations share whose parts are equal: 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def metric_options(run: Run) -> dict[str, Any]:
+def metric_options(run: Run) -> MetricOptions:
     """What stands in the metrics' signatures and is chosen by the evaluation."""
     config = run.config
-    options = {"depth": config.k, "gain": config.gain, "distance": config.distance}
+    options: dict[str, int | str | None] = {"depth": config.k, "gain": config.gain, "distance": config.distance}
     return {name: value for name, value in options.items() if value is not None}

@@ -13,7 +13,7 @@ from yarus.db.errors import InputError
 from yarus.db.tables import evaluation
 from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.config.flow_parameters import Nightly
-from yarus.tasks.config.parameters import Answering, Parameters
+from yarus.tasks.config.parameters import Answering, Parameters, ParameterValues
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig, stored_findings
 from yarus.tasks.evaluation.findings_schema import Persistence
@@ -59,7 +59,7 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
         )
     then = type(parameters).model_validate(row["parameters"])
     _refuse_others(mark, parameters, then)
-    now: dict[str, Any] = {mark: row["id"], "resume": None, **{label: getattr(parameters, label) for label in LABELS}}
+    now: ParameterValues = {mark: row["id"], "resume": None, **{label: getattr(parameters, label) for label in LABELS}}
     if mark == "anchor":
         now |= {"reuse_answers": row["id"], "again": None}
     if mark == "confirms":  # not in the history of the one or the other, nor with another exam
@@ -88,7 +88,7 @@ def _of_failed(engine: Engine, parameters: P, failed: str) -> P:
             source=row["source"],
         )
     then = type(parameters).model_validate(row["parameters"])
-    alone: dict[str, Any] = {
+    alone: ParameterValues = {
         "resume": None,
         "again": None,
         "anchor": None,

@@ -19,7 +19,9 @@ from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.db.errors import InputError
+from yarus.db.tables import Json
 from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.cases.table import Case
 from yarus.tasks.evaluation.aggregate import measured_by
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.export import PORTION, replacing
@@ -79,7 +81,7 @@ def langfuse(scores: Iterable[Score]) -> Iterator[str]:
         yield _line({"batch": [_creation(score) for score in some]})
 
 
-def _event(score: Score) -> dict[str, Any]:
+def _event(score: Score) -> Json:
     attributes = {
         "gen_ai.evaluation.name": score.name,
         "gen_ai.evaluation.score.value": score.value,
@@ -102,7 +104,7 @@ def _event(score: Score) -> dict[str, Any]:
     }
 
 
-def _creation(score: Score) -> dict[str, Any]:
+def _creation(score: Score) -> Json:
     body = {
         "id": score.id,
         "traceId": score.trace_id,
@@ -117,7 +119,7 @@ def _creation(score: Score) -> dict[str, Any]:
     return {"id": score.id, "timestamp": score.at.isoformat(), "type": "score-create", "body": known}
 
 
-def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+def _attributes(values: dict[str, str | float | None]) -> list[Json]:
     """Attributes as OTLP's JSON types them, without those that have no value."""
     return [
         {"key": key, "value": {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}}
@@ -226,7 +228,7 @@ def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) 
                     yield score
 
 
-def _score(case: dict[str, Any], name: str, ids: tuple[str | None, str | None], row: RowMapping) -> Score:
+def _score(case: Case, name: str, ids: tuple[str | None, str | None], row: RowMapping) -> Score:
     value = case[name]
     return Score(
         id=str(uuid.uuid5(OF_ALL, f"{row['id']}|{case['case_id']}|{name}")),
@@ -242,7 +244,7 @@ def _score(case: dict[str, Any], name: str, ids: tuple[str | None, str | None], 
     )
 
 
-def _why(case: dict[str, Any], name: str) -> str | None:
+def _why(case: Case, name: str) -> str | None:
     """What the judge said of it, or why there is none; None where nobody was asked."""
     said: list[str] = [*(case.get("judge_reasons") or ()), case["reason"] or ""]
     own = next((one for one in said if one.startswith(f"{name}: ")), None)

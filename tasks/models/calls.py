@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from typing_extensions import TypedDict
 
+from yarus.db.tables import Json
 from yarus.tasks.config.settings import Role
 from yarus.tasks.models.prompts import Form, Prompt, Text
 from yarus.tasks.models.server_profile import Request, encode_json
@@ -154,7 +155,7 @@ def _outside_variables(template: str, mask: Callable[[str], str]) -> str:
 
 def build_request(call: Call, role: Role) -> Request:
     """Build the request of a call by the settings of its role."""
-    parameters: dict[str, Any] = {"temperature": role.temperature, "max_tokens": most_tokens(call, role)}
+    parameters: Json = {"temperature": role.temperature, "max_tokens": most_tokens(call, role)}
     if role.temperature is None:
         del parameters["temperature"]
     if call.logprobs:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from yarus.db.tables import Json
 from yarus.db.words import Words, joined
 from yarus.tasks.models.prompts import Form
 from yarus.tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
@@ -23,18 +24,18 @@ OPTIONAL = ("logprobs", "temperature")
 """Parameters that a call can do without."""
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def _object(**properties: Any) -> Json:
     """Return the JSON schema of an object that has exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _list(**properties: Any) -> dict[str, Any]:
+def _list(**properties: Any) -> Json:
     return {"type": "array", "items": _object(**properties)}
 
 
 STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
 SCORE = _object(reason=STRING, score={"type": "number"})
-SCHEMAS: dict[Form, dict[str, Any]] = {
+SCHEMAS: dict[Form, Json] = {
     "score": SCORE,
     "grade": SCORE,
     "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
@@ -47,9 +48,9 @@ SCHEMAS: dict[Form, dict[str, Any]] = {
 """Schemas of the forms of reply that are JSON."""
 
 
-def _encode_formats(schema: dict[str, Any]) -> dict[JsonFormat, bytes]:
+def _encode_formats(schema: Json) -> dict[JsonFormat, bytes]:
     strict = {"name": "verdict", "strict": True, "schema": schema}
-    formats: dict[JsonFormat, dict[str, Any]] = {
+    formats: dict[JsonFormat, Json] = {
         "json_schema": {"type": "json_schema", "json_schema": strict},
         "flat_json_schema": {"type": "json_schema", "strict": True, "schema": schema},
         "json_object": {"type": "json_object"},
@@ -63,9 +64,9 @@ FORMAT_FIELDS = {form: _encode_formats(schema) for form, schema in SCHEMAS.items
 class Request(NamedTuple):
     """A call as it is sent to a server that takes everything."""
 
-    texts: dict[str, Any]
+    texts: Json
     """Model and messages."""
-    parameters: dict[str, Any]
+    parameters: Json
     """The other fields; the limit of the reply by its older name."""
     form: Form
     body: bytes
@@ -87,14 +88,14 @@ class ServerProfile:
     """The highest limit that it takes."""
 
     @classmethod
-    def from_stored(cls, stored: dict[str, Any] | None) -> "ServerProfile | None":
+    def from_stored(cls, stored: Json | None) -> "ServerProfile | None":
         """Return a stored profile; None without one, or if a release with other fields stored it."""
         try:
             return cls(**stored | {"omitted": tuple(stored["omitted"])}) if stored else None
         except (TypeError, KeyError):
             return None
 
-    def build_parameters(self, request: Request) -> dict[str, Any]:
+    def build_parameters(self, request: Request) -> Json:
         """Return the parameters of a request beside model, messages and the response format of its form."""
         if (self.limit, self.omitted, self.thinking_tokens, self.most_tokens) == (LIMITS[0], (), 0, None):
             return request.parameters
@@ -117,12 +118,12 @@ class ServerProfile:
         return body, SentRequest(parameters, request.texts["messages"])
 
     @property
-    def differences(self) -> dict[str, Any]:
+    def differences(self) -> Json:
         """Return the parameters that decide replies and are not sent as intended; None for those left out.
 
         The limit of the reply is not among them: what it cuts off is asked for again, and is never a score.
         """
-        changed: dict[str, Any] = {"temperature": None} if "temperature" in self.omitted else {}
+        changed: Json = {"temperature": None} if "temperature" in self.omitted else {}
         if self.json_format != "json_schema":
             changed[FORMAT] = None if self.json_format == "none" else self.json_format
         return changed
@@ -164,15 +165,15 @@ class ServerProfile:
     def iterate_guesses(self, request: Request) -> Iterator["ServerProfile"]:
         """Yield profiles to try if a refusal names nothing: one change at a time, then all of them together."""
         lowered = [name for name in FORMATS[FORMATS.index(self.json_format) + 1 :] if name != "flat_json_schema"]
-        formats: list[dict[str, Any]] = [
+        formats: list[Json] = [
             {"json_format": name} for name in lowered if request.form in SCHEMAS and FORMAT not in request.parameters
         ]
         unneeded = [name for name in OPTIONAL if name in request.parameters and name not in self.omitted]
-        others: list[dict[str, Any]] = [{"omitted": tuple(sorted({*self.omitted, name}))} for name in unneeded]
+        others: list[Json] = [{"omitted": tuple(sorted({*self.omitted, name}))} for name in unneeded]
         if self.limit == LIMITS[0]:
             others.append({"limit": LIMITS[1]})
         yield from (replace(self, **change) for change in (*formats, *others))
-        together: dict[str, Any] = {"omitted": tuple(sorted({*self.omitted, *unneeded})), "limit": LIMITS[1]}
+        together: Json = {"omitted": tuple(sorted({*self.omitted, *unneeded})), "limit": LIMITS[1]}
         if len(others) > 1:
             yield replace(self, **together)
         if formats and others:

@@ -29,8 +29,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import cast
 
+from yarus.db.tables import Json
 from yarus.tasks.cases.text import WORD, sentences, words
 from yarus.tasks.config.texts import texts
 from yarus.tasks.models.calls import LISTING, Call, Reply, RoleName, ignored
@@ -155,7 +156,7 @@ def _topic(sentence: str, others: set[str], *, most: int) -> list[str]:
     return list(dict.fromkeys(own))[:most]
 
 
-def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
+def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[Json]]:
     """What a prompt that asks for a list gets.
 
     Args:

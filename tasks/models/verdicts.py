@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar
 
+from yarus.db.tables import Json
 from yarus.db.words import Words
 from yarus.tasks.models.calls import Call, Model, Reply, without_thinking
 
@@ -89,7 +90,7 @@ def read_grade(text: str) -> Score:
     return found
 
 
-def read_object(text: str) -> dict[str, Any] | NoVerdict:
+def read_object(text: str) -> Json | NoVerdict:
     """Reads a reply that is one JSON object and nothing else, but for thinking before it and a fence around it.
 
     Args:
@@ -111,7 +112,7 @@ def read_object(text: str) -> dict[str, Any] | NoVerdict:
     return reply
 
 
-def read_list(text: str, name: str) -> list[dict[str, Any]] | NoVerdict:
+def read_list(text: str, name: str) -> list[Json] | NoVerdict:
     """Reads a reply that is a JSON object with one list of objects in it.
 
     Args:
@@ -236,7 +237,7 @@ class _Unfit(ValueError):
     """JSON that the standard library would let pass."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> Json:
     if len({name for name, _ in pairs}) < len(pairs):
         raise _Unfit("a key stands there twice")
     return dict(pairs)

@@ -31,7 +31,7 @@ LENGTH = 160
 """Characters of an example."""
 
 
-def newest_analytics(engine: Engine, source: str) -> dict[str, Any] | None:
+def newest_analytics(engine: Engine, source: str) -> analyses.StoredDocument | None:
     """What was last kept of a source, with `corpus_id` and `described_at`; None where nothing was."""
     kept = [row for row in analyses.listing(engine, "corpus", source=source, limit=5) if row["document"]]
     if not kept:
@@ -105,7 +105,7 @@ def _percent(share: Any) -> str:
     return "—" if share is None else percent(share)
 
 
-def corpus_map(document: dict[str, Any]) -> figures.Figure:
+def corpus_map(document: Document) -> figures.Figure:
     """Questions by what came of them, over the texts of the corpus.
 
     Args:
@@ -123,7 +123,7 @@ def corpus_map(document: dict[str, Any]) -> figures.Figure:
     return figure
 
 
-def _dots(document: dict[str, Any], kinds: Sequence[str], name: str, colour: str) -> dict[str, Any]:
+def _dots(document: Document, kinds: Sequence[str], name: str, colour: str) -> figures.Trace:
     at = [number for number, kind in enumerate(kinds) if kind == name]
     return {
         "type": "scatter",

@@ -19,8 +19,12 @@ from numpy.typing import NDArray
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import rows_of, values_of
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.report.embedded_data import Document
 
 Figure = dict[str, Any]
+"""A figure of Plotly: `data`, a trace each, and `layout`."""
+Trace = dict[str, Any]
+"""A part of a figure, as Plotly has it: a trace, a shape or an axis."""
 BINS = 20
 DISTRIBUTIONS = 6
 """Most distributions of a tier: the headline's first."""
@@ -33,7 +37,7 @@ LABEL = 90
 """Characters of a label."""
 
 
-def distributions(tier: Any, cases: pa.Table) -> list[dict[str, Any]]:
+def distributions(tier: Any, cases: pa.Table) -> list[Document]:
     """Histograms of the per-case metrics that take more than two values.
 
     Returns:
@@ -138,12 +142,12 @@ def showing(found: Mapping[str, Any]) -> dict[str, Figure]:
     }
 
 
-def _curve(x: Sequence[float], y: Sequence[float]) -> dict[str, Any]:
+def _curve(x: Sequence[float], y: Sequence[float]) -> Trace:
     line = {"color": "@c:accent", "shape": "linear"}
     return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": line}
 
 
-def _mark(x: float, y: float, colour: str) -> dict[str, Any]:
+def _mark(x: float, y: float, colour: str) -> Trace:
     return {"type": "scatter", "mode": "markers", "x": [x], "y": [y], "marker": {"color": colour, "size": 10}}
 
 
@@ -154,7 +158,7 @@ def trend(document: Mapping[str, Any]) -> Figure:
         document: as yarus.tasks.comparison.trend.trend gives it.
     """
     nights = document["nights"]
-    segments: list[list[dict[str, Any]]] = []
+    segments: list[list[Document]] = []
     for night in nights:
         if night["break"] or not segments:
             segments.append([])
@@ -169,7 +173,7 @@ def trend(document: Mapping[str, Any]) -> Figure:
     return framed(traces, shapes=shapes, height=TALL, xaxis=_days([night["started_at"] for night in nights]))
 
 
-def _days(starts: Sequence[str]) -> dict[str, Any]:
+def _days(starts: Sequence[str]) -> Trace:
     """An axis of time on which no two ticks say the same: days at least one day apart, or times of a few hours."""
     ends = [datetime.fromisoformat(at) for at in (starts[0], starts[-1])]
     span = (ends[1] - ends[0]).total_seconds()
@@ -191,7 +195,7 @@ def escaped(text: str | None) -> str:
     return (text or "")[:LABEL].replace("&", "&amp;").replace("<", "&lt;").replace("%{", "% {")
 
 
-def _segment(nights: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _segment(nights: list[Document]) -> list[Trace]:
     at = [night["started_at"] for night in nights]
     low, high = ([night[end] for night in nights] for end in ("ci_low", "ci_high"))
     hidden = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "connectgaps": False}
@@ -206,13 +210,13 @@ def _segment(nights: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*traces, _points(nights, "@c:accent", size=6, symbol="circle") | {"mode": "lines+markers"}]
 
 
-def _level(ends: list[str], value: float) -> dict[str, Any]:
+def _level(ends: list[str], value: float) -> Trace:
     """A line across the figure; a trace, so that the axis reaches as far."""
     line = {"color": "@c:ink", "width": 1, "dash": "dash"}
     return {"type": "scatter", "mode": "lines", "x": ends, "y": [value, value], "line": line, "hoverinfo": "skip"}
 
 
-def _points(nights: list[dict[str, Any]], colour: str, *, size: int, symbol: str) -> dict[str, Any]:
+def _points(nights: list[Document], colour: str, *, size: int, symbol: str) -> Trace:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -249,7 +253,7 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
     return low, high if high > low else low + 1.0
 
 
-def _line(at: float | str, colour: str, dash: str) -> dict[str, Any]:
+def _line(at: float | str, colour: str, dash: str) -> Trace:
     return {
         "type": "line",
         "x0": at,
@@ -265,7 +269,7 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
     return [float(f"{value:.5g}") for value in values]
 
 
-def framed(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[str, Any]] = (), **layout: Any) -> Figure:
+def framed(data: list[Trace], *, height: int, shapes: Sequence[Trace] = (), **layout: Any) -> Figure:
     """A figure of Plotly in the report's frame, colours as names that the page resolves."""
     axis = {"gridcolor": "@c:line", "zerolinecolor": "@c:line", "linecolor": "@c:line", "fixedrange": True}
     axis |= {"automargin": True}  # fonts differ in their widths

@@ -9,10 +9,10 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from yarus.db.errors import InputError, nothing_to_search
-from yarus.db.source_rows import Corpus
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.words import Words
 from yarus.tasks.cases.dialogs import followed
-from yarus.tasks.cases.labels import Row, annotated_cases, default_unit, labels_of, pages_of
+from yarus.tasks.cases.labels import annotated_cases, default_unit, labels_of, pages_of
 from yarus.tasks.cases.outcomes import answerable, ideal_context, logged_reference, reference_of
 from yarus.tasks.cases.own_documents import with_own_documents
 from yarus.tasks.cases.perturbations import perturbed

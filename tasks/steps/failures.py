@@ -20,9 +20,9 @@ import pyarrow as pa
 from yarus.metrics.facts import unsupported
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.outcomes import HIDDEN
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.vocabulary import MEASURED
-from yarus.tasks.evaluation.findings.failures import Case, found
+from yarus.tasks.evaluation.findings.failures import found
 from yarus.tasks.evaluation.run import Run
 
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from yarus.db.errors import InputError
 from yarus.db.retrieval_sets import page_of_document
@@ -69,7 +69,23 @@ def totals(replies: list[Reply], before: int | float | None, name: str) -> int |
     return sum(counted) if counted else None
 
 
-def recorded(role: RoleName, prompt: str, repeat: int, reply: Reply) -> dict[str, Any]:
+class RecordedCall(TypedDict):
+    """A call as the table of cases keeps it, in its column `calls`."""
+
+    role: RoleName
+    prompt: str
+    repeat: int
+    model: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    latency_ms: float | None
+    stored: bool
+    finish_reason: str | None
+    reply: str | None
+
+
+def recorded(role: RoleName, prompt: str, repeat: int, reply: Reply) -> RecordedCall:
     """A call as the table of cases keeps it; a stand-in's 0 milliseconds are not measured.
 
     Args:

@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from platform import python_version
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.db.engine import reaching
 from yarus.db.errors import InputError, SourceChanged
+from yarus.db.journal import NewEvaluation
 from yarus.db.stores.calls import share_budget
 from yarus.db.words import Words
 from yarus.metrics.selftest import self_test
@@ -148,7 +149,7 @@ def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
     )
 
 
-def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
+def _row(run: Run, flow_run_id: str | None) -> NewEvaluation:
     """What the journal says of an evaluation from its start."""
     configuration, code = settings(), commit()
     return {

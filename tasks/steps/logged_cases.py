@@ -8,11 +8,11 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from yarus.db.errors import InputError, nothing_in
-from yarus.db.source_rows import Corpus
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.urls import canonical_url
 from yarus.db.words import Words
 from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
-from yarus.tasks.cases.labels import GOOD, Row, pages_of
+from yarus.tasks.cases.labels import GOOD, pages_of
 from yarus.tasks.cases.outcomes import shown_rightly
 from yarus.tasks.cases.table import table
 from yarus.tasks.cases.text import fit

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from yarus.db.source_rows import Row
 from yarus.db.urls import canonical_url
-from yarus.tasks.cases.labels import Row, pages_of
+from yarus.tasks.cases.labels import pages_of
 from yarus.tasks.cases.outcomes import declined
 from yarus.tasks.cases.table import with_columns
 from yarus.tasks.config.settings import settings

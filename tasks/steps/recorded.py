@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.db.loading.recorded import passage
-from yarus.db.source_rows import Corpus
+from yarus.db.loading.recorded import Record, passage
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.urls import canonical_url
 from yarus.db.words import Words
-from yarus.tasks.cases.labels import Row, is_judged, is_reviewed, pages_of
+from yarus.tasks.cases.labels import is_judged, is_reviewed, pages_of
 from yarus.tasks.cases.outcomes import Done, declined, fail, with_outcomes
-from yarus.tasks.cases.table import COLUMNS, rows_of, table, values_of, with_columns
+from yarus.tasks.cases.table import COLUMNS, Case, rows_of, table, values_of, with_columns
 from yarus.tasks.cases.text import BETWEEN, fit, starts
 from yarus.tasks.cases.vocabulary import Note, Status, Unit
 from yarus.tasks.config.connections import database
@@ -117,14 +117,14 @@ def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
     )
 
 
-def _done(row: dict[str, Any], refusals: list[str]) -> Done:
+def _done(row: Case, refusals: list[str]) -> Done:
     if row.get("answer") is not None:
         why = declined(row["answer"], refusals, row.get("path"))
         return Done("refused", why) if why else Done("answered")
     return Done("failed", row["reason"]) if row.get("status") == "sut_error" and not row.get("changed") else Done()
 
 
-def _not_asked(run: Run, cases: pa.Table, rows: list[dict[str, Any]]) -> pa.Table:
+def _not_asked(run: Run, cases: pa.Table, rows: list[Case]) -> pa.Table:
     """The cases, with those in their status that could be measured and have no answer, since none was asked for."""
     states = enumerate(zip(values_of(cases, "status"), rows, strict=True))
     unasked = (
@@ -135,7 +135,7 @@ def _not_asked(run: Run, cases: pa.Table, rows: list[dict[str, Any]]) -> pa.Tabl
     return fail(cases, ((number, *_why_none(run, row)) for number, row in unasked))
 
 
-def _why_none(run: Run, row: dict[str, Any]) -> tuple[Status, str | None]:
+def _why_none(run: Run, row: Case) -> tuple[Status, str | None]:
     if row.get("status") == "skipped_budget" or run.config.answers_of is None:
         return row["status"], row["reason"]
     if row.get("changed"):
@@ -276,7 +276,7 @@ def _recorded(question: Row) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _contexts(question: Row) -> list[dict[str, Any]] | None:
+def _contexts(question: Row) -> list[Record] | None:
     found = _recorded(question).get("contexts")
     return [one for one in map(passage, found) if one is not None] if isinstance(found, list) else None
 
@@ -301,7 +301,7 @@ def _number(record: Mapping[str, Any], name: str) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _context(passages: list[dict[str, Any]] | None, texts: Mapping[str, str], tokens: int | None) -> Context | None:
+def _context(passages: list[Record] | None, texts: Mapping[str, str], tokens: int | None) -> Context | None:
     if not passages:
         return None
     found = [one["text"] if one.get("text") is not None else texts.get(one.get("id", "")) for one in passages]

@@ -8,12 +8,11 @@ import pyarrow as pa
 
 from yarus.db import journal
 from yarus.db.errors import InputError, nothing_in
-from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
 from yarus.db.sources import Source, registered, snapshot
 from yarus.db.words import Words
 from yarus.tasks.cases.dialogs import Place, sampled_whole, together, with_what_was_said
 from yarus.tasks.cases.frozen_sets import frozen_questions
-from yarus.tasks.cases.labels import Row
 from yarus.tasks.cases.perturbations import perturbed
 from yarus.tasks.cases.sampling import sampled, topic_and_score
 from yarus.tasks.cases.table import values_of, with_columns

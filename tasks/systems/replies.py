@@ -11,6 +11,7 @@ import jmespath
 from pydantic import ValidationError
 
 from yarus.db.errors import InputError
+from yarus.db.tables import Json
 from yarus.tasks.config.settings import SystemService
 from yarus.tasks.models.protocol import Message, tokens
 from yarus.tasks.systems.external import short
@@ -95,7 +96,7 @@ def is_only_text(event: Mapping[str, Any], choice: Mapping[str, Any] | None) -> 
     return isinstance(delta, dict) and delta.keys() <= BARE_DELTA
 
 
-def openai_choice(said: Any) -> dict[str, Any] | None:
+def openai_choice(said: Any) -> Json | None:
     """The first choice of a completion, or of an event of one; None where it is none."""
     choices = said.get("choices") if isinstance(said, dict) else None
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -110,7 +111,7 @@ def _said(message: Mapping[str, Any]) -> str:
         raise ValueError(f"'content' is {short(message.get('content'))}, not a text") from None
 
 
-def _cited(places: list[dict[str, Any]]) -> Parts:
+def _cited(places: list[Json]) -> Parts:
     """The pages and texts that an answer in OpenAI's form was made from, by the first place that has them.
 
     An item is an address or a text, or an object with `url` and `content` or `text`. An empty list says that nothing

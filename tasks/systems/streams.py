@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from yarus.db.tables import Json
 from yarus.tasks.cases.outcomes import HIDDEN
 from yarus.tasks.models.transport import DONE, EVENTS, Incoming
 from yarus.tasks.systems.replies import Parts, Reader, is_only_text, openai_choice
@@ -148,7 +149,7 @@ class _Stream:
     wholes: list[tuple[str, int]] = field(default_factory=list)
     """What stands where a reply has its answer: parts too, where there are no others."""
 
-    def add(self, event: Event, said: dict[str, Any] | str | None, reader: Reader) -> None:
+    def add(self, event: Event, said: Json | str | None, reader: Reader) -> None:
         if _failed(event, said):
             raise ValueError(f"the stream says that it failed: {event.data}")
         before = len(self.pieces) + len(self.wholes)
@@ -161,7 +162,7 @@ class _Stream:
         elif len(self.pieces) + len(self.wholes) > before:
             self.is_named_over = False
 
-    def _add_object(self, event: Event, said: dict[str, Any], reader: Reader) -> None:
+    def _add_object(self, event: Event, said: Json, reader: Reader) -> None:
         choice = openai_choice(said)
         self.is_openai = self.is_openai or choice is not None
         self.is_over = self.is_over or bool(choice and choice.get("finish_reason"))
@@ -179,7 +180,7 @@ class _Stream:
                 self.found[name] = value
 
 
-def _failed(event: Event, said: dict[str, Any] | str | None) -> bool:
+def _failed(event: Event, said: Json | str | None) -> bool:
     """Whether an event says so: by its name, its type, an error in it, or why it finished."""
     kind = said.get("type") if isinstance(said, dict) else None
     if any(isinstance(name, str) and FAILED.search(name) for name in (event.name, kind)):
@@ -195,7 +196,7 @@ def _grow(texts: Sequence[str]) -> bool:
     return len(texts) >= GROWING and all(growing)
 
 
-def _documents(every: Sequence[Event]) -> Iterator[tuple[Event, dict[str, Any] | str | None]]:
+def _documents(every: Sequence[Event]) -> Iterator[tuple[Event, Json | str | None]]:
     """The events with what they say: an object, a text, or nothing.
 
     Texts stand in the data as they are; where all of them are written as JSON has texts, they are read so.
@@ -222,11 +223,11 @@ def _until_done(every: Sequence[Event]) -> Iterator[Event]:
         yield event
 
 
-def _object(data: str) -> dict[str, Any] | None:
+def _object(data: str) -> Json | None:
     if not data.lstrip().startswith("{"):
         return None
     try:
-        found: dict[str, Any] = json.loads(data)
+        found: Json = json.loads(data)
     except (ValueError, RecursionError):
         return None
     return found

@@ -32,7 +32,7 @@ from yarus.db.importers.traces.spans import Span, Spool, when
 from yarus.db.importers.traces.trulens import find_retrievals, parse_call, parse_record
 from yarus.db.importers.traces.values import nested
 from yarus.db.loading.fill import Stream
-from yarus.db.loading.recorded import chunks
+from yarus.db.loading.recorded import Record, chunks
 from yarus.db.loading.staging import Rejected, Row
 from yarus.db.words import Words
 
@@ -179,7 +179,7 @@ def _add(document: Any, place: str, spool: Spool, left_out: LeftOut) -> None:
             spool.add(span)
 
 
-def _unfold(given: dict[str, Any]) -> dict[str, Any]:
+def _unfold(given: Record) -> Record:
     """Return a row whose columns `context.trace_id` and the like are objects."""
     folded = {name: value for name, value in given.items() if "." in name and name.split(".")[0] in FOLDED}
     if not folded:
@@ -242,7 +242,7 @@ def _under(given: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((given[name] for name in names if name in given), None)
 
 
-def _recorded(spool: Spool, problems: list[str]) -> Iterator[tuple[str, dict[str, Any] | None]]:
+def _recorded(spool: Spool, problems: list[str]) -> Iterator[tuple[str, Record | None]]:
     """What is recorded with every question; the questions are kept for their own table, and what was met is told."""
     met, first = Counter[str](), dict[str, str]()
     for spans in spool.traces():

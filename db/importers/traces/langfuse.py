@@ -9,13 +9,14 @@ from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
 from yarus.db.importers.votes import is_of_users, read_named_vote
+from yarus.db.loading.recorded import Record
 from yarus.db.words import Words
 
 TRACE = ""
 """The id of a trace among its own spans."""
 
 
-def split_trace(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+def split_trace(given: Mapping[str, Any]) -> tuple[Record, list[Any]]:
     """Return a trace without its observations, and its observations, each with the id of the trace."""
     inner = given.get("trace")
     about: Mapping[str, Any] = inner if isinstance(inner, Mapping) else given
@@ -79,7 +80,7 @@ def parse_observation(given: Mapping[str, Any]) -> Span:
     return found
 
 
-def feedback(scores: list[dict[str, Any]]) -> int | None:
+def feedback(scores: list[Record]) -> int | None:
     """Return the vote of the user: 5 for the answer, 1 against it; None if there is none, or both."""
     votes = set()
     for score in scores:
@@ -91,7 +92,7 @@ def feedback(scores: list[dict[str, Any]]) -> int | None:
     return votes.pop() if len(votes) == 1 else None
 
 
-def _scores(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _scores(given: Mapping[str, Any]) -> list[Record]:
     """Return the scores of a trace: objects, or a column each that holds a list, as pages export them to CSV."""
     scores = [one for one in listed(given.get("scores")) if isinstance(one, dict)]
     for name, value in given.items():

@@ -9,6 +9,7 @@ from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd, word
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, moment_ns
 from yarus.db.importers.traces.values import answer_in, passages_in, question_in, reference_in
+from yarus.db.loading.recorded import Record
 from yarus.db.words import Words
 
 THREADS = ("session_id", "thread_id", "conversation_id")
@@ -71,6 +72,6 @@ def _tokens(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return None, None
 
 
-def _known(usage: dict[str, Any]) -> dict[str, Any]:
+def _known(usage: Record) -> Record:
     names = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
     return {name: usage[name] for name in names if name in usage}

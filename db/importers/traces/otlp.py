@@ -21,6 +21,7 @@ from yarus.db.importers.traces.values import (
     question_in,
     reference_in,
 )
+from yarus.db.loading.recorded import Record
 from yarus.db.words import Words
 
 KINDS = {
@@ -135,7 +136,7 @@ def _understand(found: Span, attributes: Attributes, name: str, kind: str) -> No
         found.reference = reference_in(*(at(attributes, name) for name in METADATA), attributes)
 
 
-def _passages(kind: str, attributes: Attributes, output: Any) -> list[dict[str, Any]] | None:
+def _passages(kind: str, attributes: Attributes, output: Any) -> list[Record] | None:
     """What a step retrieved: named so by an attribute, else what a retriever or re-ranker returned."""
     named = at(attributes, *DOCUMENTS)
     if named is not None and (found := passages_in(named)) is not None:
@@ -204,7 +205,7 @@ def _parent(given: Mapping[str, Any]) -> Any:
     return _either(parent, "spanId") if isinstance(parent, dict) else parent
 
 
-def _attributes(given: Any) -> dict[str, Any]:
+def _attributes(given: Any) -> Record:
     """Attributes as a map: as they are, or key by key with a typed value."""
     given = parsed(given)
     if isinstance(given, dict):
@@ -248,7 +249,7 @@ def _first_token(given: Mapping[str, Any], attributes: Attributes, start: int | 
     return later_ns(start, seconds)
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def _objects(value: Any) -> list[Record]:
     return [one for one in listed(value) if isinstance(one, dict)]
 
 

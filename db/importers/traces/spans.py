@@ -106,7 +106,7 @@ class Spool:
         """Keeps what was made of a trace, to be read when another table is filled."""
         self._store.execute("INSERT INTO made VALUES (?)", (json.dumps(made),))
 
-    def kept(self) -> Iterator[dict[str, Any]]:
+    def kept(self) -> Iterator[Record]:
         """What was kept, in its order."""
         for (said,) in self._store.execute("SELECT said FROM made ORDER BY rowid"):
             yield json.loads(said)

@@ -9,6 +9,7 @@ from yarus.db.importers.traces.otlp import amount, usage_of, usd, word
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
+from yarus.db.loading.recorded import Record
 from yarus.db.words import Words
 
 RETRIEVERS = ("retriev", "relevant_documents", "similarity_search")
@@ -42,7 +43,7 @@ def parse_record(given: Mapping[str, Any]) -> Span:
     return found
 
 
-def find_retrievals(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def find_retrievals(given: Mapping[str, Any]) -> Iterator[Record]:
     """Yield the calls of a record that retrieved something, each with the id of the record."""
     record = _record(given)
     trace_id = word(given.get("record_id")) or word(record.get("record_id"))
@@ -66,13 +67,13 @@ def parse_call(given: Mapping[str, Any]) -> Span:
     return found
 
 
-def _record(given: Mapping[str, Any]) -> dict[str, Any]:
+def _record(given: Mapping[str, Any]) -> Record:
     """Return the record itself, wherever it stands in a row; {} if the row has only its columns."""
     record = _object(given.get("record_json"))
     return record or (dict(given) if "main_input" in given else {})
 
 
-def _method(call: dict[str, Any]) -> str:
+def _method(call: Record) -> str:
     stack = listed(call.get("stack"))
     method = stack[-1].get("method") if stack and isinstance(stack[-1], dict) else None
     return str(method.get("name") if isinstance(method, dict) else method)
@@ -83,6 +84,6 @@ def _first_question(*inputs: Any) -> tuple[str | None, list[Any]]:
     return next((one for one in read if one[0] is not None), (None, []))
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: Any) -> Record:
     value = parsed(value)
     return value if isinstance(value, dict) else {}

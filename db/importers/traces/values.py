@@ -12,6 +12,7 @@ from yarus.db.loading.recorded import Record, content_id, passage
 from yarus.db.words import Words
 
 Attributes = dict[str, Any]
+"""Attributes of a span by the parts of their names."""
 Names = tuple[str, ...]
 ROLES = {
     **dict.fromkeys(("user", "human", "customer", "client"), "user"),
@@ -162,7 +163,7 @@ def messages(value: Any) -> list[Record]:
     return [one for one in read if one is not None and one["content"]] if len(read) == len(found) else []
 
 
-def _message(value: dict[str, Any]) -> Record | None:
+def _message(value: Record) -> Record | None:
     given = value.get("message", value)
     given = _within(given, "kwargs") if isinstance(given, dict) else {}
     role = str(given.get("role") or given.get("type") or value.get("type") or "").casefold()
@@ -224,7 +225,7 @@ def _question(value: Any, levels: int) -> tuple[str | None, list[Record]]:
     return None, before
 
 
-def _candidates(value: dict[str, Any] | list[Any]) -> Iterator[Any]:
+def _candidates(value: Record | list[Any]) -> Iterator[Any]:
     """Yield the parts of an input that may hold the question, the likeliest first."""
     if isinstance(value, list):
         yield from value[-1:]
@@ -243,7 +244,7 @@ def _candidates(value: dict[str, Any] | list[Any]) -> Iterator[Any]:
         yield from words
 
 
-def _arguments(value: dict[str, Any]) -> tuple[list[Any], list[dict[str, Any]]]:
+def _arguments(value: Record) -> tuple[list[Any], list[Record]]:
     """Return the arguments of a call, those by position and those by name."""
     given = [parsed(value[name]) for name in (*NAMED, *POSITIONAL) if name in value]
     return [one for part in given if isinstance(part, list) for one in part], [
@@ -369,7 +370,7 @@ def _passage(value: Any) -> Record | None:
     return found
 
 
-def _within(value: dict[str, Any], name: str) -> dict[str, Any]:
+def _within(value: Record, name: str) -> Record:
     """Return the object under a name; the object itself if it has none there."""
     inner = value.get(name)
     return inner if isinstance(inner, dict) else value

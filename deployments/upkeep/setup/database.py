@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table, inspect, select, text
 
@@ -10,6 +9,7 @@ from yarus.db.engine import read_only
 from yarus.db.errors import InputError
 from yarus.db.importers.postgres import checked_url
 from yarus.db.importers.recognise import REQUIRED, SAMPLED, Kind, Proposal, propose
+from yarus.db.loading.recorded import Record
 from yarus.db.source_rows import CHUNK, QUESTION
 from yarus.db.sources import Source, snapshot
 from yarus.tasks.config.settings import settings
@@ -89,7 +89,7 @@ def _tables(connection: Connection) -> Iterator[tuple[str, Table]]:
             yield name if schema == "public" else f"{schema}.{name}", found
 
 
-def _rows(source: Source, found: Table) -> Sequence[dict[str, Any]]:
+def _rows(source: Source, found: Table) -> Sequence[Record]:
     """The first rows."""
     with snapshot(source) as connection:
         connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from yarus.db.errors import InputError, ModelUnavailable
 from yarus.db.words import Words
 from yarus.flows.cli.demo_llm.server import MODEL, PROMPTS, open_server
 from yarus.flows.cli.shell.language import told
+from yarus.tasks.evaluation.findings_schema import Exam
 
 SOURCE = "demo_llm"
 QUESTIONS = Path(__file__).parent / "english.json"
@@ -34,7 +34,7 @@ def build_settings(url: str) -> dict[str, str]:
     return settings | {"YARUS_JUDGE__PROMPT": str(PROMPTS), "HF_HUB_OFFLINE": "1"}
 
 
-def describe_exam(exam: dict[str, Any]) -> Words:
+def describe_exam(exam: Exam) -> Words:
     """Say in one line what an exam found, and whether to believe its judge."""
     judged = {prompt: found["outcome"] for prompt, found in exam.items() if prompt != "gate"}  # which is a stand-in
     outcomes = ", ".join(f"{prompt}: {outcome}" for prompt, outcome in judged.items())

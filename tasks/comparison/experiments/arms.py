@@ -13,7 +13,7 @@ from yarus.metrics.statistics.differences.comparison import adjusted as under_ho
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.experiments.experiments_schema import ArmDifference, EvaluationReference, Outcome
-from yarus.tasks.config.parameters import Parameters
+from yarus.tasks.config.parameters import Parameters, ParameterValues
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.evaluation import result_files
 
@@ -34,7 +34,7 @@ class Arm:
     """One evaluation to make."""
 
     name: str
-    axes: dict[str, Any]
+    axes: ParameterValues
     """What sets it apart: axis -> value."""
     tier: str
     parameters: Parameters

@@ -6,7 +6,9 @@ from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
 from yarus.db import analyses
+from yarus.db.analyses import StoredDocument
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
+from yarus.tasks.config.parameters import ParameterValues
 from yarus.tasks.evaluation.config import State
 
 
@@ -108,7 +110,7 @@ class SweepResult(TypedDict):
     source: str
     """By which it is found again; `parameters` has all that are swept."""
     tier: str
-    parameters: dict[str, Any]
+    parameters: ParameterValues
     metrics: list[str]
     """What arms are compared by; the first is the quality that cost and latency are weighed against."""
     arms: list[SweepArm]
@@ -161,7 +163,7 @@ class RobustnessResult(TypedDict):
     state: State
     """The worst of the evaluations'."""
     source: str
-    parameters: dict[str, Any]
+    parameters: ParameterValues
     metrics: dict[str, list[str]]
     """Tier -> what a change of the question is measured by."""
     tiers: dict[str, dict[str, Probe]]
@@ -209,20 +211,20 @@ class JudgeAndPeople(TypedDict):
     """The same of scores that somebody else gave, by their name."""
 
 
-def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:
     """The stored sweeps, newest first, as `yarus sweep --json` printed them."""
     rows = analyses.listing(engine, "sweep", source=source, limit=limit)
     return [stored(row) for row in rows]
 
 
-def stored(row: Any) -> dict[str, Any]:
+def stored(row: Any) -> StoredDocument:
     """A stored sweep as `yarus sweep --json` prints it."""
     told = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
-    nothing: dict[str, Any] = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
+    nothing: StoredDocument = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
     return nothing | dict(row["document"] or {}) | told
 
 
-def probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+def probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:
     """The stored probes, newest first."""
     rows = analyses.listing(engine, "robustness", source=source, limit=limit)
     return [dict(row["document"] or {}) | {"robustness_id": row["id"], "state": row["state"]} for row in rows]

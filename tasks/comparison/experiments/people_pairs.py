@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yarus.db.errors import InputError
+from yarus.db.tables import Json
 from yarus.metrics.preferences import accuracy, pearson
 from yarus.metrics.statistics import Interval, bootstrap_statistic
 from yarus.tasks.comparison.experiments.experiments_schema import JudgeAndPeople, Preference
@@ -164,7 +165,7 @@ def _other_scores(path: Path, pairs: Sequence[Pair]) -> dict[str, dict[str, Floa
     return differences
 
 
-def _difference(row: dict[str, Any] | None, name: str, aspect: str) -> float:
+def _difference(row: Json | None, name: str, aspect: str) -> float:
     if row is None:
         return np.nan
     one, two = (float(row[model][name][f"{aspect}_label"]) for model in ("model1", "model2"))

@@ -43,7 +43,7 @@ from yarus.tasks.comparison.experiments.experiments_schema import (
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.factors import NO_RERANKER
 from yarus.tasks.config.flow_parameters import Sweep
-from yarus.tasks.config.parameters import JudgeQuality, Parameters
+from yarus.tasks.config.parameters import JudgeQuality, Parameters, ParameterValues
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.config.validation import bad_value
@@ -152,14 +152,14 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
             reranker_kind(reranker)
 
 
-def _shared(parameters: Sweep) -> dict[str, Any]:
+def _shared(parameters: Sweep) -> ParameterValues:
     """What every arm is given as it is. Chunks that are cut otherwise are no common unit; pages are."""
     shared = parameters.model_dump(include=SHARED)
     pages = len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields
     return shared | ({"unit": "page"} if pages else {})
 
 
-def _needed(values: dict[str, Any]) -> dict[str, Any]:
+def _needed(values: ParameterValues) -> ParameterValues:
     """The values without an embedder for a retriever that has none."""
     retriever = values.get("retriever")
     if values.get("embedder") and not retriever_kind(retriever or settings().retriever).uses_vectors:
@@ -167,7 +167,7 @@ def _needed(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _validated(tier: str, values: dict[str, Any]) -> Parameters:
+def _validated(tier: str, values: ParameterValues) -> Parameters:
     try:
         given = TIERS[tier].parameters.model_validate(values)
     except ValidationError as error:
@@ -208,7 +208,7 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     """
     if parameters.tier == "tier1" or settings().sut != "local":
         return None
-    values: dict[str, Any] = {name: said.get(name) for name in ("generator_model", "generator_prompt")}
+    values: ParameterValues = {name: said.get(name) for name in ("generator_model", "generator_prompt")}
     values["source"] = said.get("source") or parameters.source
     configuration = with_models(TIERS[parameters.tier].parameters.model_validate(values))
     role = configuration.generator

@@ -11,7 +11,7 @@ SHOWN = ("improved", "regressed", "changed")
 """Verdicts of a difference that is more than chance."""
 
 
-def rows(document: Sweep) -> list[dict[str, Any]]:
+def rows(document: Sweep) -> list[dict[str, str]]:
     """One row an arm: its headline metrics with intervals, cost, latency, whether it is on the Pareto front."""
     return [
         {

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from yarus.db.source_rows import Corpus
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.urls import canonical_url
-from yarus.tasks.cases.labels import Row, graded, pages_of
+from yarus.tasks.cases.labels import graded, pages_of
+from yarus.tasks.cases.table import Case
 from yarus.tasks.dataset.annotation.workbook import Passage
 
 CUT, WHOLE = 400, 1_500
@@ -82,7 +83,6 @@ def shortened(text: str, most: int) -> str:
     return f"{cut[:most].rstrip()}…"
 
 
-Case = Mapping[str, Any]
 JUDGED = ("faithfulness", "answer_relevance", "answer_correctness", "e2e_score")
 FAILED = ("sut_error", "sut_refusal", "judge_error", "parse_error")
 LOW = 0.5

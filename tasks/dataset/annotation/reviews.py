@@ -21,11 +21,11 @@ from yarus.db.engine import reaching
 from yarus.db.errors import InputError
 from yarus.db.loading.fill import Row as Loaded
 from yarus.db.loading.fill import Rows, fill_within, lock
-from yarus.db.source_rows import read_questions
+from yarus.db.source_rows import Row, read_questions
 from yarus.db.sources import Source, snapshot
 from yarus.metrics.agreement import kappa_of, kappa_parts, weighted_kappa
 from yarus.metrics.statistics import mean_interval, posterior_interval
-from yarus.tasks.cases.labels import Row, is_judged, is_reviewed
+from yarus.tasks.cases.labels import is_judged, is_reviewed
 from yarus.tasks.cases.outcomes import reference_of, shown_rightly
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO, Relevant
@@ -34,6 +34,7 @@ from yarus.tasks.dataset.labelling.alpha import alpha
 from yarus.tasks.dataset.nuggets import from_text
 
 Review = dict[str, Any]
+"""What an annotator says of a question: field -> verdict."""
 OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
 """What two can say who say yes or no."""
 

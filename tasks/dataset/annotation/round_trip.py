@@ -7,18 +7,18 @@ from typing import Any
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.db.source_rows import read_corpus, read_questions
+from yarus.db.source_rows import Row, read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
-from yarus.tasks.cases.labels import Row, labels_of
+from yarus.tasks.cases.labels import labels_of
 from yarus.tasks.cases.outcomes import reference_of
 from yarus.tasks.cases.privacy.masking import mask, own_key, restored
 from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
+from yarus.tasks.cases.table import Case
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.settings import settings
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.candidates import (
     MOST_PASSAGES,
-    Case,
     candidates,
     in_short,
     passages,

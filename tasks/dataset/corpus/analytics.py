@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from sqlalchemy import Engine
+from typing_extensions import TypedDict
 
 from yarus.db import analyses
 from yarus.tasks.config.connections import database
@@ -80,9 +80,16 @@ async def describe_corpus(source: str) -> str:
     return await asyncio.to_thread(_describe, source)
 
 
+class Sample(TypedDict):
+    """How much of a corpus and its log is looked at."""
+
+    points: int
+    limit: int
+
+
 def _describe(source: str) -> str:
     engine = database()
-    taken: dict[str, Any] = {"points": POINTS_OF_NIGHT, "limit": QUESTIONS_OF_NIGHT}
+    taken: Sample = {"points": POINTS_OF_NIGHT, "limit": QUESTIONS_OF_NIGHT}
     with analyses.analysing(engine, "corpus", source, taken) as corpus_id:
         analyses.keep(engine, corpus_id, dict(corpus(engine, source, **taken)), "completed")
     return corpus_id

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from yarus.tasks.cases.labels import Row, graded
+from yarus.db.source_rows import Row
+from yarus.tasks.cases.labels import graded
 from yarus.tasks.dataset.corpus.chatter import KINDS, Kind, chatter
 from yarus.tasks.dataset.corpus.corpus_schema import Chatter
 from yarus.tasks.dataset.corpus.languages import spoken

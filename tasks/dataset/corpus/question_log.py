@@ -11,11 +11,11 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable, nothing_in
-from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
 from yarus.db.sources import snapshot
 from yarus.db.tables import configured, evaluation
 from yarus.db.words import Words
-from yarus.tasks.cases.labels import BAD, GOOD, Row, annotated_cases, pages_of
+from yarus.tasks.cases.labels import BAD, GOOD, annotated_cases, pages_of
 from yarus.tasks.cases.outcomes import answerable, declined
 from yarus.tasks.cases.table import values_of
 from yarus.tasks.cases.vocabulary import MEASURED

@@ -11,6 +11,7 @@ from yarus.db import journal
 from yarus.db.errors import ResultsUnavailable
 from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
+from yarus.db.tables import MetricColumns
 from yarus.metrics.metric import Metric
 from yarus.metrics.table import grades, metric
 from yarus.metrics.table.corrected import SUFFIX, corrected_metric
@@ -77,10 +78,10 @@ def store_filled(engine: Engine, pools: Pools, said: Sequence[Label]) -> None:
         said: what people have said of results over its source.
     """
     n_results, by_name = estimates(pools, said)
-    stratum = {"stratum": HEADLINE_STRATUM} if pools.tier == "real_users" else {}
+    stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
     told = {"n_results": n_results, "stamp": _stamp(said)}
     rows = {
-        f"{of.name}{SUFFIX}": _stored(of, found, found["n_own"], len(pools.ids), told) | stratum if n_results else None
+        f"{of.name}{SUFFIX}": _stored(of, found, found["n_own"], len(pools.ids), told, stratum) if n_results else None
         for of, found in ((of, by_name[of.name]) for of in pools.metrics)
     }
     store.correct(engine, pools.evaluation_id, rows)
@@ -101,19 +102,21 @@ def _stamp(said: Sequence[Label]) -> str | None:
     return f"{len(said)} {max(label.at for label in said).isoformat()}" if said else None
 
 
-def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
+def _row(answers: Answers, said: Sequence[Label]) -> MetricColumns:
     n_own, used = telling(answers, said)
     found = estimate(answers, used)
     return _stored(answers.metric, found, n_own, len(answers.cases) + found["n_others"], {"stamp": _stamp(said)})
 
 
-def _stored(of: Metric, found: Estimate, n_own: int, n_total: int, told: Mapping[str, Any]) -> dict[str, Any]:
+def _stored(
+    of: Metric, found: Estimate, n_own: int, n_total: int, told: Mapping[str, Any], stratum: str = ""
+) -> MetricColumns:
     """As it is stored in `evaluation_metric`."""
     declared, acted_on = corrected_metric(of), not lacking(n_own)
     of_value = (declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
     graded = grades(*of_value) if acted_on else None
     return {
-        "stratum": "",
+        "stratum": stratum,
         "value": found["value"],
         "reason": None if found["value"] is not None else f"{found['n_labels']} label; two are needed",
         "ci_low": found["ci_low"],

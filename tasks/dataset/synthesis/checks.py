@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from rapidfuzz import fuzz, process
 
-from yarus.db.source_rows import Corpus
-from yarus.tasks.cases.labels import Row, pages_of
+from yarus.db.source_rows import Corpus, Row
+from yarus.tasks.cases.labels import pages_of
 from yarus.tasks.cases.sampling import sampled
 from yarus.tasks.cases.text import WORD, normalised
 from yarus.tasks.dataset.duplicates import SIMILAR, alike

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from yarus.db.source_rows import Corpus
-from yarus.tasks.cases.labels import Row
+from yarus.db.source_rows import Corpus, Row
 from yarus.tasks.cases.privacy.masking import mask, own_key
 from yarus.tasks.cases.text import fit
 from yarus.tasks.config.settings import Settings

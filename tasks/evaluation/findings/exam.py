@@ -1,10 +1,11 @@
 """The exam of a judge: documents, verdicts by prompt and kind of damage, standings, sentences."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from yarus.metrics.agreement import spearman
 from yarus.metrics.exam import is_right, obedience
@@ -20,6 +21,40 @@ from yarus.tasks.evaluation.findings_schema import Exam, KindOutcome, Mistake, O
 from yarus.tasks.evaluation.numbers import interval, shown
 from yarus.tasks.evaluation.standings import CONCLUSIVE
 from yarus.tasks.models.stand_ins import JUDGE
+
+
+class _Answer(TypedDict):
+    prompt: str
+    kind: str
+    characters: int
+    status: str
+
+
+class ExamScore(_Answer):
+    """What the judge gave one answer, in the column `exam_scores`."""
+
+    damaged: bool | None
+    score: float | None
+
+
+class _OfCase(_Answer):
+    damaged: bool
+    case_id: str
+    group: str | None
+    script: str
+    """Of the question."""
+
+
+class ExaminedAnswer(_OfCase):
+    """An answer that is sound or damaged, with what is known of its case."""
+
+    score: float | None
+
+
+class ScoredAnswer(_OfCase):
+    """An answer that the judge has given a score."""
+
+    score: float
 
 
 class PromptRow(NamedTuple):
@@ -126,7 +161,6 @@ def _sentences(exam: Exam, language: str) -> str:
     return " ".join(said)
 
 
-Row = dict[str, Any]
 FEWEST = 10
 """Examined cases below which nothing is said, of a judge or of a slice."""
 PASSED = 0.7
@@ -135,7 +169,7 @@ SUBTLE = ("number", "entity", "negation")
 """Kinds of damage that leave nearly all words in place. Where each has too few cases, they are one slice."""
 
 
-def find_blind_slices(scored: list[Row]) -> list[str]:
+def find_blind_slices(scored: list[ScoredAnswer]) -> list[str]:
     """Return the slices in which the judge does not tell damaged answers from sound ones.
 
     Args:
@@ -151,7 +185,7 @@ def find_blind_slices(scored: list[Row]) -> list[str]:
     return blind
 
 
-def find_balance(rows: list[Row]) -> tuple[int, Interval]:
+def find_balance(rows: list[ScoredAnswer]) -> tuple[int, Interval]:
     """Return the cases with sound and damaged answers, and the interval of the mean of sensitivity and specificity.
 
     The mean is 0.5 for a judge that does not look.
@@ -167,12 +201,12 @@ def find_balance(rows: list[Row]) -> tuple[int, Interval]:
     return len(values), mean_interval(values, seed=0, low=0, high=1, groups=[of[case] for case in both])
 
 
-def _is_blind(rows: list[Row]) -> bool:
+def _is_blind(rows: list[ScoredAnswer]) -> bool:
     cases, balance = find_balance(rows)
     return cases >= FEWEST and balance.high < PASSED
 
 
-def _slices(scored: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+def _slices(scored: list[ScoredAnswer]) -> Iterator[tuple[str, list[ScoredAnswer]]]:
     for kind in KINDS:
         yield kind, _with_damage(scored, (kind,))
     scripts = dict.fromkeys(row["script"] for row in scored)
@@ -187,7 +221,7 @@ def _slices(scored: list[Row]) -> Iterator[tuple[str, list[Row]]]:
             yield name, [row for row in scored if row["case_id"] in cases]
 
 
-def _with_damage(scored: list[Row], kinds: tuple[str, ...]) -> list[Row]:
+def _with_damage(scored: list[ScoredAnswer], kinds: tuple[str, ...]) -> list[ScoredAnswer]:
     return [row for row in scored if not row["damaged"] or row["kind"] in kinds]
 
 
@@ -219,8 +253,18 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         least_scored: share of the answers that must have got a score.
     """
     examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
-    rows = [
-        {**score, "case_id": case["case_id"], "group": case["group"], "script": script}
+    rows: list[ExaminedAnswer] = [
+        {
+            "prompt": score["prompt"],
+            "kind": score["kind"],
+            "damaged": score["damaged"],
+            "characters": score["characters"],
+            "score": score["score"],
+            "status": score["status"],
+            "case_id": case["case_id"],
+            "group": case["group"],
+            "script": script,
+        }
         for case in examined
         for script in [script_of(case["question"])]
         for score in case["exam_scores"] or ()
@@ -239,11 +283,13 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
     }
 
 
-def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float, max_p_value: float) -> PromptExam:
+def _prompt(
+    rows: list[ExaminedAnswer], auc: tuple[float | None, ...], least_scored: float, max_p_value: float
+) -> PromptExam:
 
     all_rows = rows
     rows = [row for row in all_rows if row["kind"] not in PLANTED]
-    scored = [row for row in rows if row["score"] is not None]
+    scored = [row for row in rows if _has_score(row)]
     scores = {row["score"] for row in scored}
     by_length = length_correlation(scored)
     cases = len({row["case_id"] for row in scored})
@@ -265,14 +311,18 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
     }
 
 
-def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
+def _has_score(row: ExaminedAnswer) -> TypeGuard[ScoredAnswer]:
+    return row["score"] is not None
+
+
+def _is_unreadable(rows: list[ExaminedAnswer], least_scored: float) -> bool:
     """Return whether more of the judge's own replies cannot be read than may be missing, beyond chance."""
     unread = sum(row["status"] == "parse_error" for row in rows)
     return wilson_interval(unread, len(rows)).low > 1 - least_scored
 
 
 def _outcome(
-    scored: list[Row], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool, blind: bool
+    scored: list[ScoredAnswer], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool, blind: bool
 ) -> Outcome:
     """What is wrong, what makes the others meaningless first."""
     _, low, high = auc
@@ -296,7 +346,7 @@ def _outcome(
     return "sound" if min(low, balance.low) >= PASSED else "few"
 
 
-def _obeys(rows: list[Row], max_p_value: float) -> bool:
+def _obeys(rows: list[ExaminedAnswer], max_p_value: float) -> bool:
     """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     cases = dict.fromkeys(row["case_id"] for row in rows)
@@ -306,7 +356,7 @@ def _obeys(rows: list[Row], max_p_value: float) -> bool:
     return obedience(planted, plain)[2] <= max_p_value
 
 
-def length_correlation(rows: list[Row]) -> float | None:
+def length_correlation(rows: list[ScoredAnswer]) -> float | None:
     """Spearman's correlation of score and length within sound and within damaged answers; the mean of the two.
 
     Answers of equal worth deserve equal scores, whatever their length.
@@ -326,12 +376,12 @@ def length_correlation(rows: list[Row]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _kinds(rows: list[Row]) -> list[KindOutcome]:
+def _kinds(rows: list[ExaminedAnswer]) -> list[KindOutcome]:
 
     found: list[KindOutcome] = []
     for kind in KINDS:
         of = [row for row in rows if row["kind"] == kind]
-        scored = [row for row in of if row["score"] is not None]
+        scored = [row for row in of if _has_score(row)]
         if of:
             right = sum((row["score"] < FULL) is row["damaged"] for row in scored)
             found.append(
@@ -346,7 +396,7 @@ def _kinds(rows: list[Row]) -> list[KindOutcome]:
     return found
 
 
-def _worst(scored: list[Row]) -> list[Mistake]:
+def _worst(scored: list[ScoredAnswer]) -> list[Mistake]:
     """Damaged answers that got full scores, and sound ones that got low ones; the farthest first, each kind once."""
     wrong = sorted(scored, key=lambda row: -abs(row["score"] - (0.0 if row["damaged"] else 1.0)))
     found: dict[str, Mistake] = {}

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from yarus.tasks.cases.table import Case
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.findings.finding import Evaluated
@@ -14,7 +15,6 @@ from yarus.tasks.evaluation.queries import matching, where
 
 FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
 SHOWN = 5
-Case = dict[str, Any]
 
 
 def failures(cases: "pa.Table") -> Failures:

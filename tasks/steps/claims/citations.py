@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from yarus.metrics import facts
 from yarus.metrics.claims import citation_known, citation_precision, citation_recall
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.text import BETWEEN
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_texts
 from yarus.tasks.steps.claims.facts import blanked
 from yarus.tasks.steps.claims.pages import Named, hosts_of, label, links, named_pages
 
-Case = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -73,7 +73,16 @@ def _supports(case: Case, pages: list[Named] | None) -> Floats | None:
     return found
 
 
-def _stored(page: Named, number: int, supports: Floats | None) -> dict[str, Any]:
+class StoredCitation(TypedDict):
+    """A page that the system names, as it is kept with the case."""
+
+    page: str
+    in_corpus: bool
+    retrieved: bool
+    supports: bool | None
+
+
+def _stored(page: Named, number: int, supports: Floats | None) -> StoredCitation:
     column = np.empty(0) if supports is None else supports[:, number]
     known = column[~np.isnan(column)]
     right = True if (known == 1).any() else None if not known.size or len(known) < len(column) else False

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import TypedDict
 
+from yarus.db.tables import Json
 from yarus.db.words import Words
 from yarus.metrics.claims import NAMES, Verdicts, claim_metrics
 from yarus.tasks.cases.privacy.masking import mask, own_key, restored
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.text import WORD, parts, same_said, sentences
 from yarus.tasks.cases.vocabulary import SAID
 from yarus.tasks.config.connections import database
@@ -97,7 +99,7 @@ def read_support(text: str, claims: Collection[str], sources: Collection[str]) -
         The claims that have a verdict; `parse_error` where none has.
     """
 
-    def by(entry: dict[str, Any]) -> frozenset[str] | None:
+    def by(entry: Json) -> frozenset[str] | None:
         given = entry.get("supported_by")
         named = frozenset(map(_name, given)) if isinstance(given, list) else None
         return named if named is not None and named <= known else None
@@ -117,7 +119,7 @@ def read_had(text: str, nuggets: Collection[str]) -> Had:
         1, 0.5 or 0 of the nuggets that have a verdict; `parse_error` where none has.
     """
 
-    def worth(entry: dict[str, Any]) -> float | None:
+    def worth(entry: Json) -> float | None:
         said = entry.get("support")
         return WORTH.get(said.strip().casefold()) if isinstance(said, str) else None
 
@@ -135,7 +137,7 @@ def names(claims: Iterable[str]) -> dict[str, str]:
 
 
 def _parse_verdicts(
-    text: str, asked: Collection[str], read: Callable[[dict[str, Any]], H | None], what: str
+    text: str, asked: Collection[str], read: Callable[[Json], H | None], what: str
 ) -> Verdict[dict[str, H]] | NoVerdict:
     """What the entries say of each that was asked about, where they say one thing."""
     entries = read_list(text, "verdicts")
@@ -158,7 +160,6 @@ def _name(given: Any) -> str:
     return given.strip(" <>[]").partition("-")[0].casefold() if isinstance(given, str) else ""
 
 
-Case = dict[str, Any]
 Given = dict[str, Verdict[Any] | NoVerdict]
 SIDES = ("answer", "reference")
 NAMING = 3
@@ -322,7 +323,16 @@ def _against(checked: Checked, claims: list[str], sources: list[str]) -> np.ndar
     return found
 
 
-def _stored(checked: Checked, case: Case, hide: Callable[[str], str]) -> list[dict[str, Any]]:
+class StoredClaim(TypedDict):
+    """A claim as it is kept with its case."""
+
+    of: str
+    claim: str
+    sentence: str | None
+    supported_by: list[str] | None
+
+
+def _stored(checked: Checked, case: Case, hide: Callable[[str], str]) -> list[StoredClaim]:
     """The claims as they are kept with the case: as the case has them, whatever the judge was shown."""
     said = {side: sentences(hide(case[side] or "")) for side in SIDES if side in checked.claims}
 

@@ -1,14 +1,13 @@
 """Scoring the facts of answers that rules find: what the context supports, and what of the reference is there."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from yarus.metrics import facts
 from yarus.tasks.cases.privacy.masking import mask, own_key, own_pattern
-from yarus.tasks.cases.table import floats, values_of, with_columns
+from yarus.tasks.cases.table import Case, floats, values_of, with_columns
 from yarus.tasks.cases.text import BETWEEN
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.run import Run
@@ -52,7 +51,7 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     return with_columns(cases, fact_recall=facts.fact_recall(answers, references))
 
 
-def _aside(row: dict[str, Any]) -> str:
+def _aside(row: Case) -> str:
     """What is nobody's own fact: the question's, and the addresses in the answer of pages that were retrieved."""
     known = [text for text, page in links(row["answer"] or "").items() if page in (row.get("retrieved") or ())]
     return BETWEEN.join((row["question"], *known))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from yarus.metrics.claims import Nuggets, nugget_recall
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.vocabulary import SAID
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
@@ -21,8 +21,6 @@ from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
 from yarus.tasks.steps.claims.claims import Had, names, read_had
 from yarus.tasks.steps.judging.judge import with_verdicts
-
-Case = dict[str, Any]
 
 
 async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from yarus.db.source_rows import Corpus
+from yarus.db.source_rows import Corpus, Row
 from yarus.db.urls import canonical_url
 from yarus.metrics import contexts
-from yarus.tasks.cases.labels import Row, graded, pages_of, shown_page
-from yarus.tasks.cases.table import with_columns
+from yarus.tasks.cases.labels import graded, pages_of, shown_page
+from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.text import BETWEEN, CHARACTERS_A_TOKEN, fit, normalised, starts, words
 from yarus.tasks.cases.vocabulary import SAID
 from yarus.tasks.config.factors import ContextPerturbation
@@ -154,7 +154,6 @@ AMONG_OTHERS = ("distractors", "gold_first", "gold_middle", "gold_last")
 """Kinds that keep the right passages and put others beside them."""
 NO_OTHERS = "too few passages of other pages, or no room for them"
 NO_VALUE = "the context has no number or date, in digits, that the reference answers with"
-Changed = dict[str, Any]
 
 
 def change_contexts(
@@ -217,7 +216,7 @@ def perturbed_context(kind: ContextPerturbation, seed: int) -> str:
     return f"{kind}|seed:{seed}|v:1"
 
 
-def _counterfactual(case: Changed, chance: random.Random) -> Changed:
+def _counterfactual(case: Case, chance: random.Random) -> Case:
     found = counterfactual(case["context"], case["reference"], case["question"], chance)
     if found is None:
         return {"context_probe": {"untouched": NO_VALUE}}
@@ -225,7 +224,7 @@ def _counterfactual(case: Changed, chance: random.Random) -> Changed:
     return _probe(found.context, begins, case["truncated"], original=found.original, substitute=found.substitute)
 
 
-def _probe(context: str, begins: list[int], cut: bool, **done: Any) -> Changed:
+def _probe(context: str, begins: list[int], cut: bool, **done: Any) -> Case:
     return {"context": context, "passage_starts": begins, "truncated": cut, "context_probe": done}
 
 
@@ -238,9 +237,6 @@ def _named_pages(question: Row) -> set[str]:
 def _chance(seed: int, case_id: str) -> random.Random:
     digest = hashlib.sha256(f"{seed}|{case_id}".encode("utf-8", "surrogatepass")).digest()
     return random.Random(int.from_bytes(digest[:8]))
-
-
-Case = dict[str, Any]
 
 
 def score_contexts(run: Run, cases: pa.Table) -> pa.Table:

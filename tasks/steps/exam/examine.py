@@ -9,21 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from yarus.db.errors import InputError
-from yarus.db.source_rows import Corpus, read_corpus, read_questions
+from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
 from yarus.db.sources import registered, snapshot
 from yarus.db.words import Words
 from yarus.metrics import exam
 from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.metric import RUBRIC
-from yarus.tasks.cases.labels import Row, page_named, pages_of
+from yarus.tasks.cases.labels import page_named, pages_of
 from yarus.tasks.cases.outcomes import ideal_context, reference_of
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import Case, values_of, with_columns
 from yarus.tasks.cases.text import fit
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.config.settings import Settings, settings
 from yarus.tasks.evaluation.config import ExamIdentity
+from yarus.tasks.evaluation.findings.exam import ExamScore
 from yarus.tasks.evaluation.identity import configured, judge_identity
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
@@ -35,7 +36,6 @@ from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for_score, ask_f
 from yarus.tasks.steps.exam.paper import Other, Paper, Subject, draw_subjects, papers
 from yarus.tasks.steps.judging.judge import with_verdicts
 
-Case = dict[str, Any]
 ABROAD = "another language"
 """In the place of a kind: the reference, with its question and context, in the parallel source's language."""
 
@@ -60,7 +60,7 @@ async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     rows = cases.to_pylist()
     papers = [list(exam_questions(case, run.config.language)) for case in rows]
     given = await _asked(run, configured(run), papers)
-    scored = [
+    scored: list[list[ExamScore]] = [
         [
             {
                 "prompt": question.prompt,
@@ -150,15 +150,17 @@ def _lost(case: Case, verdicts: list[Verdict[Any] | NoVerdict]) -> NoVerdict | N
     return failed[0] if alone and failed and len(failed) == len(verdicts) else None
 
 
-def _shift(scores: list[dict[str, Any]]) -> float | None:
+def _shift(scores: list[ExamScore]) -> float | None:
     """How far the scores of the reference lie higher in the other language; mean over the prompts that have both."""
     here = {row["prompt"]: row["score"] for row in scores if row["kind"] == "reference"}
     there = {row["prompt"]: row["score"] for row in scores if row["kind"] == ABROAD}
-    apart = [score - here[name] for name, score in there.items() if None not in (score, here.get(name))]
+    apart = [
+        score - before for name, score in there.items() if score is not None and (before := here.get(name)) is not None
+    ]
     return float(np.mean(apart)) if apart else None
 
 
-def exam_columns(scored: Sequence[Sequence[dict[str, Any]]], names: Sequence[str]) -> dict[str, list[float]]:
+def exam_columns(scored: Sequence[Sequence[ExamScore]], names: Sequence[str]) -> dict[str, list[float]]:
     """The columns of the exam's metrics.
 
     Args:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
+from yarus.db.source_rows import Row
 from yarus.metrics.exam_kinds import PLANTED, expected
-from yarus.tasks.cases.labels import Row
 from yarus.tasks.cases.outcomes import reference_of
 from yarus.tasks.cases.sampling import sampled, topic_and_score
 from yarus.tasks.cases.text import normalised, words

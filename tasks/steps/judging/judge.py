@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import TypedDict
 
 from yarus.metrics.metric import RUBRIC
 from yarus.tasks.cases.dialogs import spoken
 from yarus.tasks.cases.outcomes import fail
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import Case, values_of, with_columns
 from yarus.tasks.cases.vocabulary import SAID
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
@@ -20,9 +21,7 @@ from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import SHAPES, Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, failure, value_of
-from yarus.tasks.steps.generation import recorded, totals
-
-Case = dict[str, Any]
+from yarus.tasks.steps.generation import RecordedCall, recorded, totals
 
 
 async def judge(run: Run, cases: pa.Table) -> pa.Table:
@@ -106,7 +105,16 @@ def _beside(cases: pa.Table, name: str, more: list[list[Any]]) -> list[list[Any]
     return [[*(old or ()), *new] for old, new in zip(values_of(cases, name), more, strict=True)]
 
 
-def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]:
+class RawReply(TypedDict):
+    """A reply of a judge as received, in the column `judge_raw`."""
+
+    metric: str
+    repeat: int
+    reply: str
+    status: str
+
+
+def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[RawReply]:
     """A reply that was asked for again had no score, whatever came after it."""
     name, _, repeat = metric.partition("#")
     last = len(verdict.replies) - 1
@@ -121,7 +129,7 @@ def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]
     ]
 
 
-def _calls(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]:
+def _calls(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[RecordedCall]:
     name, _, repeat = metric.partition("#")
     role: RoleName = "gate" if name.rpartition(":")[2] == "gate" else "judge"
     return [recorded(role, name, int(repeat or 0), reply) for reply in verdict.replies]

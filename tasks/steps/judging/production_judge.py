@@ -3,12 +3,11 @@
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
 from yarus.tasks.cases.outcomes import Done, with_outcomes
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import Case, values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import JudgePipeline
 from yarus.tasks.evaluation.identity import configured
@@ -85,9 +84,7 @@ def _probability(verdict: Verdict[bool]) -> float | None:
     return said if verdict.value else 1 - said
 
 
-async def _case(
-    model: Model, prompt: Prompt, case: dict[str, Any], repeat: int, parameters: JudgePipeline
-) -> list[YesNo]:
+async def _case(model: Model, prompt: Prompt, case: Case, repeat: int, parameters: JudgePipeline) -> list[YesNo]:
     if case["status"] != "ok":
         return []
     calls = (Call(prompt, case, repeat + number, logprobs=parameters.logprobs) for number in range(parameters.repeats))

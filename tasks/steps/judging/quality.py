@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from yarus.metrics import agreement
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.tasks.cases.privacy.masking import mask, own_key
-from yarus.tasks.cases.table import floats, values_of, with_columns
+from yarus.tasks.cases.table import Case, floats, values_of, with_columns
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.config.settings import Settings
@@ -31,7 +30,6 @@ from yarus.tasks.steps.generation import totals
 from yarus.tasks.steps.judging.judge import with_verdicts
 
 METRIC = "faithfulness"
-Case = dict[str, Any]
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 

@@ -1,7 +1,7 @@
 """What to label next for retrieval: the results on whose relevance the ranking of two systems depends most."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Engine
@@ -16,7 +16,7 @@ from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import NO_TWINS
 from yarus.tasks.cases.privacy.pseudonyms import text
 from yarus.tasks.cases.rankings import ANSWERS, Pool, Pooled, judgements, passages_of, score, seen
-from yarus.tasks.cases.table import floats, table
+from yarus.tasks.cases.table import Case, floats, table
 from yarus.tasks.cases.vocabulary import MEASURED
 from yarus.tasks.dataset.labelling.relevance.pools import digest, is_filled, people_say
 from yarus.tasks.evaluation import result_files
@@ -143,7 +143,7 @@ def _place(row: RowMapping) -> tuple[str, str, str]:
     return row["tier"], row["source"], EvaluationConfig.of(row).unit
 
 
-def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
+def _cases(row: RowMapping) -> dict[str, Case]:
     """The measured cases of an evaluation, each with its pool: the judge's, else of ranking and labels.
 
     Raises:
@@ -180,7 +180,7 @@ def _pool(ranking: Sequence[str], labels: Mapping[str, bool]) -> Pool:
     ]
 
 
-def _question(a: dict[str, Any], b: dict[str, Any], heard: Mapping[str, bool]) -> _Question:
+def _question(a: Case, b: Case, heard: Mapping[str, bool]) -> _Question:
     pools = a["pool"], b["pool"]
     by_result = {one["result"]: one for pool in pools for one in pool}
     by_result |= {one["result"]: one for pool in pools for one in pool if not _unknown(one)}
