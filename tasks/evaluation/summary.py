@@ -173,7 +173,7 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
     Args:
         metric: as `yarus.db.journal.metrics_of` gives it.
         missing: as `n_missing` counts them.
-        by_prompt: how the evaluation's judges stand, as `yarus.tasks.evaluation.findings.exam.standings` gives it.
+        by_prompt: how the evaluation's judges stand, as `yarus.tasks.evaluation.standings.standings` gives it.
     """
     standing = standing_of(metric["metric"], by_prompt)
     trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]

@@ -75,7 +75,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = folder / "metrics/table/__init__.py"
     table.write_text(table.read_text(encoding="utf-8").replace("*UX)", "*UX, *STYLE)"), encoding="utf-8")
     findings = folder / "tasks/evaluation/findings/findings.py"
-    findings.write_text(findings.read_text(encoding="utf-8").replace("failures)", "failures, curt)"), encoding="utf-8")
+    findings.write_text(findings.read_text(encoding="utf-8").replace("= (exam, ", "= (exam, curt, "), encoding="utf-8")
     return folder
 
 

@@ -75,8 +75,8 @@ def test_the_log_says_it_now_and_then(
 
 SOON = """
 from yarus.__main__ import main
-from yarus.tasks.evaluation import progress
-progress.EVERY_S = 0.5
+from yarus.tasks.evaluation import batches
+batches.EVERY_S = 0.5
 main()
 """
 """The command line, which tells Prefect sooner."""
