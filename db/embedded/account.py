@@ -12,9 +12,7 @@ import os
 import pwd
 import shutil
 from pathlib import Path
-from typing import NamedTuple
-
-from typing_extensions import TypedDict
+from typing import NamedTuple, TypedDict
 
 from yarus.db.embedded import ELSEWHERE
 from yarus.db.errors import DatabaseUnavailable

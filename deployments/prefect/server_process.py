@@ -188,6 +188,7 @@ def copy_template(url: str) -> None:
     if path is None or (path.exists() and path.stat().st_size) or not template().exists():
         return
     copy = path.with_name(f"{path.name}.new")  # whole or not at all: half a database would be called damaged
+    copy.unlink(missing_ok=True)  # of a process that was killed
     try:
         copy.touch(mode=0o600)
         shutil.copyfile(template(), copy)

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, func, select
 
 from yarus.__main__ import exit_code
 from yarus.db.tables import evaluation
+from yarus.tasks.evaluation.resources import Resources
 
 NO_MODEL = {"YARUS_JUDGE__BASE_URL": "http://127.0.0.1:9/v1"}
 JUDGE = NO_MODEL | {"YARUS_JUDGE__MODEL": "m"}
@@ -63,7 +64,7 @@ def test_a_night_goes_on_where_one_model_is_not_there(
     for variable, value in JUDGE.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
-    check(parameters("nightly", {}, (), ()))
+    check(parameters("nightly", {}, (), ()), Resources())
     assert [text for text in caplog.messages if "nothing answers" in text] == [
         "judge 'm' at http://127.0.0.1:9/v1: nothing answers there (Connection refused). Start it, or correct "
         "YARUS_JUDGE__BASE_URL; what does not need it goes on"
@@ -76,7 +77,7 @@ def test_what_listens_is_not_refused(at_home: Path, monkeypatch: pytest.MonkeyPa
     with socket.create_server(("127.0.0.1", 0)) as listening:  # it may answer as late as it likes
         monkeypatch.setenv("YARUS_JUDGE__BASE_URL", f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
         monkeypatch.setenv("YARUS_JUDGE__MODEL", "m")
-        check(parameters("tier2", {}, (), ()))
+        check(parameters("tier2", {}, (), ()), Resources())
 
 
 def test_a_source_without_chunks_begins_nothing(
