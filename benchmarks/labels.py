@@ -22,7 +22,7 @@ JUDGED = "avg_faithfulness"
 
 def run() -> Iterator[Row]:
     """Both by their limit."""
-    resolved = {"judge": {"model": "m", "prompts": {"faithfulness": "x"}}}
+    config = {"judge": {"model": "m", "prompts": {"faithfulness": "x"}}}
     with temporary_home() as (home, engine):
         file = home / "tier2-bench.parquet"
         write_whole(_cases(), file)
@@ -34,7 +34,7 @@ def run() -> Iterator[Row]:
             "settings": {},
             "versions": {},
         }
-        journal.open_evaluation(engine, {**row, "resolved": resolved})
+        journal.open_evaluation(engine, {**row, "resolved": config})
         journal.close(engine, file.stem, "completed", comparability_key="k", comparability={}, parquet=str(file))
         labelling, kept = Labelling(engine, file.stem, JUDGED), []
         for number in range(LABELS):

@@ -14,13 +14,13 @@ from typing_extensions import TypedDict
 from yarus.db import tables
 from yarus.db.errors import InputError
 from yarus.db.stores.names import the_one_called, the_one_like
-from yarus.db.tables import Json, MetricRow, configured, evaluation, evaluation_batch, evaluation_metric
+from yarus.db.tables import Json, MetricRow, config_at, evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = tables.FINISHED
 LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")
 LISTED += ("n_cases", "coverage", "comparability_key", "parquet", "name", "tags")
 ASIDE = ("again", "anchor", "answers_of", "part_of")
-"""What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
+"""What in the configuration marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
 _MARKS = func.jsonb_strip_nulls(func.coalesce(evaluation.c.resolved, text("'{}'::jsonb")), type_=JSONB)
 LIVE = not_(_MARKS.has_any(array(ASIDE)))
@@ -109,7 +109,7 @@ def _finished(evaluation_id: str) -> InputError:
 
 
 def describe(engine: Engine, evaluation_id: str, **values: Any) -> None:
-    """Adds what became known after the start: cases, key, resolved parameters."""
+    """Adds what became known after the start: cases, key, configuration."""
     with engine.begin() as connection:
         connection.execute(update(evaluation).where(evaluation.c.id == evaluation_id).values(**values))
 
@@ -263,7 +263,7 @@ def accept_first(connection: Connection, evaluation_id: str) -> None:
         evaluation.c.id == evaluation_id,
         evaluation.c.state == "completed",
         evaluation.c.comparability_key.is_not(None),
-        configured("part_of").astext.is_(None),
+        config_at("part_of").astext.is_(None),
         not_(before.exists()),
     )
     connection.execute(first.values(accepted_at=evaluation.c.finished_at))
@@ -297,13 +297,13 @@ def _earlier(engine: Engine, evaluation_id: str, order: ColumnElement[Any], *wan
 
 def _alike(before: FromClause, this: FromClause) -> ColumnElement[bool]:
     """Whether one is of the history of the other."""
-    answers_of, its = (configured("answers_of", table=table).astext for table in (before, this))
+    answers_of, its = (config_at("answers_of", table=table).astext for table in (before, this))
     return and_(
         before.c.comparability_key == this.c.comparability_key,
         before.c.state == "completed",
         # What judges stored answers follows what judged the same answers, not the live system, and the other way round.
         answers_of.is_not_distinct_from(its),
-        configured("part_of", table=before).astext.is_(None),  # an arm of a sweep is nobody's yesterday
+        config_at("part_of", table=before).astext.is_(None),  # an arm of a sweep is nobody's yesterday
     )
 
 

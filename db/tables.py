@@ -98,7 +98,7 @@ evaluation = Table(
 )
 
 
-def configured(*path: str, table: FromClause = evaluation) -> Any:
+def config_at(*path: str, table: FromClause = evaluation) -> Any:
     """Return, as SQL, what the configuration or the findings of an evaluation have at a path; NULL where nothing.
 
     Args:

@@ -62,6 +62,8 @@ def _section(kind: type) -> str:
     meanings, rows = _meanings(kind), []
     is_model = issubclass(kind, BaseModel)  # whose keys are left out, not null
     for name, hint in get_type_hints(kind, include_extras=True).items():
+        if is_model and name == "notes":  # which are printed beside it
+            continue
         optional = is_model or get_origin(hint) is NotRequired or name in getattr(kind, "__optional_keys__", ())
         words = _words(hint).removesuffix(" or null") if is_model else _words(hint)
         rows.append(f"| `{name}`{' *optional*' if optional else ''} | {words} | {_cell(meanings.get(name, ''))} |")

@@ -23,7 +23,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.dataset.corpus.analytics import describe_corpus
 from yarus.tasks.evaluation.repeats import anchored
-from yarus.tasks.evaluation.resources import shared
+from yarus.tasks.evaluation.resources import share
 from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
 from yarus.tasks.models.progress import numbered
 
@@ -75,7 +75,7 @@ async def _every_tier(
     live = ((tier, parameters.of(tier)) for tier in tiers)
     parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
-    with shared():
+    with share():
         for tier, chosen in numbered(parts):
             evaluate = flow_of(tier)
             if done := completed(begun, tier, chosen):

@@ -13,7 +13,7 @@ from yarus.tasks.comparison.experiments.arms import outcome
 from yarus.tasks.comparison.experiments.robustness import arms, combined
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.flow_parameters import Robustness
-from yarus.tasks.evaluation.resources import shared
+from yarus.tasks.evaluation.resources import share
 from yarus.tasks.models.progress import numbered
 
 
@@ -29,7 +29,7 @@ async def robustness(parameters: Robustness) -> Any:
     """
     given = parameters.model_dump(mode="json")
     with analyses.analysing(database(), "robustness", parameters.source, given) as robustness_id:
-        with shared(robustness_id):
+        with share(robustness_id):
             outcomes = [outcome(arm, await evaluated(arm)) for arm in numbered(arms(parameters))]
         return incomplete(await compare_kinds(robustness_id, parameters, outcomes))
 

@@ -14,7 +14,7 @@ from yarus.tasks.comparison.experiments.arms import Arm, outcome
 from yarus.tasks.comparison.experiments.sweep import Sweeping, sweeping
 from yarus.tasks.comparison.experiments.sweep_table import rows
 from yarus.tasks.config.flow_parameters import Sweep
-from yarus.tasks.evaluation.resources import shared
+from yarus.tasks.evaluation.resources import share
 from yarus.tasks.models.progress import numbered
 
 
@@ -28,7 +28,7 @@ async def sweep(parameters: Sweep) -> Any:
     Returns:
         The sweep, as `yarus sweep --json` prints it.
     """
-    with sweeping(parameters) as running, shared(running.id, rankings=True):
+    with sweeping(parameters) as running, share(running.id, rankings=True):
         for arm in numbered(running.waiting()):
             running.keep(outcome(arm, await evaluated(arm)))
         document = await compare_arms(running)

@@ -38,10 +38,10 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
         OSError: Prefect's server, the database or the results cannot be reached.
     """
     from yarus.flows.cli import runner
-    from yarus.tasks.evaluation.resources import checks
+    from yarus.tasks.evaluation.resources import open_for_checks
 
     chosen = runner.parameters(tier, parameters, (), ())
-    with checks() as opened:
+    with open_for_checks() as opened:
         runner.check(chosen, opened)
         start_prefect()
         return await runner.evaluate(tier, chosen)

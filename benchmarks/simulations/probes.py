@@ -29,6 +29,7 @@ from yarus.tasks.cases.text import sentences
 from yarus.tasks.config.factors import ContextPerturbation
 from yarus.tasks.config.parameters import Tier2
 from yarus.tasks.evaluation.aggregate import Value, summarise
+from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import share
 from yarus.tasks.models.calls import Call, Reply
@@ -102,8 +103,8 @@ def measured(planted: "Planted", seed: int) -> tuple[Value, list[tuple[bool, boo
     cases, questions, golds, corpus = sample()
     how = {"seed": seed, "tokens": 3_000, "language": "ru"}
     cases = change_contexts(cases, questions, golds, corpus, planted.kind, **how)  # type: ignore[arg-type]
-    resolved = {"language": "ru", "context_perturbation": perturbed_context(planted.kind, seed)}
-    run = Run(f"simulated-{seed}", "tier2", Tier2(source="sample", seed=seed), resolved)  # type: ignore[arg-type]
+    config = EvaluationConfig(language="ru", context_perturbation=perturbed_context(planted.kind, seed))
+    run = Run(f"simulated-{seed}", "tier2", Tier2(source="sample", seed=seed), config)
     model = Mock(planted, seed)
     with mock.patch.multiple("yarus.tasks.steps.generation", chat=model.opened, database=lambda: None):
         cases = asyncio.run(generate(run, cases))

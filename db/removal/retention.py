@@ -17,7 +17,7 @@ from yarus.db.sources import Source
 from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
-"""What of the resolved parameters names the embedders whose vectors an evaluation used."""
+"""What of the configuration names the embedders whose vectors an evaluation used."""
 PREFIXED = "|prefix:"
 """What stands in an embedder's identity behind the model: chunks have another prefix than questions."""
 ERASED = "cases erased"

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from yarus.db.engine import reaching
-from yarus.db.tables import FINISHED, OURS, MetricColumns, configured, evaluation, evaluation_metric
+from yarus.db.tables import FINISHED, OURS, MetricColumns, config_at, evaluation, evaluation_metric
 
 label = Table(
     "label",
@@ -143,7 +143,7 @@ def labels_by_judge(engine: Engine, source: str, tier: str, keys: Collection[str
 def newest_filled(engine: Engine) -> RowMapping | None:
     """The newest finished evaluation whose labels a judge has filled up."""
     of = evaluation.c
-    filled = (configured("labels").astext == "filled") & of.state.in_(FINISHED) & of.parquet.is_not(None)
+    filled = (config_at("labels").astext == "filled") & of.state.in_(FINISHED) & of.parquet.is_not(None)
     statement = select(evaluation).where(filled).order_by(of.started_at.desc()).limit(1)
     with reaching(engine), engine.connect() as connection:
         return connection.execute(statement).mappings().first()

@@ -5,7 +5,7 @@ from datetime import timedelta
 from sqlalchemy import Engine, func, select
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.tables import configured, evaluation, nightly_verdict
+from yarus.db.tables import config_at, evaluation, nightly_verdict
 from yarus.metrics.metric import Metric
 from yarus.tasks.config.settings import settings
 
@@ -33,7 +33,7 @@ def looks_for_one(engine: Engine, row: RowMapping) -> float:
     """
     of = evaluation.c
     recent = of.started_at.between(row["started_at"] - timedelta(days=RECENT), row["started_at"] + timedelta(days=1))
-    place = func.concat_ws("/", of.tier, of.source, configured("anchor").astext)
+    place = func.concat_ws("/", of.tier, of.source, config_at("anchor").astext)
     judged = select(func.count(), func.count(place.distinct())).select_from(evaluation.join(nightly_verdict))
     found = judged.where(recent, of.id != row["id"])
     with engine.connect() as connection:

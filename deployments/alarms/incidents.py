@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
-from yarus.db.tables import configured, evaluation, nightly_verdict
+from yarus.db.tables import config_at, evaluation, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import GOOD, Accepted, Incident
 from yarus.deployments.alarms.levels import LevelVerdict, level_verdict
 from yarus.deployments.alarms.night_message import TellsOf, incident_payload, moved, tell_incident
@@ -46,8 +46,8 @@ def _answers_of(of: FromClause) -> ColumnElement[Any]:
     first = evaluation.alias()
     reused = func.coalesce(of.c.parameters["anchor"].astext, of.c.parameters["reuse_answers"].astext)
     # One that failed before it had read them says only what it was to read; that may have had them from another.
-    theirs = select(func.coalesce(configured("answers_of", table=first).astext, first.c.id)).where(first.c.id == reused)
-    return func.coalesce(configured("answers_of", table=of).astext, theirs.scalar_subquery(), reused)
+    theirs = select(func.coalesce(config_at("answers_of", table=first).astext, first.c.id)).where(first.c.id == reused)
+    return func.coalesce(config_at("answers_of", table=of).astext, theirs.scalar_subquery(), reused)
 
 
 ANSWERS_OF = _answers_of(evaluation).label("answers_of")

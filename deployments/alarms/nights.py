@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, case, or_, select
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.tables import configured, evaluation, evaluation_metric, nightly_verdict
+from yarus.db.tables import config_at, evaluation, evaluation_metric, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.alarms.mix import remove_mix, remove_weekdays
@@ -59,8 +59,8 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
     valid = case((nightly_verdict.c.judged_at >= of_baseline, nightly_verdict.c.verdict))
     told = (
         select(of.id, valid.label("verdict"), nightly_verdict.c.changes)
-        .add_columns(of.started_at, configured("mix", "cells").label("cells"))
-        .add_columns(*(configured("paired", "changes", name).label(name) for name in metrics))
+        .add_columns(of.started_at, config_at("mix", "cells").label("cells"))
+        .add_columns(*(config_at("paired", "changes", name).label(name) for name in metrics))
         .join(chosen, chosen.c.id == of.id)
         .outerjoin(nightly_verdict)
         .order_by(of.started_at, of.id)

@@ -185,13 +185,17 @@ def copy_template(url: str) -> None:
         OSError: the file cannot be written: no room, no right.
     """
     path = file_of(url)
-    if path is None or (path.exists() and path.stat().st_size) or not template().exists():
+    if path is None or (path.exists() and path.stat().st_size):
+        return
+    try:
+        tables = template().read_bytes()
+    except (OSError, RuntimeError):  # there is none, or it cannot be read, or the user has no home
         return
     copy = path.with_name(f"{path.name}.new")  # whole or not at all: half a database would be called damaged
     copy.unlink(missing_ok=True)  # of a process that was killed
     try:
         copy.touch(mode=0o600)
-        shutil.copyfile(template(), copy)
+        copy.write_bytes(tables)
         copy.replace(path)
     finally:
         copy.unlink(missing_ok=True)
@@ -200,21 +204,20 @@ def copy_template(url: str) -> None:
 
 def keep_template(url: str) -> None:
     """Keep the tables that Prefect has made in a database as the template, if there is none; no row of it."""
-    path, kept = file_of(url), template()
-    if path is None or kept.exists():
-        return
-    new = kept.with_name(f"{kept.name}.{os.getpid()}")
-    with suppress(OSError, sqlite3.Error):
+    path = file_of(url)
+    with suppress(OSError, RuntimeError, sqlite3.Error):
+        if path is None or (kept := template()).exists():
+            return
         kept.parent.mkdir(parents=True, exist_ok=True)
+        new = kept.with_name(f"{kept.name}.{os.getpid()}")
         with closing(_opened(path)) as made, closing(sqlite3.connect(new)) as database:
+            database.execute("BEGIN")
             statements = "SELECT sql FROM sqlite_master WHERE sql <> '' AND name NOT LIKE 'sqlite%' ORDER BY rowid"
             for (statement,) in made.execute(statements):
                 database.execute(statement)
             database.execute("INSERT INTO alembic_version VALUES (?)", [_revision(path)])
             database.commit()
         new.replace(kept)
-    with suppress(OSError):
-        new.unlink(missing_ok=True)
 
 
 def remember_made(url: str) -> None:

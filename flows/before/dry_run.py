@@ -15,6 +15,7 @@ from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
 from yarus.tasks.evaluation.identity import configured, same_settings
 from yarus.tasks.evaluation.repeats import first_repeat, parameters_of_repeated
+from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.result_files import make_folder
 from yarus.tasks.evaluation.run import DRY_RUN, Run
 from yarus.tasks.evaluation.work_folder import read_cases
@@ -70,7 +71,7 @@ async def plan(tier: str, parameters: Parameters) -> Plan:
     parameters, repeated = parameters_of_repeated(database(), parameters)
     if repeated is not None:
         same_settings(repeated)
-    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters)
+    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters, resources=Resources.take_over_checked())
     if tier not in LOADERS or (isinstance(parameters, Fillable) and parameters.labels != "filled"):
         return Plan(tier, None, {})
     make_folder(run.work)
@@ -78,6 +79,7 @@ async def plan(tier: str, parameters: Parameters) -> Plan:
         run = await LOADERS[tier].fn(run)
         cases = read_cases(run)
     finally:
+        run.resources.close()
         shutil.rmtree(run.work, ignore_errors=True)
     configuration, engine = configured(run), database()
     planned = _planned(run, cases)

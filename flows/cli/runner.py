@@ -32,7 +32,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.config.validation import bad_value
 from yarus.tasks.evaluation.repeats import anchored, parameters_of_repeated
-from yarus.tasks.evaluation.resources import Resources, checks
+from yarus.tasks.evaluation.resources import Resources, open_for_checks
 from yarus.tasks.evaluation.result_files import require_writable
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
 
 def run_flow(name: str, chosen: Parameters, *, level: int) -> Summary:
     """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
-    with saying(level), checks() as opened:
+    with saying(level), open_for_checks() as opened:
         check(chosen, opened, _start)
         if not _runs_code_of_users(chosen):
             arrow_alone()
@@ -127,15 +127,15 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
     from yarus.tasks.comparison.experiments.robustness import arms
 
     check_settings(chosen)
-    with checks() as opened:
+    with open_for_checks() as opened:
         _check_stored(chosen, opened)
-    every = [(tier, tier, chosen) for tier in TIERS if tier == name]
-    if isinstance(chosen, Nightly):
-        every = [(tier, tier, chosen.of(tier)) for tier in plan_night(chosen).begun]
-    elif isinstance(chosen, Robustness):
-        every = [(arm.name, arm.tier, arm.parameters) for arm in arms(chosen)]
-    with _stdout_kept():
-        return Plans([replace(asyncio.run(plan(tier, given)), tier=called) for called, tier, given in every])
+        every = [(tier, tier, chosen) for tier in TIERS if tier == name]
+        if isinstance(chosen, Nightly):
+            every = [(tier, tier, chosen.of(tier)) for tier in plan_night(chosen).begun]
+        elif isinstance(chosen, Robustness):
+            every = [(arm.name, arm.tier, arm.parameters) for arm in arms(chosen)]
+        with _stdout_kept():
+            return Plans([replace(asyncio.run(plan(tier, given)), tier=called) for called, tier, given in every])
 
 
 def check(chosen: Parameters, opened: Resources, start: Callable[[], None] = lambda: None) -> None:

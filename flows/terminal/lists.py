@@ -6,20 +6,10 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
+from yarus.flows.terminal.printing import LONGEST, coloured, new_console, plain, tier_name
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import called
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from yarus.db.loading.fill import LoadReport
-    from yarus.deployments.upkeep.doctor_sources import Check
-    from yarus.deployments.upkeep.readiness import Ready
-    from yarus.flows.before.dry_run import Plans
-from typing import TYPE_CHECKING
-
-from yarus.flows.terminal.printing import LONGEST, coloured, new_console, plain, tier_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -77,10 +77,10 @@ def _alike(case: Case) -> Case:
 
 NO_SETTING: tuple[str, ...] = ("batch_size", "n_batches", "source_loaded_at", "index_recall", "exam_of", "exam_period")
 NO_SETTING += ("examined", "cases", "again", "anchor", "part_of")
-"""What an evaluation has resolved and nobody has set."""
+"""What of the configuration nobody has set."""
 SET: tuple[str, ...] = ("embedder_backend", "embedder_model", "query_prefix", "passage_prefix", "refusals", "rubrics")
 SET += ("mask_calls", "sut_python", "sut_service", "retriever_service", "reranker_model", "reranker_service")
-"""Settings that change the system and are not resolved."""
+"""Settings that change the system and are not in the configuration."""
 ROLES = ("generator", "judge", "gate")
 OF_ROLE = ("base_url", "temperature", "max_tokens", "prompt")
 HARMLESS = ("concurrency",)

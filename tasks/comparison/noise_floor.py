@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlalchemy import Engine, select
 
 from yarus.db.errors import ResultsUnavailable
-from yarus.db.tables import configured, evaluation
+from yarus.db.tables import config_at, evaluation
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.groups import group_codes, group_totals
 from yarus.metrics.statistics.intervals import normal_quantile
@@ -71,8 +71,8 @@ def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[str, pa.Tab
     first = evaluation.alias()
     found = (
         select(evaluation.c.tier, first.c.parquet, evaluation.c.parquet)
-        .join(first, first.c.id == configured("again").astext)
-        .where(configured("again").astext.is_not(None))  # few among many, and so says an index
+        .join(first, first.c.id == config_at("again").astext)
+        .where(config_at("again").astext.is_not(None))  # few among many, and so says an index
         .where(evaluation.c.comparability_key == comparability_key, first.c.comparability_key == comparability_key)
         .where(*(side.c.state == "completed" for side in (evaluation, first)))
         .where(*(side.c.parquet.is_not(None) for side in (evaluation, first)))

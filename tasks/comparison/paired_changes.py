@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.journal import LIVE
-from yarus.db.tables import configured, evaluation
+from yarus.db.tables import config_at, evaluation
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.alarms.noise import Cells
 from yarus.metrics.statistics.differences.changes import Change, change
@@ -152,8 +152,8 @@ def nights_like(row: RowMapping, key: str | None) -> ColumnElement[bool]:
     line = LIVE
     if marks:
         stored = next((mark for mark in ("anchor", "answers_of") if mark in marks and "part_of" not in marks), None)
-        whole = configured("part_of").astext.is_(None)
-        line = and_(configured(stored).astext == marks[stored], whole) if stored else false()
+        whole = config_at("part_of").astext.is_(None)
+        line = and_(config_at(stored).astext == marks[stored], whole) if stored else false()
     alike = of.comparability_key == key, of.tier == row["tier"], of.source == row["source"]
     return and_(*alike, of.state == "completed", line)
 

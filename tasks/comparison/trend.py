@@ -8,7 +8,7 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db.errors import InputError, unknown
 from yarus.db.journal import FINISHED, LIVE
-from yarus.db.tables import configured, evaluation, evaluation_metric
+from yarus.db.tables import config_at, evaluation, evaluation_metric
 from yarus.db.words import Words
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.ewma import HISTORY, LAMBDA
@@ -156,13 +156,13 @@ def _measured(
 ) -> Select[Any]:
     """The finished evaluations that have the metric, newest first: those of the system, or of anchors, or of one."""
     of = evaluation.c
-    change = configured("paired", "changes", metric) if stratum in (None, HEADLINE_STRATUM) else null()
+    change = config_at("paired", "changes", metric) if stratum in (None, HEADLINE_STRATUM) else null()
     measured = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
     found = (
         select(
             *(of[name] for name in NIGHT),
-            configured("anchor").astext.label("anchor"),
-            *(configured("paired", part).label(part) for part in ("since", "share")),
+            config_at("anchor").astext.label("anchor"),
+            *(config_at("paired", part).label(part) for part in ("since", "share")),
             change.label("change"),
             *(evaluation_metric.c[name] for name in measured),
         )
@@ -174,7 +174,7 @@ def _measured(
     )
     if not anchor:
         return found.where(LIVE)
-    which = configured("anchor").astext
+    which = config_at("anchor").astext
     return found.where(which.is_not(None) if anchor is True else which == anchor)
 
 

@@ -161,10 +161,7 @@ class Aside(Part):
 
 
 class EvaluationConfig(Measured, UnderTest, Aside):
-    """What the parameters of an evaluation came to, once its cases are loaded; each tier has a part of it.
-
-    What is not set is not stored; `a | b` has what either has, b's where both do.
-    """
+    """What the parameters of an evaluation came to, once its cases are loaded; each tier has a part of it."""
 
     batch_size: int = UNSET
     """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
@@ -189,6 +186,7 @@ class EvaluationConfig(Measured, UnderTest, Aside):
     """What was met, for people to know."""
 
     def __or__(self, other: "EvaluationConfig") -> "EvaluationConfig":
+        """Return what either has, the other's where both have it."""
         return self.model_copy(update={name: getattr(other, name) for name in other.model_fields_set})
 
     def only(self, names: Collection[str]) -> "EvaluationConfig":

@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -80,21 +81,43 @@ async def on_dask(
 @task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
 async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
-    run = replace(run, resources=_of_worker(run.id))
-    await asyncio.to_thread(_prepare, run)
-    with threadpool_limits(1):
+    with _held(run.id) as resources, threadpool_limits(1):
+        run = replace(run, resources=resources)
+        await asyncio.to_thread(_prepare, run)
         await evaluate_batch.fn(run, batch, steps)
 
 
-def _of_worker(evaluation_id: str) -> Resources:
-    """Return what this worker has open for an evaluation: the same for all of its batches; of another it is closed."""
+@dataclass(eq=False)
+class _Held:
+    resources: Resources = field(default_factory=Resources)
+    batches: int = 0
+    """Under way."""
+
+
+IDLE = 1
+"""Evaluations without a batch under way whose resources a worker holds: their next batch may come."""
+_HOLDING = threading.Lock()
+
+
+@contextmanager
+def _held(evaluation_id: str) -> Iterator[Resources]:
+    """What this worker has open for an evaluation, the same for all of its batches; of long idle ones it is closed."""
     from distributed import get_worker
 
-    worker = get_worker()
-    held: dict[str, Resources] = vars(worker).setdefault("yarus_resources", {})
-    for other in held.keys() - {evaluation_id}:
-        held.pop(other).close()
-    return held.setdefault(evaluation_id, Resources())
+    every: dict[str, _Held] = vars(get_worker()).setdefault("yarus_held", {})
+    with _HOLDING:
+        held = every.pop(evaluation_id, None) or _Held()
+        every[evaluation_id] = held  # the newest stands last
+        held.batches += 1
+        idle = [name for name, other in every.items() if not other.batches]
+        closed = [every.pop(name) for name in idle[: len(idle) - IDLE]] if len(idle) > IDLE else []
+    for other in closed:
+        other.resources.close()
+    try:
+        yield held.resources
+    finally:
+        with _HOLDING:
+            held.batches -= 1
 
 
 def _prepare(run: Run) -> None:

@@ -27,7 +27,7 @@ _CHECKED: ContextVar["Resources | None"] = ContextVar("what the checks before an
 
 
 @contextmanager
-def shared(part_of: str | None = None, *, rankings: bool = False) -> Iterator[None]:
+def share(part_of: str | None = None, *, rankings: bool = False) -> Iterator[None]:
     """While it lasts, evaluations share the sources that they read.
 
     Args:
@@ -48,45 +48,58 @@ class Resources:
         self.shared = _SHARED.get()
         self._made: dict[Hashable, Any] = {}
         self._locks: dict[Hashable, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False
 
     @classmethod
-    def begun(cls) -> "Resources":
+    def take_over_checked(cls) -> "Resources":
         """Return those of an evaluation that begins: it takes over what the checks before it have opened."""
-        begun, checked = cls(), _CHECKED.get()
+        taken, checked = cls(), _CHECKED.get()
         if checked:
-            begun._made, checked._made = checked._made, begun._made
-        return begun
+            taken._made, checked._made = checked._made, taken._made
+        return taken
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def open_once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what is open under a key; made by who asks first, while others who ask for it wait.
 
         Args:
             key: what decides what it is.
             make: opens it; what has `close` is closed with the evaluation.
+
+        Raises:
+            RuntimeError: the evaluation is over.
         """
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            if key not in self._made:
-                self._made[key] = make()
-            return cast(T, self._made[key])
+            known = self._made
+            if key in known:
+                return cast(T, known[key])
+            made = make()
+            with self._lock:
+                if not self._closed:
+                    self._made[key] = made
+                    return made
+            _close(made)  # somebody has stopped the evaluation, and this thread goes on
+            raise RuntimeError("the evaluation is over")
 
     def close(self) -> None:
         """Closes what can be closed, and forgets all."""
         with self._lock:
-            made = list(self._made.values())
-            self._made.clear()
-        for one in made:
-            if close := getattr(one, "close", None):
-                close()
+            made, self._made, self._closed = self._made, {}, True
+        for one in made.values():
+            _close(one)
 
     def __reduce__(self) -> tuple[type["Resources"], tuple[()]]:
         return Resources, ()
 
 
+def _close(opened: object) -> None:
+    if close := getattr(opened, "close", None):
+        close()
+
+
 @contextmanager
-def checks() -> Iterator[Resources]:
+def open_for_checks() -> Iterator[Resources]:
     """While it lasts, the first evaluation that begins takes over what was opened here; else it is closed."""
     opened = Resources()
     token = _CHECKED.set(opened)

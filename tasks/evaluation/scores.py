@@ -22,6 +22,7 @@ from yarus.db.errors import InputError
 from yarus.db.tables import Json
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import Case
+from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.evaluation.aggregate import measured_by
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.export import PORTION, replacing
@@ -32,7 +33,6 @@ AT_ONCE = 200
 """Scores a request; of Langfuse none may have more than 3.5 MB."""
 LONGEST = 4_000
 """Characters of a reason."""
-FAILED = ("sut_error", "judge_error", "parse_error", "skipped_budget")
 INFO = 9
 """OpenTelemetry's number of the severity."""
 

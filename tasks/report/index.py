@@ -10,7 +10,7 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.stores.exams import Sat
-from yarus.db.tables import configured, evaluation, evaluation_metric
+from yarus.db.tables import config_at, evaluation, evaluation_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.config.tiers import TIERS
@@ -130,14 +130,14 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     found = (
         select(
             of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total, of.labels,
-            configured("judge").label("judge"), evaluation.c.started_at,
+            config_at("judge").label("judge"), evaluation.c.started_at,
         )
         .join(evaluation)
         .where(of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM]))
     )  # fmt: skip
     with engine.connect() as connection:
         rows = connection.execute(found).all()
-    sat = exams_of(engine, [EvaluationConfig(judge=row.judge) for row in rows if row.judge])
+    sat = exams_of(engine, [EvaluationConfig.model_construct(judge=row.judge) for row in rows if row.judge])
     return {
         row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row, sat)}
         for row in rows
@@ -146,7 +146,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
 
 
 def _grade(row: Row[Any], sat: Mapping[str, Sat]) -> Text | None:
-    by_prompt = standings(sat, EvaluationConfig(judge=row.judge), row.started_at) if row.judge else {}
+    by_prompt = standings(sat, EvaluationConfig.model_construct(judge=row.judge), row.started_at) if row.judge else {}
     found = metric_summary(row._mapping, 0, by_prompt)
     return grade_text(found)
 

@@ -37,7 +37,7 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     prompt = prompts(configuration)["relevance"]
     async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
 
         async def graded(question: str, pool: Pool) -> dict[str, Score]:

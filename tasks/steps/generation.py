@@ -44,7 +44,7 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
     calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
     async with chat(
-        "generator", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "generator", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         replies = await model.complete(calls, _told("answer_ideal" if run.tier == "tier2" else "answer", repeats))
     by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}
@@ -246,8 +246,8 @@ def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
 
 def _opened(run: Run) -> System:
     """The system, one for all batches: a callable need not bear two threads, a service keeps its connections."""
-    codes = run.resources.once(UserCodes, UserCodes)
-    found = run.resources.once("system", lambda: system(run.config.sut, configured(run), codes))
+    codes = run.resources.open_once(UserCodes, UserCodes)
+    found = run.resources.open_once("system", lambda: system(run.config.sut, configured(run), codes))
     if run.config.takes_history not in (None, found.takes_history):
         then = Words("took no history") if found.takes_history else Words("took history")
         raise InputError(

@@ -6,7 +6,7 @@ import secrets
 import signal
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -69,7 +69,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
     begun = parameters.resume or _unfinished(engine, flow_run_id)
     run = _resumed(engine, tier, type(parameters), begun) if begun else _new(engine, tier, parameters)
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
-    with reaching(engine), journal.alive(engine, run.id):
+    with closing(run.resources), reaching(engine), journal.alive(engine, run.id):
         if begun:
             row = journal.find(engine, run.id)
             journal.unfinished(row)  # nor can it be resumed as it was begun: that is said before what differs
@@ -98,7 +98,6 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
             raise
         finally:
-            run.resources.close()
             if state:
                 _end_early(engine, run, state, error, how)
 
@@ -145,7 +144,7 @@ def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
         f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         tier,
         parameters,
-        resources=Resources.begun(),
+        resources=Resources.take_over_checked(),
     )
 
 
@@ -189,5 +188,5 @@ def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
         kind.model_validate(row["parameters"]),
         EvaluationConfig.of(row),
         row["n_cases"] or 0,
-        Resources.begun(),
+        Resources.take_over_checked(),
     )

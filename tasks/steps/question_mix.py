@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from yarus.db.tables import configured, evaluation
+from yarus.db.tables import config_at, evaluation
 from yarus.metrics.statistics.alarms.noise import Cells
 from yarus.metrics.table import metric
 from yarus.tasks.cases.privacy.pseudonyms import without_personal_data
@@ -128,7 +128,7 @@ def _length(text: str) -> str:
 def _drawn_before(engine: Engine, row: RowMapping, key: str) -> Telling | None:
     """The words by which the nights before were sorted."""
     of = evaluation.c
-    drawn = configured("mix", "topics")
+    drawn = config_at("mix", "topics")
     before = nights_like(row, key), of.started_at < row["started_at"], drawn.astext.is_not(None)
     newest = select(drawn).where(*before).order_by(of.started_at.desc(), of.id.desc()).limit(1)
     with engine.connect() as connection:

@@ -256,7 +256,7 @@ async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
     calls = [Call(prompt, {"question": question}) for question in questions]
     # By the settings' generator, whatever model the evaluation measures: all are asked the same questions.
     async with chat(
-        "generator", settings(), database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "generator", settings(), database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         replies = await model.complete(calls)
     return [reply.text.strip() or None if reply.status == "ok" else None for reply in replies]

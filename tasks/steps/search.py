@@ -32,7 +32,7 @@ from yarus.tasks.models.embedding.embedders import embedders, full_name
 from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.systems.retrievers.database import Pgvector
 from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
-from yarus.tasks.systems.retrievers.protocol import Ranking, Retriever, shared
+from yarus.tasks.systems.retrievers.protocol import Ranking, Retriever, reuse_rankings
 from yarus.tasks.systems.retrievers.registry import retriever_kind
 from yarus.tasks.systems.user_code import UserCodes
 
@@ -128,14 +128,16 @@ def rank(
     fetching = _Wanted(k, unit, twins, depth)
 
     def fetched(some: Sequence[str]) -> list[Ranking]:
-        return shared(known, place, some, lambda missing: _fetched(run, missing, fetching, timed=timed))
+        return reuse_rankings(known, place, some, lambda missing: _fetched(run, missing, fetching, timed=timed))
 
     if not depth:
         return fetched(questions)
     if reranker is None:
         chunks = fetched(questions)
     else:
-        chunks = shared(known, (place, reranker.identity), questions, lambda some: reranker.rerank(some, fetched(some)))
+        chunks = reuse_rankings(
+            known, (place, reranker.identity), questions, lambda some: reranker.rerank(some, fetched(some))
+        )
     others = map(_without, chunks, own) if any(own) else chunks
     return [_cut(ranking, pages, wanted) for ranking in others]
 
@@ -250,7 +252,7 @@ def opened(run: Run) -> Opened:
             embedders(run.config.embedder, settings())[0].encode([WARM_UP])
         return found
 
-    return run.resources.once(("retriever", run.config.retriever), made)
+    return run.resources.open_once(("retriever", run.config.retriever), made)
 
 
 def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
@@ -259,7 +261,7 @@ def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
     from yarus.tasks.systems.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
 
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    return open_reranker(name, texts, run.config.rerank_depth, run.resources.once(UserCodes, UserCodes))
+    return open_reranker(name, texts, run.config.rerank_depth, run.resources.open_once(UserCodes, UserCodes))
 
 
 E = TypeVar("E", bound=Embedding)

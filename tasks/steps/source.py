@@ -234,7 +234,9 @@ def asked_system(run: Run[Tier3]) -> EvaluationConfig:
         raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
     if sut in ("local", RECORDED):
         return EvaluationConfig(sut=sut)
-    found = run.resources.once("system", lambda: system(sut, configuration, run.resources.once(UserCodes, UserCodes)))
+    found = run.resources.open_once(
+        "system", lambda: system(sut, configuration, run.resources.open_once(UserCodes, UserCodes))
+    )
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
     for name in ("reranker", "generator_prompt"):

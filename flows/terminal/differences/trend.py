@@ -15,7 +15,7 @@ from yarus.tasks.config.texts import texts
 
 HEIGHT = 9
 Night = Mapping[str, Any]
-"""As `yarus.tasks.comparison.comparison_schema.TrendNight` declares it."""
+"""As `yarus.tasks.comparison.bands.TrendNight` declares it."""
 MARGIN = 14
 """Columns left of the plot, for the axis."""
 SHOWN = 6

@@ -13,7 +13,7 @@ from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable, nothing_in
 from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
 from yarus.db.sources import snapshot
-from yarus.db.tables import configured, evaluation
+from yarus.db.tables import config_at, evaluation
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import BAD, GOOD, annotated_cases, pages_of
 from yarus.tasks.cases.outcomes import answerable, declined
@@ -130,8 +130,8 @@ def evaluations_of(engine: Engine, name: str, chosen: str | None = None) -> list
         evaluation.c.state.in_(journal.FINISHED),
         evaluation.c.tier.in_(BY_TIER),
         evaluation.c.parquet.is_not(None),
-        configured("perturbation").astext.is_(None),
-        *(configured(mark).astext.is_(None) for mark in journal.ASIDE),
+        config_at("perturbation").astext.is_(None),
+        *(config_at(mark).astext.is_(None) for mark in journal.ASIDE),
     )
     with engine.connect() as connection:
         newest = finished.order_by(evaluation.c.started_at.desc()).limit(MOST_EVALUATIONS)

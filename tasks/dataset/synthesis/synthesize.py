@@ -28,7 +28,7 @@ from yarus.tasks.dataset.synthesis.checks import Known, Plan, plans, quotas, usa
 from yarus.tasks.dataset.synthesis.generator import ORIGIN, Pair, Synthesis, check
 from yarus.tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
 from yarus.tasks.models.calls import bill
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import Chats, chat
 
 SHOWN = 5
 
@@ -58,10 +58,10 @@ async def write(parameters: Synthesis, material: Material) -> Made:
     configuration = settings().model_copy(update={"language": material.language})
     payer = "synthesize-" + hashlib.sha256(parameters.model_dump_json().encode()).hexdigest()[:12]
     known = Known([row["question"] for row in material.questions] + material.taken)
-    made, engine = Made(), database()
+    made, engine, chats = Made(), database(), Chats()
     async with (
-        chat("generator", configuration, engine, evaluation=payer) as generator,
-        chat("judge", configuration, engine, evaluation=payer) as judge,
+        chat("generator", configuration, engine, evaluation=payer, chats=chats) as generator,
+        chat("judge", configuration, engine, evaluation=payer, chats=chats) as judge,
     ):
         made.generator, made.judge = generator.describe(), judge.describe()
         makers = Makers(configuration, material, generator, judge)

@@ -1,4 +1,4 @@
-"""The exam of a judge: documents, verdicts by prompt and kind of damage, standings, sentences."""
+"""The exam of a judge: its outcome by prompt and kind of damage, tables and sentences."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeGuard
@@ -286,7 +286,6 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
 def _prompt(
     rows: list[ExaminedAnswer], auc: tuple[float | None, ...], least_scored: float, max_p_value: float
 ) -> PromptExam:
-
     all_rows = rows
     rows = [row for row in all_rows if row["kind"] not in PLANTED]
     scored = [row for row in rows if _has_score(row)]
@@ -377,7 +376,6 @@ def length_correlation(rows: list[ScoredAnswer]) -> float | None:
 
 
 def _kinds(rows: list[ExaminedAnswer]) -> list[KindOutcome]:
-
     found: list[KindOutcome] = []
     for kind in KINDS:
         of = [row for row in rows if row["kind"] == kind]

@@ -39,7 +39,6 @@ def agreement_with_production(cases: pa.Table) -> Production | None:
 
 
 def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
-
     values = floats(cases, name)
     measured = values[~np.isnan(values)]
     if not len(measured):

@@ -194,7 +194,7 @@ async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
     hide = partial(mask, key=own_key(), language=configuration.language) if configuration.mask_calls else str
     pages = _pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
     async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         judge = _Judge(model, known, first_repeat(run.id, run.parameters), hide)
         ask = judge.claims if run.config.claims is not None else judge.citations

@@ -35,7 +35,7 @@ async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["nugget_support"], first_repeat(run.id, run.parameters)
     async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         given = await gathered("find_nuggets", (_had(model, prompt, case, repeat) for case in rows), failure)
     found = [_supported(case, had) for case, had in zip(rows, given, strict=True)]

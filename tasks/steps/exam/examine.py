@@ -121,8 +121,8 @@ async def _asked(
     known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
     engine, repeat = database(), first_repeat(run.id, run.parameters) or run.config.exam_period
     async with (
-        chat("judge", configuration, engine, evaluation=run.id, chats=run.resources.once(Chats, Chats)) as judge,
-        chat("gate", configuration, engine, evaluation=run.id, chats=run.resources.once(Chats, Chats)) as gate,
+        chat("judge", configuration, engine, evaluation=run.id, chats=run.resources.open_once(Chats, Chats)) as judge,
+        chat("gate", configuration, engine, evaluation=run.id, chats=run.resources.open_once(Chats, Chats)) as gate,
     ):
 
         async def ask(question: Question) -> Verdict[Any] | NoVerdict:

@@ -36,7 +36,7 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
     if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
         known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
     async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         repeat = first_repeat(run.id, run.parameters)
         asked = (_case(model, known, case, metrics, repeat) for case in cases.to_pylist())
@@ -156,7 +156,7 @@ async def judge_dialogs(run: Run, cases: pa.Table) -> pa.Table:
     prompt, repeat = prompts(configuration)["follow_up"], first_repeat(run.id, run.parameters)
     before = heard(rows)
     async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         given = await gathered(
             "judge_dialogs",

@@ -30,7 +30,7 @@ async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     prompt = prompts(configuration)["gate"]
     async with chat(
-        "gate", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "gate", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         repeat = first_repeat(run.id, run.parameters)
         rows = cases.to_pylist()

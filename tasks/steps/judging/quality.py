@@ -39,7 +39,7 @@ async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     parameters = run.parameters
     known = prompts(configuration)
     async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.once(Chats, Chats)
+        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
     ) as model:
         both = await gathered(
             "judge_again", (_case(model, known, case, run, configuration) for case in cases.to_pylist())

@@ -38,7 +38,7 @@ class Retriever(Protocol):
 Known = MutableMapping[tuple[Hashable, str], Ranking]
 
 
-def shared(
+def reuse_rankings(
     known: Known | None, place: Hashable, questions: Sequence[str], rank: Callable[[Sequence[str]], list[Ranking]]
 ) -> list[Ranking]:
     """Rankings of the questions: those that are known, and fresh ones of the others; a failure is asked for again.

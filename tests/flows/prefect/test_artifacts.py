@@ -25,7 +25,7 @@ from yarus.deployments.prefect.artifacts import (
 from yarus.tasks.config.secrets import keep_logs_clean
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.resources import shared
+from yarus.tasks.evaluation.resources import share
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.summary import summary, together
 from yarus.tasks.evaluation.work_folder import keep_loaded
@@ -245,7 +245,7 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
 
     original = reading.read_corpus
     monkeypatch.setattr(reading, "read_corpus", read_corpus)
-    with shared():
+    with share():
         run = Run("tier1-reads", "tier1", TIERS["tier1"].parameters())
         with_vectors = read_source(run, vectors=True)
         without = read_source(run, vectors=False)

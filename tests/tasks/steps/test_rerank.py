@@ -13,7 +13,7 @@ from tests.support.evaluations import PAGE, evaluate, load, passages, question, 
 from tests.support.steps import close_opened, opened
 from yarus.db.errors import InputError
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.resources import shared
+from yarus.tasks.evaluation.resources import share
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.steps.search import index, rank, retrieve
 
@@ -123,7 +123,7 @@ def test_pages_are_made_of_what_was_ordered_anew(theirs: Told, tmp_path: Path) -
 def test_re_rankers_share_one_retrieval_and_each_scores_once(theirs: Told, source: str) -> None:
     parameters = {"source": source, "retriever": RERANKED["retriever"]}
     names = ("theirs_of_reranked:rerank", "theirs_of_reranked:backwards")
-    with shared(rankings=True):
+    with share(rankings=True):
         for name in (*names, *names):
             run = opened(**parameters, reranker=name)
             retrieve(run, read_cases(run))

@@ -13,7 +13,7 @@ from yarus.tasks.comparison.experiments.robustness import arms as probe_arms
 from yarus.tasks.comparison.experiments.sweep import MOST_ARMS, arms, combined, with_front
 from yarus.tasks.config.flow_parameters import Robustness, Sweep
 from yarus.tasks.config.parameters import Tier3
-from yarus.tasks.systems.retrievers.protocol import Ranking, shared
+from yarus.tasks.systems.retrievers.protocol import Ranking, reuse_rankings
 
 
 @pytest.fixture(autouse=True)
@@ -182,10 +182,10 @@ def test_rankings_are_shared_within_a_sweep_only_and_failures_are_asked_again() 
         ]
 
     known: dict[Any, Ranking] = {}
-    first = shared(known, "here", ["a", "b", "a", "bad"], rank)
-    again = shared(known, "here", ["b", "bad", "c"], rank)
-    shared(known, "there", ["a"], rank)
-    shared(None, "here", ["a"], rank)
+    first = reuse_rankings(known, "here", ["a", "b", "a", "bad"], rank)
+    again = reuse_rankings(known, "here", ["b", "bad", "c"], rank)
+    reuse_rankings(known, "there", ["a"], rank)
+    reuse_rankings(None, "here", ["a"], rank)
     assert asked == ["a", "b", "bad", "bad", "c", "a", "a"]
     assert [ranking.ids for ranking in first] == [["a"], ["b"], ["a"], []]
     assert [ranking.ids for ranking in again] == [["b"], [], ["c"]]
