@@ -81,7 +81,7 @@ async def on_dask(
 @task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
 async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
-    with _held(run.id) as resources, threadpool_limits(1):
+    with held_here(run.id) as resources, threadpool_limits(1):
         run = replace(run, resources=resources)
         await asyncio.to_thread(_prepare, run)
         await evaluate_batch.fn(run, batch, steps)
@@ -100,7 +100,7 @@ _HOLDING = threading.Lock()
 
 
 @contextmanager
-def _held(evaluation_id: str) -> Iterator[Resources]:
+def held_here(evaluation_id: str) -> Iterator[Resources]:
     """What this worker has open for an evaluation, the same for all of its batches; of long idle ones it is closed."""
     from distributed import get_worker
 
@@ -110,7 +110,7 @@ def _held(evaluation_id: str) -> Iterator[Resources]:
         every[evaluation_id] = held  # the newest stands last
         held.batches += 1
         idle = [name for name, other in every.items() if not other.batches]
-        closed = [every.pop(name) for name in idle[: len(idle) - IDLE]] if len(idle) > IDLE else []
+        closed = [every.pop(name) for name in idle[:-IDLE]]
     for other in closed:
         other.resources.close()
     try:
