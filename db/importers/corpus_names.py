@@ -16,7 +16,7 @@ Labels = list[str] | dict[str, float]
 """Names of what is relevant, or name -> grade."""
 
 
-class Resolved(NamedTuple):
+class Matched(NamedTuple):
     """What a label names: a page by its address, or a chunk by its id."""
 
     page: str | None = None
@@ -58,19 +58,19 @@ class CorpusNames:
         for name in {name.casefold() for name in (*names, file)} - {address.casefold()}:
             self._pages[name] = address if self._pages.get(name, address) == address else None
 
-    def page(self, label: str) -> Resolved | None:
+    def page(self, label: str) -> Matched | None:
         """What the name of a page names; None where the corpus has nothing of that name."""
         page = canonical_url(label) or label
         address = self._pages.get(page) or self._pages.get(label.casefold()) or self._pages.get(_bare(page))
         if address is None and "://" not in label:
             address = self._pages.get(label.replace("\\", "/").rpartition("/")[2].casefold())
         if address is not None:
-            return Resolved(page=address)
-        return Resolved(chunk=label) if label in self._chunks else None
+            return Matched(page=address)
+        return Matched(chunk=label) if label in self._chunks else None
 
-    def chunk(self, label: str) -> Resolved | None:
+    def chunk(self, label: str) -> Matched | None:
         """What the id of a chunk names; None where the corpus has nothing of that name."""
-        return Resolved(chunk=label) if label in self._chunks else self.page(label)
+        return Matched(chunk=label) if label in self._chunks else self.page(label)
 
     def resolve(self, chunks: Labels | None, pages: Labels | None) -> tuple[Labels | None, Labels | None]:
         """Give labels the names that the corpus has for what they mean; what it has not stays as it is.
@@ -86,7 +86,7 @@ class CorpusNames:
         for labels, find in ((chunks, self.chunk), (pages, self.page)):
             for label in labels or ():
                 grade = labels[label] if isinstance(labels, dict) else 1
-                meant = find(label) or (Resolved(chunk=label) if labels is chunks else Resolved(page=label))
+                meant = find(label) or (Matched(chunk=label) if labels is chunks else Matched(page=label))
                 if meant.chunk is not None:
                     chunk_ids = with_label(chunk_ids, meant.chunk, grade)
                 elif meant.page is not None:

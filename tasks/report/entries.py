@@ -112,7 +112,7 @@ def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
 
 def described(entry: Entry) -> Document:
     """An evaluation as the templates read it."""
-    told = entry.summary
+    told, config = entry.summary, EvaluationConfig.of(entry.row)
     compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
     names = [
         *TIERS[entry.tier].headlines,
@@ -140,7 +140,7 @@ def described(entry: Entry) -> Document:
         "price": list(showing.sentences(told)),
         "problem": entry.problem,
         "stand_ins": stand_ins(entry.row),
-        "made": {name: getattr(EvaluationConfig.of(entry.row), name) for name in MADE},
+        "made": {name: getattr(config, name) for name in MADE},
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
         "figures": _figures(entry),
         "pack": pack(entry.cases) if entry.cases is not None else None,
