@@ -7,7 +7,7 @@ import pyarrow as pa
 from yarus.db.retrieval_sets import is_query_document, page_of_document
 from yarus.db.source_rows import Corpus, Row
 from yarus.tasks.cases.labels import graded
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import values_if_any, with_columns
 from yarus.tasks.cases.vocabulary import Note
 
 
@@ -44,4 +44,4 @@ def with_own_documents(cases: pa.Table, questions: Sequence[Row], corpus: Corpus
 
 def own_of(cases: pa.Table) -> list[str | None]:
     """The document that each case is itself, if any."""
-    return values_of(cases, "own_document")
+    return values_if_any(cases, "own_document")

@@ -285,16 +285,18 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
 
 
 def values_of(cases: pa.Table, name: str) -> list[Any]:
-    """The values of a column, row by row; None in all rows where there is no such column.
+    """The values of a column, row by row.
 
     Raises:
-        KeyError: nobody has declared it.
+        KeyError: there is no such column.
     """
-    if name not in cases.column_names:
-        declared(name)
-        return [None] * len(cases)
     found: list[Any] = cases[name].to_pylist()
     return found
+
+
+def values_if_any(cases: pa.Table, name: str) -> list[Any]:
+    """The values of a column that only some evaluations have; None in all rows of the others."""
+    return values_of(cases, name) if name in cases.column_names else [None] * len(cases)
 
 
 def rows_of(cases: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
-from yarus.tasks.cases.table import values_of
+from yarus.tasks.cases.table import values_if_any, values_of
 from yarus.tasks.cases.text import WORD
 from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.comparison_schema import Slice, SmallSlices
@@ -116,7 +116,7 @@ def _within(rows: Any, numbers: Mapping[str, Number], groups: Sequence[str | Non
 
 def _column(pairs: Pairs, name: str) -> list[Any]:
     """Of the side before; nothing where it is not there."""
-    return values_of(pairs.a, name)
+    return values_if_any(pairs.a, name)
 
 
 def lengths(texts: Sequence[str | None]) -> list[str | None]:

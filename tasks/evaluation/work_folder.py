@@ -24,7 +24,7 @@ from yarus.db.sources import Source
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.frozen_sets import frozen
 from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.cases.table import declared, rows_of, values_of
+from yarus.tasks.cases.table import declared, rows_of, values_if_any, values_of
 from yarus.tasks.cases.text import fit
 from yarus.tasks.cases.unmatched_labels import compare_labels
 from yarus.tasks.cases.vocabulary import Note, Twins, Unit
@@ -144,7 +144,7 @@ def batch_cuts(cases: pa.Table, size: int) -> list[int]:
         cases: n rows, those of a dialog one after another.
         size: cases that a batch has at least.
     """
-    dialogs = values_of(cases, "dialog")
+    dialogs = values_if_any(cases, "dialog")
     found = [0]
     for row in range(1, len(cases)):
         within = dialogs[row] is not None and dialogs[row] == dialogs[row - 1]

@@ -16,7 +16,7 @@ from yarus.tasks.cases.labels import annotated_cases, default_unit, labels_of, p
 from yarus.tasks.cases.outcomes import answerable, ideal_context, logged_reference, reference_of
 from yarus.tasks.cases.own_documents import with_own_documents
 from yarus.tasks.cases.perturbations import perturbed
-from yarus.tasks.cases.table import rows_of, values_of, with_columns
+from yarus.tasks.cases.table import rows_of, values_if_any, values_of, with_columns
 from yarus.tasks.cases.text import fit, starts
 from yarus.tasks.cases.vocabulary import NO_PAGES, Note, Unit
 from yarus.tasks.config.connections import connection_lost
@@ -285,7 +285,7 @@ def _answer_states(cases: pa.Table) -> pa.Table:
     """End to end a question counts if it has a reference, or is known to have none: then a refusal is right. Where
     nuggets are looked for, it counts if it has some.
     """
-    nuggets = values_of(cases, "nuggets")
+    nuggets = values_if_any(cases, "nuggets")
     known = zip(values_of(cases, "reference"), values_of(cases, "answerable"), nuggets, strict=True)
     measurable = [reference is not None or can is False or bool(named) for reference, can, named in known]
     return with_columns(

@@ -19,7 +19,7 @@ from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import NO_TWINS, pages_of
 from yarus.tasks.cases.outcomes import Done, with_outcomes
 from yarus.tasks.cases.own_documents import own_of
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import values_if_any, values_of, with_columns
 from yarus.tasks.cases.vocabulary import Note, Twins
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Embedding, Retrieval
@@ -83,7 +83,7 @@ def _timed_first(cases: pa.Table, timed: int) -> tuple[list[int], int]:
 
     Of a long log few are of the stratum that users confirmed, and by that the tier is judged.
     """
-    names = values_of(cases, "stratum")
+    names = values_if_any(cases, "stratum")
     of_stratum: Counter[str | None] = Counter()
     chosen = []
     for number, name in enumerate(names):

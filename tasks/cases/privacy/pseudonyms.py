@@ -124,9 +124,9 @@ def _with_facts(table: "pa.Table", show: Callable[[str], str]) -> "pa.Table":
     """Facts of the answers as they stand in what is shown of these: a number alone may not look like personal data."""
     import pyarrow as pa
 
-    from yarus.tasks.cases.table import rows_of
+    from yarus.tasks.cases.table import values_if_any, values_of
 
-    pairs = rows_of(table, "unsupported_facts", "answer")
+    pairs = zip(values_of(table, "unsupported_facts"), values_if_any(table, "answer"), strict=True)
     facts = [found and [_fact(fact, answer or "", show) for fact in found] for found, answer in pairs]
     place = table.column_names.index("unsupported_facts")
     field = table.schema.field(place)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from yarus.tasks.cases.table import values_of
+from yarus.tasks.cases.table import values_if_any, values_of
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.comparison.explanation.explanation_schema import TopicsBy
 from yarus.tasks.comparison.slices import lengths
@@ -92,7 +92,7 @@ def _topics(
 
 
 def _keys(cases: pa.Table) -> list[tuple[Any, ...]]:
-    columns = [values_of(cases, name) for name in ("case_id", *LABELS)]
+    columns = [values_if_any(cases, name) for name in ("case_id", *LABELS)]
     return [(case, tuple(sorted(labels or ())), *rest) for case, labels, *rest in zip(*columns, strict=True)]
 
 

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from yarus.metrics.metric import RUBRIC
 from yarus.tasks.cases.dialogs import spoken
 from yarus.tasks.cases.outcomes import fail
-from yarus.tasks.cases.table import Case, values_of, with_columns
+from yarus.tasks.cases.table import Case, values_if_any, with_columns
 from yarus.tasks.cases.vocabulary import SAID
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
@@ -102,7 +102,7 @@ def with_verdicts(
 
 def _beside(cases: pa.Table, name: str, more: list[list[Any]]) -> list[list[Any]]:
     """What another step has put there, and this one's."""
-    return [[*(old or ()), *new] for old, new in zip(values_of(cases, name), more, strict=True)]
+    return [[*(old or ()), *new] for old, new in zip(values_if_any(cases, name), more, strict=True)]
 
 
 class RawReply(TypedDict):
@@ -136,7 +136,7 @@ def _calls(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[RecordedCall]
 
 
 def _spent(cases: pa.Table, replies: list[list[Reply]], name: str) -> list[int | float | None]:
-    return [totals(given, before, name) for given, before in zip(replies, values_of(cases, name), strict=True)]
+    return [totals(given, before, name) for given, before in zip(replies, values_if_any(cases, name), strict=True)]
 
 
 METRIC = "history_use"
