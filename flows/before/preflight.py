@@ -133,7 +133,7 @@ def check_code(chosen: Parameters, opened: Resources) -> None:
     for name, setting, gives in [] if isinstance(chosen, Nightly) else _functions(chosen):
         from yarus.tasks.systems.user_code import UserCodes
 
-        opened.open_once(UserCodes, UserCodes).get(name, setting, gives)
+        opened.get(UserCodes).get(name, setting, gives)
 
 
 def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "Gives"]]:

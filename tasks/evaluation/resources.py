@@ -82,6 +82,10 @@ class Resources:
             _close(made)  # somebody has stopped the evaluation, and this thread goes on
             raise RuntimeError("the evaluation is over")
 
+    def get(self, kind: type[T]) -> T:
+        """Return the one object of a class that all of the evaluation use."""
+        return self.open_once(kind, kind)
+
     def close(self) -> None:
         """Closes what can be closed, and forgets all."""
         with self._lock:

@@ -10,17 +10,16 @@ from yarus.tasks.cases.outcomes import with_failures
 from yarus.tasks.cases.own_documents import own_of
 from yarus.tasks.cases.rankings import Pool, Pooled, distinct, judgements, to_judge
 from yarus.tasks.cases.table import values_of, with_columns
-from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_texts, read_twins
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, failure, value_of
 from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.opened import open_model
 from yarus.tasks.steps.search import rank
 
 
@@ -36,9 +35,7 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
     cases, pools = await asyncio.to_thread(_pooled, run, cases, texts)
     configuration = configured(run)
     prompt = prompts(configuration)["relevance"]
-    async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "judge", configuration) as model:
 
         async def graded(question: str, pool: Pool) -> dict[str, Score]:
             asked = [one for one in pool if to_judge(one)]

@@ -15,21 +15,19 @@ from yarus.tasks.cases.outcomes import Done, declined, fail, with_failures, with
 from yarus.tasks.cases.own_documents import own_of
 from yarus.tasks.cases.table import rows_of, values_of, with_columns
 from yarus.tasks.cases.text import BETWEEN, fit, starts
-from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Tier2
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_stored_corpus
 from yarus.tasks.models.calls import Call, Reply, RoleName
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.prices import cost_usd
 from yarus.tasks.models.progress import tick
 from yarus.tasks.models.prompts import Prompt, prompts
+from yarus.tasks.steps.opened import open_model, open_system
 from yarus.tasks.steps.recorded import reuse_answers, stored
 from yarus.tasks.steps.search import TIMED, rank
-from yarus.tasks.systems.sut import Answered, System, system
-from yarus.tasks.systems.user_code import UserCodes
+from yarus.tasks.systems.sut import Answered, System
 
 
 async def generate(run: Run, cases: pa.Table) -> pa.Table:
@@ -43,9 +41,7 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     rows = cases.take(pa.array(wanted, pa.int64())).to_pylist()
     asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
     calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
-    async with chat(
-        "generator", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "generator", configuration) as model:
         replies = await model.complete(calls, _told("answer_ideal" if run.tier == "tier2" else "answer", repeats))
     by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}
     return _with_answers(cases, by_case, configuration.refusals)
@@ -245,9 +241,8 @@ def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
 
 
 def _opened(run: Run) -> System:
-    """The system, one for all batches: a callable need not bear two threads, a service keeps its connections."""
-    codes = run.resources.open_once(UserCodes, UserCodes)
-    found = run.resources.open_once("system", lambda: system(run.config.sut, configured(run), codes))
+    """The system under test, as it was when the evaluation began."""
+    found = open_system(run, run.config.sut, configured(run))
     if run.config.takes_history not in (None, found.takes_history):
         then = Words("took no history") if found.takes_history else Words("took history")
         raise InputError(

@@ -21,7 +21,7 @@ from yarus.tasks.cases.rankings import by_judge, fillable, score, seen
 from yarus.tasks.cases.sampling import merged, page_and_stratum, topics
 from yarus.tasks.cases.table import rows_of, table, values_of, with_columns
 from yarus.tasks.cases.vocabulary import Note
-from yarus.tasks.config.connections import connection_lost, database
+from yarus.tasks.config.connections import connection_lost
 from yarus.tasks.config.parameters import Fillable, Perturbable, RealUsers, Retrieval, Tier0, Tier1
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation.config import EvaluationConfig
@@ -29,8 +29,8 @@ from yarus.tasks.evaluation.identity import filled_by, reranker_of
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import batch_size, keep_loaded, loaded, read_twins
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.prompts import FOLDER, Prompt, Shape
+from yarus.tasks.steps.opened import open_model
 from yarus.tasks.steps.source import (
     pooled,
     read_source,
@@ -255,9 +255,7 @@ async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
     prompt = _prompt(run.config.language)
     calls = [Call(prompt, {"question": question}) for question in questions]
     # By the settings' generator, whatever model the evaluation measures: all are asked the same questions.
-    async with chat(
-        "generator", settings(), database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "generator", settings()) as model:
         replies = await model.complete(calls)
     return [reply.text.strip() or None if reply.status == "ok" else None for reply in replies]
 

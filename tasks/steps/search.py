@@ -261,7 +261,7 @@ def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
     from yarus.tasks.systems.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
 
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    return open_reranker(name, texts, run.config.rerank_depth, run.resources.open_once(UserCodes, UserCodes))
+    return open_reranker(name, texts, run.config.rerank_depth, run.resources.get(UserCodes))
 
 
 E = TypeVar("E", bound=Embedding)
@@ -286,14 +286,7 @@ def _index(run: Run[R]) -> Run[R]:
         run = choose_vectors(run, read_stored_corpus(run))
     retriever, reranker = opened(run)[1:]
     if reranker is not None:
-        begun = run.config.reranker_identity or reranker.identity
-        if begun != reranker.identity:
-            raise InputError(
-                "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
-                evaluation=run.id,
-                begun=begun,
-                identity=reranker.identity,
-            )
+        _refuse_another(run, run.config.reranker_identity, reranker.identity)
         run = replace(run, config=run.config | EvaluationConfig(reranker_identity=reranker.identity))
     if isinstance(retriever, Pgvector) and run.config.vectors == "stored":
         recall = _index_recall(run, retriever)
@@ -302,6 +295,16 @@ def _index(run: Run[R]) -> Run[R]:
             run = with_notes(run, [{"note": "index recall", "value": recall}])
     journal.describe(database(), run.id, resolved=run.config.stored())
     return run
+
+
+def _refuse_another(run: Run, begun: str | None, identity: str) -> None:
+    if begun not in (None, identity):
+        raise InputError(
+            "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
+            evaluation=run.id,
+            begun=begun,
+            identity=identity,
+        )
 
 
 def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
@@ -314,14 +317,7 @@ def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
     name = run.config.embedder or run.parameters.embedder or configuration.embedder
     name = full_name(name, configuration)
     questions, chunks = embedders(name, configuration)
-    begun = run.config.embedder_identity or questions.identity
-    if begun != questions.identity:
-        raise InputError(
-            "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
-            evaluation=run.id,
-            begun=begun,
-            identity=questions.identity,
-        )
+    _refuse_another(run, run.config.embedder_identity, questions.identity)
     stored = corpus.vectors is not None or run.parameters.vectors == "stored"
     notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
     config = run.config | EvaluationConfig(

@@ -36,11 +36,10 @@ from yarus.tasks.evaluation.identity import (
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.embedding.embedders import measuring_embedder
 from yarus.tasks.models.prompts import rubrics
+from yarus.tasks.steps.opened import open_system
 from yarus.tasks.steps.recorded import RECORDED
 from yarus.tasks.systems.retrievers.registry import retriever_kind
 from yarus.tasks.systems.retrievers.reranking import reranker_kind
-from yarus.tasks.systems.sut import system
-from yarus.tasks.systems.user_code import UserCodes
 
 P = TypeVar("P", bound=Parameters)
 
@@ -234,9 +233,7 @@ def asked_system(run: Run[Tier3]) -> EvaluationConfig:
         raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
     if sut in ("local", RECORDED):
         return EvaluationConfig(sut=sut)
-    found = run.resources.open_once(
-        "system", lambda: system(sut, configuration, run.resources.open_once(UserCodes, UserCodes))
-    )
+    found = open_system(run, sut, configuration)
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
     for name in ("reranker", "generator_prompt"):

@@ -17,18 +17,17 @@ from yarus.tasks.cases.privacy.masking import mask, own_key, restored
 from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.text import WORD, parts, same_said, sentences
 from yarus.tasks.cases.vocabulary import SAID
-from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_texts
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, read_list, unreadable, value_of
 from yarus.tasks.steps.claims.pages import hosts_of, label, links, named_pages
 from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.opened import open_model
 
 NAME = 4
 """Letters of a claim's name, where they tell it from the others."""
@@ -193,9 +192,7 @@ async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
     # Before texts are taken apart: what stands around a name tells that it is one.
     hide = partial(mask, key=own_key(), language=configuration.language) if configuration.mask_calls else str
     pages = _pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
-    async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "judge", configuration) as model:
         judge = _Judge(model, known, first_repeat(run.id, run.parameters), hide)
         ask = judge.claims if run.config.claims is not None else judge.citations
         both = await gathered("check_claims", map(ask, rows, pages), lambda one: failure(*one[1].values()))

@@ -10,17 +10,16 @@ import pyarrow as pa
 from yarus.metrics.claims import Nuggets, nugget_recall
 from yarus.tasks.cases.table import Case, with_columns
 from yarus.tasks.cases.vocabulary import SAID
-from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
 from yarus.tasks.steps.claims.claims import Had, names, read_had
 from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.opened import open_model
 
 
 async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:
@@ -34,9 +33,7 @@ async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:
         return cases
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["nugget_support"], first_repeat(run.id, run.parameters)
-    async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "judge", configuration) as model:
         given = await gathered("find_nuggets", (_had(model, prompt, case, repeat) for case in rows), failure)
     found = [_supported(case, had) for case, had in zip(rows, given, strict=True)]
     measured = [None if of is None else _measured(of) for of in found]

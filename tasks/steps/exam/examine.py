@@ -20,7 +20,7 @@ from yarus.tasks.cases.outcomes import ideal_context, reference_of
 from yarus.tasks.cases.table import Case, values_of, with_columns
 from yarus.tasks.cases.text import fit
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
-from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.connections import source
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.config.settings import Settings, settings
 from yarus.tasks.evaluation.config import ExamIdentity
@@ -30,11 +30,11 @@ from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.standings import EXAM_NIGHTS
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.prompts import Prompt, prompts, rubrics
 from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for_score, ask_for_yes_no, value_of
 from yarus.tasks.steps.exam.paper import Other, Paper, Subject, draw_subjects, papers
 from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.opened import open_model
 
 ABROAD = "another language"
 """In the place of a kind: the reference, with its question and context, in the parallel source's language."""
@@ -119,10 +119,10 @@ async def _asked(
     """
     languages = {question.language for paper in papers for question in paper}
     known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
-    engine, repeat = database(), first_repeat(run.id, run.parameters) or run.config.exam_period
+    repeat = first_repeat(run.id, run.parameters) or run.config.exam_period
     async with (
-        chat("judge", configuration, engine, evaluation=run.id, chats=run.resources.open_once(Chats, Chats)) as judge,
-        chat("gate", configuration, engine, evaluation=run.id, chats=run.resources.open_once(Chats, Chats)) as gate,
+        open_model(run, "judge", configuration) as judge,
+        open_model(run, "gate", configuration) as gate,
     ):
 
         async def ask(question: Question) -> Verdict[Any] | NoVerdict:

@@ -12,16 +12,15 @@ from yarus.tasks.cases.dialogs import spoken
 from yarus.tasks.cases.outcomes import fail
 from yarus.tasks.cases.table import Case, values_if_any, with_columns
 from yarus.tasks.cases.vocabulary import SAID
-from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model, Reply, RoleName
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import SHAPES, Prompt, prompts
 from yarus.tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, failure, value_of
 from yarus.tasks.steps.generation import RecordedCall, recorded, totals
+from yarus.tasks.steps.opened import open_model
 
 
 async def judge(run: Run, cases: pa.Table) -> pa.Table:
@@ -35,9 +34,7 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
     metrics = tuple(run.config.judge["prompts"])
     if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
         known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
-    async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "judge", configuration) as model:
         repeat = first_repeat(run.id, run.parameters)
         asked = (_case(model, known, case, metrics, repeat) for case in cases.to_pylist())
         rows = await gathered("judge", asked, lambda of: failure(*of[1].values()))
@@ -155,9 +152,7 @@ async def judge_dialogs(run: Run, cases: pa.Table) -> pa.Table:
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["follow_up"], first_repeat(run.id, run.parameters)
     before = heard(rows)
-    async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "judge", configuration) as model:
         given = await gathered(
             "judge_dialogs",
             (_verdict(model, prompt, case, of, repeat) for case, of in zip(rows, before, strict=True)),

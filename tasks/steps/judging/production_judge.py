@@ -8,17 +8,16 @@ import pyarrow as pa
 
 from yarus.tasks.cases.outcomes import Done, with_outcomes
 from yarus.tasks.cases.table import Case, values_of, with_columns
-from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import JudgePipeline
 from yarus.tasks.evaluation.identity import configured
 from yarus.tasks.evaluation.repeats import first_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, failure, value_of
 from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.opened import open_model
 
 
 async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
@@ -29,9 +28,7 @@ async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
     """
     configuration = configured(run)
     prompt = prompts(configuration)["gate"]
-    async with chat(
-        "gate", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "gate", configuration) as model:
         repeat = first_repeat(run.id, run.parameters)
         rows = cases.to_pylist()
         given = await gathered(

@@ -13,7 +13,6 @@ from yarus.metrics import agreement
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.tasks.cases.privacy.masking import mask, own_key
 from yarus.tasks.cases.table import Case, floats, values_of, with_columns
-from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import JudgeQuality
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.config.texts import texts
@@ -22,12 +21,12 @@ from yarus.tasks.evaluation.repeats import fresh_repeat
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.set_metrics import Whole, over_pairs
 from yarus.tasks.models.calls import Call, Model, Reply
-from yarus.tasks.models.chat import Chats, chat
 from yarus.tasks.models.progress import gathered
 from yarus.tasks.models.prompts import Prompt, prompts
 from yarus.tasks.models.verdicts import Score, ask_for_score, value_of
 from yarus.tasks.steps.generation import totals
 from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.steps.opened import open_model
 
 METRIC = "faithfulness"
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")
@@ -38,9 +37,7 @@ async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     parameters = run.parameters
     known = prompts(configuration)
-    async with chat(
-        "judge", configuration, database(), evaluation=run.id, chats=run.resources.open_once(Chats, Chats)
-    ) as model:
+    async with open_model(run, "judge", configuration) as model:
         both = await gathered(
             "judge_again", (_case(model, known, case, run, configuration) for case in cases.to_pylist())
         )

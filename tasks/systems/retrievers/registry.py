@@ -94,7 +94,7 @@ def _callable(run: Run, corpus: Corpus) -> Retriever:
     from yarus.tasks.systems.retrievers.external import Outside
     from yarus.tasks.systems.user_code import UserCodes
 
-    code = run.resources.open_once(UserCodes, UserCodes).get(run.config.retriever, "YARUS_RETRIEVER", "ranking")
+    code = run.resources.get(UserCodes).get(run.config.retriever, "YARUS_RETRIEVER", "ranking")
     return Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
 
 
