@@ -22,7 +22,7 @@ WORDS = ("студент", "заявление", "стипендия", "прик
 
 # What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
 EMPTY = """
-import asyncio, flows
+import asyncio, yarus
 from yarus.deployments.prefect.local_server import prepare_prefect, start_server
 prepare_prefect()
 start_server()
