@@ -84,7 +84,7 @@ class Resources:
 
     def get(self, kind: type[T]) -> T:
         """Return the one object of a class that all of the evaluation use."""
-        return self.open_once(kind, kind)
+        return self.open_once(kind.__qualname__, kind)
 
     def close(self) -> None:
         """Closes what can be closed, and forgets all."""
