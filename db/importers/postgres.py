@@ -33,7 +33,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from yarus.db import tables
-from yarus.db.engine import reaching
+from yarus.db.engine import driver_of, reaching
 from yarus.db.errors import DatabaseUnavailable, InputError, unknown
 from yarus.db.loading.fill import Stream
 from yarus.db.loading.staging import Packed
@@ -238,11 +238,9 @@ def _rows(
 
 
 def _blocks(connection: Connection, source: Source, query: str) -> Iterator[bytes | memoryview]:
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise RuntimeError("a connection that is in use has a driver connection")
     try:
-        with driver.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)") as copy:
+        statement = f"COPY ({query}) TO STDOUT (FORMAT BINARY)"
+        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copy:
             yield from copy
     except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
         refused = isinstance(error, psycopg.errors.InsufficientPrivilege)

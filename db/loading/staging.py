@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, delete, func, or_, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import TableClause
 
+from yarus.db.engine import driver_of
 from yarus.db.errors import InputError
 from yarus.db.words import Words
 
@@ -92,12 +93,10 @@ def _copying(connection: Connection, names: Sequence[str], options: str = "") ->
     Raises:
         InputError: a value is not of its column's type.
     """
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise RuntimeError("a connection that is in use has a driver connection")
     columns = ", ".join(f'"{name}"' for name in ("place", *names))
     try:
-        with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({columns}) FROM STDIN {options}") as copy:
+        statement = f"COPY incoming ({columns}) FROM STDIN {options}"
+        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copy:
             yield copy
     except psycopg.DataError as error:
         place = (error.diag.context or "").replace("COPY incoming, ", "")

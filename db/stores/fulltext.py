@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine, func, select, text
 
+from yarus.db.engine import driver_of
 from yarus.db.tables import fulltext
 
 CONFIGURATIONS = {"ru": "russian", "en": "english"}
@@ -39,10 +40,7 @@ def index_corpus(engine: Engine, configuration: str, texts: Sequence[str]) -> st
         if connection.scalar(select(fulltext.c.corpus).where(fulltext.c.corpus == corpus).limit(1)):
             return corpus
         connection.execute(text("CREATE TEMP TABLE passage (position integer, body text) ON COMMIT DROP"))
-        driver = connection.connection.driver_connection
-        if driver is None:
-            raise RuntimeError("a connection that is in use has a driver connection")
-        with driver.cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
+        with driver_of(connection).cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
             for position, passage in enumerate(texts):
                 copy.write_row((position, passage))
         vector = func.to_tsvector(text("CAST(:configuration AS regconfig)"), text("body"))

@@ -10,6 +10,7 @@ from pgvector.psycopg import register_vector
 from sqlalchemy import ARRAY, Engine, LargeBinary, any_, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
+from yarus.db.engine import driver_of
 from yarus.db.tables import chunk_vector, embedding
 
 
@@ -27,9 +28,7 @@ def index_vectors(engine: Engine, corpus: str, ids: Sequence[str], vectors: NDAr
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(corpus))))
         if connection.scalar(select(chunk_vector.c.corpus).where(chunk_vector.c.corpus == corpus).limit(1)):
             return
-        driver = connection.connection.driver_connection
-        if driver is None:
-            raise RuntimeError("a connection that is in use has a driver connection")
+        driver = driver_of(connection)
         register_vector(driver)
         into = "COPY yarus.chunk_vector (corpus, position, chunk_id, vector) FROM STDIN (FORMAT BINARY)"
         with driver.cursor() as cursor, cursor.copy(into) as copy:
