@@ -53,7 +53,7 @@ from yarus.db.importers.values import BadValue, parse
 from yarus.db.importers.votes import BAD
 from yarus.db.loading.fill import Stream
 from yarus.db.loading.recorded import PARTS, Record, chunks, content_id, record
-from yarus.db.loading.staging import Rejected, Row, Values
+from yarus.db.loading.staging import Rejected, Row, Values, find_defect
 from yarus.db.tables import source_tables
 from yarus.db.words import Words, joined
 
@@ -317,7 +317,7 @@ class Table:
 
         def read_text(cell: Any) -> Any:
             is_plain = type(cell) is str and cell[0] not in MARKED and cell not in MISSING
-            if is_plain and (needed or can_be_stored(cell)):
+            if is_plain and (needed or find_defect((cell,)) is None):
                 return cell
             return None if is_empty(cell) else self._value(ours, theirs, style, cell)
 
@@ -356,7 +356,7 @@ class Table:
 
     def _text(self, ours: str, style: Style, cell: Any) -> str | None:
         text = text_in(ours, cell, quoted=style.quoted)[0]
-        if ours != REQUIRED[self.kind] and not can_be_stored(text):
+        if ours != REQUIRED[self.kind] and find_defect((text,)):
             raise BadValue("a NUL character or half of a surrogate pair, which PostgreSQL cannot store")
         return text if text.strip() else None
 
@@ -653,19 +653,6 @@ def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) ->
 def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
     value = next(iterate_values(sample, name), None)
     return "" if value is None else short(value)
-
-
-def can_be_stored(text: str) -> bool:
-    """Whether PostgreSQL can store a text."""
-    if "\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def short(value: Any) -> str:

@@ -110,7 +110,7 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
     for row in rows:
         if isinstance(row, Rejected):
             bad.append(row)
-        elif defect := _defect(row.values.values()):
+        elif defect := find_defect(row.values.values()):
             bad.append(
                 Rejected(row.place, Words("the text has {defect}, which PostgreSQL cannot store", defect=defect))
             )
@@ -118,8 +118,8 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
             yield row
 
 
-def _defect(values: Iterable[Any]) -> str | None:
-    """What PostgreSQL cannot store of texts, or of those in lists and objects, however deep."""
+def find_defect(values: Iterable[Any]) -> Words | None:
+    """Return what PostgreSQL cannot store of texts, or of those in lists and objects, however deep; None if nothing."""
     for value in values:
         if isinstance(value, str):
             if "\0" in value:
@@ -131,7 +131,7 @@ def _defect(values: Iterable[Any]) -> str | None:
                     return Words("half of a surrogate pair")
         elif isinstance(value, list | tuple | dict):
             parts = [*value, *value.values()] if isinstance(value, dict) else value
-            if defect := _defect(parts):
+            if defect := find_defect(parts):
                 return defect
     return None
 
