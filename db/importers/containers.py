@@ -22,7 +22,7 @@ from yarus.db.errors import InputError
 from yarus.db.importers.archives import open_archive
 from yarus.db.importers.encodings import guess_encoding
 from yarus.db.importers.files import LARGEST_BYTES, parse_json
-from yarus.db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
+from yarus.db.importers.lines import UNREADABLE, UTF8, json_lines, lines, name_file, opened
 from yarus.db.importers.recognise import find_columns
 from yarus.db.importers.records import is_row, records_in
 from yarus.db.loading.staging import Rejected
@@ -91,7 +91,8 @@ def open_container(path: Path, encoding: str | None = None, known: Callable[[str
         InputError: not there, not readable, damaged, of no known format, larger than is read, or without columns; or
             its encoding can only be guessed and has few letters to guess by.
     """
-    head = _head(path)
+    with name_file(path), opened(path) as file:
+        head = file.read(1 << 16)
     if head.startswith(PARQUET):
         return _parquet(path)
     if head.startswith(ZIP):
@@ -120,20 +121,6 @@ def open_container(path: Path, encoding: str | None = None, known: Callable[[str
     return _delimited(path, encoding, notes)
 
 
-def _head(path: Path) -> bytes:
-    """The first bytes, unpacked where gzip has packed them.
-
-    Raises:
-        InputError: not there, or not readable.
-    """
-    try:
-        with opened(path) as file:
-            return file.read(1 << 16)
-    except (OSError, EOFError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=reason) from None
-
-
 def _encoding(path: Path, head: bytes, notes: list[str]) -> str:
     """The encoding of a text file.
 
@@ -141,7 +128,7 @@ def _encoding(path: Path, head: bytes, notes: list[str]) -> str:
         InputError: it is guessed from too few letters.
     """
     if not any(byte >= 0x80 for byte in head):  # what follows may have letters
-        with opened(path) as file:
+        with name_file(path), opened(path) as file:
             head = file.read(1 << 24)
     guess = guess_encoding(head)
     if guess.letters is None:
@@ -279,18 +266,16 @@ def _is_yaml(path: Path, text: str) -> bool:
 
 def _document(path: Path, encoding: str, notes: list[str]) -> Container:
     """A document that is read at once."""
-    with opened(path) as file:
-        content = file.read(LARGEST_BYTES + 1)
-    if len(content) > LARGEST_BYTES:
-        raise InputError(
-            "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Write one JSON "
-            "object a line (JSON Lines), which is read line by line",
-            path=path, most=LARGEST_BYTES,
-        )  # fmt: skip
-    try:
+    with name_file(path, encoding):
+        with opened(path) as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            raise InputError(
+                "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Write one JSON "
+                "object a line (JSON Lines), which is read line by line",
+                path=path, most=LARGEST_BYTES,
+            )  # fmt: skip
         text = content.decode(encoding).lstrip("\ufeff")
-    except UnicodeError:
-        raise undecodable(path, encoding) from None
     is_json = text.lstrip()[:1] in ("{", "[")
     document = parse_json(path, text) if is_json else _of_yaml(path, text)
     del content, text

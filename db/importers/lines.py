@@ -5,6 +5,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -36,6 +37,25 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
+@contextmanager
+def name_file(path: Path, encoding: str = UTF8) -> Iterator[None]:
+    """Turn what goes wrong while a text file is read into a message that names the file.
+
+    Raises:
+        InputError: not there, not readable, damaged, or not in the encoding (the byte and line are named).
+    """
+    try:
+        yield
+    except UnicodeError:
+        raise undecodable(path, encoding) from None
+    except (EOFError, zlib.error) as error:
+        raise InputError(
+            "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
+        ) from None
+    except OSError as error:
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
+
+
 def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
     """The lines of a text file, with their ends as they are.
 
@@ -49,7 +69,7 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
     """
     try:
         codecs.lookup(encoding)
-        with TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
+        with name_file(path, encoding), TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
             for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
                 if len(line) > LONGEST_LINE:
                     raise InputError(
@@ -64,14 +84,6 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
         raise InputError(
             "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
         ) from None
-    except UnicodeError:
-        raise undecodable(path, encoding) from None
-    except (EOFError, zlib.error) as error:
-        raise InputError(
-            "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
-        ) from None
-    except OSError as error:
-        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
 
 
 def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Record]]:
