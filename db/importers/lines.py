@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 from yarus.db.errors import InputError
 from yarus.db.importers.encodings import guess_encoding
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.loading.staging import Rejected
 from yarus.db.words import Words
 
@@ -138,14 +138,11 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
 
 def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
     """An identifier or text that must be there, as text; numbers too are taken."""
-    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
-        return str(value)
-    return Rejected(
-        place,
-        Words("no {what}", what=what)
-        if value in (None, "")
-        else Words("{what} {value!r} is no text", what=what, value=value),
-    )
+    if (text := word(value)) is not None:
+        return text
+    if value in (None, ""):
+        return Rejected(place, Words("no {what}", what=what))
+    return Rejected(place, Words("{what} {value!r} is no text", what=what, value=value))
 
 
 def undecodable(path: Path, encoding: str) -> InputError:

@@ -5,11 +5,11 @@ from typing import Any
 
 from yarus.db.importers.said import parsed
 from yarus.db.importers.traces.langfuse import feedback
-from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd, word
+from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, moment_ns
 from yarus.db.importers.traces.values import answer_in, passages_in, question_in, reference_in
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.words import Words
 
 THREADS = ("session_id", "thread_id", "conversation_id")

@@ -21,7 +21,7 @@ from yarus.db.importers.traces.values import (
     question_in,
     reference_in,
 )
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.words import Words
 
 KINDS = {
@@ -173,12 +173,6 @@ def usd(value: Any) -> float | None:
     """A sum of money; None where it is none."""
     number = amount(value)
     return number if number is not None and number < LARGEST_USD else None
-
-
-def word(value: Any) -> str | None:
-    """A name; None where there is none."""
-    named = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
-    return str(value) if named else None
 
 
 def _count(value: Any) -> int | None:
