@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from yarus.db.importers.said import parsed
+from yarus.db.importers.said import parsed, parsed_object
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import (
@@ -90,8 +90,7 @@ def parse_span(given: Mapping[str, Any]) -> Span:
         MissingIds: it has no ids.
         UnusableSpan: its attributes are nested too deeply.
     """
-    context = parsed(given.get("context"))
-    where = context if isinstance(context, dict) else given
+    where = parsed_object(given.get("context")) or given
     trace_id, span_id = (_id(_either(where, name), size) for name, size in (("traceId", 16), ("spanId", 8)))
     if not trace_id or not span_id:
         raise MissingIds(Words("a span without ids"))
@@ -123,12 +122,11 @@ def _understand(found: Span, attributes: Attributes, name: str, kind: str) -> No
     found.tokens_in, found.tokens_out = (
         next((n for of in names if (n := _count(at(attributes, of))) is not None), None) for names in (READ, WRITTEN)
     )
-    usage, cost = (parsed(at(attributes, f"langfuse.observation.{name}_details")) for name in ("usage", "cost"))
-    if isinstance(usage, dict):
+    if usage := parsed_object(at(attributes, "langfuse.observation.usage_details")):
         found.tokens_in, found.tokens_out = usage_of(usage)
     found.cost_usd = usd(at(attributes, *COSTS))
-    if found.cost_usd is None and isinstance(cost, dict):
-        found.cost_usd = usd(cost.get("total"))
+    if found.cost_usd is None:
+        found.cost_usd = usd(parsed_object(at(attributes, "langfuse.observation.cost_details")).get("total"))
     found.user = word(at(attributes, "user.id", "enduser.id", "langfuse.user.id", "langfuse.trace.user_id"))
     found.session = word(at(attributes, "session.id", "gen_ai.conversation.id", "langfuse.session.id"))
     found.reference = answer_in(at(attributes, *REFERENCES))

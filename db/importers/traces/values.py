@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from yarus.db.importers.said import MAX_LEVELS, parsed
+from yarus.db.importers.said import MAX_LEVELS, parsed, parsed_object
 from yarus.db.importers.traces.plain_values import UnusableSpan
 from yarus.db.loading.recorded import Record, content_id, passage
 from yarus.db.words import Words
@@ -305,12 +305,8 @@ def reference_in(*given: Any) -> str | None:
     Args:
         given: metadata, attributes, or a row; also as JSON.
     """
-    for one in map(parsed, given):
-        values = [one[name] for name in REFERENCES if name in one] if isinstance(one, dict) else []
-        found = next((text for value in values if (text := _reference(value)) is not None), None)
-        if found is not None:
-            return found
-    return None
+    values = (one[name] for one in map(parsed_object, given) for name in REFERENCES if name in one)
+    return next((text for value in values if (text := _reference(value)) is not None), None)
 
 
 def _reference(value: Any) -> str | None:
@@ -360,8 +356,7 @@ def _passage(value: Any) -> Record | None:
         value = nested(value)
     given = next((value[name] for name in ("document", "node", "payload") if isinstance(value.get(name), dict)), value)
     given = _within(given, "kwargs")
-    metadata = parsed(given.get("metadata"))
-    about = metadata if isinstance(metadata, dict) else {}
+    about = parsed_object(given.get("metadata"))
     url = next((of[name] for of in (given, about) for name in URL_NAMES if of.get(name)), None)
     name = next((of["id"] for of in (given, value) if of.get("id")), None)
     found = passage({**given, "id": name, "url": url})
