@@ -9,7 +9,7 @@ from typing import Any
 
 from yarus.db.importers.said import parse_python
 from yarus.db.importers.traces.values import answer_in, is_unanswered, messages, question_in
-from yarus.db.importers.values import LARGEST_GRADE, BadValue, parse
+from yarus.db.importers.values import BadValue, parse
 from yarus.db.importers.votes import BAD, GOOD, read_scale, read_vote
 from yarus.db.loading.recorded import Record, passage
 from yarus.db.words import Words
@@ -48,6 +48,8 @@ PAGE_NAMES = (
     "id",
 )
 QUOTED = 0.8
+LARGEST_GRADE = 1e6
+"""More than anybody grades; squares and sums of it are numbers still."""
 NO_LABELS = Words('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
