@@ -9,7 +9,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -441,20 +441,12 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     """The sheet and its header row that have most names which somebody knows."""
-    from openpyxl import load_workbook
-
     _check_archive(path)
-    try:
-        book = load_workbook(path, read_only=True, data_only=True)
+    with _open_book(path) as book:
         sheets = {
             sheet.title: list(islice(sheet.iter_rows(values_only=True), HEADER_ROWS)) for sheet in book.worksheets
         }
         members = {sheet.title: sheet._worksheet_path for sheet in book.worksheets}
-    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
-    finally:
-        if "book" in locals():
-            book.close()
     ranked = [
         (sum(known(str(cell)) for cell in row if cell is not None), -number, title)
         for title, rows in sheets.items()
@@ -494,6 +486,18 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
                   file=path.name, n=len(merged), examples=", ".join(cells.name for cells in merged[:2]))
         )  # fmt: skip
     return Container(path, "xlsx", unique, lambda: _sheet_rows(path, title, header + 1, unique, merged), notes=notes)
+
+
+@contextmanager
+def _open_book(path: Path) -> Iterator[Any]:
+    """Open a workbook, and name the file of what cannot be read in it."""
+    from openpyxl import load_workbook
+
+    try:
+        with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+            yield book
+    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
 
 
 class Merged(NamedTuple):
@@ -572,14 +576,11 @@ def _check_archive(path: Path) -> None:
 
 
 def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str], merged: Sequence[Merged]) -> Iterator[Read]:
-    from openpyxl import load_workbook
-
     begun: dict[int, list[Merged]] = {}
     for cells in merged:
         begun.setdefault(cells.row, []).append(cells)
     over: dict[int, tuple[int, Any]] = {}  # column -> last row of merged cells, and their value
-    book = load_workbook(path, read_only=True, data_only=True)
-    try:
+    with _open_book(path) as book:
         for number, row in enumerate(book[title].iter_rows(min_row=header + 1, values_only=True), start=header + 1):
             values = _padded(row, len(names))
             is_filled = any(value is not None and value != "" for value in values)
@@ -592,10 +593,6 @@ def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str], merge
                     Words("{file}: row {number}", file=path.name, number=number),
                     dict(zip(names, values, strict=True)),
                 )
-    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
-    finally:
-        book.close()
 
 
 def _padded(row: Iterable[Any], width: int) -> list[Any]:
