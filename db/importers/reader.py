@@ -128,18 +128,18 @@ def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]
     for recognised in tables:
         if recognised.table is None or recognised.table.kind != "questions":
             continue
-        n, strange = 0, dict[str, None]()
+        n = n_matched = 0
+        strange = dict[str, None]()
         for ours, label in recognised.table.labels():
             n += 1
             if (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None:
                 strange[label] = None
+            else:
+                n_matched += 1
         if not strange:
             continue
         theirs, ours_ = ", ".join(list(strange)[:3]), ", ".join(corpus.examples)
-        if n and all(
-            (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None
-            for ours, label in recognised.table.labels()
-        ):
+        if not n_matched:
             raise InputError(
                 "{path}: none of its {n} labels names a page that is there: {theirs}; the pages are called {ours}. "
                 "Write both alike, load the pages that are meant, or map another column: --map relevant_urls=COLUMN; "
