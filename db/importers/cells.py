@@ -34,19 +34,8 @@ PAGE_NUMBER = re.compile(r",?\s+(?:стр|с|p|pp|page)\.?\s*\d[\d\s,–-]*$", r
 """The number of a page within a document, as people cite it: `rules.pdf, p. 3`."""
 ID_NAMES = ("id", "doc_id", "docid", "chunk_id", "node_id", "passage_id", "document_id", "_id")
 PAGE_NAMES = (
-    "url",
-    "doc_uri",
-    "source",
-    "page_url",
-    "link",
-    "file",
-    "file_name",
-    "name",
-    "title",
-    "path",
-    "page",
-    "id",
-)
+    "url", "doc_uri", "source", "page_url", "link", "file", "file_name", "name", "title", "path", "page", "id",
+)  # fmt: skip
 QUOTED = 0.8
 LARGEST_GRADE = 1e6
 """More than anybody grades; squares and sums of it are numbers still."""

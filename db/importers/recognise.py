@@ -98,16 +98,8 @@ NAMES: dict[Kind, dict[str, str]] = {
 """Our column -> what others call it: words joined by _, in small letters, е for ё; of scores those that `votes` tells
 by their words, too."""
 QUESTIONS = (
-    "questions",
-    "query",
-    "queries",
-    "user_question",
-    "user_query",
-    "user_message",
-    "вопрос",
-    "вопросы",
-    "запрос",
-)
+    "questions", "query", "queries", "user_question", "user_query", "user_message", "вопрос", "вопросы", "запрос",
+)  # fmt: skip
 """Names of a question that may stand beside our own name and mean another text."""
 REFERENCE_PARENTS = ("expected", "expectations", "reference", "gold", "ground_truth", "reference_outputs")
 """Objects within which an answer is the reference, and pages are the right ones."""

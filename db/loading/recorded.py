@@ -22,8 +22,10 @@ from yarus.db.words import Words
 
 Record = dict[str, Any]
 """An object of JSON that others have written, or what is made of one: a record of an answer, a passage, a message."""
-PARTS: tuple[str, ...] = ("contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd")
-PARTS += ("error", "urls", "trace_id", "span_id")
+PARTS = (
+    "contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd", "error", "urls",
+    "trace_id", "span_id",
+)  # fmt: skip
 TEXT_NAMES = ("text", "content", "page_content")
 
 

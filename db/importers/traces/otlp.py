@@ -11,7 +11,6 @@ from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import (
     Attributes,
-    Names,
     answer_in,
     at,
     listed,
@@ -43,28 +42,29 @@ KINDS = {
     "unknown": "",
 }
 """What OpenTelemetry, Langfuse, TruLens and LangSmith call the kinds of OpenInference; other names stay as they are."""
-KIND_NAMES: Names = ("openinference.span.kind", "langfuse.observation.type", "ai.observability.span_type")
-KIND_NAMES += ("gen_ai.operation.name",)
-INPUTS: Names = (
-    "gen_ai.retrieval.query.text",
-    "input.value",
-    "langfuse.observation.input",
-    "langfuse.trace.input",
-)
-INPUTS += ("ai.observability.record_root.input", "ai.observability.retrieval.query_text")
-INPUTS += ("ai.observability.call.kwargs",)
-OUTPUTS: Names = ("output.value", "langfuse.observation.output", "langfuse.trace.output")
-OUTPUTS += ("ai.observability.record_root.output", "ai.observability.call.return")
-DOCUMENTS: Names = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
-DOCUMENTS += ("ai.observability.retrieval.retrieved_contexts",)
-READ: Names = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-READ += ("ai.observability.cost.num_prompt_tokens",)
-WRITTEN: Names = (
-    "llm.token_count.completion",
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-)
-WRITTEN += ("ai.observability.cost.num_completion_tokens",)
+KIND_NAMES = (
+    "openinference.span.kind", "langfuse.observation.type", "ai.observability.span_type", "gen_ai.operation.name",
+)  # fmt: skip
+INPUTS = (
+    "gen_ai.retrieval.query.text", "input.value", "langfuse.observation.input", "langfuse.trace.input",
+    "ai.observability.record_root.input", "ai.observability.retrieval.query_text", "ai.observability.call.kwargs",
+)  # fmt: skip
+OUTPUTS = (
+    "output.value", "langfuse.observation.output", "langfuse.trace.output", "ai.observability.record_root.output",
+    "ai.observability.call.return",
+)  # fmt: skip
+DOCUMENTS = (
+    "reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents",
+    "ai.observability.retrieval.retrieved_contexts",
+)  # fmt: skip
+READ = (
+    "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
+    "ai.observability.cost.num_prompt_tokens",
+)  # fmt: skip
+WRITTEN = (
+    "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+    "ai.observability.cost.num_completion_tokens",
+)  # fmt: skip
 COSTS = ("llm.cost.total", "gen_ai.usage.cost", "ai.observability.cost.cost")
 METADATA = ("metadata", "langfuse.trace.metadata", "langfuse.observation.metadata")
 REFERENCES = ("ai.observability.record_root.ground_truth_output", "langfuse.experiment.item.expected_output")

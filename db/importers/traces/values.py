@@ -13,57 +13,29 @@ from yarus.db.words import Words
 
 Attributes = dict[str, Any]
 """Attributes of a span by the parts of their names."""
-Names = tuple[str, ...]
 ROLES = {
     **dict.fromkeys(("user", "human", "customer", "client"), "user"),
     **dict.fromkeys(("assistant", "ai", "model", "bot", "agent"), "assistant"),
 }
 URL_NAMES = ("url", "source_url", "page_url", "confluence_url", "link", "source")
-LISTS: Names = (
-    "documents",
-    "source_documents",
-    "results",
-    "contexts",
-    "context",
-    "chunks",
-    "nodes",
-    "matches",
-    "data",
-)
-LISTS += ("retrieved_documents", "retrieved_contexts", "output", "outputs", "result", "rets")
+LISTS = (
+    "documents", "source_documents", "results", "contexts", "context", "chunks", "nodes", "matches", "data",
+    "retrieved_documents", "retrieved_contexts", "output", "outputs", "result", "rets",
+)  # fmt: skip
 HISTORIES = ("history", "chat_history", "messages")
-QUESTION_NAMES: Names = (
-    "question",
-    "user_question",
-    "query",
-    "user_query",
-    "q",
-    "user_input",
-    "user_message",
-    "input",
-)
-QUESTION_NAMES += ("inputs", "message", "prompt", "text", "content", "request", "messages")
+QUESTION_NAMES = (
+    "question", "user_question", "query", "user_query", "q", "user_input", "user_message", "input", "inputs",
+    "message", "prompt", "text", "content", "request", "messages",
+)  # fmt: skip
 """Names in an input under which the question stands, most telling first."""
-ANSWER_NAMES: Names = (
-    "answer",
-    "output",
-    "response",
-    "result",
-    "final_answer",
-    "reply",
-    "text",
-    "completion",
-    "content",
-)
-ANSWER_NAMES += ("outputs", "output_text", "message", "generation", "actual_output", "rets", "return")
-REFERENCES: Names = (
-    "ground_truth_answer",
-    "ground_truth",
-    "reference_answer",
-    "expected_output",
-    "expectedOutput",
-)
-REFERENCES += ("expected_answer", "reference_output", "reference_outputs", "reference", "golden_answer")
+ANSWER_NAMES = (
+    "answer", "output", "response", "result", "final_answer", "reply", "text", "completion", "content", "outputs",
+    "output_text", "message", "generation", "actual_output", "rets", "return",
+)  # fmt: skip
+REFERENCES = (
+    "ground_truth_answer", "ground_truth", "reference_answer", "expected_output", "expectedOutput", "expected_answer",
+    "reference_output", "reference_outputs", "reference", "golden_answer",
+)  # fmt: skip
 """Names of the answer that people wanted, most telling first."""
 POSITIONAL, NAMED = ("args", "input_args"), ("kwargs", "input_kwargs")
 """What tracing SDKs call the arguments of the function that they record."""
