@@ -214,13 +214,13 @@ def passages_in(value: Any, style: Style) -> list[Record]:
     Raises:
         BadValue: it is no list where the others are, or an item is no passage.
     """
-    read = [passage_of(item) for item in items_in(value, style)]
+    read = [_passage(item) for item in items_in(value, style)]
     if None in read:
         raise BadValue('no passages; write ["a text", …] or [{"id": "12", "text": "a text", "url": "https://…"}]')
     return [passage for passage in read if passage is not None]
 
 
-def passage_of(item: Any) -> Record | None:
+def _passage(item: Any) -> Record | None:
     """A passage, however it is written; None where it is none."""
     if isinstance(item, str):
         return passage(HOP.sub("", item)) if item.strip() else None

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from yarus.db.errors import Told
 from yarus.db.importers.lines import UNREADABLE
 from yarus.db.loading.recorded import Record
-from yarus.db.source_rows import EARLIEST, LATEST
+from yarus.db.source_rows import EARLIEST, LARGEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}
-LARGEST = 2**31 - 1
 NUMBER = re.compile(r"\d{9,}(\.\d*)?")
 """A time since 1970, or an id: its name says which."""
 DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
@@ -55,11 +54,8 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, bool) or not number.is_integer() or abs(number) > LARGEST:
+    number = _number(value)
+    if not number.is_integer() or abs(number) > LARGEST:
         raise BadValue("no whole number")
     return int(number)
 
@@ -152,13 +148,18 @@ def _is_message(message: Record) -> bool:
 
 def _amount(value: Any) -> float:
     """A number from 0, such as milliseconds or money."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = _number(value)
     if not 0 <= number < math.inf:
         raise BadValue("no number from 0")
     return number
+
+
+def _number(value: Any) -> float:
+    """NaN where it is none; a yes is not a 1."""
+    try:
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _count(value: Any) -> int:
