@@ -58,7 +58,7 @@ class Style:
     """The mark of each number if users voted for and against answers, as `read_scale` returns it."""
 
 
-def style_of(ours: str, values: Iterable[Any], theirs: str = "") -> Style:
+def style_of(ours: str, values: Iterable[Any], theirs: str) -> Style:
     """How the cells of a column are written, by those that are not empty.
 
     Args:
@@ -271,7 +271,7 @@ def is_nothing(value: Any) -> bool:
     return isinstance(value, str) and value.strip().casefold() in NOTHING
 
 
-def id_text(value: Any, *, whole: bool = False) -> str:
+def id_text(value: Any, *, whole: bool) -> str:
     """An id as text; 12.0 is 12 where ids are whole numbers that a gap has made floats.
 
     Raises:

@@ -23,7 +23,7 @@ from yarus.db.importers.archives import open_archive
 from yarus.db.importers.encodings import guess_encoding
 from yarus.db.importers.files import LARGEST_BYTES, parse_json
 from yarus.db.importers.lines import UNREADABLE, UTF8, json_lines, lines, name_file, opened
-from yarus.db.importers.recognise import find_columns
+from yarus.db.importers.recognise import find_columns, is_known
 from yarus.db.importers.records import is_row, records_in
 from yarus.db.loading.staging import Rejected
 from yarus.db.words import Words
@@ -79,13 +79,12 @@ class Container:
     """A JSON document that has more than rows in it."""
 
 
-def open_container(path: Path, encoding: str | None = None, known: Callable[[str], bool] | None = None) -> Container:
+def open_container(path: Path, encoding: str | None = None) -> Container:
     """Opens a file with rows.
 
     Args:
         path: of the file; plain or packed by gzip.
         encoding: of a text file; None for what its bytes say.
-        known: whether somebody knows a column of that name, by which a sheet and its header are found.
 
     Raises:
         InputError: not there, not readable, damaged, of no known format, larger than is read, or without columns; or
@@ -96,7 +95,7 @@ def open_container(path: Path, encoding: str | None = None, known: Callable[[str
     if head.startswith(PARQUET):
         return _parquet(path)
     if head.startswith(ZIP):
-        return _workbook(path, known or bool)
+        return _workbook(path)
     if head.startswith(OLD_OFFICE):
         raise InputError("{path}: an old Excel file; save it as .xlsx or CSV; nothing was loaded", path=path)
     notes: list[str] = []
@@ -169,7 +168,7 @@ def _delimited(path: Path, encoding: str, notes: list[str]) -> Container:
         names = [name.strip() for name in next(csv.reader(chain((header,), text), delimiter=delimiter, strict=True))]
     except csv.Error as error:
         raise InputError("{path}: line 1: {error}; nothing was loaded", path=path, error=error) from None
-    names = _unique(_checked(path, names), notes, path)
+    names = _unique(path, names, notes)
 
     def rows() -> Iterator[Read]:
         reader = csv.reader(islice(lines(path, encoding), skipped, None), delimiter=delimiter, strict=True)
@@ -189,11 +188,11 @@ def _delimiter(rows: Sequence[str]) -> str:
     return max(DELIMITERS, key=fit)
 
 
-def _unique(names: Sequence[str], notes: list[str], path: Path) -> list[str]:
+def _unique(path: Path, names: Sequence[str], notes: list[str]) -> list[str]:
     """The names, each once: of a repeated one the second is `name (2)`, as in exports of Jira."""
     seen: dict[str, int] = {}
     unique = []
-    for name in names:
+    for name in _checked(path, names):
         seen[name] = seen.get(name, 0) + 1
         unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     repeated = [name for name, times in seen.items() if times > 1 and name]
@@ -439,7 +438,7 @@ def _reading(path: Path) -> Iterator[None]:
 # Excel
 
 
-def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
+def _workbook(path: Path) -> Container:
     """The sheet and its header row that have most names which somebody knows."""
     _check_archive(path)
     with _open_book(path) as book:
@@ -448,7 +447,7 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
         }
         members = {sheet.title: sheet._worksheet_path for sheet in book.worksheets}
     ranked = [
-        (sum(known(str(cell)) for cell in row if cell is not None), -number, title)
+        (sum(is_known(str(cell)) for cell in row if cell is not None), -number, title)
         for title, rows in sheets.items()
         for number, row in enumerate(rows)
         if any(cell is not None for cell in row)
@@ -465,7 +464,7 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     names = [str(cell).strip() if cell is not None else "" for cell in top]
     merged = _merged_cells(path, members[title])
     if _is_second_header(top, below):
-        names = _joined_headers(_spread(top, [cells for cells in merged if cells.row == header + 1]), below, known)
+        names = _joined_headers(_spread(top, [cells for cells in merged if cells.row == header + 1]), below)
         header += 1
     while names and not names[-1]:
         names.pop()
@@ -475,7 +474,7 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     ]
     if others:
         notes.append(Words("{file}: sheets that are not read: {names}", file=path.name, names=others))
-    unique = _unique(_checked(path, names), notes, path)
+    unique = _unique(path, names, notes)
     merged = [
         cells for cells in sorted(merged)
         if header + 1 < cells.row < cells.last_row and cells.column == cells.last_column < len(unique)
@@ -527,14 +526,14 @@ def _spread(top: Sequence[Any], merged: Sequence[Merged]) -> list[Any]:
     return names
 
 
-def _joined_headers(top: Sequence[Any], below: Sequence[Any], known: Callable[[str], bool]) -> list[str]:
+def _joined_headers(top: Sequence[Any], below: Sequence[Any]) -> list[str]:
     """The names of two header rows: the lower where it says alone what the column is, else both."""
     uppers, lowers = (["" if cell is None else str(cell).strip() for cell in row] for row in (top, below))
     names: list[str] = []
     for upper, lower in zip_longest(uppers, lowers, fillvalue=""):
         if not upper or not lower:
             names.append(upper or lower)
-        elif known(lower) and find_columns(upper) <= find_columns(lower) | GROUPS:
+        elif is_known(lower) and find_columns(upper) <= find_columns(lower) | GROUPS:
             names.append(lower if lowers.count(lower) == 1 else f"{upper}.{lower}")
         else:  # a user below a mark is no user
             names.append(f"{upper}: {lower}")

@@ -170,7 +170,7 @@ def _no_pages(path: Path, names: Sequence[str], problems: Sequence[str]) -> Inpu
     )
 
 
-def _refuse_known_exports(folder: Path, only: str | None = None) -> None:
+def _refuse_known_exports(folder: Path, only: str | None) -> None:
     """Refuse exports whose files look like pages or tables but are not.
 
     Args:

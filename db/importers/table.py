@@ -40,7 +40,6 @@ from yarus.db.importers.recognise import (
     advise,
     fits,
     is_empty,
-    is_known,
     iterate_values,
     object_in,
     plain,
@@ -504,7 +503,7 @@ def look(
         InputError: it cannot be read, or nobody can tell what it holds; two columns fit the question; each question
             stands several times; or less than half of the rows can be used. Nothing is loaded then.
     """
-    container = container or open_container(path, encoding, is_known)
+    container = container or open_container(path, encoding)
     mapping = {PLAIN_NAMES.get(ours, ours): theirs for ours, theirs in (mapping or {}).items()}
     sample = sample_of(container)
     if not sample and next(iter(container.rows()), None) is None:

@@ -67,7 +67,7 @@ def read_named_vote(name: str, value: Any) -> int | None:
     return read_vote(value, INVERTED if is_against(name) else NUMBERS)
 
 
-def read_vote(value: Any, numbers: Mapping[int, int] = NUMBERS) -> int | None:
+def read_vote(value: Any, numbers: Mapping[int, int]) -> int | None:
     """Return 5 for a vote for the answer, 1 for one against it, None if the value is not a vote.
 
     Args:
