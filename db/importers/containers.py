@@ -99,13 +99,9 @@ def open_container(path: Path, encoding: str | None = None) -> Container:
     if head.startswith(OLD_OFFICE):
         raise InputError("{path}: an old Excel file; save it as .xlsx or CSV; nothing was loaded", path=path)
     notes: list[str] = []
-    try:
-        encoding = encoding or _encoding(path, head, notes)
+    encoding = encoding or _encoding(path, head, notes)
+    with name_file(path, encoding):
         text = head.decode(encoding, "replace").lstrip("\ufeff \t\r\n")
-    except LookupError:
-        raise InputError(
-            "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
-        ) from None
     if text.startswith("["):
         return _document(path, encoding, notes)
     if text.startswith("{"):

@@ -42,10 +42,15 @@ def name_file(path: Path, encoding: str = UTF8) -> Iterator[None]:
     """Turn what goes wrong while a text file is read into a message that names the file.
 
     Raises:
-        InputError: not there, not readable, damaged, or not in the encoding (the byte and line are named).
+        InputError: not there, not readable, damaged, not in the encoding (the byte and line are named), or there is no
+            such encoding.
     """
     try:
         yield
+    except LookupError:
+        raise InputError(
+            "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
+        ) from None
     except UnicodeError:
         raise undecodable(path, encoding) from None
     except (EOFError, zlib.error) as error:
@@ -67,9 +72,9 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
         InputError: not there, not readable, no such encoding, not in that encoding (the byte and line are named), or
             a line is too long.
     """
-    try:
+    with name_file(path, encoding):
         codecs.lookup(encoding)
-        with name_file(path, encoding), TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
+        with TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
             for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
                 if len(line) > LONGEST_LINE:
                     raise InputError(
@@ -80,10 +85,6 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
                         most=LONGEST_LINE,
                     )
                 yield line
-    except LookupError:
-        raise InputError(
-            "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
-        ) from None
 
 
 def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Record]]:
