@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,15 +19,10 @@ from yarus.db.tables import case_set, case_set_row
 
 Rule = dict[str, Any]
 """How the questions of a set were chosen: limit, seed, since, until, or the set that was split."""
-LABELS: tuple[str, ...] = (
-    "ground_truth_answer",
-    "relevant_chunk_ids",
-    "relevant_urls",
-    "ground_truth_show",
-    "answerable",
-    "nuggets",
-)
-LABELS += ("cluster", "dialog_id", "turn", "origin", "confluence_url", "answer", "score")
+LABELS = (
+    "ground_truth_answer", "relevant_chunk_ids", "relevant_urls", "ground_truth_show", "answerable", "nuggets",
+    "cluster", "dialog_id", "turn", "origin", "confluence_url", "answer", "score",
+)  # fmt: skip
 """What of a question labels it: what people said, else what the log knows."""
 
 
@@ -91,8 +86,7 @@ def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row
 
 def _keep(connection: Connection, source: str, name: str, rows: Sequence[Row], rule: Rule) -> CaseSet:
     kept = CaseSet(name, content_hash(rows), source, len(rows), rule)
-    values = {"name": name, "sha256": kept.sha256, "source": source, "n_cases": len(rows), "rule": rule}
-    fresh = insert(case_set).values(**values).on_conflict_do_nothing().returning(case_set.c.name)
+    fresh = insert(case_set).values(**asdict(kept)).on_conflict_do_nothing().returning(case_set.c.name)
     if connection.scalar(fresh) is not None:
         packed = [{"name": name, "question_id": row["question_id"], "content": _packed(row)} for row in rows]
         connection.execute(insert(case_set_row), packed)
@@ -119,11 +113,12 @@ def find(engine: Engine, name: str) -> CaseSet:
 
 
 def _find(connection: Connection, name: str) -> CaseSet:
-    row = connection.execute(select(case_set).where(case_set.c.name == name)).mappings().one_or_none()
+    columns = (case_set.c[column.name] for column in fields(CaseSet))
+    row = connection.execute(select(*columns).where(case_set.c.name == name)).one_or_none()
     if row is None:
         known = list(connection.scalars(select(case_set.c.name)))
         raise unknown("case set", name, known, "Freeze one: yarus dataset freeze NAME --source SOURCE")
-    return CaseSet(row["name"], row["sha256"], row["source"], row["n_cases"], row["rule"])
+    return CaseSet(*row)
 
 
 def read(engine: Engine, name: str) -> list[Row]:
@@ -132,9 +127,9 @@ def read(engine: Engine, name: str) -> list[Row]:
     Raises:
         InputError: there is no such set.
     """
-    find(engine, name)
     chosen = select(case_set_row.c.content).where(case_set_row.c.name == name).order_by(case_set_row.c.position)
     with reaching(engine), engine.connect() as connection:
+        _find(connection, name)
         return [_unpacked(content) for content in connection.scalars(chosen)]
 
 

@@ -125,6 +125,11 @@ def reaching(engine: Engine) -> Iterator[None]:
         raise unavailable from None
 
 
+def driver_of(connection: Connection) -> Any:
+    """Psycopg's connection below SQLAlchemy's, for COPY."""
+    return connection.connection.driver_connection
+
+
 @lru_cache
 def autocommitting(engine: Engine) -> Engine:
     """The same database for frequent short statements, each a transaction of its own; disposed of with the engine.

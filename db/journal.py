@@ -1,30 +1,46 @@
 """The journal of evaluations: what runs, what is finished, what died and can be resumed."""
 
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NotRequired
 
-from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Table, and_, func, not_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Table,
+    and_,
+    func,
+    not_,
+    select,
+    text,
+    union,
+    update,
+)
 from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 from typing_extensions import TypedDict
 
-from yarus.db import tables
-from yarus.db.errors import InputError
-from yarus.db.stores.names import the_one_called, the_one_like
+from yarus.db.errors import InputError, named_ids, the_one
+from yarus.db.tables import FINISHED as FINISHED
 from yarus.db.tables import Json, MetricRow, config_at, evaluation, evaluation_batch, evaluation_metric
 
-FINISHED = tables.FINISHED
-LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")
-LISTED += ("n_cases", "coverage", "comparability_key", "parquet", "name", "tags")
+LISTED = (
+    "id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label",
+    "n_cases", "coverage", "comparability_key", "parquet", "name", "tags",
+)  # fmt: skip
 ASIDE = ("again", "anchor", "answers_of", "part_of")
 """What in the configuration marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
 _MARKS = func.jsonb_strip_nulls(func.coalesce(evaluation.c.resolved, text("'{}'::jsonb")), type_=JSONB)
 LIVE = not_(_MARKS.has_any(array(ASIDE)))
 """Says something new of the system. Written so, PostgreSQL expects what is so: nearly every evaluation does."""
+NEAR = 100
+"""Ids that what was given is compared with."""
 
 
 def marks(row: RowMapping) -> dict[str, str]:
@@ -186,9 +202,32 @@ def find(engine: Engine, name: str) -> RowMapping:
     with engine.connect() as connection:
         row = connection.execute(select(evaluation).where(of.id == name)).mappings().first()
         if row is None:
-            one = the_one_called(connection, name) or the_one_like(connection, name)
+            one = _find_called(connection, name) or _find_like(connection, name)
             row = connection.execute(select(evaluation).where(of.id == one)).mappings().one()
     return row
+
+
+def _find_called(connection: Connection, name: str) -> str | None:
+    """The id of the only evaluation that people call so; None where none is."""
+    of = evaluation.c
+    alike = select(of.id).where(of.name == unicodedata.normalize("NFC", name).strip())
+    ids = connection.scalars(alike.order_by(of.started_at.desc(), of.id.desc()).limit(NEAR)).all()
+    if len(ids) > 1:
+        raise InputError("several evaluations are called {name!r}; there are: {ids}", name=name, ids=named_ids(ids))
+    return ids[0] if ids else None
+
+
+def _find_like(connection: Connection, name: str) -> str:
+    """The id of the only evaluation whose id begins or ends so, or of the `last`."""
+    of = evaluation.c
+    known = select(of.id, of.started_at)
+    # Apart: each has an index of its own.
+    begins = known.where(of.id.startswith(name, autoescape=True)).limit(NEAR)
+    ends = known.where(func.reverse(of.id).startswith(name[::-1], autoescape=True)).limit(NEAR)
+    rows = [] if name == "last" else connection.execute(union(begins, ends)).all()
+    rows = rows or connection.execute(known.order_by(of.started_at.desc()).limit(NEAR)).all()
+    ids = [row.id for row in sorted(rows, key=lambda row: row.started_at, reverse=True)]
+    return the_one(ids, name, none="no evaluation", several="several evaluations")
 
 
 def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:

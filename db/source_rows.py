@@ -1,7 +1,7 @@
 """Reading the rows of a source, a loaded one or a production database, by the same queries."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -29,7 +29,8 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
-from sqlalchemy.types import LargeBinary
+from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.types import LargeBinary, TypeEngine
 
 from yarus.db import tables
 from yarus.db.errors import InputError, unknown
@@ -77,11 +78,8 @@ class Corpus:
 
 def has_annotations(connection: Connection, source: Source) -> bool:
     """Whether the source has our optional table of labels; another table of that name is not it."""
-    table, inspector = source.tables[tables.ANNOTATION], inspect(connection)
-    if not inspector.has_table(table.name, schema=table.schema):
-        return False
-    there = {column["name"] for column in inspector.get_columns(table.name, schema=table.schema)}
-    return table.c.question_id.name in there
+    table = source.tables[tables.ANNOTATION]
+    return table.c.question_id.name in _column_types(connection, table)
 
 
 def label_columns(connection: Connection, source: Source) -> list[str]:
@@ -90,17 +88,23 @@ def label_columns(connection: Connection, source: Source) -> list[str]:
     A label that the settings map is expected; so are all, where the table has none of them.
     """
     table = source.tables[tables.ANNOTATION]
-    there = {column["name"] for column in inspect(connection).get_columns(table.name, schema=table.schema)}
+    there = _column_types(connection, table)
     labels = [column for column in table.columns if column.key != "question_id"]
     return [one.key for one in labels if one.name in there or one.name != one.key] or [one.key for one in labels]
 
 
-def _optional(connection: Connection, table: Table, names: Iterable[str]) -> set[str]:
-    """Which columns a table has of those that somebody else's may do without."""
-    columns = inspect(connection).get_columns(table.name, schema=table.schema)
-    there = {column["name"]: column["type"] for column in columns}
-    known = {name: there.get(table.c[name].name) for name in names}
-    return {name for name, kind in known.items() if kind is not None and (name != RECORDED or isinstance(kind, JSON))}
+def _is_recorded(connection: Connection, question: Table) -> bool:
+    """Whether the log says how its answers came about; somebody else's column of that name may be another thing."""
+    return isinstance(_column_types(connection, question).get(question.c[RECORDED].name), JSON)
+
+
+def _column_types(connection: Connection, table: Table) -> dict[str, TypeEngine[Any]]:
+    """The types of a table's columns by their names; none where there is no such table or view."""
+    try:
+        columns = inspect(connection).get_columns(table.name, schema=table.schema)
+    except NoSuchTableError:
+        return {}
+    return {column["name"]: column["type"] for column in columns}
 
 
 def verify(source: Source) -> None:
@@ -169,10 +173,8 @@ def _read_questions(connection: Connection, source: Source, *, all_rows: bool, o
     question = source.tables["question_answer"]
     values = _check(connection, source, "question_answer", QUESTION)
     key = values["id"]
-    short = _first_character if outlined else _whole_text
-    columns: list[Any] = [key.label("question_id")]
-    columns += [short(name, values[name]).label(name) for name in QUESTION[1:]]
-    if _optional(connection, question, [RECORDED]):
+    columns: list[Any] = [key.label("question_id"), *_labelled(values, QUESTION[1:], outlined=outlined)]
+    if _is_recorded(connection, question):
         record = question.c[RECORDED]
         columns.append((_outlined_record(cast(record, JSONB)) if outlined else record).label(RECORDED))
     statement: Select[Any] = select(*columns).order_by(question.c.id)
@@ -183,7 +185,7 @@ def _read_questions(connection: Connection, source: Source, *, all_rows: bool, o
         there = label_columns(connection, source)
         labels = [name for name in there if name != "review"]
         values = _check(connection, source, tables.ANNOTATION, ["question_id", *labels])
-        statement = statement.add_columns(*(short(name, values[name]).label(name) for name in labels))
+        statement = statement.add_columns(*_labelled(values, labels, outlined=outlined))
         statement = statement.outerjoin_from(question, label, values["question_id"] == key)
         if "review" in there and all_rows:
             statement = statement.add_columns(label.c.review)
@@ -197,15 +199,15 @@ def _read_questions(connection: Connection, source: Source, *, all_rows: bool, o
     return rows
 
 
-def _whole_text(name: str, value: ColumnElement[Any]) -> ColumnElement[Any]:
-    return value
-
-
-def _first_character(name: str, value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The first character of an answer that is not white space; of one that is nothing else, the first."""
-    if name not in TEXTS_OF_ANSWERS:
-        return value
-    return func.coalesce(func.substring(value, r"\S"), func.left(value, 1))
+def _labelled(
+    values: Mapping[str, ColumnElement[Any]], names: Iterable[str], *, outlined: bool
+) -> Iterator[ColumnElement[Any]]:
+    """The values under our names; of an outlined answer its first character, not white space if it has another."""
+    for name in names:
+        value = values[name]
+        if outlined and name in TEXTS_OF_ANSWERS:
+            value = func.coalesce(func.substring(value, r"\S"), func.left(value, 1))
+        yield value.label(name)
 
 
 def _outlined_record(record: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -257,7 +259,7 @@ def has_recorded_contexts(source: Source) -> bool:
     """
     question = source.tables["question_answer"]
     with snapshot(source) as connection:
-        if not _optional(connection, question, [RECORDED]):
+        if not _is_recorded(connection, question):
             return False
         contexts = cast(question.c[RECORDED], JSONB)["contexts"]
         passages = case((func.jsonb_typeof(contexts) == "array", func.jsonb_array_length(contexts)), else_=0)
@@ -365,27 +367,14 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
         InputError: naming what is missing or of another type, and the setting that maps it.
     """
     table = source.tables[ours]
-    inspector = inspect(connection)
-    if not inspector.has_table(table.name, schema=table.schema):
-        there = inspector.get_table_names(schema=table.schema)
-        raise unknown(
-            Words("table in source {source!r}:", source=source.name),
-            table.fullname,
-            there,
-            Words("Map it: YARUS_SOURCE_TABLES__{variable}=NAME", variable=ours.upper()),
-        )
-    types = {column["name"]: column["type"] for column in inspector.get_columns(table.name, schema=table.schema)}
+    types = _column_types(connection, table)
+    if not types:
+        raise missing_table(connection, source, ours)
     values = {}
     for key in wanted:
         name, kind = table.c[key].name, table.c[key].type
-        mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
         if name not in types:
-            raise unknown(
-                Words("column in table {table!r} of source {source!r}:", table=table.fullname, source=source.name),
-                name,
-                types,
-                Words("Map it: {mapping}", mapping=mapping),
-            )
+            raise missing_column(source, ours, key, types)
         if not isinstance(types[name], READ_FROM.get(type(kind), object)):
             raise InputError(
                 "source {source!r}: column {name!r} of {table!r} is {type}, not {kind}; map another, or one of a "
@@ -395,10 +384,37 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
                 table=table.fullname,
                 type=types[name],
                 kind=kind,
-                mapping=mapping,
+                mapping=column_setting(ours, key),
             )
         values[key] = _converted(table.c[key], types[name])
     return values
+
+
+def missing_table(connection: Connection, source: Source, ours: str) -> InputError:
+    """Return the error for a table that is not there; the setting that maps it is named."""
+    table = source.tables[ours]
+    return unknown(
+        Words("table in source {source!r}:", source=source.name),
+        table.fullname,
+        inspect(connection).get_table_names(table.schema),
+        Words("Map it: YARUS_SOURCE_TABLES__{variable}=NAME", variable=ours.upper()),
+    )
+
+
+def missing_column(source: Source, ours: str, key: str, there: Iterable[str]) -> InputError:
+    """Return the error for a column that is not there; the setting that maps it is named."""
+    table = source.tables[ours]
+    return unknown(
+        Words("column in table {table!r} of source {source!r}:", table=table.fullname, source=source.name),
+        table.c[key].name,
+        there,
+        Words("Map it: {mapping}", mapping=column_setting(ours, key)),
+    )
+
+
+def column_setting(ours: str, key: str) -> str:
+    """Return the setting that maps a column, both by our names."""
+    return f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
 
 
 def _converted(column: Column[Any], theirs: object) -> ColumnElement[Any]:

@@ -312,7 +312,7 @@ def source_tables(
     Raises:
         InputError: a name of ours that there is no table or column of; the nearest is named.
     """
-    metadata = MetaData()
+    metadata, names, columns = MetaData(), names or {}, columns or {}
     shapes: dict[str, dict[str, Any]] = {
         "question_answer": {"id": Text, "question": Text, "embedding": VECTOR, "answer": Text, "confluence_url": Text}
         | {"score": Integer, "user_id": Text, "created_at": DateTime(timezone=True), "recorded": JSONB},
@@ -332,13 +332,13 @@ def source_tables(
             "review": JSONB,
         },
     }
-    for ours in {**(names or {}), **(columns or {})}:
+    for ours in {**names, **columns}:
         if ours not in shapes:
             raise unknown("source table", ours, shapes, "(YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)")
     tables = {}
     for ours, shape in shapes.items():
-        within, _, name = (names or {}).get(ours, ours).rpartition(".")
-        mapped = (columns or {}).get(ours, {})
+        within, _, name = names.get(ours, ours).rpartition(".")
+        mapped = columns.get(ours, {})
         for column in mapped:
             if column not in shape:
                 raise unknown(

@@ -82,9 +82,11 @@ def _labels(path: Path, bad: list[Rejected], problems: list[str]) -> Labels:
     rows = csv.reader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
     for number, fields in enumerate(rows, start=1):
         place = Words("qrels/{name}:{number}", name=path.name, number=number)
-        if not any(field.strip() for field in fields) or (number == 1 and _is_header(fields)):
+        grade = _grade(fields[2]) if len(fields) == 3 else None
+        is_header = number == 1 and grade is None
+        if is_header or not any(field.strip() for field in fields):
             continue
-        if len(fields) != 3 or not (grade := _grade(fields[2])):
+        if grade is None:
             bad.append(
                 Rejected(
                     place, Words("expected query-id, corpus-id, number, parted by tabs; got {fields!r}", fields=fields)
@@ -93,11 +95,11 @@ def _labels(path: Path, bad: list[Rejected], problems: list[str]) -> Labels:
             continue
         question, chunk = fields[0].strip(), fields[1].strip()
         judgements = labels.setdefault(question, {})
-        if grade[0] < 0:
+        if grade < 0:
             not_judged += 1
             continue
-        first = judgements.setdefault(chunk, (place, grade[0]))
-        if first[1] != grade[0]:
+        first = judgements.setdefault(chunk, (place, grade))
+        if first[1] != grade:
             bad.append(
                 Rejected(
                     place,
@@ -118,17 +120,14 @@ def _labels(path: Path, bad: list[Rejected], problems: list[str]) -> Labels:
     return labels
 
 
-def _is_header(fields: list[str]) -> bool:
-    return len(fields) != 3 or not _grade(fields[2])
-
-
-def _grade(text: str) -> tuple[float] | None:
-    """The number in a one-tuple, so that 0 is something."""
+def _grade(text: str) -> float | None:
     try:
         grade = float(text)
     except ValueError:
         return None
-    return (int(grade) if grade.is_integer() else grade,) if abs(grade) < 1e9 else None
+    if not abs(grade) < 1e9:
+        return None
+    return int(grade) if grade.is_integer() else grade
 
 
 def _chunks(path: Path, ids: set[str], queries: Collection[str], same_ids: dict[str, str]) -> Iterator[Row | Rejected]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from yarus.db.importers.said import parse_python
 from yarus.db.importers.traces.values import answer_in, is_unanswered, messages, question_in
-from yarus.db.importers.values import LARGEST_GRADE, BadValue, parse
+from yarus.db.importers.values import BadValue, parse
 from yarus.db.importers.votes import BAD, GOOD, read_scale, read_vote
 from yarus.db.loading.recorded import Record, passage
 from yarus.db.words import Words
@@ -34,20 +34,11 @@ PAGE_NUMBER = re.compile(r",?\s+(?:стр|с|p|pp|page)\.?\s*\d[\d\s,–-]*$", r
 """The number of a page within a document, as people cite it: `rules.pdf, p. 3`."""
 ID_NAMES = ("id", "doc_id", "docid", "chunk_id", "node_id", "passage_id", "document_id", "_id")
 PAGE_NAMES = (
-    "url",
-    "doc_uri",
-    "source",
-    "page_url",
-    "link",
-    "file",
-    "file_name",
-    "name",
-    "title",
-    "path",
-    "page",
-    "id",
-)
+    "url", "doc_uri", "source", "page_url", "link", "file", "file_name", "name", "title", "path", "page", "id",
+)  # fmt: skip
 QUOTED = 0.8
+LARGEST_GRADE = 1e6
+"""More than anybody grades; squares and sums of it are numbers still."""
 NO_LABELS = Words('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
@@ -67,7 +58,7 @@ class Style:
     """The mark of each number if users voted for and against answers, as `read_scale` returns it."""
 
 
-def style_of(ours: str, values: Iterable[Any], theirs: str = "") -> Style:
+def style_of(ours: str, values: Iterable[Any], theirs: str) -> Style:
     """How the cells of a column are written, by those that are not empty.
 
     Args:
@@ -223,13 +214,13 @@ def passages_in(value: Any, style: Style) -> list[Record]:
     Raises:
         BadValue: it is no list where the others are, or an item is no passage.
     """
-    read = [passage_of(item) for item in items_in(value, style)]
+    read = [_passage(item) for item in items_in(value, style)]
     if None in read:
         raise BadValue('no passages; write ["a text", …] or [{"id": "12", "text": "a text", "url": "https://…"}]')
     return [passage for passage in read if passage is not None]
 
 
-def passage_of(item: Any) -> Record | None:
+def _passage(item: Any) -> Record | None:
     """A passage, however it is written; None where it is none."""
     if isinstance(item, str):
         return passage(HOP.sub("", item)) if item.strip() else None
@@ -280,7 +271,7 @@ def is_nothing(value: Any) -> bool:
     return isinstance(value, str) and value.strip().casefold() in NOTHING
 
 
-def id_text(value: Any, *, whole: bool = False) -> str:
+def id_text(value: Any, *, whole: bool) -> str:
     """An id as text; 12.0 is 12 where ids are whole numbers that a gap has made floats.
 
     Raises:

@@ -9,7 +9,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -22,8 +22,8 @@ from yarus.db.errors import InputError
 from yarus.db.importers.archives import open_archive
 from yarus.db.importers.encodings import guess_encoding
 from yarus.db.importers.files import LARGEST_BYTES, parse_json
-from yarus.db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
-from yarus.db.importers.recognise import find_columns
+from yarus.db.importers.lines import UNREADABLE, UTF8, json_lines, lines, name_file, opened
+from yarus.db.importers.recognise import find_columns, is_known
 from yarus.db.importers.records import is_row, records_in
 from yarus.db.loading.staging import Rejected
 from yarus.db.words import Words
@@ -79,33 +79,29 @@ class Container:
     """A JSON document that has more than rows in it."""
 
 
-def open_container(path: Path, encoding: str | None = None, known: Callable[[str], bool] | None = None) -> Container:
+def open_container(path: Path, encoding: str | None = None) -> Container:
     """Opens a file with rows.
 
     Args:
         path: of the file; plain or packed by gzip.
         encoding: of a text file; None for what its bytes say.
-        known: whether somebody knows a column of that name, by which a sheet and its header are found.
 
     Raises:
         InputError: not there, not readable, damaged, of no known format, larger than is read, or without columns; or
             its encoding can only be guessed and has few letters to guess by.
     """
-    head = _head(path)
+    with name_file(path), opened(path) as file:
+        head = file.read(1 << 16)
     if head.startswith(PARQUET):
         return _parquet(path)
     if head.startswith(ZIP):
-        return _workbook(path, known or bool)
+        return _workbook(path)
     if head.startswith(OLD_OFFICE):
         raise InputError("{path}: an old Excel file; save it as .xlsx or CSV; nothing was loaded", path=path)
     notes: list[str] = []
-    try:
-        encoding = encoding or _encoding(path, head, notes)
+    encoding = encoding or _encoding(path, head, notes)
+    with name_file(path, encoding):
         text = head.decode(encoding, "replace").lstrip("\ufeff \t\r\n")
-    except LookupError:
-        raise InputError(
-            "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
-        ) from None
     if text.startswith("["):
         return _document(path, encoding, notes)
     if text.startswith("{"):
@@ -120,20 +116,6 @@ def open_container(path: Path, encoding: str | None = None, known: Callable[[str
     return _delimited(path, encoding, notes)
 
 
-def _head(path: Path) -> bytes:
-    """The first bytes, unpacked where gzip has packed them.
-
-    Raises:
-        InputError: not there, or not readable.
-    """
-    try:
-        with opened(path) as file:
-            return file.read(1 << 16)
-    except (OSError, EOFError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=reason) from None
-
-
 def _encoding(path: Path, head: bytes, notes: list[str]) -> str:
     """The encoding of a text file.
 
@@ -141,7 +123,7 @@ def _encoding(path: Path, head: bytes, notes: list[str]) -> str:
         InputError: it is guessed from too few letters.
     """
     if not any(byte >= 0x80 for byte in head):  # what follows may have letters
-        with opened(path) as file:
+        with name_file(path), opened(path) as file:
             head = file.read(1 << 24)
     guess = guess_encoding(head)
     if guess.letters is None:
@@ -182,7 +164,7 @@ def _delimited(path: Path, encoding: str, notes: list[str]) -> Container:
         names = [name.strip() for name in next(csv.reader(chain((header,), text), delimiter=delimiter, strict=True))]
     except csv.Error as error:
         raise InputError("{path}: line 1: {error}; nothing was loaded", path=path, error=error) from None
-    names = _unique(_checked(path, names), notes, path)
+    names = _unique(path, names, notes)
 
     def rows() -> Iterator[Read]:
         reader = csv.reader(islice(lines(path, encoding), skipped, None), delimiter=delimiter, strict=True)
@@ -202,11 +184,11 @@ def _delimiter(rows: Sequence[str]) -> str:
     return max(DELIMITERS, key=fit)
 
 
-def _unique(names: Sequence[str], notes: list[str], path: Path) -> list[str]:
+def _unique(path: Path, names: Sequence[str], notes: list[str]) -> list[str]:
     """The names, each once: of a repeated one the second is `name (2)`, as in exports of Jira."""
     seen: dict[str, int] = {}
     unique = []
-    for name in names:
+    for name in _checked(path, names):
         seen[name] = seen.get(name, 0) + 1
         unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     repeated = [name for name, times in seen.items() if times > 1 and name]
@@ -279,18 +261,16 @@ def _is_yaml(path: Path, text: str) -> bool:
 
 def _document(path: Path, encoding: str, notes: list[str]) -> Container:
     """A document that is read at once."""
-    with opened(path) as file:
-        content = file.read(LARGEST_BYTES + 1)
-    if len(content) > LARGEST_BYTES:
-        raise InputError(
-            "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Write one JSON "
-            "object a line (JSON Lines), which is read line by line",
-            path=path, most=LARGEST_BYTES,
-        )  # fmt: skip
-    try:
+    with name_file(path, encoding):
+        with opened(path) as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            raise InputError(
+                "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Write one JSON "
+                "object a line (JSON Lines), which is read line by line",
+                path=path, most=LARGEST_BYTES,
+            )  # fmt: skip
         text = content.decode(encoding).lstrip("\ufeff")
-    except UnicodeError:
-        raise undecodable(path, encoding) from None
     is_json = text.lstrip()[:1] in ("{", "[")
     document = parse_json(path, text) if is_json else _of_yaml(path, text)
     del content, text
@@ -454,24 +434,16 @@ def _reading(path: Path) -> Iterator[None]:
 # Excel
 
 
-def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
+def _workbook(path: Path) -> Container:
     """The sheet and its header row that have most names which somebody knows."""
-    from openpyxl import load_workbook
-
     _check_archive(path)
-    try:
-        book = load_workbook(path, read_only=True, data_only=True)
+    with _open_book(path) as book:
         sheets = {
             sheet.title: list(islice(sheet.iter_rows(values_only=True), HEADER_ROWS)) for sheet in book.worksheets
         }
         members = {sheet.title: sheet._worksheet_path for sheet in book.worksheets}
-    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
-    finally:
-        if "book" in locals():
-            book.close()
     ranked = [
-        (sum(known(str(cell)) for cell in row if cell is not None), -number, title)
+        (sum(is_known(str(cell)) for cell in row if cell is not None), -number, title)
         for title, rows in sheets.items()
         for number, row in enumerate(rows)
         if any(cell is not None for cell in row)
@@ -488,7 +460,7 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     names = [str(cell).strip() if cell is not None else "" for cell in top]
     merged = _merged_cells(path, members[title])
     if _is_second_header(top, below):
-        names = _joined_headers(_spread(top, [cells for cells in merged if cells.row == header + 1]), below, known)
+        names = _joined_headers(_spread(top, [cells for cells in merged if cells.row == header + 1]), below)
         header += 1
     while names and not names[-1]:
         names.pop()
@@ -498,7 +470,7 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     ]
     if others:
         notes.append(Words("{file}: sheets that are not read: {names}", file=path.name, names=others))
-    unique = _unique(_checked(path, names), notes, path)
+    unique = _unique(path, names, notes)
     merged = [
         cells for cells in sorted(merged)
         if header + 1 < cells.row < cells.last_row and cells.column == cells.last_column < len(unique)
@@ -509,6 +481,18 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
                   file=path.name, n=len(merged), examples=", ".join(cells.name for cells in merged[:2]))
         )  # fmt: skip
     return Container(path, "xlsx", unique, lambda: _sheet_rows(path, title, header + 1, unique, merged), notes=notes)
+
+
+@contextmanager
+def _open_book(path: Path) -> Iterator[Any]:
+    """Open a workbook, and name the file of what cannot be read in it."""
+    from openpyxl import load_workbook
+
+    try:
+        with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+            yield book
+    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
 
 
 class Merged(NamedTuple):
@@ -538,14 +522,14 @@ def _spread(top: Sequence[Any], merged: Sequence[Merged]) -> list[Any]:
     return names
 
 
-def _joined_headers(top: Sequence[Any], below: Sequence[Any], known: Callable[[str], bool]) -> list[str]:
+def _joined_headers(top: Sequence[Any], below: Sequence[Any]) -> list[str]:
     """The names of two header rows: the lower where it says alone what the column is, else both."""
     uppers, lowers = (["" if cell is None else str(cell).strip() for cell in row] for row in (top, below))
     names: list[str] = []
     for upper, lower in zip_longest(uppers, lowers, fillvalue=""):
         if not upper or not lower:
             names.append(upper or lower)
-        elif known(lower) and find_columns(upper) <= find_columns(lower) | GROUPS:
+        elif is_known(lower) and find_columns(upper) <= find_columns(lower) | GROUPS:
             names.append(lower if lowers.count(lower) == 1 else f"{upper}.{lower}")
         else:  # a user below a mark is no user
             names.append(f"{upper}: {lower}")
@@ -587,14 +571,11 @@ def _check_archive(path: Path) -> None:
 
 
 def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str], merged: Sequence[Merged]) -> Iterator[Read]:
-    from openpyxl import load_workbook
-
     begun: dict[int, list[Merged]] = {}
     for cells in merged:
         begun.setdefault(cells.row, []).append(cells)
     over: dict[int, tuple[int, Any]] = {}  # column -> last row of merged cells, and their value
-    book = load_workbook(path, read_only=True, data_only=True)
-    try:
+    with _open_book(path) as book:
         for number, row in enumerate(book[title].iter_rows(min_row=header + 1, values_only=True), start=header + 1):
             values = _padded(row, len(names))
             is_filled = any(value is not None and value != "" for value in values)
@@ -607,10 +588,6 @@ def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str], merge
                     Words("{file}: row {number}", file=path.name, number=number),
                     dict(zip(names, values, strict=True)),
                 )
-    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
-    finally:
-        book.close()
 
 
 def _padded(row: Iterable[Any], width: int) -> list[Any]:

@@ -24,7 +24,7 @@ from sqlalchemy.pool import StaticPool
 
 from yarus.db.embedded.account import lowered, nobody
 from yarus.db.embedded.cluster import INSTALLATIONS, programs
-from yarus.db.engine import reaching
+from yarus.db.engine import driver_of, reaching
 from yarus.db.errors import DatabaseUnavailable, InputError, unknown
 from yarus.db.importers.dump_statements import Dump, Name
 from yarus.db.importers.dump_text import Text
@@ -66,9 +66,7 @@ def unpacked(path: Path, source: Source) -> Iterator[Source]:
     wanted = {_there(table): scratch[ours].name for ours, table in source.tables.items()}
     try:
         with reaching(engine), engine.connect() as connection, _text(path) as read:
-            driver = connection.connection.driver_connection
-            if driver is None:
-                raise RuntimeError("a connection that is in use has a driver connection")
+            driver = driver_of(connection)
             _fill(driver, Dump(Text(str(path), read), set(wanted)), wanted, path, source)
             driver.commit()  # SQLAlchemy knows of no transaction
         yield replace(source, engine=engine, tables=scratch)

@@ -114,13 +114,10 @@ def _is_utf8(content: bytes) -> bool:
         text = codecs.getincrementaldecoder("utf-8")().decode(content)
     except UnicodeDecodeError:
         text = content.decode("utf-8", "replace")
-        return text.count("\N{REPLACEMENT CHARACTER}") * 50 < _count_beyond_ascii(text)
+        n_beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+        return text.count("\N{REPLACEMENT CHARACTER}") * 50 < n_beyond_ascii
     # Only the last letter is cut, or nothing; a short text with no other letter beyond ASCII is not UTF-8.
     return content.isascii() or not text.isascii() or len(content) > LONGEST_WHOLE
-
-
-def _count_beyond_ascii(text: str) -> int:
-    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _guess_wide(content: bytes) -> str | None:

@@ -1,24 +1,23 @@
 """Reading text files whose defects are named with their place."""
 
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
 from yarus.db.errors import InputError
-from yarus.db.importers.lines import UNREADABLE, UTF8, opened, undecodable
+from yarus.db.importers.lines import UNREADABLE, UTF8, name_file, opened
 
 LARGEST_BYTES = 256 << 20
 """Of a file that is read at once: as Python's values, JSON takes several times as much memory."""
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with a byte-order mark or without.
+def read_json(path: Path) -> Any:
+    """The document in a JSON file in UTF-8, with a byte-order mark or without.
 
     Raises:
-        InputError: not there, not readable, too large, or not UTF-8 (the byte is named).
+        InputError: not there, not readable, too large, not UTF-8 (the byte is named), or as `parse_json`.
     """
-    try:
+    with name_file(path):
         with opened(path) as file:
             content = file.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
@@ -28,24 +27,8 @@ def read_text(path: Path) -> str:
                 path=path,
                 most=LARGEST_BYTES,
             )
-        return content.decode("utf-8-sig")
-    except UnicodeError:
-        raise undecodable(path, UTF8) from None
-    except (EOFError, zlib.error) as error:
-        raise InputError(
-            "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
-        ) from None
-    except OSError as error:
-        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
-
-
-def read_json(path: Path) -> Any:
-    """The document in a JSON file.
-
-    Raises:
-        InputError: as `read_text` and `parse_json`.
-    """
-    return parse_json(path, read_text(path))
+        text = content.decode(UTF8)
+    return parse_json(path, text)
 
 
 def parse_json(path: Path, text: str) -> Any:

@@ -5,6 +5,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import IO, Any, cast
 
 from yarus.db.errors import InputError
 from yarus.db.importers.encodings import guess_encoding
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.loading.staging import Rejected
 from yarus.db.words import Words
 
@@ -36,30 +37,16 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
-def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
-    """The lines of a text file, with their ends as they are.
-
-    Args:
-        path: of the file.
-        encoding: Python's name of it; the default is UTF-8 with a byte-order mark or without.
+@contextmanager
+def name_file(path: Path, encoding: str = UTF8) -> Iterator[None]:
+    """Turn what goes wrong while a text file is read into a message that names the file.
 
     Raises:
-        InputError: not there, not readable, no such encoding, not in that encoding (the byte and line are named), or
-            a line is too long.
+        InputError: not there, not readable, damaged, not in the encoding (the byte and line are named), or there is no
+            such encoding.
     """
     try:
-        codecs.lookup(encoding)
-        with TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
-            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
-                if len(line) > LONGEST_LINE:
-                    raise InputError(
-                        "{path}: line {number} has more than {most:,} characters, the most that is read at once; "
-                        "nothing was loaded. Write one row a line, and split longer texts",
-                        path=path,
-                        number=number,
-                        most=LONGEST_LINE,
-                    )
-                yield line
+        yield
     except LookupError:
         raise InputError(
             "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
@@ -72,6 +59,32 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
         ) from None
     except OSError as error:
         raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
+
+
+def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
+    """The lines of a text file, with their ends as they are.
+
+    Args:
+        path: of the file.
+        encoding: Python's name of it; the default is UTF-8 with a byte-order mark or without.
+
+    Raises:
+        InputError: not there, not readable, no such encoding, not in that encoding (the byte and line are named), or
+            a line is too long.
+    """
+    with name_file(path, encoding):
+        codecs.lookup(encoding)
+        with TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
+            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
+                if len(line) > LONGEST_LINE:
+                    raise InputError(
+                        "{path}: line {number} has more than {most:,} characters, the most that is read at once; "
+                        "nothing was loaded. Write one row a line, and split longer texts",
+                        path=path,
+                        number=number,
+                        most=LONGEST_LINE,
+                    )
+                yield line
 
 
 def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Record]]:
@@ -126,14 +139,11 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
 
 def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
     """An identifier or text that must be there, as text; numbers too are taken."""
-    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
-        return str(value)
-    return Rejected(
-        place,
-        Words("no {what}", what=what)
-        if value in (None, "")
-        else Words("{what} {value!r} is no text", what=what, value=value),
-    )
+    if (text := word(value)) is not None:
+        return text
+    if value in (None, ""):
+        return Rejected(place, Words("no {what}", what=what))
+    return Rejected(place, Words("{what} {value!r} is no text", what=what, value=value))
 
 
 def undecodable(path: Path, encoding: str) -> InputError:

@@ -118,21 +118,17 @@ def _iter_files(path: Path, files: Mapping[str, Path], problems: list[str]) -> I
         else:
             first = first_with.setdefault(page.address(), name)
             if first != name:
-                problems.append(_describe_same_address(page, first))
+                problems.append(
+                    Words(
+                        "{name}: its address {url} is that of {first}, too; its file name is used instead",
+                        name=name, url=page.url, first=first,
+                    )
+                )  # fmt: skip
                 page = replace(page, url=None)
             yield page
     problems += _describe_others(other, n_unread_pdf)
     if not first_with:
         raise _no_pages(path, list(files), problems)
-
-
-def _describe_same_address(page: Page, first: str) -> Words:
-    return Words(
-        "{name}: its address {url} is that of {first}, too; its file name is used instead",
-        name=page.name,
-        url=page.url,
-        first=first,
-    )
 
 
 def _describe_others(other: Mapping[str, bool], n_unread_pdf: int) -> Iterator[Words]:
@@ -174,7 +170,7 @@ def _no_pages(path: Path, names: Sequence[str], problems: Sequence[str]) -> Inpu
     )
 
 
-def _refuse_known_exports(folder: Path, only: str | None = None) -> None:
+def _refuse_known_exports(folder: Path, only: str | None) -> None:
     """Refuse exports whose files look like pages or tables but are not.
 
     Args:

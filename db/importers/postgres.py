@@ -33,11 +33,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from yarus.db import tables
-from yarus.db.engine import reaching
-from yarus.db.errors import DatabaseUnavailable, InputError, unknown
+from yarus.db.engine import driver_of, reaching
+from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.loading.fill import Stream
 from yarus.db.loading.staging import Packed
-from yarus.db.source_rows import RECORDED, has_annotations, moment, whole
+from yarus.db.source_rows import RECORDED, column_setting, has_annotations, missing_column, missing_table, moment, whole
 from yarus.db.sources import SCHEMA_PREFIX, Source, snapshot
 from yarus.db.words import Words
 
@@ -126,28 +126,16 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
     table = source.tables[ours]
     theirs = _types(connection, table)
     if not theirs:
-        there = inspect(connection).get_table_names(table.schema)
-        setting = f"YARUS_SOURCE_TABLES__{ours.upper()}=NAME"
-        raise unknown(
-            Words("table in source {source!r}:", source=source.name),
-            table.fullname,
-            there,
-            Words("Map it: {setting}", setting=setting),
-        )
+        raise missing_table(connection, source, ours)
     found = {}
     for column in table.columns:
-        setting = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{column.key.upper()}=NAME"
+        setting = column_setting(ours, column.key)
         if column.key == RECORDED and theirs.get(column.name) not in ("json", "jsonb"):
             continue  # somebody else's column of that name is another thing
         if column.name in theirs:
             found[column.key] = _converted(column, theirs[column.name], setting)
         elif column.key not in OPTIONAL:
-            raise unknown(
-                Words("column in table {table!r} of source {source!r}:", table=table.fullname, source=source.name),
-                column.name,
-                theirs,
-                Words("Map it: {setting}", setting=setting),
-            )
+            raise missing_column(source, ours, column.key, theirs)
         elif column.key == "embedding":
             problems.append(
                 Words(
@@ -238,11 +226,9 @@ def _rows(
 
 
 def _blocks(connection: Connection, source: Source, query: str) -> Iterator[bytes | memoryview]:
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise RuntimeError("a connection that is in use has a driver connection")
     try:
-        with driver.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)") as copy:
+        statement = f"COPY ({query}) TO STDOUT (FORMAT BINARY)"
+        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copy:
             yield from copy
     except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
         refused = isinstance(error, psycopg.errors.InsufficientPrivilege)

@@ -75,7 +75,7 @@ def recognise(
         return _folder(path)
     if not mapping and is_page(path) and not _is_table(path):
         return _pages(path)
-    container = open_container(path, encoding, is_known)
+    container = open_container(path, encoding)
     if not mapping:
         if container.document is not None and _is_squad(container.document):
             return _squad(path)
@@ -105,8 +105,7 @@ def read_traces(paths: Sequence[Path]) -> Stream:
         InputError: unreadable, cut off, or without any trace.
     """
     documents = (
-        traces.documents_in(path) if traces.is_json(path) else _documents(open_container(path, known=is_known))
-        for path in paths
+        traces.documents_in(path) if traces.is_json(path) else _documents(open_container(path)) for path in paths
     )
     return traces.read_documents(chain.from_iterable(documents), ", ".join(map(str, paths)))
 
@@ -128,18 +127,18 @@ def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]
     for recognised in tables:
         if recognised.table is None or recognised.table.kind != "questions":
             continue
-        n, strange = 0, dict[str, None]()
+        n = n_matched = 0
+        strange = dict[str, None]()
         for ours, label in recognised.table.labels():
             n += 1
             if (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None:
                 strange[label] = None
+            else:
+                n_matched += 1
         if not strange:
             continue
         theirs, ours_ = ", ".join(list(strange)[:3]), ", ".join(corpus.examples)
-        if n and all(
-            (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None
-            for ours, label in recognised.table.labels()
-        ):
+        if not n_matched:
             raise InputError(
                 "{path}: none of its {n} labels names a page that is there: {theirs}; the pages are called {ours}. "
                 "Write both alike, load the pages that are meant, or map another column: --map relevant_urls=COLUMN; "
@@ -161,7 +160,7 @@ def _is_table(path: Path) -> bool:
     if path.suffix.lower() != ".txt":
         return False
     try:
-        container = open_container(path, known=is_known)
+        container = open_container(path)
     except InputError:
         return False
     return len(container.names) > 1 and any(map(is_known, container.names))

@@ -98,16 +98,8 @@ NAMES: dict[Kind, dict[str, str]] = {
 """Our column -> what others call it: words joined by _, in small letters, е for ё; of scores those that `votes` tells
 by their words, too."""
 QUESTIONS = (
-    "questions",
-    "query",
-    "queries",
-    "user_question",
-    "user_query",
-    "user_message",
-    "вопрос",
-    "вопросы",
-    "запрос",
-)
+    "questions", "query", "queries", "user_question", "user_query", "user_message", "вопрос", "вопросы", "запрос",
+)  # fmt: skip
 """Names of a question that may stand beside our own name and mean another text."""
 REFERENCE_PARENTS = ("expected", "expectations", "reference", "gold", "ground_truth", "reference_outputs")
 """Objects within which an answer is the reference, and pages are the right ones."""
@@ -352,7 +344,7 @@ def _settle_answers(proposal: Proposal, filled: Mapping[str, list[Any]], mapped:
     either = [name for name in names if plain(name.rpartition(".")[2]) in EITHER and name not in mapped.values()]
     if len(either) != 1:
         return
-    others = [name for name in filled if name != either[0] and plain(name) in _answers() and name not in EITHER]
+    others = [name for name in filled if name != either[0] and "answer" in find_columns(name) and name not in EITHER]
     is_other = len(others) == 1 and (others[0] in names or others[0] not in mapping.values())
     if is_other or mapped.get("answer") in others:
         proposal.doubtful.pop("answer", None)
@@ -401,11 +393,6 @@ def _settle_score(proposal: Proposal, filled: Mapping[str, list[Any]]) -> None:
     is_judged = is_explained or any(word in name for name in beside for word in words)
     if score and is_judged and not is_given:
         proposal.doubtful["score"] = [mapping.pop("score")]
-
-
-@cache
-def _answers() -> frozenset[str]:
-    return frozenset(NAMES["questions"]["answer"].split("|"))
 
 
 def _note_unused(proposal: Proposal, names: Sequence[str]) -> None:

@@ -95,13 +95,11 @@ def _only_list(document: Record, path: Path) -> Records | None:
     if not lists or is_row(document):
         return Records([document]) if any(map(is_known, document)) else None
     scores = {
-        name: len({key for item in items[:20] for key in _keys(item) if is_known(key)}) for name, items in lists.items()
+        name: (len({key for item in items[:20] for key in _keys(item) if is_known(key)}), len(items))
+        for name, items in lists.items()
     }
     most = max(scores.values())
     best = [name for name, score in scores.items() if score == most]
-    if len(best) > 1:
-        longest = max(len(lists[name]) for name in best)
-        best = [name for name in best if len(lists[name]) == longest]
     if len(best) > 1:
         raise InputError(
             "{path}: several lists could be the rows: {names}; keep one of them in the file; nothing was loaded",
@@ -142,16 +140,14 @@ def _of_queries(document: Record) -> list[Record] | None:
     if not (isinstance(queries, dict) and isinstance(corpus, dict) and isinstance(relevant, dict)):
         return None
     wanted = {str(name) for names in relevant.values() if isinstance(names, list | dict) for name in names}
-    records: list[Record] = []
-    for name, text in queries.items():
-        labels = relevant.get(name) or []
-        records.append(
-            {
-                "id": name,
-                "question": text,
-                "relevant_passages": [{"id": label, "text": corpus.get(label)} for label in labels],
-            }
-        )
+    records: list[Record] = [
+        {
+            "id": name,
+            "question": text,
+            "relevant_passages": [{"id": label, "text": corpus.get(label)} for label in relevant.get(name) or []],
+        }
+        for name, text in queries.items()
+    ]
     others = [{"id": name, "text": text} for name, text in corpus.items() if str(name) not in wanted]
     if records:
         records[0]["other_passages"] = others

@@ -37,6 +37,12 @@ def parsed(value: Any) -> Any:
     return value if found is None or is_too_deep(found) else found
 
 
+def parsed_object(value: Any) -> dict[str, Any]:
+    """Return the object that a value is, or that a text says; {} if it is none."""
+    value = parsed(value)
+    return value if isinstance(value, dict) else {}
+
+
 def is_too_deep(value: Any) -> bool:
     """Return whether more than `MAX_LEVELS` lists and objects are within each other."""
     level = [value]

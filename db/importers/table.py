@@ -40,7 +40,6 @@ from yarus.db.importers.recognise import (
     advise,
     fits,
     is_empty,
-    is_known,
     iterate_values,
     object_in,
     plain,
@@ -53,7 +52,7 @@ from yarus.db.importers.values import BadValue, parse
 from yarus.db.importers.votes import BAD
 from yarus.db.loading.fill import Stream
 from yarus.db.loading.recorded import PARTS, Record, chunks, content_id, record
-from yarus.db.loading.staging import Rejected, Row, Values
+from yarus.db.loading.staging import Rejected, Row, Values, find_defect
 from yarus.db.tables import source_tables
 from yarus.db.words import Words, joined
 
@@ -66,7 +65,9 @@ LABELS = ("ground_truth_answer", "ground_truth_show", "answerable", "relevant_ch
 """What people say of a question; a row that has any was labelled by somebody."""
 TEXTS = ("question", "answer", "text", "ground_truth_answer")
 IDS = ("id", "user_id", "dialog_id")
-SPECIAL = ("made_by", "passage_url", "page_title", "irrelevant_passages", "other_passages")
+LABELS_BESIDE = ("cluster", "dialog_id", "turn", "origin", "made_by")
+OTHER_PASSAGES = ("irrelevant_passages", "other_passages")
+SPECIAL = ("made_by", "passage_url", "page_title", *OTHER_PASSAGES)
 """Columns of known shapes beside ours."""
 TOO_MANY, LEAST = 0.2, 3
 """A column is not taken from this share of cells on that cannot be read, if they are so many, or all."""
@@ -76,19 +77,9 @@ BEYOND = frozenset({*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6,
 """Marks that no scale from 1 to 5 has."""
 TOTALS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
 VARIANTS = (
-    "variant",
-    "provider_label",
-    "provider",
-    "model",
-    "bot",
-    "system",
-    "version",
-    "prompt",
-    "вариант",
-    "модель",
-    "бот",
-    "версия",
-)
+    "variant", "provider_label", "provider", "model", "bot", "system", "version", "prompt",
+    "вариант", "модель", "бот", "версия",
+)  # fmt: skip
 MOST_VARIANTS, MOST_ASKED = 50, 1_000_000
 """Values of a column that tells variants apart, and questions that are counted, at the most."""
 SHOWN = 60
@@ -175,7 +166,7 @@ class Table:
         if self.kind == "chunks":
             stream.chunks = self._chunks()
             return stream
-        if any(name in self.mapping for name in ("contexts", *PASSAGES_OF)) and self._has_passages():
+        if self._by_text or any(name in self.mapping for name in ("contexts", *OTHER_PASSAGES)):
             stream.chunks = chunks(self._passages(corpus), stream.problems)
             stream.new_chunks_only = True
         stream.questions = self._questions(corpus)
@@ -186,7 +177,13 @@ class Table:
         """What of the cells and rows cannot be used."""
         problems: list[str] = []
         for ours, faults in self.survey.faults.items():
-            problems.append(_faults_told(self.mapping.get(ours, ours), faults, self.survey.filled[ours]))
+            problems.append(
+                Words(
+                    "{column}: {n} of {total} not read ({examples}): {reason}; left empty",
+                    column=self.mapping[ours], n=faults.n, total=self.survey.filled[ours],
+                    examples=_examples(faults), reason=faults.reason,
+                )
+            )  # fmt: skip
         for remark, remarked in self.survey.remarks.items():
             problems.append(Words(remark.template, n=remarked.n, examples=", ".join(remarked.examples)))
         if self.survey.marks == {BAD} and "score" in self.mapping and self.styles["score"].votes is None:
@@ -262,9 +259,10 @@ class Table:
                     for label in () if isinstance(values, Rejected) else values.get(name) or ():
                         yield name, label
 
-    def _has_passages(self) -> bool:
-        named = ("contexts", "irrelevant_passages", "other_passages")
-        return any(name in self.mapping for name in named) or self.styles.get("relevant_chunk_ids", Style()).by_text
+    @property
+    def _by_text(self) -> bool:
+        """Whether rows name their relevant passages by the texts of these."""
+        return "relevant_chunk_ids" in self.mapping and self.styles["relevant_chunk_ids"].by_text
 
     def rows(self) -> Iterator[Read]:
         """The rows as they stand in the file, but for those that are not to be used."""
@@ -317,7 +315,7 @@ class Table:
 
         def read_text(cell: Any) -> Any:
             is_plain = type(cell) is str and cell[0] not in MARKED and cell not in MISSING
-            if is_plain and (needed or can_be_stored(cell)):
+            if is_plain and (needed or find_defect((cell,)) is None):
                 return cell
             return None if is_empty(cell) else self._value(ours, theirs, style, cell)
 
@@ -356,7 +354,7 @@ class Table:
 
     def _text(self, ours: str, style: Style, cell: Any) -> str | None:
         text = text_in(ours, cell, quoted=style.quoted)[0]
-        if ours != REQUIRED[self.kind] and not can_be_stored(text):
+        if ours != REQUIRED[self.kind] and find_defect((text,)):
             raise BadValue("a NUL character or half of a surrogate pair, which PostgreSQL cannot store")
         return text if text.strip() else None
 
@@ -432,7 +430,7 @@ class Table:
     def _relevant(self, values: Values, corpus: CorpusNames | None) -> tuple[Any, Any]:
         """Chunks and pages that are relevant, by the names that the corpus has for them."""
         named, urls = values.get("relevant_chunk_ids"), values.get("relevant_urls")
-        if self.styles.get("relevant_chunk_ids", Style()).by_text:
+        if self._by_text:
             named = None if named is None else self._labels_by_text(values, corpus)
         for label in values.get("further_chunk_ids") or ():
             named = with_label(named, label, 1)
@@ -460,21 +458,16 @@ class Table:
 
     def _passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, Record | None]]:
         """The passages that rows name by their text, those first that have the address of their page."""
-        by_text = self.styles.get("relevant_chunk_ids", Style()).by_text
         for place, values in self.values():
             if isinstance(values, Rejected) or not values.get("question"):
                 continue
-            passages = self._passages_of(values, corpus) if by_text else []
-            for name in ("irrelevant_passages", "other_passages"):
+            passages = self._passages_of(values, corpus) if self._by_text else []
+            for name in OTHER_PASSAGES:
                 passages += values.get(name) or []
             passages += self._resolved(values, corpus).get("contexts") or []
             if corpus is not None:
                 passages = [passage for passage in passages if corpus.chunk(passage["id"]) is None]
             yield place, {"contexts": passages}
-
-
-PASSAGES_OF = ("relevant_chunk_ids", "irrelevant_passages", "other_passages")
-LABELS_BESIDE = ("cluster", "dialog_id", "turn", "origin", "made_by")
 
 
 def _first(value: Any) -> str | None:
@@ -510,7 +503,7 @@ def look(
         InputError: it cannot be read, or nobody can tell what it holds; two columns fit the question; each question
             stands several times; or less than half of the rows can be used. Nothing is loaded then.
     """
-    container = container or open_container(path, encoding, is_known)
+    container = container or open_container(path, encoding)
     mapping = {PLAIN_NAMES.get(ours, ours): theirs for ours, theirs in (mapping or {}).items()}
     sample = sample_of(container)
     if not sample and next(iter(container.rows()), None) is None:
@@ -655,19 +648,6 @@ def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
     return "" if value is None else short(value)
 
 
-def can_be_stored(text: str) -> bool:
-    """Whether PostgreSQL can store a text."""
-    if "\0" in text:
-        return False
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def short(value: Any) -> str:
     """A value as a message shows it."""
     text = value if isinstance(value, str) else repr(value)
@@ -739,7 +719,7 @@ def _survey(table: Table) -> Survey:
     surveyor = _Surveyor(table)
     faults_of_row: list[tuple[str, Any, BadValue]] = []
     survey, read = surveyor.survey, table.row_reader(lambda *fault: faults_of_row.append(fault))
-    kept: list[tuple[str, Values | Rejected]] | None = [] if _is_small(table.path) else None
+    kept: list[tuple[str, Values | Rejected]] | None = [] if table.path.stat().st_size <= SMALL else None
     for surveyor.place, cells in table.rows():
         survey.rows += 1
         values = cells if isinstance(cells, Rejected) else _reject_total(surveyor.place, read(cells))
@@ -772,24 +752,12 @@ def _reject_total(place: str, values: Values) -> Values | Rejected:
     return values
 
 
-def _is_small(path: Path) -> bool:
-    return path.stat().st_size <= SMALL
-
-
 def _several(reference: Any) -> bool:
     try:
         may_be_several = not isinstance(reference, str) or reference.lstrip().startswith("[")
         return reference is not None and may_be_several and text_in("ground_truth_answer", reference)[1] > 1
     except BadValue:
         return False
-
-
-def _faults_told(theirs: str, faults: Faults, filled: int) -> str:
-    return Words(
-        "{column}: {n} of {total} not read ({examples}): {reason}; left empty",
-        column=theirs, n=faults.n, total=filled,
-        examples=_examples(faults), reason=faults.reason,
-    )  # fmt: skip
 
 
 def _examples(faults: Faults) -> str:

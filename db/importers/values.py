@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from yarus.db.errors import Told
 from yarus.db.importers.lines import UNREADABLE
-from yarus.db.loading.recorded import Record, passage
-from yarus.db.source_rows import EARLIEST, LATEST
+from yarus.db.loading.recorded import Record
+from yarus.db.source_rows import EARLIEST, LARGEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}
-LARGEST = 2**31 - 1
-LARGEST_GRADE = 1e6  # more than anybody grades; squares and sums of it are numbers still
 NUMBER = re.compile(r"\d{9,}(\.\d*)?")
 """A time since 1970, or an id: its name says which."""
 DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
@@ -56,11 +54,8 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, bool) or not number.is_integer() or abs(number) > LARGEST:
+    number = _number(value)
+    if not number.is_integer() or abs(number) > LARGEST:
         raise BadValue("no whole number")
     return int(number)
 
@@ -118,23 +113,6 @@ def _yes_no(value: Any) -> bool:
     return word in YES
 
 
-def _labels(value: Any) -> list[str] | dict[str, float]:
-    """Ids, or id -> grade: a list or an object, as JSON in a text, or ids parted by semicolons."""
-    if isinstance(value, str):
-        value = _json(value) if value.lstrip()[0] in "[{" else [part.strip() for part in value.split(";")]
-    if isinstance(value, list) and value and all(isinstance(pair, tuple) for pair in value):
-        value = dict(value)  # a map of Parquet
-    if isinstance(value, dict):
-        grades = {str(name): grade for name, grade in value.items() if grade is not None}
-        if all(isinstance(grade, int | float) and abs(grade) <= LARGEST_GRADE for grade in grades.values()):
-            return grades
-    elif isinstance(value, list) and all(isinstance(name, str | int) for name in value):
-        return list(dict.fromkeys(str(name) for name in value if name != ""))
-    elif isinstance(value, int):
-        return [str(value)]
-    raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
-
-
 def _nuggets(value: Any) -> list[Record]:
     """What a good answer must contain, as JSON in a text or as it comes out of Parquet."""
     found = _json(value) if isinstance(value, str) else value
@@ -155,15 +133,6 @@ def _nugget(given: Record) -> Record:
     return {name: given.get(name) for name in ("nugget", "vital")}
 
 
-def _contexts(value: Any) -> list[Record]:
-    """The passages that an answer was given, as JSON in a text or as they come out of Parquet."""
-    found = _json(value) if isinstance(value, str) else value
-    passages = [passage(one) for one in found] if isinstance(found, list) else [None]
-    if None in passages:
-        raise BadValue('no passages; write ["a text", …] or [{"id": "12", "text": "a text", "url": "https://…"}]')
-    return [one for one in passages if one is not None]
-
-
 def _history(value: Any) -> list[dict[str, str]]:
     found = _json(value) if isinstance(value, str) else value
     if isinstance(found, list) and all(isinstance(one, dict) for one in found):
@@ -179,13 +148,18 @@ def _is_message(message: Record) -> bool:
 
 def _amount(value: Any) -> float:
     """A number from 0, such as milliseconds or money."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = _number(value)
     if not 0 <= number < math.inf:
         raise BadValue("no number from 0")
     return number
+
+
+def _number(value: Any) -> float:
+    """NaN where it is none; a yes is not a 1."""
+    try:
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _count(value: Any) -> int:
@@ -226,8 +200,6 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "text": _text,
     "page_title": _text,
     "ground_truth_answer": _text,
-    "relevant_chunk_ids": _labels,
-    "relevant_urls": _labels,
     "ground_truth_show": _yes_no,
     "answerable": _yes_no,
     "nuggets": _nuggets,
@@ -235,7 +207,6 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "dialog_id": _text,
     "turn": _whole,
     "origin": _text,
-    "contexts": _contexts,
     "history": _history,
     "latency_ms": _amount,
     "first_token_ms": _amount,
@@ -246,3 +217,4 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "trace_id": _text,
     "span_id": _text,
 }
+"""What reads a cell of each column of ours; `cells` reads those with lists of labels and passages."""

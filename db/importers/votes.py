@@ -45,11 +45,6 @@ TONES = re.compile("[\N{VARIATION SELECTOR-16}\U0001f3fb-\U0001f3ff]")
 """What follows an emoji to change its look."""
 
 
-def is_vote(name: str) -> bool:
-    """Return whether a name says that a user voted, and that a yes is for the answer."""
-    return is_of_users(name) and not is_against(name)
-
-
 def is_of_users(name: str) -> bool:
     """Return whether a name says that users gave what it names: votes for or against answers, or marks."""
     words = _words(name)
@@ -72,7 +67,7 @@ def read_named_vote(name: str, value: Any) -> int | None:
     return read_vote(value, INVERTED if is_against(name) else NUMBERS)
 
 
-def read_vote(value: Any, numbers: Mapping[int, int] = NUMBERS) -> int | None:
+def read_vote(value: Any, numbers: Mapping[int, int]) -> int | None:
     """Return 5 for a vote for the answer, 1 for one against it, None if the value is not a vote.
 
     Args:
@@ -117,7 +112,7 @@ def are_votes(values: Sequence[Any], name: str) -> bool:
     numbers = {number for value in values if (number := _number(value)) is not None}
     if (
         not numbers <= NUMBERS.keys()
-        or (numbers and not is_vote(name))
+        or (numbers and (not is_of_users(name) or is_against(name)))
         or (numbers == {1} and not _words(name) & VOTES)
     ):
         return False

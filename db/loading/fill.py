@@ -10,7 +10,6 @@ from sqlalchemy.sql.expression import TableClause
 
 from yarus.db import tables
 from yarus.db.loading.staging import Incoming, Rejected, orphans, repeated, stage, without
-from yarus.db.loading.staging import Packed as Packed
 from yarus.db.loading.staging import Row as Row
 from yarus.db.sources import SCHEMA_PREFIX, checked_name
 from yarus.db.words import Words, joined

@@ -22,8 +22,10 @@ from yarus.db.words import Words
 
 Record = dict[str, Any]
 """An object of JSON that others have written, or what is made of one: a record of an answer, a passage, a message."""
-PARTS: tuple[str, ...] = ("contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd")
-PARTS += ("error", "urls", "trace_id", "span_id")
+PARTS = (
+    "contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd", "error", "urls",
+    "trace_id", "span_id",
+)  # fmt: skip
 TEXT_NAMES = ("text", "content", "page_content")
 
 
@@ -42,7 +44,7 @@ def passage(value: Any) -> Record | None:
     """
     given = value if isinstance(value, Mapping) else {"text": value}
     text = next((given[name] for name in TEXT_NAMES if isinstance(given.get(name), str) and given[name].strip()), None)
-    url, name = (_word(given.get(part)) for part in ("url", "id"))
+    url, name = (word(given.get(part)) for part in ("url", "id"))
     if text is None and name is None:
         return None
     return {"id": name or content_id({"text": text, "confluence_url": url}), "text": text, "url": url}
@@ -85,5 +87,6 @@ def chunks(records: Iterable[tuple[str, Record | None]], problems: list[str]) ->
         )
 
 
-def _word(value: Any) -> str | None:
+def word(value: Any) -> str | None:
+    """A name or a text as text, also of a number; None where there is none."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip() else None

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, delete, func, or_, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import TableClause
 
+from yarus.db.engine import driver_of
 from yarus.db.errors import InputError
 from yarus.db.words import Words
 
@@ -92,12 +93,10 @@ def _copying(connection: Connection, names: Sequence[str], options: str = "") ->
     Raises:
         InputError: a value is not of its column's type.
     """
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise RuntimeError("a connection that is in use has a driver connection")
     columns = ", ".join(f'"{name}"' for name in ("place", *names))
     try:
-        with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({columns}) FROM STDIN {options}") as copy:
+        statement = f"COPY incoming ({columns}) FROM STDIN {options}"
+        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copy:
             yield copy
     except psycopg.DataError as error:
         place = (error.diag.context or "").replace("COPY incoming, ", "")
@@ -111,7 +110,7 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
     for row in rows:
         if isinstance(row, Rejected):
             bad.append(row)
-        elif defect := _defect(row.values.values()):
+        elif defect := find_defect(row.values.values()):
             bad.append(
                 Rejected(row.place, Words("the text has {defect}, which PostgreSQL cannot store", defect=defect))
             )
@@ -119,8 +118,8 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
             yield row
 
 
-def _defect(values: Iterable[Any]) -> str | None:
-    """What PostgreSQL cannot store of texts, or of those in lists and objects, however deep."""
+def find_defect(values: Iterable[Any]) -> Words | None:
+    """Return what PostgreSQL cannot store of texts, or of those in lists and objects, however deep; None if nothing."""
     for value in values:
         if isinstance(value, str):
             if "\0" in value:
@@ -132,7 +131,7 @@ def _defect(values: Iterable[Any]) -> str | None:
                     return Words("half of a surrogate pair")
         elif isinstance(value, list | tuple | dict):
             parts = [*value, *value.values()] if isinstance(value, dict) else value
-            if defect := _defect(parts):
+            if defect := find_defect(parts):
                 return defect
     return None
 

@@ -14,6 +14,7 @@ from yarus.db.engine import reaching
 from yarus.db.journal import FINISHED, marks
 from yarus.db.source_rows import Row
 from yarus.db.sources import Source
+from yarus.db.stores.labels import label
 from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
@@ -22,17 +23,8 @@ PREFIXED = "|prefix:"
 """What stands in an embedder's identity behind the model: chunks have another prefix than questions."""
 ERASED = "cases erased"
 KEPT = (
-    "id",
-    "tier",
-    "source",
-    "state",
-    "started_at",
-    "n_cases",
-    "comparability_key",
-    "resolved",
-    "parquet",
-    "accepted_at",
-)
+    "id", "tier", "source", "state", "started_at", "n_cases", "comparability_key", "resolved", "parquet", "accepted_at",
+)  # fmt: skip
 
 
 def evaluations(engine: Engine, *, source: str | None = None) -> list[RowMapping]:
@@ -127,6 +119,13 @@ def calls_of(engine: Engine, evaluation_ids: Collection[str], *, remove: bool) -
 def vectors_of(engine: Engine, hashes: Collection[bytes], *, remove: bool) -> int:
     """How many stored vectors are of texts with those hashes."""
     return _counted(engine, embedding, embedding.c.text_hash.in_(hashes), remove=remove)
+
+
+def labels_of(engine: Engine, source: str, case_ids: Collection[str], group: str, *, remove: bool) -> int:
+    """How many labels people gave in a source to these cases, or to any of a group."""
+    of = label.c
+    theirs = (of.source == source) & (of.case_id.in_(case_ids) | (of.case_group == group))
+    return _counted(engine, label, theirs, remove=remove)
 
 
 def analyses_with(engine: Engine, source: str, told: Callable[[str], bool], *, remove: bool) -> int:

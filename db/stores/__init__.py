@@ -1,1 +1,1 @@
-"""What is computed once: calls, embeddings, and the indexes over a corpus; and evaluations by their names."""
+"""Stores: calls of models, embeddings, indexes over a corpus, labels, exams, profiles of servers."""

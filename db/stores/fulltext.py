@@ -1,10 +1,11 @@
 """PostgreSQL text search over a corpus, in our own database so that a production source stays read-only."""
 
-import hashlib
 from collections.abc import Sequence
 
 from sqlalchemy import Engine, func, select, text
 
+from yarus.db.engine import driver_of
+from yarus.db.stores.vectors import corpus_name, is_indexed
 from yarus.db.tables import fulltext
 
 CONFIGURATIONS = {"ru": "russian", "en": "english"}
@@ -30,19 +31,12 @@ def index_corpus(engine: Engine, configuration: str, texts: Sequence[str]) -> st
         configuration: PostgreSQL's name of the language, for example `russian`.
         texts: n texts; results name them by their position.
     """
-    digest = hashlib.sha256(configuration.encode())
-    for passage in texts:
-        digest.update(hashlib.sha256(passage.encode()).digest())
-    corpus = digest.hexdigest()[:16]
+    corpus = corpus_name(configuration, texts)
     with engine.begin() as connection:
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(corpus))))
-        if connection.scalar(select(fulltext.c.corpus).where(fulltext.c.corpus == corpus).limit(1)):
+        if is_indexed(connection, fulltext, corpus):
             return corpus
         connection.execute(text("CREATE TEMP TABLE passage (position integer, body text) ON COMMIT DROP"))
-        driver = connection.connection.driver_connection
-        if driver is None:
-            raise RuntimeError("a connection that is in use has a driver connection")
-        with driver.cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
+        with driver_of(connection).cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
             for position, passage in enumerate(texts):
                 copy.write_row((position, passage))
         vector = func.to_tsvector(text("CAST(:configuration AS regconfig)"), text("body"))

@@ -88,6 +88,9 @@ class Label(NamedTuple):
     result: str = ""
 
 
+_COLUMNS = [label.c[name] for name in Label._fields]
+
+
 def save(engine: Engine, labels: Iterable[Label]) -> None:
     """Stores labels, all or none; what an annotator had said of the same case and metric is replaced."""
     rows = [given._asdict() for given in labels]
@@ -177,16 +180,3 @@ def correct(engine: Engine, evaluation_id: str, rows: Mapping[str, MetricColumns
             key = [column.name for column in evaluation_metric.primary_key]
             newer = {name: statement.excluded[name] for name in new[0] if name not in key}
             connection.execute(statement.on_conflict_do_update(index_elements=key, set_=newer))
-
-
-def forget(engine: Engine, case_ids: Collection[str], group: str, source: str, *, remove: bool) -> int:
-    """Counts the labels of these cases of a source, and of a group's; removes them where that is asked for."""
-    of = label.c
-    theirs = (of.source == source) & (of.case_id.in_(case_ids) | (of.case_group == group))
-    with reaching(engine), engine.begin() as connection:
-        if remove:
-            return connection.execute(delete(label).where(theirs)).rowcount
-        return connection.scalar(select(func.count()).select_from(label).where(theirs)) or 0
-
-
-_COLUMNS = [label.c[name] for name in Label._fields]

@@ -2,34 +2,39 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import Vector
 from pgvector.psycopg import register_vector
-from sqlalchemy import ARRAY, Engine, LargeBinary, any_, func, literal, select
+from sqlalchemy import ARRAY, Connection, Engine, LargeBinary, Table, any_, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
+from yarus.db.engine import driver_of
 from yarus.db.tables import chunk_vector, embedding
 
 
-def corpus_name(model: str, ids: Sequence[str], texts: Sequence[str]) -> str:
-    """A name for the vectors of these chunks by this model."""
-    digest = hashlib.sha256(model.encode())
-    for part in (*ids, *texts):
+def corpus_name(scheme: str, *columns: Sequence[str]) -> str:
+    """Return the name of a corpus in an index: of its columns, and of the model or text search that indexes them."""
+    digest = hashlib.sha256(scheme.encode())
+    for part in chain(*columns):
         digest.update(hashlib.sha256(part.encode()).digest())
     return digest.hexdigest()[:16]
+
+
+def is_indexed(connection: Connection, index: Table, corpus: str) -> bool:
+    """Return whether an index has a corpus; others who ask for the same wait until this transaction ends."""
+    connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(corpus))))
+    return connection.scalar(select(index.c.corpus).where(index.c.corpus == corpus).limit(1)) is not None
 
 
 def index_vectors(engine: Engine, corpus: str, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
     """Stores the vectors under the corpus's name, if they are not there yet; a row of NaN is a chunk without one."""
     with engine.begin() as connection:
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(corpus))))
-        if connection.scalar(select(chunk_vector.c.corpus).where(chunk_vector.c.corpus == corpus).limit(1)):
+        if is_indexed(connection, chunk_vector, corpus):
             return
-        driver = connection.connection.driver_connection
-        if driver is None:
-            raise RuntimeError("a connection that is in use has a driver connection")
+        driver = driver_of(connection)
         register_vector(driver)
         into = "COPY yarus.chunk_vector (corpus, position, chunk_id, vector) FROM STDIN (FORMAT BINARY)"
         with driver.cursor() as cursor, cursor.copy(into) as copy:

@@ -19,7 +19,7 @@ import numpy as np
 
 from yarus.db.errors import InputError
 from yarus.db.importers.files import read_json
-from yarus.db.importers.lines import UNREADABLE, json_values, opened
+from yarus.db.importers.lines import UNREADABLE, json_values, name_file, opened
 from yarus.db.importers.said import MAX_LEVELS, parsed
 from yarus.db.importers.traces.langfuse import parse_observation, parse_trace, split_trace
 from yarus.db.importers.traces.langsmith import parse_run
@@ -127,12 +127,9 @@ def documents_in(path: Path) -> Iterator[tuple[str, Any]]:
     Raises:
         InputError: not there, not readable, packed by zstd, or no JSON.
     """
-    try:
-        with path.open("rb") as file:
-            if file.read(4) == ZSTD:
-                raise InputError("{path}: packed by zstd; unpack it first: zstd -d {name}", path=path, name=path.name)
-    except OSError as error:
-        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
+    with name_file(path), path.open("rb") as file:
+        if file.read(4) == ZSTD:
+            raise InputError("{path}: packed by zstd; unpack it first: zstd -d {name}", path=path, name=path.name)
     if _is_by_line(path):
         yield from json_values(path)
     else:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from yarus.db.importers.said import parsed
-from yarus.db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, usd, word
+from yarus.db.importers.said import parsed, parsed_object
+from yarus.db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, usd
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
 from yarus.db.importers.votes import is_of_users, read_named_vote
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.words import Words
 
 TRACE = ""
@@ -63,14 +63,10 @@ def parse_observation(given: Mapping[str, Any]) -> Span:
     if retrieves(found.kind, str(given.get("name") or "")):
         found.passages = passages_in(given.get("output"))
         found.kind = "retriever" if found.passages is not None else found.kind
-    usage, cost = (parsed(_get(given, name)) for name in ("usageDetails", "costDetails"))
-    usage = (
-        usage
-        or parsed(given.get("usage"))
-        or {name: _get(given, name) for name in ("promptTokens", "completionTokens")}
-    )
-    found.tokens_in, found.tokens_out = usage_of(usage) if isinstance(usage, dict) else (None, None)
-    total = cost.get("total") if isinstance(cost, dict) else None
+    usage = parsed_object(_get(given, "usageDetails")) or parsed_object(given.get("usage"))
+    usage = usage or {name: _get(given, name) for name in ("promptTokens", "completionTokens")}
+    found.tokens_in, found.tokens_out = usage_of(usage)
+    total = parsed_object(_get(given, "costDetails")).get("total")
     found.cost_usd = usd(total if total is not None else _get(given, "calculatedTotalCost", "totalCost"))
     if str(given.get("level")).upper() == "ERROR":
         found.error = word(_get(given, "statusMessage")) or "the observation ended in an error"

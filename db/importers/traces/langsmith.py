@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from yarus.db.importers.said import parsed
+from yarus.db.importers.said import parsed_object
 from yarus.db.importers.traces.langfuse import feedback
-from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd, word
+from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, moment_ns
 from yarus.db.importers.traces.values import answer_in, passages_in, question_in, reference_in
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.words import Words
 
 THREADS = ("session_id", "thread_id", "conversation_id")
@@ -46,15 +46,12 @@ def parse_run(given: Mapping[str, Any]) -> Span:
 
 
 def _add_metadata(found: Span, given: Mapping[str, Any]) -> None:
-    extra = parsed(given.get("extra"))
-    inner = parsed(extra.get("metadata")) if isinstance(extra, dict) else None
-    own = parsed(given.get("metadata"))
-    metadata = {**(inner if isinstance(inner, dict) else {}), **(own if isinstance(own, dict) else {})}
+    inner = parsed_object(parsed_object(given.get("extra")).get("metadata"))
+    metadata = inner | parsed_object(given.get("metadata"))
     found.session = next((name for one in THREADS if (name := word(metadata.get(one)))), None)
     found.user = next((name for one in USERS if (name := word(metadata.get(one)))), None)
     found.reference = reference_in(metadata, given)
-    stats = parsed(given.get("feedback_stats"))
-    votes = stats.items() if isinstance(stats, dict) else ()
+    votes = parsed_object(given.get("feedback_stats")).items()
     found.score = feedback([{"name": name, "value": one.get("avg")} for name, one in votes if isinstance(one, dict)])
 
 
@@ -63,12 +60,10 @@ def _tokens(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
     places: list[Any] = [given]
     for _ in range(MOST_LEVELS):
         for place in places:
-            usage = parsed(place)
-            if isinstance(usage, dict) and (found := usage_of(_known(usage))) != (None, None):
+            if (found := usage_of(_known(parsed_object(place)))) != (None, None):
                 return found
         names = ("outputs", "llm_output", "token_usage", "usage_metadata", "usage")
-        inner = [parsed(place) for place in places]
-        places = [place[name] for place in inner if isinstance(place, dict) for name in names if name in place]
+        places = [place[name] for place in map(parsed_object, places) for name in names if name in place]
     return None, None
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from yarus.db.importers.said import parsed
+from yarus.db.importers.said import parsed, parsed_object
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import (
     Attributes,
-    Names,
     answer_in,
     at,
     listed,
@@ -21,7 +20,7 @@ from yarus.db.importers.traces.values import (
     question_in,
     reference_in,
 )
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.words import Words
 
 KINDS = {
@@ -43,28 +42,29 @@ KINDS = {
     "unknown": "",
 }
 """What OpenTelemetry, Langfuse, TruLens and LangSmith call the kinds of OpenInference; other names stay as they are."""
-KIND_NAMES: Names = ("openinference.span.kind", "langfuse.observation.type", "ai.observability.span_type")
-KIND_NAMES += ("gen_ai.operation.name",)
-INPUTS: Names = (
-    "gen_ai.retrieval.query.text",
-    "input.value",
-    "langfuse.observation.input",
-    "langfuse.trace.input",
-)
-INPUTS += ("ai.observability.record_root.input", "ai.observability.retrieval.query_text")
-INPUTS += ("ai.observability.call.kwargs",)
-OUTPUTS: Names = ("output.value", "langfuse.observation.output", "langfuse.trace.output")
-OUTPUTS += ("ai.observability.record_root.output", "ai.observability.call.return")
-DOCUMENTS: Names = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
-DOCUMENTS += ("ai.observability.retrieval.retrieved_contexts",)
-READ: Names = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-READ += ("ai.observability.cost.num_prompt_tokens",)
-WRITTEN: Names = (
-    "llm.token_count.completion",
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-)
-WRITTEN += ("ai.observability.cost.num_completion_tokens",)
+KIND_NAMES = (
+    "openinference.span.kind", "langfuse.observation.type", "ai.observability.span_type", "gen_ai.operation.name",
+)  # fmt: skip
+INPUTS = (
+    "gen_ai.retrieval.query.text", "input.value", "langfuse.observation.input", "langfuse.trace.input",
+    "ai.observability.record_root.input", "ai.observability.retrieval.query_text", "ai.observability.call.kwargs",
+)  # fmt: skip
+OUTPUTS = (
+    "output.value", "langfuse.observation.output", "langfuse.trace.output", "ai.observability.record_root.output",
+    "ai.observability.call.return",
+)  # fmt: skip
+DOCUMENTS = (
+    "reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents",
+    "ai.observability.retrieval.retrieved_contexts",
+)  # fmt: skip
+READ = (
+    "llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
+    "ai.observability.cost.num_prompt_tokens",
+)  # fmt: skip
+WRITTEN = (
+    "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+    "ai.observability.cost.num_completion_tokens",
+)  # fmt: skip
 COSTS = ("llm.cost.total", "gen_ai.usage.cost", "ai.observability.cost.cost")
 METADATA = ("metadata", "langfuse.trace.metadata", "langfuse.observation.metadata")
 REFERENCES = ("ai.observability.record_root.ground_truth_output", "langfuse.experiment.item.expected_output")
@@ -90,8 +90,7 @@ def parse_span(given: Mapping[str, Any]) -> Span:
         MissingIds: it has no ids.
         UnusableSpan: its attributes are nested too deeply.
     """
-    context = parsed(given.get("context"))
-    where = context if isinstance(context, dict) else given
+    where = parsed_object(given.get("context")) or given
     trace_id, span_id = (_id(_either(where, name), size) for name, size in (("traceId", 16), ("spanId", 8)))
     if not trace_id or not span_id:
         raise MissingIds(Words("a span without ids"))
@@ -123,12 +122,11 @@ def _understand(found: Span, attributes: Attributes, name: str, kind: str) -> No
     found.tokens_in, found.tokens_out = (
         next((n for of in names if (n := _count(at(attributes, of))) is not None), None) for names in (READ, WRITTEN)
     )
-    usage, cost = (parsed(at(attributes, f"langfuse.observation.{name}_details")) for name in ("usage", "cost"))
-    if isinstance(usage, dict):
+    if usage := parsed_object(at(attributes, "langfuse.observation.usage_details")):
         found.tokens_in, found.tokens_out = usage_of(usage)
     found.cost_usd = usd(at(attributes, *COSTS))
-    if found.cost_usd is None and isinstance(cost, dict):
-        found.cost_usd = usd(cost.get("total"))
+    if found.cost_usd is None:
+        found.cost_usd = usd(parsed_object(at(attributes, "langfuse.observation.cost_details")).get("total"))
     found.user = word(at(attributes, "user.id", "enduser.id", "langfuse.user.id", "langfuse.trace.user_id"))
     found.session = word(at(attributes, "session.id", "gen_ai.conversation.id", "langfuse.session.id"))
     found.reference = answer_in(at(attributes, *REFERENCES))
@@ -173,12 +171,6 @@ def usd(value: Any) -> float | None:
     """A sum of money; None where it is none."""
     number = amount(value)
     return number if number is not None and number < LARGEST_USD else None
-
-
-def word(value: Any) -> str | None:
-    """A name; None where there is none."""
-    named = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
-    return str(value) if named else None
 
 
 def _count(value: Any) -> int | None:

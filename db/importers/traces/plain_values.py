@@ -1,7 +1,7 @@
 """Values of rows from any container as JSON has them: what CSV, Parquet, XLSX, numpy and pandas put into a cell."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -108,13 +108,3 @@ def _text(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         return content.hex()
-
-
-def find_defect(texts: Iterable[str]) -> Words | None:
-    """Return what keeps PostgreSQL from storing one of the texts; None if nothing does."""
-    for text in texts:
-        if "\0" in text:
-            return Words("a NUL character")
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            return Words("half of a surrogate pair")
-    return None

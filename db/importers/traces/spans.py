@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from yarus.db.importers.traces.plain_values import UnusableSpan, find_defect
+from yarus.db.importers.traces.plain_values import UnusableSpan
 from yarus.db.importers.traces.values import LONGEST_ID
 from yarus.db.loading.recorded import Record
+from yarus.db.loading.staging import find_defect
 from yarus.db.words import Words
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from yarus.db.importers.said import parsed
+from yarus.db.importers.said import parsed_object
 from yarus.db.importers.traces.langfuse import TRACE, feedback
-from yarus.db.importers.traces.otlp import amount, usage_of, usd, word
+from yarus.db.importers.traces.otlp import amount, usage_of, usd
 from yarus.db.importers.traces.plain_values import MissingIds
 from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
 from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
-from yarus.db.loading.recorded import Record
+from yarus.db.loading.recorded import Record, word
 from yarus.db.words import Words
 
 RETRIEVERS = ("retriev", "relevant_documents", "similarity_search")
@@ -30,14 +30,14 @@ def parse_record(given: Mapping[str, Any]) -> Span:
     found.question, found.history = _first_question(given.get("input"), record.get("main_input"))
     found.answer = answer_in(given.get("output")) or answer_in(record.get("main_output"))
     found.error = word(record.get("main_error"))
-    perf = _object(given.get("perf_json")) or _object(record.get("perf"))
+    perf = parsed_object(given.get("perf_json")) or parsed_object(record.get("perf"))
     found.start_ns = moment_ns(perf.get("start_time")) or moment_ns(given.get("ts")) or moment_ns(record.get("ts"))
     found.end_ns = moment_ns(perf.get("end_time")) or later_ns(found.start_ns, amount(given.get("latency")))
-    cost = _object(given.get("cost_json")) or _object(record.get("cost"))
+    cost = parsed_object(given.get("cost_json")) or parsed_object(record.get("cost"))
     usage = {"input": cost.get("n_prompt_tokens"), "output": cost.get("n_completion_tokens")}
     found.tokens_in, found.tokens_out = usage_of(usage)
     found.cost_usd = usd(given.get("total_cost") if given.get("total_cost") is not None else cost.get("cost"))
-    metadata = [_object(one) for one in (given.get("meta"), record.get("meta"), given.get("record_metadata"))]
+    metadata = [parsed_object(one) for one in (given.get("meta"), record.get("meta"), given.get("record_metadata"))]
     found.reference = reference_in(*metadata, given)
     found.score = feedback([{"name": name, "value": value} for name, value in given.items()])
     return found
@@ -61,7 +61,7 @@ def parse_call(given: Mapping[str, Any]) -> Span:
     found = Span(trace_id, name, TRACE, kind="retriever")
     found.question, _ = question_in({"args": call.get("args")})
     found.passages = passages_in(call.get("rets"))
-    perf = _object(call.get("perf"))
+    perf = parsed_object(call.get("perf"))
     found.start_ns, found.end_ns = moment_ns(perf.get("start_time")), moment_ns(perf.get("end_time"))
     found.error = word(call.get("error"))
     return found
@@ -69,7 +69,7 @@ def parse_call(given: Mapping[str, Any]) -> Span:
 
 def _record(given: Mapping[str, Any]) -> Record:
     """Return the record itself, wherever it stands in a row; {} if the row has only its columns."""
-    record = _object(given.get("record_json"))
+    record = parsed_object(given.get("record_json"))
     return record or (dict(given) if "main_input" in given else {})
 
 
@@ -82,8 +82,3 @@ def _method(call: Record) -> str:
 def _first_question(*inputs: Any) -> tuple[str | None, list[Any]]:
     read = [question_in(one) for one in inputs]
     return next((one for one in read if one[0] is not None), (None, []))
-
-
-def _object(value: Any) -> Record:
-    value = parsed(value)
-    return value if isinstance(value, dict) else {}

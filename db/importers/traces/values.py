@@ -6,64 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from yarus.db.importers.said import MAX_LEVELS, parsed
+from yarus.db.importers.said import MAX_LEVELS, parsed, parsed_object
 from yarus.db.importers.traces.plain_values import UnusableSpan
 from yarus.db.loading.recorded import Record, content_id, passage
 from yarus.db.words import Words
 
 Attributes = dict[str, Any]
 """Attributes of a span by the parts of their names."""
-Names = tuple[str, ...]
 ROLES = {
     **dict.fromkeys(("user", "human", "customer", "client"), "user"),
     **dict.fromkeys(("assistant", "ai", "model", "bot", "agent"), "assistant"),
 }
 URL_NAMES = ("url", "source_url", "page_url", "confluence_url", "link", "source")
-LISTS: Names = (
-    "documents",
-    "source_documents",
-    "results",
-    "contexts",
-    "context",
-    "chunks",
-    "nodes",
-    "matches",
-    "data",
-)
-LISTS += ("retrieved_documents", "retrieved_contexts", "output", "outputs", "result", "rets")
+LISTS = (
+    "documents", "source_documents", "results", "contexts", "context", "chunks", "nodes", "matches", "data",
+    "retrieved_documents", "retrieved_contexts", "output", "outputs", "result", "rets",
+)  # fmt: skip
 HISTORIES = ("history", "chat_history", "messages")
-QUESTION_NAMES: Names = (
-    "question",
-    "user_question",
-    "query",
-    "user_query",
-    "q",
-    "user_input",
-    "user_message",
-    "input",
-)
-QUESTION_NAMES += ("inputs", "message", "prompt", "text", "content", "request", "messages")
+QUESTION_NAMES = (
+    "question", "user_question", "query", "user_query", "q", "user_input", "user_message", "input", "inputs",
+    "message", "prompt", "text", "content", "request", "messages",
+)  # fmt: skip
 """Names in an input under which the question stands, most telling first."""
-ANSWER_NAMES: Names = (
-    "answer",
-    "output",
-    "response",
-    "result",
-    "final_answer",
-    "reply",
-    "text",
-    "completion",
-    "content",
-)
-ANSWER_NAMES += ("outputs", "output_text", "message", "generation", "actual_output", "rets", "return")
-REFERENCES: Names = (
-    "ground_truth_answer",
-    "ground_truth",
-    "reference_answer",
-    "expected_output",
-    "expectedOutput",
-)
-REFERENCES += ("expected_answer", "reference_output", "reference_outputs", "reference", "golden_answer")
+ANSWER_NAMES = (
+    "answer", "output", "response", "result", "final_answer", "reply", "text", "completion", "content", "outputs",
+    "output_text", "message", "generation", "actual_output", "rets", "return",
+)  # fmt: skip
+REFERENCES = (
+    "ground_truth_answer", "ground_truth", "reference_answer", "expected_output", "expectedOutput", "expected_answer",
+    "reference_output", "reference_outputs", "reference", "golden_answer",
+)  # fmt: skip
 """Names of the answer that people wanted, most telling first."""
 POSITIONAL, NAMED = ("args", "input_args"), ("kwargs", "input_kwargs")
 """What tracing SDKs call the arguments of the function that they record."""
@@ -305,12 +277,8 @@ def reference_in(*given: Any) -> str | None:
     Args:
         given: metadata, attributes, or a row; also as JSON.
     """
-    for one in map(parsed, given):
-        values = [one[name] for name in REFERENCES if name in one] if isinstance(one, dict) else []
-        found = next((text for value in values if (text := _reference(value)) is not None), None)
-        if found is not None:
-            return found
-    return None
+    values = (one[name] for one in map(parsed_object, given) for name in REFERENCES if name in one)
+    return next((text for value in values if (text := _reference(value)) is not None), None)
 
 
 def _reference(value: Any) -> str | None:
@@ -360,8 +328,7 @@ def _passage(value: Any) -> Record | None:
         value = nested(value)
     given = next((value[name] for name in ("document", "node", "payload") if isinstance(value.get(name), dict)), value)
     given = _within(given, "kwargs")
-    metadata = parsed(given.get("metadata"))
-    about = metadata if isinstance(metadata, dict) else {}
+    about = parsed_object(given.get("metadata"))
     url = next((of[name] for of in (given, about) for name in URL_NAMES if of.get(name)), None)
     name = next((of["id"] for of in (given, value) if of.get("id")), None)
     found = passage({**given, "id": name, "url": url})

@@ -19,7 +19,7 @@ from yarus.db.removal import retention
 from yarus.db.removal.wipe import beyond, wipe
 from yarus.db.source_rows import read_questions
 from yarus.db.sources import Source, snapshot
-from yarus.db.stores.labels import forget, label
+from yarus.db.stores.labels import label
 from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
 from yarus.db.words import Words
 from yarus.deployments.upkeep.erasure import erase_files
@@ -145,7 +145,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> Erasure:
     """
     name, theirs, remove = found.source.name, set(found.rows), not dry_run
     away = {row["id"]: row["parquet"] for row in found.evaluations if row["id"] in theirs and not in_results(row)}
-    nothing, texts = found.nothing, found.looked_for
+    nothing, texts, group = found.nothing, found.looked_for, f"user {found.user}"
     paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
     places = [] if nothing else [folder for row in found.evaluations for folder in work_folders(row["id"])]
@@ -165,7 +165,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> Erasure:
         "dry_run": dry_run,
         "case_set_rows": 0,
         "annotations": 0,
-        "labels": 0 if nothing else forget(engine, found.case_ids, f"user {found.user}", name, remove=remove),
+        "labels": 0 if nothing else retention.labels_of(engine, name, found.case_ids, group, remove=remove),
         "questions": 0,
         "beyond": [],
     }

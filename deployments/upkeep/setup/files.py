@@ -16,7 +16,7 @@ from yarus.db.importers.corpus_names import CorpusNames, names_of_source, resolv
 from yarus.db.importers.lines import UTF8
 from yarus.db.importers.pages import is_page
 from yarus.db.importers.reader import Recognised, expand, match_labels, recognise
-from yarus.db.importers.recognise import NAMES, PLAIN_NAMES, is_known, shell_word
+from yarus.db.importers.recognise import NAMES, PLAIN_NAMES, shell_word
 from yarus.db.importers.table import characters, names_of, sample_of
 from yarus.db.loading.fill import LoadReport, fill_within, lock
 from yarus.db.words import Words
@@ -108,7 +108,7 @@ def recognise_all(
 def _names(path: Path, encoding: str | None) -> list[str]:
     if path.is_dir() or is_page(path):
         return []
-    container = open_container(path, encoding, is_known)
+    container = open_container(path, encoding)
     return names_of(container, sample_of(container))
 
 

@@ -1,6 +1,8 @@
 """Files with which something is wrong: a sentence with the place, the value and the way out, and bounded memory."""
 
+import gzip
 import json
+import random
 import resource
 import zipfile
 from pathlib import Path
@@ -252,3 +254,14 @@ def test_a_wrong_encoding_is_told_with_byte_and_line(content: bytes, told: str, 
 def test_why_json_is_not_valid(content: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=told):
         parse_json(tmp_path / "a.json", content)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".csv"])
+def test_a_cut_off_gzip_is_named(suffix: str, tmp_path: Path) -> None:
+    digits = random.Random(0)
+    rows = [{"question": f"{digits.getrandbits(2_000):x}?"} for _ in range(1_000)]  # the first 64 KB are whole
+    texts = [json.dumps(row) if suffix == ".jsonl" else row["question"] for row in rows]
+    text = json.dumps(rows) if suffix == ".json" else "\n".join(["question", *texts] if suffix == ".csv" else texts)
+    (path := tmp_path / f"rows{suffix}.gz").write_bytes(gzip.compress(text.encode())[:-1_000])
+    with pytest.raises(InputError, match=r"damaged gzip .* truncated"):
+        table.read(path)

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
+from tests.support.database.dumps import rows
 from yarus.db.errors import InputError
 from yarus.db.importers import beir
 from yarus.db.loading.fill import Counts, LoadReport, fill
@@ -38,11 +39,6 @@ def folder(
 
 def load(engine: Engine, name: str, at: Path, split: str | None = None) -> LoadReport:
     return fill(engine, name, beir.read(at, split), language="ru", origin="test")
-
-
-def rows(engine: Engine, statement: str) -> list[tuple]:
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(text(statement))]
 
 
 @pytest.mark.parametrize("bom", ["", "\ufeff"])

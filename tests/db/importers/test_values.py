@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from yarus.db.importers.cells import Style, labels_in
 from yarus.db.importers.values import BadValue, parse
 
 
@@ -31,12 +32,6 @@ from yarus.db.importers.values import BadValue, parse
         ("created_at", "1712101300.5", datetime(2024, 4, 2, 23, 41, 40, 500_000, tzinfo=UTC)),
         ("created_at", "1712101300123", datetime(2024, 4, 2, 23, 41, 40, 123_000, tzinfo=UTC)),
         ("created_at", 1712101300123456, datetime(2024, 4, 2, 23, 41, 40, 123_456, tzinfo=UTC)),
-        ("relevant_chunk_ids", "a; b;a;", ["a", "b"]),
-        ("relevant_chunk_ids", "[1, 2]", ["1", "2"]),
-        ("relevant_chunk_ids", '{"1": 0.5, "2": null}', {"1": 0.5}),
-        ("relevant_chunk_ids", [("1", 2)], {"1": 2}),
-        ("relevant_chunk_ids", [], []),
-        ("relevant_chunk_ids", 5, ["5"]),
         ("answerable", "Да", True),
         ("answerable", 0, False),
         ("answerable", "FALSE", False),
@@ -74,16 +69,9 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("created_at", "2026-03-05T24:00:00"),
         ("created_at", "2026-03-05T10:30:60"),
         ("created_at", "infinity"),
-        ("relevant_chunk_ids", {"1": 1e308}),
-        ("relevant_chunk_ids", '{"1": "high"}'),
-        ("relevant_chunk_ids", "[1,"),
-        ("relevant_urls", [["a"]]),
         ("answerable", 2),
         ("score", 10**400),
         ("turn", "1" * 5_001),
-        ("relevant_chunk_ids", {"1": 10**400}),
-        ("relevant_chunk_ids", f"[{'1' * 5_001}]"),
-        ("relevant_chunk_ids", "[" * 100_000),
         ("embedding", [10**400]),
         ("embedding", f"[{'1' * 5_001}]"),
         ("embedding", [[1.0]]),
@@ -94,3 +82,24 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
 def test_what_cells_cannot_mean(column: str, value: object) -> None:
     with pytest.raises(BadValue):
         parse(column, value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a; b;a;", ["a", "b"]),
+        ("[1, 2]", ["1", "2"]),
+        ('{"1": 0.5, "2": null}', {"1": 0.5}),
+        ([("1", 2)], {"1": 2}),
+        ([], []),
+        (5, ["5"]),
+    ],
+)
+def test_labels_of_cells(value: object, expected: object) -> None:
+    assert labels_in(value, Style()) == expected
+
+
+@pytest.mark.parametrize("value", [{"1": 1e308}, '{"1": "high"}', {"1": 10**400}, f"[{'1' * 5_001}]"])
+def test_cells_without_labels(value: object) -> None:
+    with pytest.raises(BadValue):
+        labels_in(value, Style())

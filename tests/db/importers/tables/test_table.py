@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
+from tests.support.database.dumps import rows
 from yarus.db.errors import InputError
 from yarus.db.importers import table
 from yarus.db.loading.fill import Counts, LoadReport, fill
@@ -53,11 +54,6 @@ def csv_file(at: Path, content: str, encoding: str = "utf-8") -> Path:
 
 def load(engine: Engine, name: str, path: Path, **options: object) -> LoadReport:
     return fill(engine, name, table.read(path, **options), language="ru", origin="test")
-
-
-def rows(engine: Engine, statement: str) -> list[tuple]:
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(text(statement))]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

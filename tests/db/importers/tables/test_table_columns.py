@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tests.db.importers.tables.test_table import csv_file, load, rows
+from tests.db.importers.tables.test_table import csv_file, load
+from tests.support.database.dumps import rows
 from yarus.db.errors import InputError
 
 
