@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
@@ -14,6 +13,7 @@ from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
 from yarus.metrics.table import metric
 from yarus.tasks.comparison.paired_changes import SHARED
 from yarus.tasks.evaluation.config import State
+from yarus.tasks.evaluation.numbers import finite
 
 BandSide = Literal["below", "above"]
 
@@ -161,18 +161,15 @@ def _step(row: RowMapping) -> float:
 
 def _bands(rows: Sequence[RowMapping], charted: Chart, *, paired: bool) -> dict[str, Band]:
     """A paired chart is drawn around the value of each night, which it is about on that night's cases."""
-    return {
+    found: dict[str, Band] = {
         row["id"]: {
-            "smoothed": _number(smoothed + paired * row["value"]),
-            "band_low": _number(low + paired * row["value"]),
-            "band_high": _number(high + paired * row["value"]),
+            "smoothed": smoothed + paired * row["value"],
+            "band_low": low + paired * row["value"],
+            "band_high": high + paired * row["value"],
             "out": bool(side),
             "side": SIDES[int(side)],
             "paired": paired,
         }
         for row, smoothed, low, high, side in zip(rows, *charted, strict=True)
     }
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return finite(found)

@@ -46,6 +46,7 @@ from yarus.tasks.comparison.totals import ERRORS, count_failures, numbers
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.aggregate import measured_by
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.numbers import finite
 
 SEED = 0
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
@@ -222,23 +223,24 @@ def _metric(one: Compared, strict: Comparison | None) -> MetricComparison:
     reason = None
     if np.isnan(alone.p):
         reason = f"{alone.n} cases were measured on both sides" if alone.n < 2 else alone.method.removeprefix("none: ")
-    return {
-        "a": _number(one.a),
-        "b": _number(one.b),
-        "difference": _number(found.difference),
-        "ci_low": _number(found.interval.low),
-        "ci_high": _number(found.interval.high),
-        "p": _number(alone.p),
-        "p_holm": _number(strict.p) if strict else None,
+    document: MetricComparison = {
+        "a": one.a,
+        "b": one.b,
+        "difference": found.difference,
+        "ci_low": found.interval.low,
+        "ci_high": found.interval.high,
+        "p": alone.p,
+        "p_holm": strict.p if strict else None,
         "verdict": found.verdict,
-        "smallest_detectable": _number(found.smallest_detectable),
-        "margin": _number(found.margin),
+        "smallest_detectable": found.smallest_detectable,
+        "margin": found.margin,
         "n": found.n,
         "groups": found.units if found.units < found.n else None,
         "n_missing": found.n_missing,
         "method": found.method,
         "reason": reason,
     }
+    return finite(document)
 
 
 def _not_compared(reason: str) -> MetricComparison:
@@ -275,7 +277,3 @@ def side(row: RowMapping) -> Side:
         "comparability_key": row["comparability_key"],
         "system": EvaluationConfig.of(row).document(),
     }
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

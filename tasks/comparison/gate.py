@@ -37,6 +37,7 @@ from yarus.tasks.comparison.totals import find_losses, number_of, numbers
 from yarus.tasks.dataset.labelling.corrected import correct
 from yarus.tasks.dataset.labelling.relevance.pools import is_filled
 from yarus.tasks.evaluation.aggregate import within
+from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
 PREVIOUS = "previous"
@@ -212,8 +213,7 @@ def _mean(rule: Rule, cases: pa.Table) -> Found:
     declared = measure(rule.metric)
     groups = values_of(cases, "group")
     low, high = mean_interval(values, seed=0, low=declared.low, high=declared.high, groups=groups)
-    ends = {name: None if np.isnan(end) else end for name, end in (("ci_low", low), ("ci_high", high))}
-    return {"value": float(np.nanmean(values)), "n": n, **ends}
+    return finite({"value": float(np.nanmean(values)), "n": n, "ci_low": low, "ci_high": high})
 
 
 def _regressions(

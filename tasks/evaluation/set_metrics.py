@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from yarus.metrics import agreement, classification, text
+from yarus.metrics.metric import Metric
 from yarus.metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, posterior_interval, share_interval
 from yarus.metrics.statistics.differences.draws import Statistic
+from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.tasks.cases.outcomes import unmeasurable
 from yarus.tasks.cases.table import floats, rows_of, values_of
 
-Floats = NDArray[np.float64]
 Groups = Sequence[Hashable]
 TEXTS_AT_ONCE = 10_000
 EXTREMES = agreement.kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
@@ -54,6 +55,16 @@ class SetMetric(NamedTuple):
     """Sums (..., p) -> values (...), NaN where it has none; None: the mean."""
     measure: Callable[[Floats, Groups, int], Whole] | None
     """(parts of the measured cases, their groups, seed) -> as it is stored; None where a step measures it."""
+
+
+def columns_of(metric: Metric) -> tuple[str, ...]:
+    """The columns that a metric is made from."""
+    return (metric.column,) if metric.column is not None else SET_METRICS[metric.name].needs
+
+
+def parts_of(metric: Metric, cases: pa.Table) -> Floats:
+    """(n,) the value of each case, or (n, p) what it adds to the metric's totals; NaN where it was not measured."""
+    return floats(cases, metric.column) if metric.column is not None else SET_METRICS[metric.name].parts(cases)
 
 
 def measure_set(names: Iterable[str], cases: pa.Table, seed: int) -> dict[str, Whole]:

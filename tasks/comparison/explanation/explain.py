@@ -13,6 +13,7 @@ from sqlalchemy.engine import RowMapping
 from yarus.db.errors import InputError
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.differences.decomposition import Part, cells, decompose
+from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import COLUMNS, values_of
 from yarus.tasks.comparison.changes import changed_settings
@@ -49,7 +50,6 @@ from yarus.tasks.evaluation.corpus_versions import FATES, Fate, Version, fates, 
 from yarus.tasks.evaluation.findings.failures import FAILURES
 
 NO_FAILURE = "none"
-Floats = NDArray[np.float64]
 
 
 def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> Explanation:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.differences.decomposition import ROUNDING
+from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import metric
 from yarus.tasks.cases.table import floats
 from yarus.tasks.cases.vocabulary import MEASURED
@@ -31,7 +32,6 @@ MOST, FEW = 5, 3
 """Topics, pages and cases that are named; topics of a part."""
 NEW, GREW, UNSERVED = 5, 4.0, 0.1
 """Questions from which on a topic is looked at; how much more often it is asked; the share that may be served."""
-Floats = NDArray[np.float64]
 
 
 def weightiest(weighed: Iterable[tuple[str | None, float]], most: int) -> list[str]:
