@@ -3,11 +3,11 @@
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,33 +20,23 @@ from yarus.db.errors import InputError
 from yarus.db.words import Words
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.redaction import quoted, redact_urls
-from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.queries import cases_where
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.standings import exams_of, standings
-from yarus.tasks.evaluation.summary import EvaluationSummary, metric_summary, n_missing, summary
+from yarus.tasks.evaluation.summary import EvaluationSummary, measured_metrics, summary
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
-METRIC: tuple[str, ...] = (
-    "metric",
-    "stratum",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_scored",
-    "n_total",
-    "bound_low",
-    "bound_high",
-    "judge",
-    "grade",
-    "grade_high",
-    "ungraded",
-    "direction",
-    "reason",
+METRIC_COLUMNS = pa.schema(
+    [(name, pa.string()) for name in ("evaluation_id", "tier", "source")]
+    + [("started_at", pa.timestamp("us", tz="UTC"))]
+    + [(name, pa.string()) for name in ("sut_label", "comparability_key", "metric", "stratum")]
+    + [(name, pa.float64()) for name in ("value", "ci_low", "ci_high")]
+    + [(name, pa.int64()) for name in ("n_scored", "n_total")]
+    + [(name, pa.float64()) for name in ("bound_low", "bound_high")]
+    + [(name, pa.string()) for name in ("judge", "grade", "grade_high", "ungraded", "direction", "reason", "signature")]
 )
-METRIC += ("signature",)
+"""Of rows of metrics, whatever is NULL in them."""
 Write = Callable[[pa.Table, Path], None]
 
 
@@ -102,7 +92,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
         InputError: no such evaluation, or it has no metrics.
     """
     row = journal.find(engine, evaluation_id)
-    found = journal.metrics_of(engine, row["id"])
+    found = measured_metrics(engine, row)
     if not found:
         raise InputError(
             "evaluation {id} is {state} and has no metrics; {error}",
@@ -110,14 +100,8 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
             state=row["state"],
             error=row["error"] or "",
         )
-    of = {"evaluation_id": row["id"], **{name: row[name] for name in ("tier", "source", "started_at", "sut_label")}}
-    of["comparability_key"] = row["comparability_key"]
-    in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
-    config = EvaluationConfig.of(row)
-    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
-    measured = [{**metric, **metric_summary(metric, n_missing(metric, row), by_prompt)} for metric in in_order]
-    columns = {name: [metric[name] for metric in measured] for name in METRIC}
-    return pa.table({**{name: [value] * len(measured) for name, value in of.items()}, **columns}, schema=_schema())
+    rows = [{**row, **metric, **of_metric} for metric, of_metric in found]
+    return pa.Table.from_pylist(sorted(rows, key=lambda one: (one["stratum"], one["metric"])), schema=METRIC_COLUMNS)
 
 
 def _writer(target: Path) -> Write:
@@ -142,14 +126,10 @@ def write_csv(table: pa.Table, path: Path) -> None:
     """As Excel opens it: UTF-8 with a mark, lists as JSON, texts that look like a formula begun by an apostrophe."""
     texts = [pa.types.is_string(field.type) for field in table.schema]
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        _write_csv(table, texts, file)
-
-
-def _write_csv(table: pa.Table, texts: Sequence[bool], file: TextIO) -> None:
-    writer = csv.writer(file)
-    writer.writerow(table.column_names)
-    for row in _rows(table):
-        writer.writerow([_cell(value, text) for value, text in zip(row.values(), texts, strict=True)])
+        writer = csv.writer(file)
+        writer.writerow(table.column_names)
+        for row in _rows(table):
+            writer.writerow([_cell(value, text) for value, text in zip(row.values(), texts, strict=True)])
 
 
 def _cell(value: Any, is_text: bool) -> Any:
@@ -169,15 +149,6 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _schema() -> pa.Schema:
-    """The types of the rows of metrics, whatever is NULL in them."""
-    numbers = {**dict.fromkeys(("value", "ci_low", "ci_high", "bound_low", "bound_high"), pa.float64())}
-    numbers |= dict.fromkeys(("n_scored", "n_total"), pa.int64())
-    names = ("evaluation_id", "tier", "source", "started_at", "sut_label", "comparability_key", *METRIC)
-    moments = {"started_at": pa.timestamp("us", tz="UTC")}
-    return pa.schema([(name, (numbers | moments).get(name, pa.string())) for name in names])
 
 
 class LoggedRun(TypedDict):

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -129,13 +130,8 @@ def _attributes(values: dict[str, str | float | None]) -> list[Json]:
 
 
 def _portions(scores: Iterable[Score]) -> Iterator[list[Score]]:
-    some: list[Score] = []
-    for score in scores:
-        some.append(score)
-        if len(some) == AT_ONCE:
-            yield some
-            some = []
-    if some:
+    left = iter(scores)
+    while some := list(islice(left, AT_ONCE)):
         yield some
 
 

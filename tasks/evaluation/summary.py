@@ -152,13 +152,21 @@ class Night(TypedDict):
     """The HTML page, where something was measured."""
 
 
-def n_missing(metric: RowMapping, row: RowMapping) -> int:
-    """How many cases of an evaluation failed that could have had a value of a metric.
+def measured_metrics(engine: Engine, row: RowMapping) -> list[tuple[RowMapping, MetricSummary]]:
+    """The metrics of an evaluation as they are stored, by name and stratum, each with its summary.
 
     Args:
-        metric: as `yarus.db.journal.metrics_of` gives it.
+        engine: of our own database.
         row: of the evaluation, in the journal.
     """
+    config = EvaluationConfig.of(row)
+    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
+    found = journal.metrics_of(engine, row["id"])
+    return [(metric, metric_summary(metric, _n_missing(metric, row), by_prompt)) for metric in found]
+
+
+def _n_missing(metric: RowMapping, row: RowMapping) -> int:
+    """How many cases of an evaluation failed that could have had a value of a metric."""
     known = stored_findings(row).get("missing")
     if known is not None:
         return int(known.get(metric["stratum"], {}).get(metric["metric"], 0))
@@ -172,7 +180,7 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
 
     Args:
         metric: as `yarus.db.journal.metrics_of` gives it.
-        missing: as `n_missing` counts them.
+        missing: cases that failed and could have had a value.
         by_prompt: how the evaluation's judges stand, as `yarus.tasks.evaluation.standings.standings` gives it.
     """
     standing = standing_of(metric["metric"], by_prompt)
@@ -225,13 +233,10 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     row = journal.find(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
     config = EvaluationConfig.of(row)
-    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     order = {name: position for position, name in enumerate(METRICS)}
-    measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
-    for metric in sorted(measured, key=lambda metric: order.get(metric["metric"].removesuffix(SUFFIX), 999)):
-        strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(
-            metric, n_missing(metric, row), by_prompt
-        )
+    found = measured_metrics(engine, row)  # by name, so that a corrected mean comes after the judge's own
+    for metric, of_metric in sorted(found, key=lambda one: order.get(one[0]["metric"].removesuffix(SUFFIX), 999)):
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = of_metric
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA, *TURNS) if name in strata}
     document: EvaluationSummary = {

@@ -220,9 +220,7 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     return ANSWERS * sum(known) / len(known) if known else None
 
 
-def with_front(
-    rows: list[Outcome], taken: Mapping[str, Taken], asked: Mapping[str, Hashable]
-) -> list[SweepArm]:
+def with_front(rows: list[Outcome], taken: Mapping[str, Taken], asked: Mapping[str, Hashable]) -> list[SweepArm]:
     """The arms with `pareto`: nobody is better, cheaper and faster at once.
 
     Scores of other judges do not compete, nor do those of other questions. Nor does an invalid arm: failing at the hard

@@ -160,8 +160,7 @@ def failed_cases(row: RowMapping) -> set[str]:
 
 
 def _failed_again(engine: Engine, evaluation_id: str, again: pa.Table) -> FailedAgain:
-    """What became of the failed cases of an evaluation, by the cases of another; in dialogs also what was said before.
-    """
+    """What became of the failed cases of an evaluation; in dialogs `again` also has what was said before."""
     failed = failed_cases(journal.find(engine, evaluation_id))
     asked = again.filter(pc.is_in(again["case_id"], value_set=pa.array(sorted(failed), pa.string())))
     still = pc.sum(_in(asked, FAILED), min_count=0).as_py()  # what has no label cannot be measured, and need not fail
