@@ -17,6 +17,7 @@ from yarus.metrics.statistics.differences.unpaired import compare_independent
 from yarus.metrics.table import metric
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.comparison.changes import changed_settings, kept, labelled_alike, only_cases_differ, with_statements
 from yarus.tasks.comparison.common_cases import (
     Pairs,
@@ -24,7 +25,6 @@ from yarus.tasks.comparison.common_cases import (
     common,
     differences,
     evaluations_of,
-    groups_of,
     headline,
     read_cases,
     refusal,
@@ -119,7 +119,7 @@ def compare_pairs(
 ) -> Changes:
     """Compare common cases."""
     found, reasons = numbers({*declared.values(), *headlines}, *pairs)
-    groups = groups_of(pairs.a)
+    groups = values_of(pairs.a, "group")
     main = list(only) or [metric.name for metric in headlines]
     slices, small = compare_slices(
         pairs, {name: found[name] for name in main if name in found}, groups=groups, seed=SEED
@@ -130,7 +130,7 @@ def compare_pairs(
         "cases": changed_cases(pairs, [declared[name] for name in main]),
         "slices": slices,
         "small_slices": small,
-        "unequally_judged": unequally_judged(pairs, list(headlines), SEED),
+        "unequally_judged": unequally_judged(pairs, headlines, SEED),
     }
 
 
@@ -140,7 +140,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
     counts = [name for name in found if metric(name).unit == "count"]
     reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
     found = {name: number for name, number in found.items() if name not in counts}
-    compared = compare_independent(found, seed=SEED, groups=(groups_of(sides.a), groups_of(sides.b)))
+    compared = compare_independent(found, seed=SEED, groups=(values_of(sides.a, "group"), values_of(sides.b, "group")))
     return {
         "metrics": _metrics(declared, compared, headlines, reasons),
         "failed_cases": None,

@@ -19,7 +19,7 @@ from yarus.metrics.statistics.groups import effective_groups, group_codes
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
-from yarus.tasks.comparison.common_cases import common, differences, groups_of, headline, read_cases, require_cases
+from yarus.tasks.comparison.common_cases import common, differences, headline, read_cases, require_cases
 from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
 from yarus.tasks.comparison.corrected_means import compare_means, is_corrected
 from yarus.tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
@@ -230,7 +230,7 @@ def _regressions(
     named = {measure(rule.metric) for rule in rules if _in_comparison(rule, row["tier"])}
     found, _ = numbers({*headlines, *named}, *pairs)
     with threadpool_limits(1):  # as `compare` does: the same difference to the last digit
-        compared = compare_numbers(found, seed=SEED, groups=groups_of(pairs.a))
+        compared = compare_numbers(found, seed=SEED, groups=values_of(pairs.a, "group"))
     differences = {
         rule: compare_means(engine, before, row, rule.metric)
         if is_corrected(rule.metric)
@@ -254,7 +254,7 @@ def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
     if metric.aggregate != "mean" or metric.column is None:
         return NOT_COMPARED
     number = number_of(metric, one, other, find_losses(one, other))
-    found = compare_numbers({metric.name: number}, seed=SEED, groups=groups_of(one))[metric.name]
+    found = compare_numbers({metric.name: number}, seed=SEED, groups=values_of(one, "group"))[metric.name]
     return found if found.comparison.n else NOTHING_MEASURED
 
 

@@ -23,7 +23,7 @@ from yarus.metrics.statistics.differences.numbers import prepare
 from yarus.metrics.statistics.groups import group_codes
 from yarus.metrics.statistics.paired_chart import LAG
 from yarus.metrics.table import metric
-from yarus.tasks.cases.table import values_of
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.common_cases import common, headline, read_cases
 from yarus.tasks.comparison.totals import case_values, needs, number_of, numbers
 from yarus.tasks.config.tiers import TIERS
@@ -94,7 +94,7 @@ def paired_changes(
         return None
     headlines, nearest = TIERS[row["tier"]].headlines, dict.fromkeys(near.changes, near)
     for name in headlines:
-        if name not in nearest and _is_measured(tonight, name):
+        if name not in nearest and not np.isnan(floats(tonight, metric(name).column)).all():
             nearest |= {name: then} if (then := nights.newest_with(name)) else {}
     changes: dict[str, PairedChange] = {}
     for name, since in nearest.items():
@@ -133,12 +133,6 @@ def cells_of(one: Metric, cases: pa.Table) -> Cells:
     sums = np.bincount(codes[there], values[there], minlength=len(kinds))
     found = zip(kinds.tolist(), counts.tolist(), sums.tolist(), strict=True)
     return {kind: (n, total) for kind, n, total in found if n}
-
-
-def _is_measured(cases: pa.Table, name: str) -> bool:
-    """Whether any case has a value of a metric."""
-    column = metric(name).column
-    return column in cases.column_names and cases[column].null_count < len(cases)
 
 
 def _widest(one: Metric) -> float:

@@ -119,7 +119,7 @@ def lost_measures(questions: Questions) -> list[LostMeasure]:
 def served(cases: pa.Table, declared: Sequence[Metric], questions: Questions) -> tuple[Floats, float]:
     """The first headline metric that cases have, and its lowest value."""
     for headline in declared:
-        if headline.column is not None and headline.column in cases.column_names and np.isfinite(headline.low):
+        if headline.column in cases.column_names and np.isfinite(headline.low):
             return questions.of(1, floats(cases, headline.column)), headline.low
     return np.full(len(questions.case_ids), np.nan), 0.0
 
