@@ -1,8 +1,8 @@
 """The history of a metric, and the band of each night: of nights that share cases by changes, of others by values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
@@ -118,14 +118,16 @@ def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
     Args:
         line: completed nights of one key that have a value, oldest first, as `yarus.tasks.comparison.trend` reads them.
     """
-    found: dict[str, Band] = {}
     runs = list(_runs(line))
     alone = [run[0].row for run in runs]
     steps, shares = [_step(row) for row in alone], [row["share"] if row["change"] else 0.0 for row in alone]
-    found |= _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
+    found = _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
     for run in runs:
         changes = [
-            _night_change(night.row["change"])._replace(difference=night.level - before.level)
+            NightChange(
+                **{name: night.row["change"][name] for name in NightChange._fields if name != "difference"},
+                difference=night.level - before.level,
+            )
             for before, night in pairwise(run)
         ]
         of_run = _bands([night.row for night in run], paired_chart(changes), paired=True)
@@ -148,10 +150,6 @@ def _runs(line: Sequence[RowMapping]) -> Iterator[list[Night]]:
         run[row["id"]] = Night(row, before.level + row["change"]["difference"] if before else 0.0)
     if run:
         yield list(run.values())
-
-
-def _night_change(change: Mapping[str, Any]) -> NightChange:
-    return NightChange(**{name: change[name] for name in NightChange._fields})
 
 
 def _step(row: RowMapping) -> float:

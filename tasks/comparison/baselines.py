@@ -9,7 +9,7 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.tasks.comparison.comparison_schema import Compared, EvaluationComparison, MetricComparison
 from yarus.tasks.comparison.since import since_accepted
-from yarus.tasks.config.texts import LANGUAGES, Text, texts
+from yarus.tasks.config.texts import LANGUAGES, Text, translations
 
 
 class Beside(NamedTuple):
@@ -67,5 +67,4 @@ def remark(why: str, row: RowMapping, baseline: str | None, **known: object) -> 
         baseline: what it is judged against.
         known: what else the text names.
     """
-    known |= {"id": row["id"], "baseline": baseline}
-    return {language: texts("nightly_remarks", language)[why].format(**known) for language in LANGUAGES}
+    return translations("nightly_remarks", why, id=row["id"], baseline=baseline, **known)

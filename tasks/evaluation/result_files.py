@@ -28,13 +28,10 @@ EVALUATION = b"yarus.evaluation"
 """Key in a file's own metadata: the id of the evaluation whose cases it holds."""
 
 
-def write_whole(table: pa.Table, path: Path) -> None:
-    """Writes the table under a temporary name, then renames: a reader sees all of it or nothing."""
-    write_batches([table], path)
-
-
 def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str | None = None) -> None:
     """Writes tables of one schema as one file, one after another, so that memory holds one of them.
+
+    A reader sees all of it or nothing.
 
     Args:
         tables: at least one.
