@@ -64,7 +64,7 @@ def kept(cases: pa.Table, ids: set[str]) -> pa.Table:
 
 def _content(row: RowMapping) -> dict[str, Case]:
     """Case id -> what is asked and labelled; the order of labels means nothing."""
-    cases = result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in READ])
+    cases = result_files.read(row["parquet"], without=COLUMNS.keys() - READ)
     return {case.pop("case_id"): _alike(case) for case in cases.to_pylist()}
 
 

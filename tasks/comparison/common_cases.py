@@ -83,20 +83,21 @@ def require_cases(row: RowMapping) -> None:
         )
 
 
-def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.Table:
+def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None, *others: str) -> pa.Table:
     """The cases of an evaluation.
 
     Args:
         row: of the evaluation.
         metrics: only the columns that these are compared and sliced by; None: all but long texts.
+        others: more columns that are wanted.
 
     Raises:
         ResultsUnavailable: its file is gone, damaged or another one's.
     """
-    needed = {*OF_EVERY_CASE, *(name for metric in metrics or () for name in needs(metric))}
-    return result_files.read(
-        row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed]
-    )
+    if metrics is None:
+        return result_files.read(row["parquet"], without=LONG)
+    needed = {*OF_EVERY_CASE, *others, *(name for metric in metrics for name in needs(metric))}
+    return result_files.read(row["parquet"], without=COLUMNS.keys() - needed)
 
 
 def headline(cases: pa.Table) -> pa.Table:

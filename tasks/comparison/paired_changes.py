@@ -1,7 +1,7 @@
 """What changed in every metric since the nights before, on common cases; trends are made of it (`resolved.paired`)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -193,16 +193,12 @@ class _Nights:
     """
 
     def __init__(self, rows: Sequence[RowMapping], tonight: pa.Table, declared: list[Metric]) -> None:
-        self._rows = rows
-        self._since = cache(lambda number: _since(rows[number], number + 1, tonight, declared))
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._since = [cache(partial(_since, row, ago, tonight, declared)) for ago, row in enumerate(rows, 1)]
 
     def newest(self, fits: Callable[[_Since], bool]) -> _Since | None:
         """The newest that can be read and fits."""
-        found = (self._since(number) for number in range(len(self)))
-        return next((one for one in found if one is not None and fits(one)), None)
+        found = (since() for since in self._since)
+        return next((one for one in found if one and fits(one)), None)
 
     def newest_with(self, metric: str) -> _Since | None:
         """The newest that has measured it."""
@@ -210,7 +206,7 @@ class _Nights:
 
     def oldest_with(self, metric: str, n: float) -> _Since | None:
         """The oldest that has measured it on so many common cases."""
-        found = (self._since(number) for number in reversed(range(len(self))))
+        found = (since() for since in reversed(self._since))
         return next((one for one in found if one and metric in one.changes and one.changes[metric].n >= n), None)
 
 

@@ -205,7 +205,8 @@ def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) 
     """The scores of all cases; counts them."""
     config = EvaluationConfig.of(row)
     metrics = measured_by(row["tier"], config)
-    named = [one.column for one in metrics if one.column in cases.column_names and one.aggregate == "mean"]
+    averaged = dict.fromkeys(one.column for one in metrics if one.column is not None and one.aggregate == "mean")
+    named = [name for name in averaged if name in cases.column_names]
     judged = set((config.judge or {}).get("prompts", ()))
     for batch in cases.to_batches(max_chunksize=PORTION):
         for case in map(finite, batch.to_pylist()):
@@ -214,7 +215,7 @@ def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) 
                 done["unjoined"] += 1
                 continue
             done["cases"] += 1
-            for name in dict.fromkeys(str(column) for column in named):
+            for name in named:
                 score = _score(case, name, ids, row)
                 if score.value is not None:
                     done["rows"] += 1

@@ -82,14 +82,16 @@ def arms(parameters: Sweep) -> list[Arm]:
     _check(parameters, axes)
     chosen = {axis: getattr(parameters, name) or [None] for axis, name in axes.items()}
     told = [axis for axis, options in chosen.items() if len(options) > 1]
+    shared = parameters.model_dump(include=SHARED)
+    if len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields:
+        shared["unit"] = "page"  # chunks that are cut otherwise are no common unit
     made: dict[tuple[Any, ...], Arm] = {}
     for options in product(*chosen.values()):
         values = _needed(dict(zip(chosen, options, strict=True)))
         name = ", ".join(f"{SPOKEN.get(axis, axis)} {values[axis]}" for axis in told if values[axis] is not None)
-        given = _validated(
-            parameters.tier, _shared(parameters) | {axis: value for axis, value in values.items() if value is not None}
-        )
-        made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
+        given = {axis: value for axis, value in values.items() if value is not None}
+        arm = Arm(name or "—", values, parameters.tier, _validated(parameters.tier, shared | given))
+        made.setdefault(tuple(values.values()), arm)
     if len(made) > MOST_ARMS:
         raise InputError(
             "sweep: {n} arms are too many, {most} at most; sweep fewer lists at once", n=len(made), most=MOST_ARMS
@@ -147,13 +149,6 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
     for reranker in parameters.rerankers:
         if reranker != NO_RERANKER:
             reranker_kind(reranker)
-
-
-def _shared(parameters: Sweep) -> ParameterValues:
-    """What every arm is given as it is. Chunks that are cut otherwise are no common unit; pages are."""
-    shared = parameters.model_dump(include=SHARED)
-    pages = len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields
-    return shared | ({"unit": "page"} if pages else {})
 
 
 def _needed(values: ParameterValues) -> ParameterValues:

@@ -118,7 +118,7 @@ def _persistence(engine: Engine, confirmed: str, asked_again: str, again: pa.Tab
 
 def _read(row: RowMapping) -> pa.Table:
     needed = {"case_id", *(name for one in TIERS[row["tier"]].headlines for name in columns_of(metric(one)))}
-    return result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in needed])
+    return result_files.read(row["parquet"], without=COLUMNS.keys() - needed)
 
 
 def _headlines(tier: str, *sides: pa.Table) -> Iterator[Metric]:
