@@ -32,7 +32,6 @@ from yarus.tasks.comparison.common_cases import (
     same_cases,
 )
 from yarus.tasks.comparison.comparison_schema import (
-    ChangedCases,
     Changes,
     EvaluationComparison,
     MetricComparison,
@@ -49,7 +48,6 @@ from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.numbers import finite
 
 SEED = 0
-NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
 
 
 def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> EvaluationComparison:
@@ -79,8 +77,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         differs = []
     if differs and not force:
         raise refusal(before, after, differs)
-    needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
-    sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
+    tested = _headlines(before, after)
+    sides = Pairs(*(headline(read_cases(row, {*declared.values(), *tested})) for row in (before, after)))
     pairs = common(*(sides if alike is None else (kept(cases, alike) for cases in sides)))
     paired = bool(len(pairs.a)) and all(same_cases(part["part"]) for part in differs)
     if not paired and not force:
@@ -101,7 +99,6 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "noise": {} if differs else noise(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
-        tested = _headlines(before, after)
         found = compare_pairs(pairs, declared, tested, only) if paired else compare_sides(sides, declared, tested)
         for name in corrected:
             one = (
@@ -144,7 +141,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
     return {
         "metrics": _metrics(declared, compared, headlines, reasons),
         "failed_cases": None,
-        "cases": NOTHING,
+        "cases": {"broke": [], "fixed": [], "changed_status": []},
         "slices": {},
         "small_slices": {},
         "unequally_judged": None,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,6 @@ METRIC_COLUMNS = pa.schema(
     + [(name, pa.string()) for name in ("judge", "grade", "grade_high", "ungraded", "direction", "reason", "signature")]
 )
 """Of rows of metrics, whatever is NULL in them."""
-Write = Callable[[pa.Table, Path], None]
 
 
 def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = False, overwrite: bool = False) -> int:
@@ -57,7 +57,9 @@ def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = 
         InputError: no such evaluation, nothing to export, another suffix, or the file is there already.
         OSError: the file cannot be written; nothing of it is left.
     """
-    write = _writer(target)
+    write = WRITERS.get(target.suffix.lower())
+    if write is None:
+        raise InputError("{target}: expected a name that ends in {known}", target=target, known=", ".join(WRITERS))
     with replacing(target, overwrite=overwrite) as partial:
         table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
         table = pseudonyms.cases(table, journal.find(engine, evaluation_id)["source"])
@@ -104,17 +106,6 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
     return pa.Table.from_pylist(sorted(rows, key=lambda one: (one["stratum"], one["metric"])), schema=METRIC_COLUMNS)
 
 
-def _writer(target: Path) -> Write:
-    known = {".csv": write_csv, ".jsonl": write_jsonl, ".parquet": _parquet}
-    if target.suffix.lower() not in known:
-        raise InputError("{target}: expected a name that ends in {known}", target=target, known=", ".join(known))
-    return known[target.suffix.lower()]
-
-
-def _parquet(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd")
-
-
 def write_jsonl(table: pa.Table, path: Path) -> None:
     """One JSON object a line."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -149,6 +140,13 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
+    ".csv": write_csv,
+    ".jsonl": write_jsonl,
+    ".parquet": partial(pq.write_table, compression="zstd"),
+}
 
 
 class LoggedRun(TypedDict):

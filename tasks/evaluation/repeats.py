@@ -88,15 +88,7 @@ def _of_failed(engine: Engine, parameters: P, failed: str) -> P:
             source=row["source"],
         )
     then = type(parameters).model_validate(row["parameters"])
-    alone: ParameterValues = {
-        "resume": None,
-        "again": None,
-        "anchor": None,
-        "confirms": None,
-        "exam": 0,
-        "name": None,
-        "tags": [],
-    }
+    alone: ParameterValues = {**dict.fromkeys(("resume", *MARKS, "name")), "exam": 0, "tags": []}
     now = {name: value for name, value in (alone | given | {"failed": row["id"]}).items() if name in fields}
     return then.model_copy(update=now)
 

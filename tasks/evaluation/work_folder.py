@@ -41,6 +41,9 @@ from yarus.tasks.evaluation.run import DRY_RUN, Run
 P = TypeVar("P", bound=Parameters)
 PAGE_TOKENS = 3_000
 """Of a page that is read as a whole: what is longer is cut."""
+CONTENT: tuple[str, ...] = ("case_id", "question", "text", "labelled", "cluster", "stratum", "reference", "answerable")
+CONTENT += ("answer", "shown", "human_score", "nuggets", "dialog", "turn")
+"""The columns of cases that make a case set."""
 log = logging.getLogger("yarus")
 
 
@@ -55,18 +58,7 @@ def case_set_hash(*tables: pa.Table) -> str:
 
 
 def _digests(cases: pa.Table) -> Iterator[bytes]:
-    content: tuple[str, ...] = (
-        "case_id",
-        "question",
-        "text",
-        "labelled",
-        "cluster",
-        "stratum",
-        "reference",
-        "answerable",
-    )
-    content += ("answer", "shown", "human_score", "nuggets")
-    content += ("dialog", "turn")
+    content = CONTENT
     if "score" in cases.column_names:  # the log in time, whose measures rest on these
         content += ("score", "asked_at", "page")
     named = [name for name in content if name in cases.column_names]

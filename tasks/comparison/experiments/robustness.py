@@ -55,7 +55,7 @@ NO_MODEL = Words("a paraphrase needs a language model: set YARUS_GENERATOR__BASE
 
 def arms(parameters: Robustness) -> list[Arm]:
     """The evaluations of a probe: by tier the questions as they are, then every kind; no paraphrase without a model."""
-    shared = parameters.model_dump(include=SHARED)
+    shared, has_model = parameters.model_dump(include=SHARED), settings().generator.base_url is not None
     return [
         Arm(
             f"{tier}: {kind or AS_IS}",
@@ -65,7 +65,7 @@ def arms(parameters: Robustness) -> list[Arm]:
         )
         for tier in parameters.tiers
         for kind in (None, *parameters.kinds_of(tier))
-        if kind != "paraphrase" or _has_model()
+        if kind != "paraphrase" or has_model
     ]
 
 
@@ -90,10 +90,6 @@ def combined(parameters: Robustness, outcomes: Sequence[Outcome]) -> RobustnessR
         "places": places,
         "evaluations": [reference(said) for said in outcomes],
     }
-
-
-def _has_model() -> bool:
-    return settings().generator.base_url is not None
 
 
 def _tier(
