@@ -186,7 +186,10 @@ def find(evaluated: Evaluated) -> Mapping[str, Persistence | FailedAgain]:
 def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
     """See `Feature`."""
     yield from persistence_sentences(summary.get("persistence"))
-    yield from _of_failed(summary.get("failed_again"))
+    if found := summary.get("failed_again"):
+        yield translations("persistence", "failed again", **found)
+        if gone := found["n"] - found["asked"]:
+            yield translations("persistence", "failed gone", n=gone)
 
 
 def persistence_sentences(found: Persistence | None) -> Iterator[Text]:
@@ -201,11 +204,3 @@ def _said(name: str, found: PersistedMetric, language: str) -> str:
         return words["nothing"].format(metric=name, n=n)
     said = words["persisted"].format(metric=name, n=n - unmeasured, persisted=found["persisted"])
     return said + (" " + words["unmeasured"].format(n=unmeasured) if unmeasured else "")
-
-
-def _of_failed(found: FailedAgain | None) -> Iterator[Text]:
-    """How many of the failed cases succeeded, in words; nothing where none was asked again."""
-    if found:
-        yield translations("persistence", "failed again", **found)
-    if found and (gone := found["n"] - found["asked"]):
-        yield translations("persistence", "failed gone", n=gone)
