@@ -40,7 +40,6 @@ from yarus.tasks.evaluation.aggregate import within
 from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
-PREVIOUS = "previous"
 NO_BASELINE = "no earlier comparable evaluation"
 NOTHING_IN_COMMON = "no case in common with the baseline"
 FILLED = "a judge has filled the labels up: ask about the corrected metric, and label results"
@@ -122,7 +121,7 @@ def _baseline(
     for tier, pinned in policy.baselines.items():  # all: a typo is found now, not when that tier is judged
         _pinned(engine, pinned, tier, f"gate file {policy.file}: [baseline] {tier}")
     name = given or policy.baselines.get(row["tier"])
-    if not name or given == PREVIOUS:
+    if not name or given == "previous":
         earlier = (journal.previous if given else journal.baseline)(engine, row["id"])
         if earlier is None:
             return None, None
