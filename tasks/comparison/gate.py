@@ -218,7 +218,6 @@ def _mean(rule: Rule, cases: pa.Table) -> Found:
 def _regressions(
     engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]
 ) -> dict[Rule, RuleResult]:
-    """The rules about the difference from the baseline to the evaluation."""
     if before is None or not rules:
         return regressions(dict.fromkeys(rules, NO_BASELINE), {})
     both = [_read(side) for side in (before, row)]

@@ -146,7 +146,6 @@ def collect_sent_differences(run: Run) -> EvaluationConfig:
 
 
 def _uses_model(run: Run, name: RoleName) -> bool:
-    """Whether an evaluation asks the model of a role."""
     if name == "generator":
         return run.config.generator is not None
     model = getattr(with_models(run.parameters), name).model

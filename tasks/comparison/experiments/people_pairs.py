@@ -83,7 +83,10 @@ async def judge_beside_people(
         "judge": model,
         "stand_in": model == JUDGE,
         "pairs": len(pairs),
-        "people": {aspect: _people(of, groups, seed) for aspect, of in labels.items()},
+        "people": {
+            aspect: _preference(of[:, 0], of[:, 1:], groups, seed) if of.shape[1] > 1 else None
+            for aspect, of in labels.items()
+        },
         "prompts": {
             name: {aspect: _preference(apart, of, groups, seed) for aspect, of in labels.items()}
             for name, apart in by_prompt.items()
@@ -187,8 +190,3 @@ def _preference(apart: Floats, labels: Floats, groups: Sequence[str], seed: int)
         "pairs": int(np.count_nonzero(~np.isnan(apart))),
     }
     return finite(found)
-
-
-def _people(labels: Floats, groups: Sequence[str], seed: int) -> Preference | None:
-    """The first person beside the others; None where there is one."""
-    return _preference(labels[:, 0], labels[:, 1:], groups, seed) if labels.shape[1] > 1 else None

@@ -154,7 +154,6 @@ def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
 
 
 def _touched_context(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
-    """Which contexts were changed."""
     probes = values_of(other, "context_probe")
     return np.array([probe is not None and probe["untouched"] is None for probe in probes], dtype=bool)
 
