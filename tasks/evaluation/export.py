@@ -4,7 +4,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.redaction import quoted, redact_urls
 from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.queries import cases_where
-from yarus.tasks.evaluation.result_files import make_folder
+from yarus.tasks.evaluation.result_files import make_folder, open_partial
 from yarus.tasks.evaluation.summary import EvaluationSummary, measured_metrics, summary
 
 PORTION = 2_000
@@ -78,13 +78,8 @@ def replacing(target: Path, *, overwrite: bool) -> Iterator[Path]:
     if target.exists() and not overwrite:
         raise InputError("{target} already exists; choose another name, or replace it with --overwrite", target=target)
     make_folder(target.parent)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
+    with open_partial(target, durable=False) as partial:
         yield partial
-        partial.replace(target)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
@@ -102,8 +97,9 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
             state=row["state"],
             error=row["error"] or "",
         )
-    rows = [{**row, **metric, **of_metric} for metric, of_metric in found]
-    return pa.Table.from_pylist(sorted(rows, key=lambda one: (one["stratum"], one["metric"])), schema=METRIC_COLUMNS)
+    in_order = sorted(found, key=lambda one: (one[0]["stratum"], one[0]["metric"]))
+    rows = [{**row, **metric, **of_metric} for metric, of_metric in in_order]
+    return pa.Table.from_pylist(rows, schema=METRIC_COLUMNS)
 
 
 def write_jsonl(table: pa.Table, path: Path) -> None:
