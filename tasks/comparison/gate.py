@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.words import Words, joined
-from yarus.metrics.metric import Metric
 from yarus.metrics.statistics import mean_interval
 from yarus.metrics.statistics.differences.numbers import Compared
 from yarus.metrics.statistics.differences.paired import compare_numbers
@@ -247,7 +246,7 @@ def _in_comparison(rule: Rule, tier: str) -> bool:
 
 def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
     """Compare a column that `yarus.tasks.comparison.compare` leaves out: a cost, a rubric, another stratum."""
-    metric: Metric = measure(rule.metric)
+    metric = measure(rule.metric)
     one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:
         return NOT_COMPARED

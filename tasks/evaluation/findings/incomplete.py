@@ -48,20 +48,14 @@ def incomplete(cases: pa.Table, headlines: Sequence[str]) -> Incomplete:
     means = {name: pc.mean(pc.struct_field(if_right, name)).as_py() for name in names}
     return {
         "if_right": {name: mean for name, mean in means.items() if mean is not None},
-        "questions": labelled_questions(cases, counted, headlines),
+        "questions": _labelled_questions(cases, counted, headlines),
     }
 
 
-def labelled_questions(
+def _labelled_questions(
     cases: pa.Table, counted: np.typing.NDArray[np.bool_], headlines: Sequence[str]
 ) -> LabelledQuestions | None:
-    """Questions with a label that counts against all others; None where there is nothing to compare.
-
-    Args:
-        cases: n rows.
-        counted: (n,) whether a label of the case counts.
-        headlines: metrics whose means are weighted anew.
-    """
+    """Questions with a label that counts against all others; None where there is nothing to compare."""
     has = counted & np.array([bool(of) for of in values_of(cases, "relevant")], dtype=bool)
     n, n_others = int(has.sum()), int((~has).sum())
     if not n or not n_others:
