@@ -272,10 +272,10 @@ def _tier(tier: str) -> Text:
     return translations(f"tiers.{tier}", "sentence")
 
 
-def _text(key: str, words: Mapping[str, Text | None] | None = None, **values: str) -> Text:
+def _text(key: str, words: Mapping[str, Text] | None = None, **values: str) -> Text:
     return {
         language: texts("guidance", language)[key].format(
-            **{name: text[language] for name, text in (words or {}).items() if text}, **values
+            **{name: text[language] for name, text in (words or {}).items()}, **values
         )
         for language in LANGUAGES
     }

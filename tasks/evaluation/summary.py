@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.metrics.metric import Grade, bounds_of_mean
-from yarus.metrics.table import METRICS, Grades, grades
+from yarus.metrics.table import METRICS, grades
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, HEADLINE_STRATUM, MEASURED, STRATA, TURNS, Note
@@ -185,7 +185,11 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
     """
     standing = standing_of(metric["metric"], by_prompt)
     trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]
-    graded = _grades(metric) if trusted else None
+    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
+    could_be_graded = trusted and declared and declared.thresholds is not None and metric["value"] is not None
+    # Anew, for there are evaluations that were graded when grades did not know of intervals.
+    figures = (metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored"))
+    graded = grades(*figures) if could_be_graded else None
     bounds = _bounds(metric, missing)
     found: MetricSummary = {
         "value": metric["value"],
@@ -199,23 +203,11 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
         "judge": standing,
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
-        "ungraded": "too few" if trusted and graded is None and _could_be_graded(metric) else None,
+        "ungraded": "too few" if could_be_graded and graded is None else None,
     }
     if metric["labels"]:
         found["n_labels"], found["labels"] = metric["n_scored"], metric["labels"]
     return found
-
-
-def _could_be_graded(metric: RowMapping) -> bool:
-    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
-    return declared is not None and declared.thresholds is not None and metric["value"] is not None
-
-
-def _grades(metric: RowMapping) -> Grades | None:
-    """By the value and its interval, also of an evaluation that was graded when grades did not know of intervals."""
-    if metric["metric"].removesuffix(SUFFIX) not in METRICS:
-        return None
-    return grades(*(metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored")))
 
 
 def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
