@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from yarus.metrics.table import METRICS
 from yarus.tasks.config.texts import LANGUAGES, Text, translations
@@ -76,7 +76,7 @@ def finite(value: T) -> T:
         found = {name: finite(part) for name, part in value.items()}
     elif isinstance(value, list | tuple):
         found = [finite(part) for part in value]
-    return cast(T, found)
+    return found  # type: ignore[no-any-return]
 
 
 def grade_text(metric: Mapping[str, Any]) -> Text | None:

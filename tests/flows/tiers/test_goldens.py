@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support.command_line import CommandLine, Document
 from tests.support.evaluations import evaluate
 
