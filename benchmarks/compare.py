@@ -13,7 +13,7 @@ from yarus.db import journal
 from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.compare import compare
-from yarus.tasks.evaluation.result_files import write_whole
+from yarus.tasks.evaluation.result_files import write_batches
 
 CASES, LIMIT_S = 10_000, 5.0
 KINDS = ("Когда", "Где", "Кто", "Как", "Можно ли", "Что")
@@ -61,7 +61,7 @@ def run() -> Iterator[Row]:
     with temporary_home() as (home, engine):
         for number, name in enumerate(("before", "after")):
             file = home / f"{name}.parquet"
-            write_whole(cases(number + 1, 0.002 * number), file)
+            write_batches([cases(number + 1, 0.002 * number)], file)
             row: journal.NewEvaluation = {
                 "id": name,
                 "tier": "tier3",

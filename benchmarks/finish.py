@@ -11,7 +11,7 @@ from yarus.metrics.table import metrics_of
 from yarus.tasks.cases.table import LONG
 from yarus.tasks.comparison.paired_changes import paired_changes
 from yarus.tasks.evaluation.aggregate import summarise
-from yarus.tasks.evaluation.result_files import parquet, write_whole
+from yarus.tasks.evaluation.result_files import parquet, write_batches
 from yarus.tasks.evaluation.set_metrics import measure_set
 
 CASES, USERS, LIMIT_S = 100_000, 3_000, 10.0
@@ -23,7 +23,7 @@ def run() -> Iterator[Row]:
     with temporary_home() as (home, engine):
         for number, name in enumerate(("eight before", "before", "now")):
             file = home / f"{name}.parquet"
-            write_whole(cases(number + 1, 0.002 * number, n=CASES, users=USERS), file)
+            write_batches([cases(number + 1, 0.002 * number, n=CASES, users=USERS)], file)
             row: journal.NewEvaluation = {
                 "id": name,
                 "tier": "tier3",

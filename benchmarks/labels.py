@@ -14,7 +14,7 @@ from yarus.metrics.table import metric
 from yarus.tasks.dataset.labelling.answers import Answers
 from yarus.tasks.dataset.labelling.estimate import estimate
 from yarus.tasks.dataset.labelling.session import Labelling
-from yarus.tasks.evaluation.result_files import write_whole
+from yarus.tasks.evaluation.result_files import write_batches
 
 CASES, LABELS, METRICS, LIMIT_S, KEY_S = 10_000, 500, 20, 1.0, 0.1
 JUDGED = "avg_faithfulness"
@@ -25,7 +25,7 @@ def run() -> Iterator[Row]:
     config = {"judge": {"model": "m", "prompts": {"faithfulness": "x"}}}
     with temporary_home() as (home, engine):
         file = home / "tier2-bench.parquet"
-        write_whole(_cases(), file)
+        write_batches([_cases()], file)
         row: journal.NewEvaluation = {
             "id": file.stem,
             "tier": "tier2",

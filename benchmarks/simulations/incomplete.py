@@ -48,7 +48,7 @@ def _warned(cases: pa.Table, labelled: Bools) -> bool:
         relevant=[of if has else [] for of, has in zip(cases["relevant"].to_pylist(), labelled, strict=True)],
         mrr=np.where(labelled, cases["mrr"].to_numpy(), np.nan),
     )
-    questions = incomplete(some, ["mrr"], "confirmed")["questions"]
+    questions = incomplete(some, ["mrr"])["questions"]
     return questions is not None and bool(questions["differ_in"])
 
 

@@ -15,9 +15,9 @@ from yarus.metrics.statistics.alarms.level import Level, Loss
 from yarus.metrics.statistics.alarms.watch import Watch
 from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.table import metric
-from yarus.tasks.comparison.baselines import remark
 from yarus.tasks.comparison.compare import headlines_of
 from yarus.tasks.comparison.noise_floor import floors
+from yarus.tasks.comparison.since import remark
 from yarus.tasks.comparison.totals import ERRORS
 from yarus.tasks.config.texts import Text
 

@@ -21,11 +21,12 @@ from yarus.metrics.table import METRICS
 from yarus.tasks.cases.privacy import pseudonyms as to_people
 from yarus.tasks.cases.sampling import once
 from yarus.tasks.cases.table import COLUMNS, values_of
-from yarus.tasks.comparison.baselines import beside_baseline
 from yarus.tasks.comparison.changes import line, statements
+from yarus.tasks.comparison.changes import measured as compared_metrics
+from yarus.tasks.comparison.since import since_accepted, why_inconclusive
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
-from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts import LANGUAGES, texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import numbers, result_files
@@ -56,14 +57,15 @@ def changes_since(engine: Engine, summary: EvaluationSummary) -> Changes:
     if summary["state"] not in ("completed", "invalid"):
         return NOTHING
     row = journal.find(engine, summary["evaluation_id"])
-    found = beside_baseline(engine, row)
-    metrics: dict[str, Any] = {name: one for name, one in found.metrics.items() if one["reason"] is None}
-    if metrics and found.before:
-        then = _values(report.summary(engine, found.before))
+    found = since_accepted(engine, row)
+    metrics = compared_metrics(found) if found else {}
+    if metrics and found:
+        then = _values(report.summary(engine, found["a"]["evaluation_id"]))
         now = _values(summary)
         alone = [name for name in now if name in then and name not in metrics]
         metrics |= {name: {"difference": now[name] - then[name], "verdict": None} for name in alone}
-    return {"since": found.since, "metrics": metrics, "found": found.found, "problem": found.problem}
+    since = dict.fromkeys(LANGUAGES, found["a"]["started_at"][:10]) if found else None  # the day, of ISO 8601
+    return {"since": since, "metrics": metrics, "found": found, "problem": why_inconclusive(found, row)}
 
 
 def _values(summary: EvaluationSummary) -> dict[str, float]:

@@ -1,10 +1,9 @@
 """The history of a metric, and the band of each night: of nights that share cases by changes, of others by values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
@@ -14,6 +13,7 @@ from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
 from yarus.metrics.table import metric
 from yarus.tasks.comparison.paired_changes import SHARED
 from yarus.tasks.evaluation.config import State
+from yarus.tasks.evaluation.numbers import finite
 
 BandSide = Literal["below", "above"]
 
@@ -118,14 +118,16 @@ def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
     Args:
         line: completed nights of one key that have a value, oldest first, as `yarus.tasks.comparison.trend` reads them.
     """
-    found: dict[str, Band] = {}
     runs = list(_runs(line))
     alone = [run[0].row for run in runs]
     steps, shares = [_step(row) for row in alone], [row["share"] if row["change"] else 0.0 for row in alone]
-    found |= _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
+    found = _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
     for run in runs:
         changes = [
-            _night_change(night.row["change"])._replace(difference=night.level - before.level)
+            NightChange(
+                **{name: night.row["change"][name] for name in NightChange._fields if name != "difference"},
+                difference=night.level - before.level,
+            )
             for before, night in pairwise(run)
         ]
         of_run = _bands([night.row for night in run], paired_chart(changes), paired=True)
@@ -150,10 +152,6 @@ def _runs(line: Sequence[RowMapping]) -> Iterator[list[Night]]:
         yield list(run.values())
 
 
-def _night_change(change: Mapping[str, Any]) -> NightChange:
-    return NightChange(**{name: change[name] for name in NightChange._fields})
-
-
 def _step(row: RowMapping) -> float:
     """What one case can change of a share, or of a mean of scores of 0 to 1; 0 of what has another range."""
     return 1 / row["n_scored"] if metric(row["metric"]).unit == "share" else 0.0
@@ -161,18 +159,15 @@ def _step(row: RowMapping) -> float:
 
 def _bands(rows: Sequence[RowMapping], charted: Chart, *, paired: bool) -> dict[str, Band]:
     """A paired chart is drawn around the value of each night, which it is about on that night's cases."""
-    return {
+    found: dict[str, Band] = {
         row["id"]: {
-            "smoothed": _number(smoothed + paired * row["value"]),
-            "band_low": _number(low + paired * row["value"]),
-            "band_high": _number(high + paired * row["value"]),
+            "smoothed": smoothed + paired * row["value"],
+            "band_low": low + paired * row["value"],
+            "band_high": high + paired * row["value"],
             "out": bool(side),
             "side": SIDES[int(side)],
             "paired": paired,
         }
         for row, smoothed, low, high, side in zip(rows, *charted, strict=True)
     }
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return finite(found)

@@ -64,7 +64,7 @@ def kept(cases: pa.Table, ids: set[str]) -> pa.Table:
 
 def _content(row: RowMapping) -> dict[str, Case]:
     """Case id -> what is asked and labelled; the order of labels means nothing."""
-    cases = result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in READ])
+    cases = result_files.read(row["parquet"], without=COLUMNS.keys() - READ)
     return {case.pop("case_id"): _alike(case) for case in cases.to_pylist()}
 
 
@@ -175,8 +175,7 @@ def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statem
         ("alone", _alone(compared, named=named)),
         ("not compared", _joined(not_compared, _not_compared, named=named)),
     ]
-    labels = {kind: translations("statements", kind) for kind, _ in said}
-    return [{"kind": kind, "label": labels[kind], "text": text} for kind, text in said if text]
+    return [{"kind": kind, "label": translations("statements", kind), "text": text} for kind, text in said if text]
 
 
 def with_statements(sides: Sides, changes: Changes) -> EvaluationComparison:
@@ -247,15 +246,12 @@ def _key(document: Mapping[str, Any]) -> Text | None:
 
 def _invalid(document: Mapping[str, Any]) -> Text | None:
     """Which of the evaluations are invalid, and why."""
-    sides = [side for side in (document["a"], document["b"]) if side["state"] == "invalid"]
-    whys = [{of: told(side["error"], of) if side["error"] else "" for of in LANGUAGES} for side in sides]
-    return _listed(
-        (
-            {of: f"{side['evaluation_id']} ({why[of]})" if why[of] else side["evaluation_id"] for of in LANGUAGES}
-            for side, why in zip(sides, whys, strict=True)
-        ),
-        "; ",
-    )
+    said = []
+    for side in (document["a"], document["b"]):
+        name, why = side["evaluation_id"], side["error"]
+        if side["state"] == "invalid":
+            said.append({of: f"{name} ({told(why, of)})" if why else name for of in LANGUAGES})
+    return _listed(said, "; ")
 
 
 def _failures(document: Mapping[str, Any]) -> Text | None:

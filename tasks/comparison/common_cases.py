@@ -1,7 +1,7 @@
 """The common cases of two evaluations: whether they compare, which cases broke and which were fixed."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from yarus.db.errors import InputError
 from yarus.db.words import Words, joined
 from yarus.metrics.metric import Metric
 from yarus.tasks.cases.sampling import listed_once
-from yarus.tasks.cases.table import COLUMNS, LONG, floats, values_of
+from yarus.tasks.cases.table import COLUMNS, LONG, floats
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.comparison.changes import flat
 from yarus.tasks.comparison.comparison_schema import ChangedCases, ChangedStatus, KeyDifference, MovedMetric
@@ -61,7 +61,13 @@ def evaluations_of(engine: Engine, a: str, b: str) -> tuple[RowMapping, RowMappi
         InputError: there is none of that name.
     """
     after = journal.find(engine, b)
-    return journal.find(engine, _earlier(engine, after["id"], *EARLIER[a]) if a in EARLIER else a), after
+    if a in EARLIER:
+        choose, none = EARLIER[a]
+        earlier = choose(engine, after["id"])
+        if earlier is None:
+            raise InputError("evaluation {evaluation} has {none}", evaluation=after["id"], none=none)
+        a = earlier
+    return journal.find(engine, a), after
 
 
 def require_cases(row: RowMapping) -> None:
@@ -77,20 +83,21 @@ def require_cases(row: RowMapping) -> None:
         )
 
 
-def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.Table:
+def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None, *others: str) -> pa.Table:
     """The cases of an evaluation.
 
     Args:
         row: of the evaluation.
         metrics: only the columns that these are compared and sliced by; None: all but long texts.
+        others: more columns that are wanted.
 
     Raises:
         ResultsUnavailable: its file is gone, damaged or another one's.
     """
-    needed = {*OF_EVERY_CASE, *(name for metric in metrics or () for name in needs(metric))}
-    return result_files.read(
-        row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed]
-    )
+    if metrics is None:
+        return result_files.read(row["parquet"], without=LONG)
+    needed = {*OF_EVERY_CASE, *others, *(name for metric in metrics for name in needs(metric))}
+    return result_files.read(row["parquet"], without=COLUMNS.keys() - needed)
 
 
 def headline(cases: pa.Table) -> pa.Table:
@@ -104,12 +111,6 @@ def common(a: pa.Table, b: pa.Table) -> Pairs:
         return Pairs(a, b)
     places = pc.index_in(a["case_id"], value_set=b["case_id"].combine_chunks())
     return Pairs(a.filter(pc.is_valid(places)), b.take(places.drop_null()))
-
-
-def groups_of(cases: pa.Table) -> list[str | None]:
-    """The group of each case; None for one that stands alone."""
-    groups: list[str | None] = values_of(cases, "group")
-    return groups
 
 
 def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
@@ -136,18 +137,9 @@ def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
     }
 
 
-def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None], none: str) -> str:
-    found = choose(engine, evaluation_id)
-    if found is None:
-        raise InputError("evaluation {evaluation} has {none}", evaluation=evaluation_id, none=none)
-    return found
-
-
 def _moved(pairs: Pairs, metric: Metric) -> Iterator[tuple[int, float, MovedMetric]]:
     """(row, gain, values) of the cases whose value of a metric went up or down by much."""
-    if metric.column is None or metric.better == "neither":
-        return
-    if not all(metric.column in side.column_names for side in pairs):
+    if metric.better == "neither":
         return
     before, after = (floats(side, metric.column) for side in pairs)
     gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
@@ -157,10 +149,9 @@ def _moved(pairs: Pairs, metric: Metric) -> Iterator[tuple[int, float, MovedMetr
 
 
 def _changed_status(pairs: Pairs) -> list[ChangedStatus]:
-    changed = pairs.a.select(("case_id", "question")).append_column("before", pairs.a["status"])
-    changed = changed.append_column("after", pairs.b["status"])
-    moved = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
-    return listed_once(moved, "before", "after")
+    cases = pairs.a.select(("case_id", "question"))
+    cases = cases.append_column("before", pairs.a["status"]).append_column("after", pairs.b["status"])
+    return listed_once(cases.filter(pc.not_equal(cases["before"], cases["after"])).to_pylist(), "before", "after")
 
 
 def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:

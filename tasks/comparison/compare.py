@@ -17,6 +17,7 @@ from yarus.metrics.statistics.differences.unpaired import compare_independent
 from yarus.metrics.table import metric
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.comparison.changes import changed_settings, kept, labelled_alike, only_cases_differ, with_statements
 from yarus.tasks.comparison.common_cases import (
     Pairs,
@@ -24,7 +25,6 @@ from yarus.tasks.comparison.common_cases import (
     common,
     differences,
     evaluations_of,
-    groups_of,
     headline,
     read_cases,
     refusal,
@@ -32,7 +32,6 @@ from yarus.tasks.comparison.common_cases import (
     same_cases,
 )
 from yarus.tasks.comparison.comparison_schema import (
-    ChangedCases,
     Changes,
     EvaluationComparison,
     MetricComparison,
@@ -46,9 +45,9 @@ from yarus.tasks.comparison.totals import ERRORS, count_failures, numbers
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.aggregate import measured_by
 from yarus.tasks.evaluation.config import EvaluationConfig
+from yarus.tasks.evaluation.numbers import finite
 
 SEED = 0
-NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
 
 
 def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> EvaluationComparison:
@@ -78,8 +77,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         differs = []
     if differs and not force:
         raise refusal(before, after, differs)
-    needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
-    sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
+    tested = _headlines(before, after)
+    sides = Pairs(*(headline(read_cases(row, {*declared.values(), *tested})) for row in (before, after)))
     pairs = common(*(sides if alike is None else (kept(cases, alike) for cases in sides)))
     paired = bool(len(pairs.a)) and all(same_cases(part["part"]) for part in differs)
     if not paired and not force:
@@ -100,7 +99,6 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "noise": {} if differs else noise(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
-        tested = _headlines(before, after)
         found = compare_pairs(pairs, declared, tested, only) if paired else compare_sides(sides, declared, tested)
         for name in corrected:
             one = (
@@ -118,7 +116,7 @@ def compare_pairs(
 ) -> Changes:
     """Compare common cases."""
     found, reasons = numbers({*declared.values(), *headlines}, *pairs)
-    groups = groups_of(pairs.a)
+    groups = values_of(pairs.a, "group")
     main = list(only) or [metric.name for metric in headlines]
     slices, small = compare_slices(
         pairs, {name: found[name] for name in main if name in found}, groups=groups, seed=SEED
@@ -129,7 +127,7 @@ def compare_pairs(
         "cases": changed_cases(pairs, [declared[name] for name in main]),
         "slices": slices,
         "small_slices": small,
-        "unequally_judged": unequally_judged(pairs, list(headlines), SEED),
+        "unequally_judged": unequally_judged(pairs, headlines, SEED),
     }
 
 
@@ -139,11 +137,11 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
     counts = [name for name in found if metric(name).unit == "count"]
     reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
     found = {name: number for name, number in found.items() if name not in counts}
-    compared = compare_independent(found, seed=SEED, groups=(groups_of(sides.a), groups_of(sides.b)))
+    compared = compare_independent(found, seed=SEED, groups=(values_of(sides.a, "group"), values_of(sides.b, "group")))
     return {
         "metrics": _metrics(declared, compared, headlines, reasons),
         "failed_cases": None,
-        "cases": NOTHING,
+        "cases": {"broke": [], "fixed": [], "changed_status": []},
         "slices": {},
         "small_slices": {},
         "unequally_judged": None,
@@ -222,23 +220,24 @@ def _metric(one: Compared, strict: Comparison | None) -> MetricComparison:
     reason = None
     if np.isnan(alone.p):
         reason = f"{alone.n} cases were measured on both sides" if alone.n < 2 else alone.method.removeprefix("none: ")
-    return {
-        "a": _number(one.a),
-        "b": _number(one.b),
-        "difference": _number(found.difference),
-        "ci_low": _number(found.interval.low),
-        "ci_high": _number(found.interval.high),
-        "p": _number(alone.p),
-        "p_holm": _number(strict.p) if strict else None,
+    document: MetricComparison = {
+        "a": one.a,
+        "b": one.b,
+        "difference": found.difference,
+        "ci_low": found.interval.low,
+        "ci_high": found.interval.high,
+        "p": alone.p,
+        "p_holm": strict.p if strict else None,
         "verdict": found.verdict,
-        "smallest_detectable": _number(found.smallest_detectable),
-        "margin": _number(found.margin),
+        "smallest_detectable": found.smallest_detectable,
+        "margin": found.margin,
         "n": found.n,
         "groups": found.units if found.units < found.n else None,
         "n_missing": found.n_missing,
         "method": found.method,
         "reason": reason,
     }
+    return finite(document)
 
 
 def _not_compared(reason: str) -> MetricComparison:
@@ -275,7 +274,3 @@ def side(row: RowMapping) -> Side:
         "comparability_key": row["comparability_key"],
         "system": EvaluationConfig.of(row).document(),
     }
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

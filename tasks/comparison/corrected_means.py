@@ -19,8 +19,8 @@ from yarus.metrics.statistics.differences.numbers import Compared, Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.table import metric
 from yarus.metrics.table.corrected import SUFFIX
-from yarus.tasks.cases.table import floats
-from yarus.tasks.comparison.common_cases import Pairs, common, groups_of
+from yarus.tasks.cases.table import floats, values_of
+from yarus.tasks.comparison.common_cases import Pairs, common
 from yarus.tasks.dataset.labelling.answers import Answers, judged, of_row
 from yarus.tasks.dataset.labelling.estimate import lacking, together
 from yarus.tasks.dataset.labelling.relevance.estimate import known as known_results
@@ -88,18 +88,15 @@ def _compared(sides: Sequence[Labelled], better: Direction) -> Compared | Lackin
 
 
 def _common(of: L, cases: pa.Table) -> L:
-    return replace(of, cases=of.cases.filter(_among(of.cases, cases)))
-
-
-def _among(these: pa.Table, others: pa.Table) -> pa.ChunkedArray:
-    return pc.is_in(these["case_id"], value_set=others["case_id"].combine_chunks())
+    kept = pc.is_in(of.cases["case_id"], value_set=cases["case_id"].combine_chunks())
+    return replace(of, cases=of.cases.filter(kept))
 
 
 SHARE = "judged@10"
 CHANCE = 0.05
 
 
-def unequally_judged(pairs: Pairs, headlines: list[Metric], seed: int) -> UnequallyJudged | None:
+def unequally_judged(pairs: Pairs, headlines: Sequence[Metric], seed: int) -> UnequallyJudged | None:
     """Whether the sides' shares of judged results differ by more than chance, and what that leaves of differences.
 
     Args:
@@ -111,16 +108,14 @@ def unequally_judged(pairs: Pairs, headlines: list[Metric], seed: int) -> Unequa
         None where the shares do not differ by more than chance, or are not known, or no headline rests on them.
     """
     a, b = (floats(side, SHARE) for side in pairs)
-    one = compare_numbers({SHARE: Number(a=a, b=b, better="neither")}, seed=seed, groups=groups_of(pairs.a))[SHARE]
+    share = Number(a=a, b=b, better="neither")
+    one = compare_numbers({SHARE: share}, seed=seed, groups=values_of(pairs.a, "group"))[SHARE]
     if not one.comparison.p < CHANCE or any("if_right" not in side.column_names for side in pairs):
         return None
-    found = {row.name: _bounds(row.name, *pairs) for row in headlines if _has(row.name, pairs)}
+    known = set.intersection(*({field.name for field in side["if_right"].type} for side in pairs))
+    found = {row.name: _bounds(row.name, *pairs) for row in headlines if row.name in known}
     bounds = {name: both for name, both in found.items() if both}
     return {"a": one.a, "b": one.b, "p": one.comparison.p, "bounds": bounds} if bounds else None
-
-
-def _has(name: str, pairs: Pairs) -> bool:
-    return all(name in {field.name for field in side["if_right"].type} for side in pairs)
 
 
 def _bounds(name: str, a: pa.Table, b: pa.Table) -> Bounds | None:
@@ -129,7 +124,7 @@ def _bounds(name: str, a: pa.Table, b: pa.Table) -> Bounds | None:
     highest = [
         pc.struct_field(side["if_right"].combine_chunks(), name).to_numpy(zero_copy_only=False) for side in (a, b)
     ]
-    both = (lowest[0] + lowest[1]) == (lowest[0] + lowest[1])
+    both = ~np.isnan(lowest[0] + lowest[1])
     if not both.any():
         return None
     return {

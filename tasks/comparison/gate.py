@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.words import Words, joined
-from yarus.metrics.metric import Metric
 from yarus.metrics.statistics import mean_interval
 from yarus.metrics.statistics.differences.numbers import Compared
 from yarus.metrics.statistics.differences.paired import compare_numbers
@@ -19,7 +18,7 @@ from yarus.metrics.statistics.groups import effective_groups, group_codes
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
-from yarus.tasks.comparison.common_cases import common, differences, groups_of, headline, read_cases, require_cases
+from yarus.tasks.comparison.common_cases import common, differences, headline, read_cases, require_cases
 from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
 from yarus.tasks.comparison.corrected_means import compare_means, is_corrected
 from yarus.tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
@@ -37,9 +36,9 @@ from yarus.tasks.comparison.totals import find_losses, number_of, numbers
 from yarus.tasks.dataset.labelling.corrected import correct
 from yarus.tasks.dataset.labelling.relevance.pools import is_filled
 from yarus.tasks.evaluation.aggregate import within
+from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
-PREVIOUS = "previous"
 NO_BASELINE = "no earlier comparable evaluation"
 NOTHING_IN_COMMON = "no case in common with the baseline"
 FILLED = "a judge has filled the labels up: ask about the corrected metric, and label results"
@@ -121,7 +120,7 @@ def _baseline(
     for tier, pinned in policy.baselines.items():  # all: a typo is found now, not when that tier is judged
         _pinned(engine, pinned, tier, f"gate file {policy.file}: [baseline] {tier}")
     name = given or policy.baselines.get(row["tier"])
-    if not name or given == PREVIOUS:
+    if not name or given == "previous":
         earlier = (journal.previous if given else journal.baseline)(engine, row["id"])
         if earlier is None:
             return None, None
@@ -212,14 +211,12 @@ def _mean(rule: Rule, cases: pa.Table) -> Found:
     declared = measure(rule.metric)
     groups = values_of(cases, "group")
     low, high = mean_interval(values, seed=0, low=declared.low, high=declared.high, groups=groups)
-    ends = {name: None if np.isnan(end) else end for name, end in (("ci_low", low), ("ci_high", high))}
-    return {"value": float(np.nanmean(values)), "n": n, **ends}
+    return finite({"value": float(np.nanmean(values)), "n": n, "ci_low": low, "ci_high": high})
 
 
 def _regressions(
     engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]
 ) -> dict[Rule, RuleResult]:
-    """The rules about the difference from the baseline to the evaluation."""
     if before is None or not rules:
         return regressions(dict.fromkeys(rules, NO_BASELINE), {})
     both = [_read(side) for side in (before, row)]
@@ -230,7 +227,7 @@ def _regressions(
     named = {measure(rule.metric) for rule in rules if _in_comparison(rule, row["tier"])}
     found, _ = numbers({*headlines, *named}, *pairs)
     with threadpool_limits(1):  # as `compare` does: the same difference to the last digit
-        compared = compare_numbers(found, seed=SEED, groups=groups_of(pairs.a))
+        compared = compare_numbers(found, seed=SEED, groups=values_of(pairs.a, "group"))
     differences = {
         rule: compare_means(engine, before, row, rule.metric)
         if is_corrected(rule.metric)
@@ -249,12 +246,12 @@ def _in_comparison(rule: Rule, tier: str) -> bool:
 
 def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
     """Compare a column that `yarus.tasks.comparison.compare` leaves out: a cost, a rubric, another stratum."""
-    metric: Metric = measure(rule.metric)
+    metric = measure(rule.metric)
     one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:
         return NOT_COMPARED
     number = number_of(metric, one, other, find_losses(one, other))
-    found = compare_numbers({metric.name: number}, seed=SEED, groups=groups_of(one))[metric.name]
+    found = compare_numbers({metric.name: number}, seed=SEED, groups=values_of(one, "group"))[metric.name]
     return found if found.comparison.n else NOTHING_MEASURED
 
 

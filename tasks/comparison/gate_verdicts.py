@@ -17,6 +17,7 @@ from yarus.tasks.comparison.gate_rules import Kind, Rule, measure
 from yarus.tasks.comparison.totals import ERRORS
 from yarus.tasks.dataset.labelling.estimate import lacking
 from yarus.tasks.evaluation.config import State
+from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
 BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
@@ -197,7 +198,7 @@ def _no_regression(rule: Rule, compared: Compared, p_holm: float, tests: int) ->
     # Of m rules the first must pass alpha / m: below so many cases no loss whatever could fail.
     lacking = fewest_pairs(ALPHA / tests) - one.units
     detectable = one.detectable_at(ALPHA / tests if margin is None else 2 * ALPHA / tests, margin or 0.0)
-    shown = {
+    figures = {
         "value": compared.b,
         "baseline": compared.a,
         "difference": one.difference,
@@ -208,7 +209,7 @@ def _no_regression(rule: Rule, compared: Compared, p_holm: float, tests: int) ->
         "p_holm": p_holm,
         "smallest_detectable": detectable if lacking <= 0 else float("nan"),
     }
-    found = {name: None if np.isnan(figure) else figure for name, figure in shown.items()}
+    found: Found = finite(figures)
     if lacking > 0 or np.isnan(one.p):
         reason = None if one.n else NOTHING_MEASURED
         needs = lacking if one.n and lacking > 0 else None

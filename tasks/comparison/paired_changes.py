@@ -1,7 +1,7 @@
 """What changed in every metric since the nights before, on common cases; trends are made of it (`resolved.paired`)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from yarus.metrics.statistics.differences.numbers import prepare
 from yarus.metrics.statistics.groups import group_codes
 from yarus.metrics.statistics.paired_chart import LAG
 from yarus.metrics.table import metric
-from yarus.tasks.cases.table import values_of
+from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.common_cases import common, headline, read_cases
 from yarus.tasks.comparison.totals import case_values, needs, number_of, numbers
 from yarus.tasks.config.tiers import TIERS
@@ -94,7 +94,7 @@ def paired_changes(
         return None
     headlines, nearest = TIERS[row["tier"]].headlines, dict.fromkeys(near.changes, near)
     for name in headlines:
-        if name not in nearest and _is_measured(tonight, name):
+        if name not in nearest and not np.isnan(floats(tonight, metric(name).column)).all():
             nearest |= {name: then} if (then := nights.newest_with(name)) else {}
     changes: dict[str, PairedChange] = {}
     for name, since in nearest.items():
@@ -133,12 +133,6 @@ def cells_of(one: Metric, cases: pa.Table) -> Cells:
     sums = np.bincount(codes[there], values[there], minlength=len(kinds))
     found = zip(kinds.tolist(), counts.tolist(), sums.tolist(), strict=True)
     return {kind: (n, total) for kind, n, total in found if n}
-
-
-def _is_measured(cases: pa.Table, name: str) -> bool:
-    """Whether any case has a value of a metric."""
-    column = metric(name).column
-    return column in cases.column_names and cases[column].null_count < len(cases)
 
 
 def _widest(one: Metric) -> float:
@@ -199,16 +193,12 @@ class _Nights:
     """
 
     def __init__(self, rows: Sequence[RowMapping], tonight: pa.Table, declared: list[Metric]) -> None:
-        self._rows = rows
-        self._since = cache(lambda number: _since(rows[number], number + 1, tonight, declared))
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._since = [cache(partial(_since, row, ago, tonight, declared)) for ago, row in enumerate(rows, 1)]
 
     def newest(self, fits: Callable[[_Since], bool]) -> _Since | None:
         """The newest that can be read and fits."""
-        found = (self._since(number) for number in range(len(self)))
-        return next((one for one in found if one is not None and fits(one)), None)
+        found = (since() for since in self._since)
+        return next((one for one in found if one and fits(one)), None)
 
     def newest_with(self, metric: str) -> _Since | None:
         """The newest that has measured it."""
@@ -216,7 +206,7 @@ class _Nights:
 
     def oldest_with(self, metric: str, n: float) -> _Since | None:
         """The oldest that has measured it on so many common cases."""
-        found = (self._since(number) for number in reversed(range(len(self))))
+        found = (since() for since in reversed(self._since))
         return next((one for one in found if one and metric in one.changes and one.changes[metric].n >= n), None)
 
 

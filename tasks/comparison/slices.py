@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
@@ -44,27 +45,28 @@ def kind_of(question: str | None) -> str | None:
     return "other" if found is None or found.lastgroup is None else found.lastgroup
 
 
-def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
+def labels_of(cases: pa.Table) -> dict[str, list[str | None]]:
     """The slice that each case is in, by kind of slice; None where it is in none."""
-    questions = values_of(pairs.a, "question")
+    questions = values_of(cases, "question")
+    turns = values_if_any(cases, "turn")
     labels: dict[str, list[Any]] = {
-        "topic": _column(pairs, "cluster" if "cluster" in pairs.a.column_names else "topic"),
-        "page": _column(pairs, "page"),
-        "group": _column(pairs, "group"),
+        "topic": values_if_any(cases, "cluster" if "cluster" in cases.column_names else "topic"),
+        "page": values_if_any(cases, "page"),
+        "group": values_if_any(cases, "group"),
         "length": lengths(questions),
         "type": [kind_of(question) for question in questions],
-        "stratum": _column(pairs, "stratum"),
-        "answerable": [None if can is None else "yes" if can else "no" for can in _column(pairs, "answerable")],
-        "place": ["follow_up" if (turn or 1) > 1 else "standalone" for turn in _column(pairs, "turn")],
-        "turn": [turn and str(turn) for turn in _column(pairs, "turn")],
+        "stratum": values_if_any(cases, "stratum"),
+        "answerable": [None if can is None else "yes" if can else "no" for can in values_if_any(cases, "answerable")],
+        "place": ["follow_up" if (turn or 1) > 1 else "standalone" for turn in turns],
+        "turn": [turn and str(turn) for turn in turns],
     }
     if {*labels["turn"]} <= {None, "1", "2"}:  # as the place
         del labels["turn"]
     if labels["group"] in (labels["topic"], labels["page"]):
         del labels["group"]
-    if labels.get("page") == labels["topic"]:
+    if labels["page"] == labels["topic"]:
         del labels["page"]
-    return {name: labels[name] for name in SLICES if len(set(labels.get(name, [])) - {None}) > 1}
+    return {name: values for name, values in labels.items() if len({*values} - {None}) > 1}
 
 
 def compare_slices(
@@ -83,10 +85,10 @@ def compare_slices(
     """
     shown: dict[str, dict[str, Slice]] = {}
     small: dict[str, SmallSlices] = {}
-    for name, labels in labels_of(pairs).items():
+    for name, labels in labels_of(pairs.a).items():
         sizes = Counter(label for label in labels if label is not None)
         large = [label for label, size in sizes.most_common() if size >= FEWEST]
-        rows = {label: [] for label in large}  # type: dict[str, list[int]]
+        rows: dict[str, list[int]] = {label: [] for label in large}
         for row, label in enumerate(labels):
             if label in rows:
                 rows[label].append(row)
@@ -112,11 +114,6 @@ def _within(rows: Any, numbers: Mapping[str, Number], groups: Sequence[str | Non
                 "n": found.n,
             }
     return document
-
-
-def _column(pairs: Pairs, name: str) -> list[Any]:
-    """Of the side before; nothing where it is not there."""
-    return values_if_any(pairs.a, name)
 
 
 def lengths(texts: Sequence[str | None]) -> list[str | None]:

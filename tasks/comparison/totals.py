@@ -15,7 +15,7 @@ from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.significance import mcnemar_exact
 from yarus.tasks.cases.table import floats
 from yarus.tasks.comparison.comparison_schema import AnsweredMeans, FailedCases
-from yarus.tasks.evaluation.set_metrics import SET_METRICS, find_failures
+from yarus.tasks.evaluation.set_metrics import SET_METRICS, columns_of, find_failures, parts_of
 
 Sides: TypeAlias = tuple[Floats, Floats]
 Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
@@ -93,7 +93,7 @@ def count_failures(headlines: Sequence[Metric], a: pa.Table, b: pa.Table) -> Fai
         return None
     answered: dict[str, AnsweredMeans] = {}
     for metric in headlines:
-        if metric.column is None or metric.aggregate != "mean" or not (_there(metric, a) and _there(metric, b)):
+        if metric.aggregate != "mean":
             continue
         sides = np.stack([floats(side, metric.column) for side in (a, b)])
         both = sides[:, ~np.isnan(sides).any(axis=0)]
@@ -157,19 +157,15 @@ def case_values(metric: Metric, cases: pa.Table) -> Floats | str:
     """Return what each case has of a metric that is a mean over cases, else why there is no such thing."""
     if metric.name in NOT_COMPARED:
         return NOT_COMPARED[metric.name]
-    if metric.aggregate not in ("mean", "whole"):
+    parts = parts_of(metric, cases)
+    if metric.aggregate not in ("mean", "whole") or parts.ndim > 1:
         return "it is no mean over questions"
-    if metric.column is not None:
-        return floats(cases, metric.column)
-    parts = SET_METRICS[metric.name].parts(cases)
-    return parts if parts.ndim == 1 else "it is no mean over questions"
+    return parts
 
 
 def needs(metric: Metric) -> tuple[str, ...]:
     """The columns that a metric is compared by; none for what is not compared."""
-    if metric.name in NOT_COMPARED:
-        return ()
-    return (metric.column,) if metric.column is not None else SET_METRICS[metric.name].needs
+    return () if metric.name in NOT_COMPARED else columns_of(metric)
 
 
 def _there(metric: Metric, cases: pa.Table) -> bool:

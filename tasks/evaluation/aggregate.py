@@ -14,6 +14,7 @@ from yarus.db.tables import MetricRow
 from yarus.db.words import Words
 from yarus.metrics.metric import QUANTILES, RUBRIC, Metric
 from yarus.metrics.statistics import Interval, mean_interval, quantile_interval
+from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.metrics.table import grades, metric, metrics_of
 from yarus.metrics.table.exam import exam_metrics
@@ -21,7 +22,8 @@ from yarus.tasks.cases.outcomes import unmeasurable
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
 from yarus.tasks.evaluation.config import EvaluationConfig, MetricOptions
-from yarus.tasks.evaluation.set_metrics import Floats, Whole, measure_set
+from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.evaluation.set_metrics import Whole, measure_set
 from yarus.tasks.evaluation.standings import Standing
 
 
@@ -150,8 +152,8 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: MetricOptions, w
         metric=metric,
         value=value if measured else None,
         reason=None if measured else (known.reason if known else None) or _why_not(cases, metric),
-        ci_low=_number(interval.low),
-        ci_high=_number(interval.high),
+        ci_low=finite(interval.low),
+        ci_high=finite(interval.high),  # None too where it is open
         n_scored=n_scored,
         n_total=len(cases) if n_total is None else n_total,
         n_missing=n_missing,
@@ -192,11 +194,6 @@ def _why_not(cases: pa.Table, metric: Metric) -> str:
         return Words("undefined: {why}", why=metric.undefined)
     status, count = counts.most_common(1)[0]
     return Words("{n} of {total} cases are {status}", n=count, total=len(cases), status=status)
-
-
-def _number(value: float) -> float | None:
-    """NULL where there is none, and where an interval is open."""
-    return value if math.isfinite(value) else None
 
 
 def statuses(cases: pa.Table) -> dict[str, int]:

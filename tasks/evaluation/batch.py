@@ -19,7 +19,7 @@ from yarus.tasks.cases.table import declared
 from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.evaluation.result_files import parquet, write_whole
+from yarus.tasks.evaluation.result_files import parquet, write_batches
 from yarus.tasks.evaluation.run import Run
 from yarus.tasks.evaluation.work_folder import read_cases, upload
 from yarus.tasks.models.progress import tick
@@ -69,7 +69,7 @@ def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
     for name in cases.column_names:
         declared(name)
     file = batch_file(run, batch)
-    write_whole(cases, file)
+    write_batches([cases], file)
     upload(run.id, [file])
     journal.batch_done(database(), run.id, batch)
 

@@ -4,7 +4,7 @@ import hashlib
 import io
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
@@ -27,9 +27,9 @@ class Version(NamedTuple):
 
     page_of: Mapping[str, str | None]
     """Chunk -> page."""
-    texts: Mapping[str, frozenset[bytes]]
+    texts: Mapping[str, Set[bytes]]
     """Page -> digests of the texts of its chunks."""
-    on: Mapping[bytes, frozenset[str]]
+    on: Mapping[bytes, Set[str]]
     """Digest of a text -> the pages that it stands on."""
 
 
@@ -72,11 +72,7 @@ def read_version(engine: Engine, name: str | None) -> Version | None:
         if page is not None:
             texts[page].add(digest)
             on[digest].add(page)
-    return Version(
-        dict(zip(chunks, pages, strict=True)),
-        {page: frozenset(of) for page, of in texts.items()},
-        {digest: frozenset(of) for digest, of in on.items()},
-    )
+    return Version(dict(zip(chunks, pages, strict=True)), texts, on)
 
 
 def fates(a: Version, b: Version) -> dict[str, Fate]:

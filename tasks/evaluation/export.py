@@ -3,11 +3,12 @@
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,34 +21,23 @@ from yarus.db.errors import InputError
 from yarus.db.words import Words
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.redaction import quoted, redact_urls
-from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.queries import cases_where
-from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.standings import exams_of, standings
-from yarus.tasks.evaluation.summary import EvaluationSummary, metric_summary, n_missing, summary
+from yarus.tasks.evaluation.result_files import make_folder, open_partial
+from yarus.tasks.evaluation.summary import EvaluationSummary, measured_metrics, summary
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
-METRIC: tuple[str, ...] = (
-    "metric",
-    "stratum",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_scored",
-    "n_total",
-    "bound_low",
-    "bound_high",
-    "judge",
-    "grade",
-    "grade_high",
-    "ungraded",
-    "direction",
-    "reason",
+METRIC_COLUMNS = pa.schema(
+    [(name, pa.string()) for name in ("evaluation_id", "tier", "source")]
+    + [("started_at", pa.timestamp("us", tz="UTC"))]
+    + [(name, pa.string()) for name in ("sut_label", "comparability_key", "metric", "stratum")]
+    + [(name, pa.float64()) for name in ("value", "ci_low", "ci_high")]
+    + [(name, pa.int64()) for name in ("n_scored", "n_total")]
+    + [(name, pa.float64()) for name in ("bound_low", "bound_high")]
+    + [(name, pa.string()) for name in ("judge", "grade", "grade_high", "ungraded", "direction", "reason", "signature")]
 )
-METRIC += ("signature",)
-Write = Callable[[pa.Table, Path], None]
+"""Of rows of metrics, whatever is NULL in them."""
 
 
 def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = False, overwrite: bool = False) -> int:
@@ -67,7 +57,9 @@ def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = 
         InputError: no such evaluation, nothing to export, another suffix, or the file is there already.
         OSError: the file cannot be written; nothing of it is left.
     """
-    write = _writer(target)
+    write = WRITERS.get(target.suffix.lower())
+    if write is None:
+        raise InputError("{target}: expected a name that ends in {known}", target=target, known=", ".join(WRITERS))
     with replacing(target, overwrite=overwrite) as partial:
         table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
         table = pseudonyms.cases(table, journal.find(engine, evaluation_id)["source"])
@@ -86,13 +78,8 @@ def replacing(target: Path, *, overwrite: bool) -> Iterator[Path]:
     if target.exists() and not overwrite:
         raise InputError("{target} already exists; choose another name, or replace it with --overwrite", target=target)
     make_folder(target.parent)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
+    with open_partial(target, durable=False) as partial:
         yield partial
-        partial.replace(target)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
@@ -102,7 +89,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
         InputError: no such evaluation, or it has no metrics.
     """
     row = journal.find(engine, evaluation_id)
-    found = journal.metrics_of(engine, row["id"])
+    found = measured_metrics(engine, row)
     if not found:
         raise InputError(
             "evaluation {id} is {state} and has no metrics; {error}",
@@ -110,25 +97,9 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
             state=row["state"],
             error=row["error"] or "",
         )
-    of = {"evaluation_id": row["id"], **{name: row[name] for name in ("tier", "source", "started_at", "sut_label")}}
-    of["comparability_key"] = row["comparability_key"]
-    in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
-    config = EvaluationConfig.of(row)
-    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
-    measured = [{**metric, **metric_summary(metric, n_missing(metric, row), by_prompt)} for metric in in_order]
-    columns = {name: [metric[name] for metric in measured] for name in METRIC}
-    return pa.table({**{name: [value] * len(measured) for name, value in of.items()}, **columns}, schema=_schema())
-
-
-def _writer(target: Path) -> Write:
-    known = {".csv": write_csv, ".jsonl": write_jsonl, ".parquet": _parquet}
-    if target.suffix.lower() not in known:
-        raise InputError("{target}: expected a name that ends in {known}", target=target, known=", ".join(known))
-    return known[target.suffix.lower()]
-
-
-def _parquet(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd")
+    in_order = sorted(found, key=lambda one: (one[0]["stratum"], one[0]["metric"]))
+    rows = [{**row, **metric, **of_metric} for metric, of_metric in in_order]
+    return pa.Table.from_pylist(rows, schema=METRIC_COLUMNS)
 
 
 def write_jsonl(table: pa.Table, path: Path) -> None:
@@ -142,14 +113,10 @@ def write_csv(table: pa.Table, path: Path) -> None:
     """As Excel opens it: UTF-8 with a mark, lists as JSON, texts that look like a formula begun by an apostrophe."""
     texts = [pa.types.is_string(field.type) for field in table.schema]
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        _write_csv(table, texts, file)
-
-
-def _write_csv(table: pa.Table, texts: Sequence[bool], file: TextIO) -> None:
-    writer = csv.writer(file)
-    writer.writerow(table.column_names)
-    for row in _rows(table):
-        writer.writerow([_cell(value, text) for value, text in zip(row.values(), texts, strict=True)])
+        writer = csv.writer(file)
+        writer.writerow(table.column_names)
+        for row in _rows(table):
+            writer.writerow([_cell(value, text) for value, text in zip(row.values(), texts, strict=True)])
 
 
 def _cell(value: Any, is_text: bool) -> Any:
@@ -171,13 +138,11 @@ def _plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _schema() -> pa.Schema:
-    """The types of the rows of metrics, whatever is NULL in them."""
-    numbers = {**dict.fromkeys(("value", "ci_low", "ci_high", "bound_low", "bound_high"), pa.float64())}
-    numbers |= dict.fromkeys(("n_scored", "n_total"), pa.int64())
-    names = ("evaluation_id", "tier", "source", "started_at", "sut_label", "comparability_key", *METRIC)
-    moments = {"started_at": pa.timestamp("us", tz="UTC")}
-    return pa.schema([(name, (numbers | moments).get(name, pa.string())) for name in names])
+WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
+    ".csv": write_csv,
+    ".jsonl": write_jsonl,
+    ".parquet": partial(pq.write_table, compression="zstd"),
+}
 
 
 class LoggedRun(TypedDict):

@@ -1,6 +1,6 @@
 """What the numbers say and what to do next, a sentence each: for people who meet these metrics for the first time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
@@ -43,8 +43,7 @@ def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
     Returns:
         The tier with the metric it is graded by; None where nothing is graded.
     """
-    graded = [found for summary in summaries for found in _graded(summary)]
-    return min(graded, key=_rank, default=None)
+    return min((found for summary in summaries for found in _graded(summary)), key=_rank, default=None)
 
 
 def first(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
@@ -61,10 +60,10 @@ def lead(found: Sequence[EvaluationSummary | FailedEvaluation]) -> Text:
     failed = [_tier(one["tier"]) for one in found if one["state"] == "failed"]
     summaries = [one for one in found if has_metrics(one)]
     if failed:
-        return _text("failed", {"tiers": _in_a_row(failed)})
+        return _text("failed", {"tiers": _joined(*failed, between=", ")})
     invalid = [_covered(summary) for summary in summaries if _is_too_little(summary)]
     graded = _weakest_text(summaries)
-    return _joined(_text("invalid", {"tiers": _in_a_row(invalid)}), graded) if invalid else graded
+    return _joined(_text("invalid", {"tiers": _joined(*invalid, between=", ")}), graded) if invalid else graded
 
 
 def _is_too_little(summary: EvaluationSummary) -> bool:
@@ -91,9 +90,10 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> Text:
         "good": "weakest good",
         "reasonable": "weakest good",
     }
-    values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
-    words = {"tier": _tier(found.tier), "label": _inside(translations("metric_labels", found.metric))}
     sure = found.grades.low == found.grades.high
+    label = translations("metric_labels", found.metric)
+    words = {"tier": _tier(found.tier), "label": {of: text[0].lower() + text[1:] for of, text in label.items()}}
+    values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
     return _text(key.get(found.grades.low, "weakest" if sure else "weakest unsure"), words, **values)
 
 
@@ -107,12 +107,12 @@ def says(summary: EvaluationSummary) -> Text:
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    key = _geometry(summary["metrics"]) if summary["tier"] == "tier0" else "says"
+    apart = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in ("strong", "reasonable")
     try:
-        told = translations(f"tiers.{summary['tier']}", key, **_shares(values))
+        told = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
-    return _joined(_joined(told, _resting_on(summary)), unsupported_facts(summary))
+    return _joined(told, _resting_on(summary), unsupported_facts(summary))
 
 
 def _resting_on(summary: EvaluationSummary) -> Text | None:
@@ -164,18 +164,14 @@ def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     return _about_doubtful(summary, values)
 
 
-def _graded(summary: EvaluationSummary) -> list[Weakest]:
-    """The worst graded headline metric of an evaluation, if it has any."""
-    found = []
+def _graded(summary: EvaluationSummary) -> Iterator[Weakest]:
+    """The graded headline metrics of an evaluation."""
     for name in TIERS[summary["tier"]].headlines:
-        metric = summary["metrics"].get(name)
-        bounds = METRICS[name].thresholds
-        found_grades = metric and _grades(metric)
-        if metric and bounds and found_grades and metric["value"] is not None:
-            place = LADDERS[len(bounds)].index(found_grades.low)
-            bound = bounds[min(place, len(bounds) - 1)]
-            found.append(Weakest(summary["tier"], name, metric["value"], found_grades, bound))
-    return sorted(found, key=_rank)[:1]
+        metric, bounds = summary["metrics"].get(name), METRICS[name].thresholds
+        if metric and bounds and metric["grade"] and metric["grade_high"] and metric["value"] is not None:
+            place = LADDERS[len(bounds)].index(metric["grade"])
+            grades = Grades(metric["grade"], metric["grade_high"])
+            yield Weakest(summary["tier"], name, metric["value"], grades, bounds[min(place, len(bounds) - 1)])
 
 
 def _rank(found: Weakest) -> tuple[int, float]:
@@ -231,16 +227,6 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
     return _text("failures", words, n=str(counts[stage]), of=str(sum(counts.values()))), {"failure": stage}
 
 
-def _grades(metric: MetricSummary) -> Grades | None:
-    low, high = metric["grade"], metric["grade_high"]
-    return Grades(low, high) if low and high else None
-
-
-def _geometry(metrics: Mapping[str, MetricSummary]) -> str:
-    found = _grades(metrics["silhouette_score"])
-    return "says apart" if found and found.low in ("strong", "reasonable") else "says"
-
-
 def _of_judge(summary: EvaluationSummary) -> Text | None:
     """Whether the judge repeats itself; None where nothing was judged twice, or no language model judges."""
     metrics = summary["metrics"]
@@ -248,18 +234,17 @@ def _of_judge(summary: EvaluationSummary) -> Text | None:
     if not asked_twice or metrics["consistency_score"]["judge"] == "stand-in":
         return None
     try:
-        return translations("tiers.judge", _judge(metrics), **_shares(_values(metrics)))
+        return translations("tiers.judge", _agreement(metrics["weighted_kappa"]), **_shares(_values(metrics)))
     except LookupError:  # a value that the sentence speaks of was not measured
         return None
 
 
-def _joined(first: Text, second: Text | None) -> Text:
-    return {language: " ".join(text[language] for text in (first, second) if text) for language in LANGUAGES}
+def _joined(*parts: Text | None, between: str = " ") -> Text:
+    return {language: between.join(text[language] for text in parts if text) for language in LANGUAGES}
 
 
-def _judge(metrics: Mapping[str, MetricSummary]) -> str:
+def _agreement(kappa: MetricSummary) -> str:
     """Whether the judge agrees with itself more than guesses would, by the interval of kappa."""
-    kappa = metrics["weighted_kappa"]
     if kappa["value"] is None:
         return "says one score"
     if kappa["ci_low"] is not None and kappa["ci_low"] > 0:
@@ -287,19 +272,10 @@ def _tier(tier: str) -> Text:
     return translations(f"tiers.{tier}", "sentence")
 
 
-def _in_a_row(names: Sequence[Text]) -> Text:
-    return {of: ", ".join(name[of] for name in names) for of in LANGUAGES}
-
-
-def _inside(text: Text) -> Text:
-    """A label inside a sentence: it begins small."""
-    return {language: label[0].lower() + label[1:] for language, label in text.items()}
-
-
-def _text(key: str, words: Mapping[str, Text | None] | None = None, **values: str) -> Text:
+def _text(key: str, words: Mapping[str, Text] | None = None, **values: str) -> Text:
     return {
         language: texts("guidance", language)[key].format(
-            **{name: text[language] for name, text in (words or {}).items() if text}, **values
+            **{name: text[language] for name, text in (words or {}).items()}, **values
         )
         for language in LANGUAGES
     }

@@ -17,8 +17,15 @@ from yarus.tasks.config.factors import NO_RERANKER, RerankerService
 from yarus.tasks.config.parameters import Fillable, Parameters, Retrieval
 from yarus.tasks.config.settings import Role, Settings, settings
 from yarus.tasks.evaluation.aggregate import measured_by
-from yarus.tasks.evaluation.config import ComparabilityParts, EvaluationConfig, JudgeIdentity, MetricOptions
+from yarus.tasks.evaluation.config import (
+    ComparabilityParts,
+    ConfigValues,
+    EvaluationConfig,
+    JudgeIdentity,
+    MetricOptions,
+)
 from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.standings import judges_of
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.endpoints import completions, place_of
 from yarus.tasks.models.prompts import prompts
@@ -131,25 +138,18 @@ def collect_sent_differences(run: Run) -> EvaluationConfig:
         profile = ServerProfile.from_stored(
             load_profile(database(), completions(role.base_url, place_of(name)), role.model or "")
         )
-        if not (profile and profile.differences):
-            continue
-        sent[name] = profile.differences
-    config = EvaluationConfig()
-    if generator := sent.pop("generator", None):
-        config |= EvaluationConfig(generator_sent=generator)
-    return config | EvaluationConfig(sent=sent) if sent else config
+        if profile and profile.differences:
+            sent[name] = profile.differences
+    generator = sent.pop("generator", None)
+    differences: ConfigValues = {"generator_sent": generator, "sent": sent}
+    return EvaluationConfig(**{name: value for name, value in differences.items() if value})
 
 
 def _uses_model(run: Run, name: RoleName) -> bool:
-    """Whether an evaluation asks the model of a role."""
-    config = run.config
     if name == "generator":
-        return config.generator is not None
-    exam = config.exam_of or {}
-    judges = [config.judge, config.claims, config.nuggets, config.citations, config.dialogs]
-    judges += [exam.get("judge"), exam.get("gate")]
+        return run.config.generator is not None
     model = getattr(with_models(run.parameters), name).model
-    return any(judge and judge.get("model") == model for judge in judges)
+    return any(judge.get("model") == model for judge in judges_of(run.config))
 
 
 def filled_by(parameters: Fillable, language: str) -> JudgeIdentity:

@@ -3,11 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from yarus.metrics.table import METRICS
 from yarus.tasks.config.texts import LANGUAGES, Text, translations
 
+T = TypeVar("T")
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 DIGITS = {"count": 0, "percent": 1, "ms": 1, "USD": 6}
@@ -66,13 +67,16 @@ def between(name: str, found: Mapping[str, Any]) -> str:
     return f"{shown(name, found['ci_low'], sign=True)} … {shown(name, found['ci_high'], sign=True)}"
 
 
-def finite(value: Any) -> Any:
-    """The value of a case with None for every number in it, at any depth, that JSON has not: an infinite distance."""
+def finite(value: T) -> T:
+    """The value or document with None for every number in it, at any depth, that JSON has not: NaN, infinity."""
+    found: Any = value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    return [finite(part) for part in value] if isinstance(value, list | tuple) else value
+        found = float(value) if math.isfinite(value) else None
+    elif isinstance(value, dict):
+        found = {name: finite(part) for name, part in value.items()}
+    elif isinstance(value, list | tuple):
+        found = [finite(part) for part in value]
+    return found  # type: ignore[no-any-return]
 
 
 def grade_text(metric: Mapping[str, Any]) -> Text | None:

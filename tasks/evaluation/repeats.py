@@ -77,7 +77,7 @@ def _of_failed(engine: Engine, parameters: P, failed: str) -> P:
         InputError: no such evaluation, without cases, of another tier or source, or without failures.
     """
     tier = next(name for name, of in TIERS.items() if of.parameters is type(parameters))
-    row = evaluation_with_failures(engine, failed, tier, parameters.source)
+    row = _with_failures(engine, failed, tier, parameters.source)
     fields = type(parameters).model_fields
     given = {name: value for name, of in fields.items() if (value := getattr(parameters, name)) != of.default}
     if row["tier"] != tier or given.get("source", row["source"]) != row["source"]:
@@ -88,15 +88,7 @@ def _of_failed(engine: Engine, parameters: P, failed: str) -> P:
             source=row["source"],
         )
     then = type(parameters).model_validate(row["parameters"])
-    alone: ParameterValues = {
-        "resume": None,
-        "again": None,
-        "anchor": None,
-        "confirms": None,
-        "exam": 0,
-        "name": None,
-        "tags": [],
-    }
+    alone: ParameterValues = {**dict.fromkeys(("resume", *MARKS, "name")), "exam": 0, "tags": []}
     now = {name: value for name, value in (alone | given | {"failed": row["id"]}).items() if name in fields}
     return then.model_copy(update=now)
 
@@ -198,19 +190,8 @@ class NothingFailedError(InputError):
         return self.args[0].values["id"]
 
 
-def evaluation_with_failures(engine: Engine, name: str, tier: str, source: str) -> RowMapping:
-    """The evaluation whose failed cases are meant.
-
-    Args:
-        engine: of our own database.
-        name: its id, the beginning or end of it, its name, or `last`: of that tier and source, one of failed cases too.
-        tier: of the `last`.
-        source: of the `last`.
-
-    Raises:
-        InputError: there is none, or it has no cases.
-        NothingFailedError: none of its cases failed.
-    """
+def _with_failures(engine: Engine, name: str, tier: str, source: str) -> RowMapping:
+    """The evaluation whose failed cases are meant; `last` is of that tier and source, one of failed cases too."""
     row = _last(engine, tier, source) if name == "last" else journal.find(engine, name)
     if row is None:
         raise InputError("--failed: no finished evaluation of {tier} and {source!r} yet", tier=tier, source=source)

@@ -71,9 +71,8 @@ class Resources:
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            known = self._made
-            if key in known:
-                return cast(T, known[key])
+            if key in self._made:
+                return cast(T, self._made[key])
             made = make()
             with self._lock:
                 if not self._closed:

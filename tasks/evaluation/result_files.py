@@ -4,7 +4,8 @@ import glob
 import os
 import shutil
 import uuid
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -28,11 +29,6 @@ EVALUATION = b"yarus.evaluation"
 """Key in a file's own metadata: the id of the evaluation whose cases it holds."""
 
 
-def write_whole(table: pa.Table, path: Path) -> None:
-    """Writes the table under a temporary name, then renames: a reader sees all of it or nothing."""
-    write_batches([table], path)
-
-
 def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str | None = None) -> None:
     """Writes tables of one schema as one file, one after another, so that memory holds one of them.
 
@@ -45,8 +41,7 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
         ValueError: there is no table, or one is of another schema.
     """
     said = {EVALUATION: evaluation_id} if evaluation_id else None
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with open_partial(path, durable=True) as partial:
         writer = None
         for table in tables:
             schema = table.schema.with_metadata(said)
@@ -55,9 +50,27 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
         if writer is None:
             raise ValueError(f"{path}: nothing to write")
         writer.close()
-        _move(partial, path)
+
+
+@contextmanager
+def open_partial(path: Path, *, durable: bool) -> Iterator[Path]:
+    """Give a file to write, which then takes its place: a reader sees all of it or nothing.
+
+    Args:
+        path: its place.
+        durable: whether it stays whole and stays there when the power fails.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield partial
+        if durable:
+            _sync(partial)
+        partial.replace(path)
+        if durable:
+            _sync(path.parent)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:
@@ -117,12 +130,8 @@ def publish(path: Path, target: str) -> str:
         return target
     final = Path(name)
     make_folder(final.parent)
-    partial = final.with_name(f".{final.name}.{os.getpid()}.part")
-    try:
+    with open_partial(final, durable=True) as partial:
         shutil.copyfile(path, partial)
-        _move(partial, final)
-    finally:
-        partial.unlink(missing_ok=True)
     return str(final)
 
 
@@ -206,13 +215,6 @@ def parquet(
         if group is None:
             return stored.read(columns=names, use_threads=False)
         return stored.read_row_group(group, columns=names, use_threads=False)
-
-
-def _move(partial: Path, final: Path) -> None:
-    """Renames a file that is whole, so that it stays whole and stays there when the power fails."""
-    _sync(partial)
-    partial.replace(final)
-    _sync(final.parent)
 
 
 def _sync(path: Path) -> None:

@@ -38,11 +38,6 @@ class Run(Generic[P_co]):
         return root.absolute() / self.id
 
     @property
-    def batch_size(self) -> int:
-        """Cases a batch."""
-        return self.config.batch_size
-
-    @property
     def n_batches(self) -> int:
         """How many batches the cases make."""
-        return self.config.n_batches or -(-self.n_cases // self.batch_size)
+        return self.config.n_batches or -(-self.n_cases // self.config.batch_size)

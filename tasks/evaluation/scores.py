@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -129,13 +130,8 @@ def _attributes(values: dict[str, str | float | None]) -> list[Json]:
 
 
 def _portions(scores: Iterable[Score]) -> Iterator[list[Score]]:
-    some: list[Score] = []
-    for score in scores:
-        some.append(score)
-        if len(some) == AT_ONCE:
-            yield some
-            some = []
-    if some:
+    left = iter(scores)
+    while some := list(islice(left, AT_ONCE)):
         yield some
 
 
@@ -209,7 +205,8 @@ def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) 
     """The scores of all cases; counts them."""
     config = EvaluationConfig.of(row)
     metrics = measured_by(row["tier"], config)
-    named = [one.column for one in metrics if one.column in cases.column_names and one.aggregate == "mean"]
+    averaged = dict.fromkeys(one.column for one in metrics if one.column is not None and one.aggregate == "mean")
+    named = [name for name in averaged if name in cases.column_names]
     judged = set((config.judge or {}).get("prompts", ()))
     for batch in cases.to_batches(max_chunksize=PORTION):
         for case in map(finite, batch.to_pylist()):
@@ -218,7 +215,7 @@ def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) 
                 done["unjoined"] += 1
                 continue
             done["cases"] += 1
-            for name in dict.fromkeys(str(column) for column in named):
+            for name in named:
                 score = _score(case, name, ids, row)
                 if score.value is not None:
                     done["rows"] += 1

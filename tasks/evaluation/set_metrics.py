@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from yarus.metrics import agreement, classification, text
+from yarus.metrics.metric import Metric
 from yarus.metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, posterior_interval, share_interval
 from yarus.metrics.statistics.differences.draws import Statistic
+from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.intervals import NO_INTERVAL
 from yarus.tasks.cases.outcomes import unmeasurable
 from yarus.tasks.cases.table import floats, rows_of, values_of
 
-Floats = NDArray[np.float64]
 Groups = Sequence[Hashable]
 TEXTS_AT_ONCE = 10_000
 EXTREMES = agreement.kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
@@ -54,6 +55,16 @@ class SetMetric(NamedTuple):
     """Sums (..., p) -> values (...), NaN where it has none; None: the mean."""
     measure: Callable[[Floats, Groups, int], Whole] | None
     """(parts of the measured cases, their groups, seed) -> as it is stored; None where a step measures it."""
+
+
+def columns_of(metric: Metric) -> tuple[str, ...]:
+    """The columns that a metric is made from."""
+    return (metric.column,) if metric.column is not None else SET_METRICS[metric.name].needs
+
+
+def parts_of(metric: Metric, cases: pa.Table) -> Floats:
+    """(n,) the value of each case, or (n, p) what it adds to the metric's totals; NaN where it was not measured."""
+    return floats(cases, metric.column) if metric.column is not None else SET_METRICS[metric.name].parts(cases)
 
 
 def measure_set(names: Iterable[str], cases: pa.Table, seed: int) -> dict[str, Whole]:
@@ -108,21 +119,22 @@ def _share(parts: Callable[[pa.Table], Floats], *needs: str) -> SetMetric:
     return SetMetric(needs, parts, None, lambda values, groups, seed: share(values, groups))
 
 
-def _count(parts: Callable[[pa.Table], Floats], place: int, *needs: str) -> SetMetric:
-    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
-        return Whole(float(rows[:, place].sum()) if len(rows) else math.nan, NO_INTERVAL, len(rows))
+def _of_totals(
+    parts: Callable[[pa.Table], Floats], statistic: Statistic, interval: Callable[..., Interval], *needs: str
+) -> SetMetric:
+    """A number over totals; `interval` is asked for it with the rows, the statistic, a seed and the groups."""
 
-    return SetMetric(needs, parts, partial(_total, place), measure)
-
-
-def _of_totals(parts: Callable[[pa.Table], Floats], statistic: Statistic, *needs: str) -> SetMetric:
     def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
         if not len(rows):
             return Whole(math.nan, NO_INTERVAL, 0)
-        interval = bootstrap_totals(rows, statistic, seed=seed, groups=groups, method="bca")
-        return Whole(float(statistic(rows.sum(axis=0))), interval, len(rows))
+        value = float(statistic(rows.sum(axis=0)))
+        return Whole(value, interval(rows, statistic, seed=seed, groups=groups), len(rows))
 
     return SetMetric(needs, parts, statistic, measure)
+
+
+def _count(parts: Callable[[pa.Table], Floats], place: int, *needs: str) -> SetMetric:
+    return _of_totals(parts, lambda totals: np.asarray(totals[..., place]), lambda *_, **__: NO_INTERVAL, *needs)
 
 
 def _outcome(name: str) -> SetMetric:
@@ -133,20 +145,9 @@ def _score_of_outcomes(score: Callable[[classification.Counts], Any]) -> SetMetr
     def statistic(totals: Floats) -> Floats:
         return np.asarray(score(classification.counts_of(totals)))
 
-    possible = np.eye(len(classification.OUTCOMES))
-    return SetMetric(("decision", "shown"), _outcomes, statistic, _of_possible(statistic, possible, prior=0.5))
-
-
-def _of_possible(statistic: Statistic, unseen: Floats, **options: Any) -> Callable[[Floats, Groups, int], Whole]:
-    """A number over totals in whose interval outcomes have their place that no case may show."""
-
-    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
-        if not len(rows):
-            return Whole(math.nan, NO_INTERVAL, 0)
-        interval = posterior_interval(rows, statistic, unseen=unseen, seed=seed, groups=groups, **options)
-        return Whole(float(statistic(rows.sum(axis=0))), interval, len(rows))
-
-    return measure
+    # In the interval outcomes have their place that no case may show.
+    interval = partial(posterior_interval, unseen=np.eye(len(classification.OUTCOMES)), prior=0.5)
+    return _of_totals(_outcomes, statistic, interval, "decision", "shown")
 
 
 def _share_of_outcomes(score: Callable[[classification.Counts], Any], hit: str, miss: str) -> SetMetric:
@@ -166,8 +167,8 @@ def _kappa(second: str) -> SetMetric:
     def parts(cases: pa.Table) -> Floats:
         return agreement.kappa_parts(floats(cases, "faithfulness"), floats(cases, second))
 
-    measure = _of_possible(agreement.kappa_of, EXTREMES, prior=PRIOR_OF_EXTREMES, draws=2_000)
-    return SetMetric(("faithfulness", second), parts, agreement.kappa_of, measure)
+    interval = partial(posterior_interval, unseen=EXTREMES, prior=PRIOR_OF_EXTREMES, draws=2_000)
+    return _of_totals(parts, agreement.kappa_of, interval, "faithfulness", second)
 
 
 def _status(status: str, cases: pa.Table) -> Floats:
@@ -259,10 +260,6 @@ def _neighbours(cases: pa.Table) -> Floats:
     return np.column_stack([floats(cases, "nn_distance"), np.ones(len(cases))])
 
 
-def _total(place: int, totals: Floats) -> Floats:
-    return np.asarray(totals[..., place])
-
-
 def _ratio(above: int, below: int, totals: Floats) -> Floats:
     return np.asarray(totals[..., above] / np.where(totals[..., below] > 0, totals[..., below], np.nan))
 
@@ -280,7 +277,7 @@ SET_METRICS: dict[str, SetMetric] = {
     "answerable_refused": _count(partial(_answerable, True, True), 0, "answer", "status", "answerable"),
     "unanswerable_answered": _count(partial(_answerable, False, False), 0, "answer", "status", "answerable"),
     "unanswerable_refused": _count(partial(_answerable, False, True), 0, "answer", "status", "answerable"),
-    "corpus_bleu": _of_totals(_bleu_counts, _bleu, "answer", "reference"),
+    "corpus_bleu": _of_totals(_bleu_counts, _bleu, partial(bootstrap_totals, method="bca"), "answer", "reference"),
     "true_positives": _outcome("true_positives"),
     "true_negatives": _outcome("true_negatives"),
     "false_positives": _outcome("false_positives"),

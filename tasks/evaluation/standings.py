@@ -76,12 +76,12 @@ def _keys(config: EvaluationConfig) -> dict[str, str | None]:
     """The key of every judged prompt; None of a stand-in."""
     return {
         prompt: None if identity.get("model") == JUDGE else judge_key(identity, prompt)
-        for identity in _identities(config)
+        for identity in judges_of(config)
         for prompt in identity.get("prompts", {})
     }
 
 
-def _identities(config: EvaluationConfig) -> list[JudgeIdentity]:
+def judges_of(config: EvaluationConfig) -> list[JudgeIdentity]:
     """The judges of an evaluation: whom it asked, and whom it examined."""
     examined = config.exam_of or {}
     asked = [config.judge, config.claims, config.nuggets, config.citations, config.dialogs]

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.metrics.metric import Grade, bounds_of_mean
-from yarus.metrics.table import METRICS, Grades, grades
+from yarus.metrics.table import METRICS, grades
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, HEADLINE_STRATUM, MEASURED, STRATA, TURNS, Note
@@ -152,13 +152,21 @@ class Night(TypedDict):
     """The HTML page, where something was measured."""
 
 
-def n_missing(metric: RowMapping, row: RowMapping) -> int:
-    """How many cases of an evaluation failed that could have had a value of a metric.
+def measured_metrics(engine: Engine, row: RowMapping) -> list[tuple[RowMapping, MetricSummary]]:
+    """The metrics of an evaluation as they are stored, by name and stratum, each with its summary.
 
     Args:
-        metric: as `yarus.db.journal.metrics_of` gives it.
+        engine: of our own database.
         row: of the evaluation, in the journal.
     """
+    config = EvaluationConfig.of(row)
+    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
+    found = journal.metrics_of(engine, row["id"])
+    return [(metric, metric_summary(metric, _n_missing(metric, row), by_prompt)) for metric in found]
+
+
+def _n_missing(metric: RowMapping, row: RowMapping) -> int:
+    """How many cases of an evaluation failed that could have had a value of a metric."""
     known = stored_findings(row).get("missing")
     if known is not None:
         return int(known.get(metric["stratum"], {}).get(metric["metric"], 0))
@@ -172,12 +180,16 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
 
     Args:
         metric: as `yarus.db.journal.metrics_of` gives it.
-        missing: as `n_missing` counts them.
+        missing: cases that failed and could have had a value.
         by_prompt: how the evaluation's judges stand, as `yarus.tasks.evaluation.standings.standings` gives it.
     """
     standing = standing_of(metric["metric"], by_prompt)
     trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]
-    graded = _grades(metric) if trusted else None
+    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
+    could_be_graded = trusted and declared and declared.thresholds is not None and metric["value"] is not None
+    # Anew, for there are evaluations that were graded when grades did not know of intervals.
+    figures = (metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored"))
+    graded = grades(*figures) if could_be_graded else None
     bounds = _bounds(metric, missing)
     found: MetricSummary = {
         "value": metric["value"],
@@ -191,23 +203,11 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
         "judge": standing,
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
-        "ungraded": "too few" if trusted and graded is None and _could_be_graded(metric) else None,
+        "ungraded": "too few" if could_be_graded and graded is None else None,
     }
     if metric["labels"]:
         found["n_labels"], found["labels"] = metric["n_scored"], metric["labels"]
     return found
-
-
-def _could_be_graded(metric: RowMapping) -> bool:
-    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
-    return declared is not None and declared.thresholds is not None and metric["value"] is not None
-
-
-def _grades(metric: RowMapping) -> Grades | None:
-    """By the value and its interval, also of an evaluation that was graded when grades did not know of intervals."""
-    if metric["metric"].removesuffix(SUFFIX) not in METRICS:
-        return None
-    return grades(*(metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored")))
 
 
 def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
@@ -225,13 +225,10 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     row = journal.find(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
     config = EvaluationConfig.of(row)
-    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
     order = {name: position for position, name in enumerate(METRICS)}
-    measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
-    for metric in sorted(measured, key=lambda metric: order.get(metric["metric"].removesuffix(SUFFIX), 999)):
-        strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(
-            metric, n_missing(metric, row), by_prompt
-        )
+    found = measured_metrics(engine, row)  # by name, so that a corrected mean comes after the judge's own
+    for metric, of_metric in sorted(found, key=lambda one: order.get(one[0]["metric"].removesuffix(SUFFIX), 999)):
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = of_metric
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA, *TURNS) if name in strata}
     document: EvaluationSummary = {

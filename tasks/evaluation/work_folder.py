@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec import AbstractFileSystem
 
 from yarus.db import journal
 from yarus.db.source_rows import Corpus
@@ -40,6 +41,9 @@ from yarus.tasks.evaluation.run import DRY_RUN, Run
 P = TypeVar("P", bound=Parameters)
 PAGE_TOKENS = 3_000
 """Of a page that is read as a whole: what is longer is cut."""
+CONTENT: tuple[str, ...] = ("case_id", "question", "text", "labelled", "cluster", "stratum", "reference", "answerable")
+CONTENT += ("answer", "shown", "human_score", "nuggets", "dialog", "turn")
+"""The columns of cases that make a case set."""
 log = logging.getLogger("yarus")
 
 
@@ -54,18 +58,7 @@ def case_set_hash(*tables: pa.Table) -> str:
 
 
 def _digests(cases: pa.Table) -> Iterator[bytes]:
-    content: tuple[str, ...] = (
-        "case_id",
-        "question",
-        "text",
-        "labelled",
-        "cluster",
-        "stratum",
-        "reference",
-        "answerable",
-    )
-    content += ("answer", "shown", "human_score", "nuggets")
-    content += ("dialog", "turn")
+    content = CONTENT
     if "score" in cases.column_names:  # the log in time, whose measures rest on these
         content += ("score", "asked_at", "page")
     named = [name for name in content if name in cases.column_names]
@@ -214,12 +207,10 @@ BATCHES = "batch-*.parquet"
 
 def upload(evaluation_id: str, files: Iterable[Path]) -> None:
     """Puts finished files of the working folder on the store, over what a put that was cut off may have left."""
-    root = _root(evaluation_id)
-    if root is None:
-        return
-    filesystem, name = store(root, "YARUS_WORK")
-    for file in files:
-        filesystem.put_file(str(file), f"{name}/{file.name}")
+    if folder := _on_store(evaluation_id):
+        filesystem, name = folder
+        for file in files:
+            filesystem.put_file(str(file), f"{name}/{file.name}")
 
 
 def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
@@ -230,12 +221,11 @@ def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
         folder: its working folder here; made where it is not.
         batches: the finished batches too, or only what they are computed from.
     """
-    root = _root(evaluation_id)
-    if root is None:
+    if not (stored := _on_store(evaluation_id)):
         return
-    filesystem, name = store(root, "YARUS_WORK")
+    filesystem, name = stored
     make_folder(folder)
-    for file in _names(root):
+    for file in _names(*stored):
         if (folder / file).exists() or (fnmatch.fnmatch(file, BATCHES) and not batches):
             continue
         partial = folder / f".{file}.{id(filesystem)}.part"
@@ -248,26 +238,27 @@ def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
 
 def uploaded() -> set[str]:
     """The evaluations that have a folder on the store."""
-    work = settings().work
-    return set(_names(work)) if work and "://" in work else set()
+    root = _on_store()
+    return set(_names(*root)) if root else set()
 
 
 def delete(evaluation_id: str) -> None:
     """Removes a finished evaluation's folder from the store."""
-    root = _root(evaluation_id)
-    if root is not None:
-        filesystem, name = store(root, "YARUS_WORK")
+    if folder := _on_store(evaluation_id):
+        filesystem, name = folder
         with contextlib.suppress(FileNotFoundError):
             filesystem.rm(name, recursive=True)
 
 
-def _root(evaluation_id: str) -> str | None:
+def _on_store(*evaluation: str) -> tuple[AbstractFileSystem, str] | None:
+    """The folder of an evaluation, or of all of them, and the store that it is on; None without a store."""
     work = settings().work
-    return f"{work.rstrip('/')}/{evaluation_id}" if work and "://" in work else None
+    if not work or "://" not in work:
+        return None
+    return store("/".join((work.rstrip("/"), *evaluation)), "YARUS_WORK")
 
 
-def _names(root: str) -> list[str]:
-    filesystem, name = store(root, "YARUS_WORK")
+def _names(filesystem: AbstractFileSystem, name: str) -> list[str]:
     filesystem.invalidate_cache()  # other machines write there too
     try:
         return [Path(path).name for path in filesystem.ls(name, detail=False)]

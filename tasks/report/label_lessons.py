@@ -14,7 +14,6 @@ from yarus.db.stores.labels import Label, labels_of
 from yarus.metrics.agreement import weighted_kappa
 from yarus.metrics.statistics.corrected import corrected_mean
 from yarus.tasks.cases.privacy import pseudonyms as to_people
-from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.slices import labels_of as slices_of
 from yarus.tasks.comparison.slices import lengths
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
@@ -176,7 +175,7 @@ def _slices(found: Sequence[Labelled], rows: Mapping[str, Document]) -> Iterator
     if not there:
         return
     table = pa.table({name: [rows[one.case_id].get(name) for one in there] for name in rows[there[0].case_id]})
-    kinds = slices_of(Pairs(table, table)) if "question" in table.column_names else {}
+    kinds = slices_of(table) if "question" in table.column_names else {}
     kinds["answer length"] = lengths([rows[one.case_id].get("answer") for one in there])
     for kind, values in kinds.items():
         by_value: dict[str, list[Labelled]] = defaultdict(list)

@@ -1,6 +1,5 @@
 """Evaluations side by side: an arm is an ordinary evaluation with what sets it apart from the others."""
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,12 +9,12 @@ import pyarrow as pa
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics import Comparison, compare_paired
 from yarus.metrics.statistics.differences.comparison import adjusted as under_holm
-from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.experiments.experiments_schema import ArmDifference, EvaluationReference, Outcome
 from yarus.tasks.config.parameters import Parameters, ParameterValues
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.evaluation import result_files
+from yarus.tasks.evaluation.numbers import finite
 
 SWEEP_METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
@@ -91,25 +90,16 @@ def adjusted(comparisons: Mapping[Any, Comparison]) -> dict[Any, ArmDifference]:
     return {key: _document(comparisons[key], found) for key, found in under_holm(comparisons).items()}
 
 
-def named(metric: str) -> Metric:
-    """The row of a metric."""
-    return METRICS[metric]
-
-
-def number(value: float | None) -> float | None:
-    """The value; None for NaN."""
-    return None if value is None or math.isnan(value) else float(value)
-
-
 def _document(comparison: Comparison, strict: Comparison) -> ArmDifference:
-    return {
-        "difference": number(comparison.difference),
-        "ci_low": number(comparison.interval.low),
-        "ci_high": number(comparison.interval.high),
-        "p": number(comparison.p),
-        "p_holm": number(strict.p),
+    found: ArmDifference = {
+        "difference": comparison.difference,
+        "ci_low": comparison.interval.low,
+        "ci_high": comparison.interval.high,
+        "p": comparison.p,
+        "p_holm": strict.p,
         "verdict": strict.verdict,
         "n": comparison.n,
         "n_missing": comparison.n_missing,
         "reason": None,
     }
+    return finite(found)

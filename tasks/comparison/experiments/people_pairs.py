@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from yarus.db.errors import InputError
 from yarus.db.tables import Json
 from yarus.metrics.preferences import accuracy, pearson
 from yarus.metrics.statistics import Interval, bootstrap_statistic
+from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.comparison.experiments.experiments_schema import JudgeAndPeople, Preference
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import Language, settings
+from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import chat
 from yarus.tasks.models.prompts import prompts
@@ -32,7 +33,6 @@ JUDGED = ("answer_correctness", "e2e_score")
 """The prompts that need a reference, which is what the people had."""
 MOST = 2
 """The largest label."""
-Floats = NDArray[np.float64]
 
 
 class Pair(NamedTuple):
@@ -83,7 +83,10 @@ async def judge_beside_people(
         "judge": model,
         "stand_in": model == JUDGE,
         "pairs": len(pairs),
-        "people": {aspect: _people(of, groups, seed) for aspect, of in labels.items()},
+        "people": {
+            aspect: _preference(of[:, 0], of[:, 1:], groups, seed) if of.shape[1] > 1 else None
+            for aspect, of in labels.items()
+        },
         "prompts": {
             name: {aspect: _preference(apart, of, groups, seed) for aspect, of in labels.items()}
             for name, apart in by_prompt.items()
@@ -173,28 +176,17 @@ def _difference(row: Json | None, name: str, aspect: str) -> float:
 
 
 def _preference(apart: Floats, labels: Floats, groups: Sequence[str], seed: int) -> Preference:
-    measured = int(np.count_nonzero(~np.isnan(apart)))
-    values = pearson(apart, labels), accuracy(apart, labels)
-
-    def bounds_of(of: Callable[[Floats, Floats], float]) -> Interval:
+    def interval_of(of: Callable[[Floats, Floats], float]) -> Interval:
         return bootstrap_statistic(lambda rows: of(apart[rows], labels[rows]), len(apart), seed=seed, groups=groups)
 
-    bounds = bounds_of(pearson), bounds_of(accuracy)
-    return {
-        "pearson": _number(values[0]),
-        "pearson_low": _number(bounds[0].low),
-        "pearson_high": _number(bounds[0].high),
-        "accuracy": _number(values[1]),
-        "accuracy_low": _number(bounds[1].low),
-        "accuracy_high": _number(bounds[1].high),
-        "pairs": measured,
+    of_pearson, of_accuracy = interval_of(pearson), interval_of(accuracy)
+    found: Preference = {
+        "pearson": pearson(apart, labels),
+        "pearson_low": of_pearson.low,
+        "pearson_high": of_pearson.high,
+        "accuracy": accuracy(apart, labels),
+        "accuracy_low": of_accuracy.low,
+        "accuracy_high": of_accuracy.high,
+        "pairs": int(np.count_nonzero(~np.isnan(apart))),
     }
-
-
-def _people(labels: Floats, groups: Sequence[str], seed: int) -> Preference | None:
-    """The first person beside the others; None where there is one."""
-    return _preference(labels[:, 0], labels[:, 1:], groups, seed) if labels.shape[1] > 1 else None
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    return finite(found)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from yarus.db.journal import FINISHED
 from yarus.db.words import Words
-from yarus.metrics.statistics import Comparison, Interval
+from yarus.metrics.statistics import Comparison
 from yarus.metrics.table import METRICS as ROWS
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.comparison.common_cases import common
-from yarus.tasks.comparison.experiments.arms import SHARED, Arm, adjusted, cases_of, compared, named, number, reference
+from yarus.tasks.comparison.experiments.arms import SHARED, Arm, adjusted, cases_of, compared, reference
 from yarus.tasks.comparison.experiments.experiments_schema import (
     ArmMetric,
     Outcome,
@@ -31,6 +31,7 @@ from yarus.tasks.config.factors import KINDS
 from yarus.tasks.config.flow_parameters import Robustness
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.evaluation.numbers import finite
 from yarus.tasks.evaluation.set_metrics import share
 from yarus.tasks.evaluation.summary import worst
 
@@ -54,7 +55,7 @@ NO_MODEL = Words("a paraphrase needs a language model: set YARUS_GENERATOR__BASE
 
 def arms(parameters: Robustness) -> list[Arm]:
     """The evaluations of a probe: by tier the questions as they are, then every kind; no paraphrase without a model."""
-    shared = parameters.model_dump(include=SHARED)
+    shared, has_model = parameters.model_dump(include=SHARED), settings().generator.base_url is not None
     return [
         Arm(
             f"{tier}: {kind or AS_IS}",
@@ -64,7 +65,7 @@ def arms(parameters: Robustness) -> list[Arm]:
         )
         for tier in parameters.tiers
         for kind in (None, *parameters.kinds_of(tier))
-        if kind != "paraphrase" or _has_model()
+        if kind != "paraphrase" or has_model
     ]
 
 
@@ -91,10 +92,6 @@ def combined(parameters: Robustness, outcomes: Sequence[Outcome]) -> RobustnessR
     }
 
 
-def _has_model() -> bool:
-    return settings().generator.base_url is not None
-
-
 def _tier(
     parameters: Robustness, tier: str, outcomes: dict[str | None, Outcome], places: list[SweepPair]
 ) -> dict[str, Probe]:
@@ -118,11 +115,11 @@ def _tier(
         found[kind]["same"] = _same(tier, one, other)
         found[kind]["rates"] = {name: _rate(other, name) for name in RATES.get(kind, ())}
         for name in METRICS[tier] if len(one) else ():
-            comparisons[kind, name] = compared(one, other, named(name), seed=parameters.seed)
+            comparisons[kind, name] = compared(one, other, ROWS[name], seed=parameters.seed)
     for a, b in combinations([kind for kind in PLACES if kind in touching], 2):
         one, other = common(touching[a], touching[b])
         for name in METRICS[tier] if len(one) else ():
-            comparisons[a, b, name] = compared(one, other, named(name), seed=parameters.seed)
+            comparisons[a, b, name] = compared(one, other, ROWS[name], seed=parameters.seed)
     for key, document in adjusted(comparisons).items():
         if len(key) == 2:
             found[key[0]]["metrics"][key[1]] = document
@@ -157,7 +154,6 @@ def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
 
 
 def _touched_context(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
-    """Which contexts were changed."""
     probes = values_of(other, "context_probe")
     return np.array([probe is not None and probe["untouched"] is None for probe in probes], dtype=bool)
 
@@ -180,15 +176,16 @@ def _rate(cases: pa.Table, name: str) -> ArmMetric:
 
 
 def _share(flags: Sequence[bool | None] | NDArray[np.float64], groups: Sequence[Hashable]) -> Share:
-    value, interval, n, *_ = share(flags, groups)
-    low, high = Interval(*interval)
-    return {
-        "value": number(value),
-        "ci_low": number(low),
-        "ci_high": number(high),
-        "n_scored": n,
+    found = share(flags, groups)
+    low, high = found.interval
+    shown: Share = {
+        "value": found.value,
+        "ci_low": low,
+        "ci_high": high,
+        "n_scored": found.n_scored,
         "n_total": len(groups),
     }
+    return finite(shown)
 
 
 def _firsts(cases: pa.Table) -> list[Any]:

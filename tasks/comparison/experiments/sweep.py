@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from yarus.db.errors import InputError
 from yarus.db.journal import FINISHED
 from yarus.db.stores.calls import stored_calls
 from yarus.metrics.pareto import pareto_front
-from yarus.tasks.cases.table import values_of
+from yarus.metrics.table import METRICS
+from yarus.tasks.cases.table import values_if_any, values_of
 from yarus.tasks.comparison.common_cases import common
-from yarus.tasks.comparison.experiments import experiments_schema
 from yarus.tasks.comparison.experiments.across_sources import paired_by_question, require_common_questions
 from yarus.tasks.comparison.experiments.arms import (
     SHARED,
@@ -28,8 +27,6 @@ from yarus.tasks.comparison.experiments.arms import (
     adjusted,
     cases_of,
     compared,
-    named,
-    number,
     reference,
 )
 from yarus.tasks.comparison.experiments.experiments_schema import (
@@ -40,6 +37,7 @@ from yarus.tasks.comparison.experiments.experiments_schema import (
     SweepResult,
     Taken,
 )
+from yarus.tasks.comparison.experiments.experiments_schema import Sweep as SweepDocument
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.factors import NO_RERANKER
 from yarus.tasks.config.flow_parameters import Sweep
@@ -69,7 +67,6 @@ THEIRS = ("sources", "retrievers", "embedders", "k", "rerankers", "generators", 
 """What a system that is not ours decides itself."""
 SPOKEN = {"generator_model": "generator", "judge_model": "judge", "generator_prompt": "prompt"}
 """Parameter -> what it is called in the name of an arm."""
-NO_SOURCES: Mapping[str, Hashable] = MappingProxyType({})
 MOST_ARMS = 50
 ANSWERS = 1_000
 """Costs are given per this many answers."""
@@ -85,14 +82,16 @@ def arms(parameters: Sweep) -> list[Arm]:
     _check(parameters, axes)
     chosen = {axis: getattr(parameters, name) or [None] for axis, name in axes.items()}
     told = [axis for axis, options in chosen.items() if len(options) > 1]
+    shared = parameters.model_dump(include=SHARED)
+    if len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields:
+        shared["unit"] = "page"  # chunks that are cut otherwise are no common unit
     made: dict[tuple[Any, ...], Arm] = {}
     for options in product(*chosen.values()):
         values = _needed(dict(zip(chosen, options, strict=True)))
         name = ", ".join(f"{SPOKEN.get(axis, axis)} {values[axis]}" for axis in told if values[axis] is not None)
-        given = _validated(
-            parameters.tier, _shared(parameters) | {axis: value for axis, value in values.items() if value is not None}
-        )
-        made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
+        given = {axis: value for axis, value in values.items() if value is not None}
+        arm = Arm(name or "—", values, parameters.tier, _validated(parameters.tier, shared | given))
+        made.setdefault(tuple(values.values()), arm)
     if len(made) > MOST_ARMS:
         raise InputError(
             "sweep: {n} arms are too many, {most} at most; sweep fewer lists at once", n=len(made), most=MOST_ARMS
@@ -152,13 +151,6 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
             reranker_kind(reranker)
 
 
-def _shared(parameters: Sweep) -> ParameterValues:
-    """What every arm is given as it is. Chunks that are cut otherwise are no common unit; pages are."""
-    shared = parameters.model_dump(include=SHARED)
-    pages = len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields
-    return shared | ({"unit": "page"} if pages else {})
-
-
 def _needed(values: ParameterValues) -> ParameterValues:
     """The values without an embedder for a retriever that has none."""
     retriever = values.get("retriever")
@@ -190,13 +182,12 @@ def _taken(parameters: Sweep, said: Outcome, cases: pa.Table | None) -> Taken:
     if cases is None:
         return {"cost_usd": None, "latency_ms_p50": None, "latency_ms_p95": None, "spent_usd": None}
     latencies = [value for value in values_of(cases, "latency_ms") if value is not None]
-    p50, p95 = np.quantile(latencies, [0.5, 0.95]) if latencies else (None, None)
-    paid = values_of(cases, "cost_usd") if "cost_usd" in cases.column_names else []
-    known = [value for value in paid if value is not None]
+    p50, p95 = np.quantile(latencies, [0.5, 0.95]).tolist() if latencies else (None, None)
+    known = [value for value in values_if_any(cases, "cost_usd") if value is not None]
     return {
         "cost_usd": _cost_usd(parameters, said, cases),
-        "latency_ms_p50": number(p50),
-        "latency_ms_p95": number(p95),
+        "latency_ms_p50": p50,
+        "latency_ms_p95": p95,
         "spent_usd": sum(known) if known else None,
     }
 
@@ -224,9 +215,7 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     return ANSWERS * sum(known) / len(known) if known else None
 
 
-def with_front(
-    rows: list[Outcome], taken: Mapping[str, Taken], asked: Mapping[str, Hashable] = NO_SOURCES
-) -> list[SweepArm]:
+def with_front(rows: list[Outcome], taken: Mapping[str, Taken], asked: Mapping[str, Hashable]) -> list[SweepArm]:
     """The arms with `pareto`: nobody is better, cheaper and faster at once.
 
     Scores of other judges do not compete, nor do those of other questions. Nor does an invalid arm: failing at the hard
@@ -265,7 +254,7 @@ def _pairs(rows: list[Outcome], tables: dict[str, pa.Table], parameters: Sweep) 
             continue
         one, other = common(both[0], both[1])
         for name in SWEEP_METRICS[parameters.tier]:
-            metric, place = named(name), (a["arm"], b["arm"], name)
+            metric, place = METRICS[name], (a["arm"], b["arm"], name)
             if metric.kind == "judged" and a["judge_model"] != b["judge_model"]:
                 untold[place] = "judged by different judges"
             elif not len(one):
@@ -302,24 +291,23 @@ class Sweeping:
     id: str
     parameters: Sweep
     planned: list[Arm]
-    done: dict[str, experiments_schema.Outcome] = field(default_factory=dict)
+    done: dict[str, Outcome] = field(default_factory=dict)
 
     def waiting(self) -> list[Arm]:
         """The arms that have no evaluation that finished."""
-        return [
-            arm for arm in self.planned if arm.name not in self.done or self.done[arm.name]["state"] not in FINISHED
-        ]
+        finished = {name for name, said in self.done.items() if said["state"] in FINISHED}
+        return [arm for arm in self.planned if arm.name not in finished]
 
-    def keep(self, said: experiments_schema.Outcome) -> None:
+    def keep(self, said: Outcome) -> None:
         """Writes the outcome of an arm."""
         self.done[said["arm"]] = said
         analyses.keep(database(), self.id, {"outcomes": list(self.done.values())}, "running")
 
-    def finish(self) -> experiments_schema.Sweep:
+    def finish(self) -> SweepDocument:
         """Writes what all arms come to; returns the sweep as it is printed."""
         outcomes = [self.done[arm.name] for arm in self.planned]
         found = combined(self.parameters, outcomes)
-        document: experiments_schema.Sweep = {**found, "sweep_id": self.id, "outcomes": outcomes}
+        document: SweepDocument = {**found, "sweep_id": self.id, "outcomes": outcomes}
         analyses.keep(database(), self.id, dict(document), document["state"])
         return document
 
@@ -332,7 +320,7 @@ def sweeping(parameters: Sweep) -> Iterator[Sweeping]:
         InputError: parameters that make no sweep; nothing to resume under that id; another process is at it.
     """
     engine = database()
-    done: dict[str, experiments_schema.Outcome] = {}
+    done: dict[str, Outcome] = {}
     if parameters.resume:
         row = analyses.find(engine, "sweep", parameters.resume)
         parameters = Sweep.model_validate(row["parameters"] | {"resume": row["id"]})

@@ -74,27 +74,26 @@ def front(arms: list[dict[str, Any]], axis: str, quality: str) -> dict[str, Any]
     Returns:
         The trace of the arms of which both are known.
     """
-    metrics = [(number, arm, arm["metrics"].get(quality)) for number, arm in enumerate(arms, start=1)]
-    named = [part for part in metrics if part[1][axis] is not None and part[2] and part[2]["value"] is not None]
-    known = [(arm, metric) for _, arm, metric in named]
+    measured = [(number, arm, arm["metrics"].get(quality)) for number, arm in enumerate(arms, start=1)]
+    known = [part for part in measured if part[1][axis] is not None and part[2] and part[2]["value"] is not None]
     return {
         "type": "scatter",
         "mode": "markers+text",
-        "x": [arm[axis] for arm, _ in known],
-        "y": [metric["value"] for _, metric in known],
-        "text": [str(number) for number, *_ in named],
-        "hovertext": [numbered(number, arm["arm"]) for number, arm, _ in named],
+        "x": [arm[axis] for _, arm, _ in known],
+        "y": [metric["value"] for *_, metric in known],
+        "text": [str(number) for number, *_ in known],
+        "hovertext": [numbered(number, arm["arm"]) for number, arm, _ in known],
         "hovertemplate": "%{hovertext}: %{y:.3f}<extra></extra>",
         "textposition": "top right",
         "cliponaxis": False,
-        "marker": {"color": [COLOURS[arm["pareto"]] for arm, _ in known], "size": 10},
+        "marker": {"color": [COLOURS[arm["pareto"]] for _, arm, _ in known], "size": 10},
         "error_y": {
             "type": "data",
             "symmetric": False,
             "color": "@c:muted",
             "thickness": 1,
-            "array": [_reach(metric["ci_high"], metric["value"]) for _, metric in known],
-            "arrayminus": [_reach(metric["value"], metric["ci_low"]) for _, metric in known],
+            "array": [_reach(metric["ci_high"], metric["value"]) for *_, metric in known],
+            "arrayminus": [_reach(metric["value"], metric["ci_low"]) for *_, metric in known],
         },
     }
 

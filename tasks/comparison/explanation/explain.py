@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from sqlalchemy import Engine
-from sqlalchemy.engine import RowMapping
 
 from yarus.db.errors import InputError
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.differences.decomposition import Part, cells, decompose
+from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.table import COLUMNS, values_of
+from yarus.tasks.cases.table import values_of
 from yarus.tasks.comparison.changes import changed_settings
 from yarus.tasks.comparison.common_cases import (
-    OF_EVERY_CASE,
     differences,
     evaluations_of,
     headline,
+    read_cases,
     require_cases,
     same_cases,
 )
@@ -42,14 +42,12 @@ from yarus.tasks.comparison.explanation.largest import (
     weightiest,
 )
 from yarus.tasks.comparison.explanation.questions import LABELS, Questions, read_questions
-from yarus.tasks.comparison.totals import case_values, needs
-from yarus.tasks.evaluation import result_files
+from yarus.tasks.comparison.totals import case_values
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.corpus_versions import FATES, Fate, Version, fates, read_version
 from yarus.tasks.evaluation.findings.failures import FAILURES
 
 NO_FAILURE = "none"
-Floats = NDArray[np.float64]
 
 
 def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> Explanation:
@@ -97,7 +95,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             tier=rows[1]["tier"],
             named=named,
         )
-    sides = [headline(_read(row, declared)) for row in rows]
+    sides = [headline(read_cases(row, declared, *LABELS, "failure")) for row in rows]
     kept = [read_version(engine, EvaluationConfig.of(row).corpus) for row in rows]
     versions = (kept[0], kept[1]) if kept[0] and kept[1] else None
     questions = read_questions(sides, versions, _page_of(kept))
@@ -128,11 +126,6 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             document["metrics"][metric.name] = explained
     shown: Explanation = pseudonyms.document(document, rows[1]["source"])
     return shown
-
-
-def _read(row: RowMapping, declared: Sequence[Metric]) -> pa.Table:
-    needed = {*OF_EVERY_CASE, *LABELS, "failure", *(name for metric in declared for name in needs(metric))}
-    return result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in needed])
 
 
 def _page_of(versions: Sequence[Version | None]) -> dict[str, str | None]:

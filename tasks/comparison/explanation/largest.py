@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.differences.decomposition import ROUNDING
+from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import metric
 from yarus.tasks.cases.table import floats
 from yarus.tasks.cases.vocabulary import MEASURED
@@ -31,7 +32,6 @@ MOST, FEW = 5, 3
 """Topics, pages and cases that are named; topics of a part."""
 NEW, GREW, UNSERVED = 5, 4.0, 0.1
 """Questions from which on a topic is looked at; how much more often it is asked; the share that may be served."""
-Floats = NDArray[np.float64]
 
 
 def weightiest(weighed: Iterable[tuple[str | None, float]], most: int) -> list[str]:
@@ -119,7 +119,7 @@ def lost_measures(questions: Questions) -> list[LostMeasure]:
 def served(cases: pa.Table, declared: Sequence[Metric], questions: Questions) -> tuple[Floats, float]:
     """The first headline metric that cases have, and its lowest value."""
     for headline in declared:
-        if headline.column is not None and headline.column in cases.column_names and np.isfinite(headline.low):
+        if headline.column in cases.column_names and np.isfinite(headline.low):
             return questions.of(1, floats(cases, headline.column)), headline.low
     return np.full(len(questions.case_ids), np.nan), 0.0
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from yarus.tasks.cases.table import values_if_any, values_of
+from yarus.tasks.cases.table import values_if_any
 from yarus.tasks.cases.text import script_of
 from yarus.tasks.comparison.explanation.explanation_schema import TopicsBy
 from yarus.tasks.comparison.slices import lengths
@@ -97,9 +97,7 @@ def _keys(cases: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _of(cases: pa.Table, rows: NDArray[np.int64], name: str) -> list[Any]:
-    if name not in cases.column_names:
-        return [None] * len(rows)
-    values = values_of(cases, name)
+    values = values_if_any(cases, name)
     return [values[row] if row >= 0 else None for row in rows.tolist()]
 
 

@@ -17,7 +17,7 @@ FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
 SHOWN = 5
 
 
-def failures(cases: "pa.Table") -> Failures:
+def failures(cases: pa.Table) -> Failures:
     """How many cases failed where, and the few that are most useful to fix.
 
     First those that had the right passage at hand, because only what comes after retrieval has to be mended for them;

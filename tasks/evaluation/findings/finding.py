@@ -1,15 +1,12 @@
 """A finding: what a feature finds in all cases of an evaluation, beside its metrics, and how it says it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
 
 from yarus.tasks.config.texts import Text
 from yarus.tasks.evaluation.run import Run
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Evaluated(NamedTuple):

@@ -23,7 +23,7 @@ from yarus.tasks.evaluation.findings_schema import (
     Incomplete,
     LabelledQuestions,
 )
-from yarus.tasks.evaluation.numbers import percent, shown
+from yarus.tasks.evaluation.numbers import finite, percent, shown
 
 CHANCE = 0.03
 """Holm's p below which questions with a label are called others than those without."""
@@ -33,36 +33,29 @@ NO_NUMBER = 0.5
 """The place of a question that has no number: in the middle."""
 
 
-def incomplete(cases: pa.Table, headlines: Sequence[str], headline_stratum: str) -> Incomplete:
+def incomplete(cases: pa.Table, headlines: Sequence[str]) -> Incomplete:
     """What the cases of a tier that ranks tell of their labels.
 
     Args:
         cases: of an evaluation, also those that could not be measured.
         headlines: metrics whose means are weighted anew.
-        headline_stratum: the stratum that the evaluation is judged by, where it has strata.
     """
     counted = np.ones(len(cases), dtype=bool)
     if "stratum" in cases.column_names:
-        counted = np.asarray(pc.equal(cases["stratum"], headline_stratum).fill_null(False))
+        counted = np.asarray(pc.equal(cases["stratum"], HEADLINE_STRATUM).fill_null(False))
     if_right = cases.filter(pa.array(counted))["if_right"].combine_chunks()
     names = [field.name for field in if_right.type]
     means = {name: pc.mean(pc.struct_field(if_right, name)).as_py() for name in names}
     return {
         "if_right": {name: mean for name, mean in means.items() if mean is not None},
-        "questions": labelled_questions(cases, counted, headlines),
+        "questions": _labelled_questions(cases, counted, headlines),
     }
 
 
-def labelled_questions(
+def _labelled_questions(
     cases: pa.Table, counted: np.typing.NDArray[np.bool_], headlines: Sequence[str]
 ) -> LabelledQuestions | None:
-    """Questions with a label that counts against all others; None where there is nothing to compare.
-
-    Args:
-        cases: n rows.
-        counted: (n,) whether a label of the case counts.
-        headlines: metrics whose means are weighted anew.
-    """
+    """Questions with a label that counts against all others; None where there is nothing to compare."""
     has = counted & np.array([bool(of) for of in values_of(cases, "relevant")], dtype=bool)
     n, n_others = int(has.sum()), int((~has).sum())
     if not n or not n_others:
@@ -86,7 +79,7 @@ def labelled_questions(
             values = np.where(has, floats(cases, name), np.nan)
             mean = reweighted_mean(values, chance, values_of(cases, "group"))
             if mean.value == mean.value:
-                low, high = (None if end != end else end for end in mean.interval)
+                low, high = finite(mean.interval)
                 value = float(np.nanmean(values))
                 found["reweighted"][name] = {"value": value, "reweighted": mean.value, "ci_low": low, "ci_high": high}
     return found
@@ -134,7 +127,7 @@ def find(evaluated: Evaluated) -> Mapping[str, Incomplete]:
     if "if_right" not in names or "pooled" in names:
         return {}
     headlines = [name for name in TIERS[evaluated.run.tier].headlines if name in names]
-    return {"incomplete": incomplete(evaluated.cases, headlines, HEADLINE_STRATUM)}
+    return {"incomplete": incomplete(evaluated.cases, headlines)}
 
 
 def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
@@ -154,14 +147,12 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
 
 def _bounds(summary: Mapping[str, Any], found: Incomplete) -> str:
     """From the stored value to the highest that there can be, of every headline that could be higher."""
-    values = {
-        name: summary["metrics"][name]["value"]
-        for name in TIERS[summary["tier"]].headlines
-        if name in found["if_right"]
-    }
-    ends = {name: (value, found["if_right"][name]) for name, value in values.items() if value is not None}
+    highest = found["if_right"]
+    values = {name: summary["metrics"][name]["value"] for name in TIERS[summary["tier"]].headlines if name in highest}
     return ", ".join(
-        f"{name} {shown(name, low)}\N{EN DASH}{shown(name, high)}" for name, (low, high) in ends.items() if high > low
+        f"{name} {shown(name, value)}\N{EN DASH}{shown(name, highest[name])}"
+        for name, value in values.items()
+        if value is not None and highest[name] > value
     )
 
 

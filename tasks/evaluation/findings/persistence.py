@@ -14,8 +14,9 @@ from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.words import Words
 from yarus.metrics.metric import Metric
+from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import metric
-from yarus.tasks.cases.table import COLUMNS, floats
+from yarus.tasks.cases.table import COLUMNS
 from yarus.tasks.cases.vocabulary import FAILED
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
@@ -24,12 +25,11 @@ from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import stored_findings
 from yarus.tasks.evaluation.findings.finding import Evaluated
 from yarus.tasks.evaluation.findings_schema import FailedAgain, PersistedMetric, Persistence
-from yarus.tasks.evaluation.set_metrics import SET_METRICS
+from yarus.tasks.evaluation.set_metrics import columns_of, parts_of
 
 MOST = 0.5
 """Share of its questions that an evaluation must have in common with the one that it is held against."""
 SAME = 1e-9
-Floats = NDArray[np.float64]
 
 
 class Before(NamedTuple):
@@ -90,7 +90,7 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     since = before_of(engine, row)
     changed = np.zeros(len(since.after), dtype=bool)
     for one in _headlines(row["tier"], since.before, since.after):
-        changed |= _changed(_values(one, since.before), _values(one, since.after))
+        changed |= _changed(_columns(one, since.before), _columns(one, since.after))
     if not changed.any():
         raise InputError(
             "evaluation {id}: no question changed since {since}, there is nothing to ask again",
@@ -100,25 +100,14 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     return set(since.after["case_id"].filter(pa.array(changed)).to_pylist())
 
 
-def persistence(engine: Engine, evaluation_id: str, asked_again: str, again: pa.Table) -> Persistence:
-    """Whether what changed in an evaluation is changed when it is asked again.
-
-    Args:
-        engine: of our own database.
-        evaluation_id: the evaluation that is confirmed.
-        asked_again: the one that confirms it.
-        again: the cases of that.
-
-    Raises:
-        InputError: as `before_of`.
-        ResultsUnavailable: as `before_of`.
-    """
-    row = journal.find(engine, evaluation_id)
+def _persistence(engine: Engine, confirmed: str, asked_again: str, again: pa.Table) -> Persistence:
+    """Whether what changed in the confirmed evaluation is changed in the cases of the one that asks again."""
+    row = journal.find(engine, confirmed)
     since = before_of(engine, row)
     places = pc.index_in(since.after["case_id"], value_set=again["case_id"].combine_chunks()).fill_null(-1).to_numpy()
     metrics: dict[str, PersistedMetric] = {}
     for one in _headlines(row["tier"], since.before, since.after, again):
-        before, after, anew = (_values(one, cases) for cases in (since.before, since.after, again))
+        before, after, anew = (_columns(one, cases) for cases in (since.before, since.after, again))
         asked = np.full_like(after, np.nan)
         asked[places >= 0] = anew[places[places >= 0]]
         found = _persisted(before, after, asked)
@@ -128,25 +117,20 @@ def persistence(engine: Engine, evaluation_id: str, asked_again: str, again: pa.
 
 
 def _read(row: RowMapping) -> pa.Table:
-    needed = {"case_id", *(name for one in TIERS[row["tier"]].headlines for name in _needs(metric(one)))}
-    return result_files.read(row["parquet"], without=[name for name in COLUMNS if name not in needed])
-
-
-def _needs(one: Metric) -> tuple[str, ...]:
-    return (one.column,) if one.column is not None else SET_METRICS[one.name].needs
+    needed = {"case_id", *(name for one in TIERS[row["tier"]].headlines for name in columns_of(metric(one)))}
+    return result_files.read(row["parquet"], without=COLUMNS.keys() - needed)
 
 
 def _headlines(tier: str, *sides: pa.Table) -> Iterator[Metric]:
     """The headline metrics that all sides have what is needed for."""
     for one in map(metric, TIERS[tier].headlines):
-        if all(set(_needs(one)) <= set(cases.column_names) for cases in sides):
+        if all(set(columns_of(one)) <= set(cases.column_names) for cases in sides):
             yield one
 
 
-def _values(one: Metric, cases: pa.Table) -> Floats:
+def _columns(one: Metric, cases: pa.Table) -> Floats:
     """(n, p): what each case has of a metric, or adds to its totals; NaN where it was not measured."""
-    found = floats(cases, one.column) if one.column is not None else SET_METRICS[one.name].parts(cases)
-    return found.reshape(len(cases), -1)
+    return parts_of(one, cases).reshape(len(cases), -1)
 
 
 def _changed(before: Floats, after: Floats) -> NDArray[np.bool_]:
@@ -175,14 +159,8 @@ def failed_cases(row: RowMapping) -> set[str]:
     return set(cases["case_id"].filter(_in(cases, FAILED)).to_pylist())
 
 
-def failed_again(engine: Engine, evaluation_id: str, again: pa.Table) -> FailedAgain:
-    """What became of the failed cases of an evaluation.
-
-    Args:
-        engine: of our own database.
-        evaluation_id: that evaluation.
-        again: the cases of the one that evaluates them again; in dialogs also what was said before.
-    """
+def _failed_again(engine: Engine, evaluation_id: str, again: pa.Table) -> FailedAgain:
+    """What became of the failed cases of an evaluation; in dialogs `again` also has what was said before."""
     failed = failed_cases(journal.find(engine, evaluation_id))
     asked = again.filter(pc.is_in(again["case_id"], value_set=pa.array(sorted(failed), pa.string())))
     still = pc.sum(_in(asked, FAILED), min_count=0).as_py()  # what has no label cannot be measured, and need not fail
@@ -197,20 +175,21 @@ def find(evaluated: Evaluated) -> Mapping[str, Persistence | FailedAgain]:
     """See `Feature`."""
     run, cases = evaluated.run, evaluated.cases
     confirms, failed = getattr(run.parameters, "confirms", None), getattr(run.parameters, "failed", None)
-    if not (confirms or failed):
-        return {}
     found: dict[str, Persistence | FailedAgain] = {}
     if confirms:
-        found["persistence"] = persistence(database(), confirms, run.id, cases)
+        found["persistence"] = _persistence(database(), confirms, run.id, cases)
     if failed:
-        found["failed_again"] = failed_again(database(), failed, cases)
+        found["failed_again"] = _failed_again(database(), failed, cases)
     return found
 
 
 def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
     """See `Feature`."""
     yield from persistence_sentences(summary.get("persistence"))
-    yield from _of_failed(summary.get("failed_again"))
+    if found := summary.get("failed_again"):
+        yield translations("persistence", "failed again", **found)
+        if gone := found["n"] - found["asked"]:
+            yield translations("persistence", "failed gone", n=gone)
 
 
 def persistence_sentences(found: Persistence | None) -> Iterator[Text]:
@@ -225,11 +204,3 @@ def _said(name: str, found: PersistedMetric, language: str) -> str:
         return words["nothing"].format(metric=name, n=n)
     said = words["persisted"].format(metric=name, n=n - unmeasured, persisted=found["persisted"])
     return said + (" " + words["unmeasured"].format(n=unmeasured) if unmeasured else "")
-
-
-def _of_failed(found: FailedAgain | None) -> Iterator[Text]:
-    """How many of the failed cases succeeded, in words; nothing where none was asked again."""
-    if found:
-        yield translations("persistence", "failed again", **found)
-    if found and (gone := found["n"] - found["asked"]):
-        yield translations("persistence", "failed gone", n=gone)

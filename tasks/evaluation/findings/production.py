@@ -19,23 +19,21 @@ SHOWN = 5
 COLUMNS = ("same_page", "same_decision")
 
 
-def agreement_with_production(cases: pa.Table) -> Production | None:
-    """How far the evaluated system did what production did; None where the log does not say what that was.
-
-    Args:
-        cases: with `same_page` or `same_decision`.
-    """
+def find(evaluated: Evaluated) -> Mapping[str, Production]:
+    """See `Feature`."""
+    cases = evaluated.cases
     page, decision = (_agreement(cases, name) for name in COLUMNS)
     found = [one for one in (page, decision) if one is not None]
     if not found:
-        return None
+        return {}
     differs = np.any([floats(cases, name) == 0 for name in COLUMNS], axis=0)
-    return {
+    production: Production = {
         "page": page,
         "decision": decision,
         "unlike": any(one["ci_high"] < LIKE for one in found),
         "differ": cases["case_id"].take(pa.array(np.flatnonzero(differs)[:SHOWN])).to_pylist(),
     }
+    return {"production": production}
 
 
 def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
@@ -45,12 +43,6 @@ def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
         return None
     low, high = share_interval(values, groups=values_of(cases, "group"))
     return {"value": float(measured.mean()), "ci_low": low, "ci_high": high, "n": len(measured)}
-
-
-def find(evaluated: Evaluated) -> Mapping[str, Production]:
-    """See `Feature`."""
-    agreement = agreement_with_production(evaluated.cases)
-    return {"production": agreement} if agreement else {}
 
 
 def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:

@@ -1,11 +1,9 @@
 """The price of showing an answer: figures, JSON and sentences."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
 from yarus.metrics.statistics import mean_interval
@@ -14,29 +12,24 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import LANGUAGES, Text, texts
 from yarus.tasks.evaluation.findings.finding import Evaluated
 from yarus.tasks.evaluation.findings_schema import CheapestThreshold, Showing, ShownFrom
-from yarus.tasks.evaluation.numbers import percent, rounded
+from yarus.tasks.evaluation.numbers import finite, percent, rounded
 
 FEWEST = 10
 """Right answers, and wrong ones, that a threshold is chosen by."""
 
 
-def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float, seed: int) -> Showing | None:
-    """What showing costs; None where no labelled answer has a score.
-
-    Args:
-        cases: with `show_score`, `decision` and `shown`.
-        wrong_shown, right_hidden: the cost of either mistake.
-        seed: of the draws.
-    """
-    columns = {name: floats(cases, name) for name in ("show_score", "decision", "shown")}
-    kept = np.all(~np.isnan(np.column_stack(list(columns.values()))), axis=1)
+def find(evaluated: Evaluated) -> Mapping[str, Showing]:
+    """See `Feature`."""
+    cases, seed = evaluated.cases, evaluated.run.parameters.seed
+    columns = np.array([floats(cases, name) for name in ("show_score", "decision", "shown")])
+    kept = ~np.isnan(columns).any(axis=0)
     if not kept.any():
-        return None
-    scores, decided, right = (values[kept] for values in columns.values())
+        return {}
+    scores, decided, right = columns[:, kept]
     groups = [group for group, keep in zip(values_of(cases, "group"), kept, strict=True) if keep]
-    price = {"wrong_shown": wrong_shown, "right_hidden": right_hidden}
+    price = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
     spent = costs(right, decided, **price)
-    low, high = mean_interval(spent, low=0.0, high=max(wrong_shown, right_hidden), groups=groups, seed=seed)
+    low, high = mean_interval(spent, low=0.0, high=max(price.values()), groups=groups, seed=seed)
     shown = decided == 1
     found: CheapestThreshold | None = None
     if min(right.sum(), (1 - right).sum()) >= FEWEST:
@@ -49,42 +42,25 @@ def price_of_showing(cases: pa.Table, *, wrong_shown: float, right_hidden: float
             "saved_low": best.saved_interval.low,
             "saved_high": best.saved_interval.high,
         }
-    return {
+    showing: Showing = {
         "n": len(scores),
-        "wrong_shown": wrong_shown,
-        "right_hidden": right_hidden,
+        "wrong_shown": price["wrong_shown"],
+        "right_hidden": price["right_hidden"],
         "decided": {
             "coverage": float(shown.mean()),
             "risk": float(1 - right[shown].mean()) if shown.any() else None,
             "cost": float(spent.mean()),
-            "ci_low": _number(low),
-            "ci_high": _number(high),
+            "ci_low": low,
+            "ci_high": high,
         },
         "cheapest": found,
         "curve": [_shown(point) for point in curve(scores, right, **price)],
     }
+    return {"showing": finite(showing)}
 
 
 def _shown(point: Shown) -> ShownFrom:
-    return {
-        "threshold": _number(point.threshold),
-        "coverage": point.coverage,
-        "risk": _number(point.risk),
-        "cost": point.cost,
-    }
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def find(evaluated: Evaluated) -> Mapping[str, Showing]:
-    """See `Feature`."""
-    if "show_score" not in evaluated.cases.column_names:
-        return {}
-    costs = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
-    price = price_of_showing(evaluated.cases, seed=evaluated.run.parameters.seed, **costs)
-    return {"showing": price} if price else {}
+    return {"threshold": point.threshold, "coverage": point.coverage, "risk": point.risk, "cost": point.cost}
 
 
 def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.tasks.cases.table import table
-from yarus.tasks.evaluation.result_files import write_whole
+from yarus.tasks.evaluation.result_files import write_batches
 
 NUMBERS = count()
 Plant = Callable[..., str]
@@ -36,7 +36,7 @@ def plant(engine: Engine, tmp_path: Path) -> Plant:
             "group": [None] * n,
         } | given
         file = tmp_path / f"{name}.parquet"
-        write_whole(table(**columns), file)
+        write_batches([table(**columns)], file)
         key = json.dumps(parts, sort_keys=True)
         journal.close(engine, name, "completed", comparability_key=key, comparability=parts, parquet=str(file))  # type: ignore[arg-type]
         return name

@@ -12,7 +12,6 @@ from tests.tasks.comparison.conftest import NUMBERS, N, Plant
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.tasks.cases.table import table
-from yarus.tasks.comparison.common_cases import Pairs
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.comparison.slices import kind_of, labels_of
 from yarus.tasks.evaluation.result_files import read, write_batches
@@ -153,9 +152,9 @@ def test_the_kind_of_a_question(question: str | None, kind: str | None) -> None:
 
 def test_a_slice_of_one_value_is_none() -> None:
     cases = table(case_id=["1", "2"], question=["Где?", None], answerable=[True, None])
-    assert labels_of(Pairs(cases, cases)) == {}
+    assert labels_of(cases) == {}
     several = table(case_id=["1", "2"], question=["Где?", "Кто там?"], answerable=[True, False], cluster=["x", "y"])
-    assert labels_of(Pairs(several, several)) == {
+    assert labels_of(several) == {
         "topic": ["x", "y"], "length": ["short", "long"], "type": ["where", "who"], "answerable": ["yes", "no"],
     }  # fmt: skip
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.tasks.evaluation.result_files import publish, read, remove, write_batches, write_whole
+from yarus.tasks.evaluation.result_files import publish, read, remove, write_batches
 from yarus.tasks.evaluation.result_paths import existing_path, result_path
 
 NONE = pa.nulls(3, pa.string())
@@ -35,7 +35,7 @@ files.write_batches(tables(), Path(sys.argv[1]))
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    write_whole(TABLE, tmp_path / "a.parquet")
+    write_batches([TABLE], tmp_path / "a.parquet")
     assert read(str(tmp_path / "a.parquet")).equals(TABLE)
     assert read(str(tmp_path / "a.parquet"), ["text"]).column_names == ["text"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
@@ -50,7 +50,7 @@ def test_batches_become_one_file_in_their_order(tmp_path: Path) -> None:
 def test_killed_in_the_middle_it_is_the_old_file_or_none(tmp_path: Path, there: bool) -> None:
     path = tmp_path / "a.parquet"
     if there:
-        write_whole(TABLE, path)
+        write_batches([TABLE], path)
     killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert list(tmp_path.glob(".a.parquet.*.part"))  # it was in the middle
@@ -75,7 +75,7 @@ def test_the_place_is_partitioned_by_tier_and_day_in_utc() -> None:
 
 @pytest.mark.parametrize("folder", ["results", "результаты и [x]"])
 def test_published_to_a_folder(tmp_path: Path, folder: str) -> None:
-    write_whole(TABLE, tmp_path / "a.parquet")
+    write_batches([TABLE], tmp_path / "a.parquet")
     target = f"{tmp_path / folder}/tier=t/date=d/x.parquet"
     path = publish(tmp_path / "a.parquet", target)
     assert read(path).equals(TABLE)
@@ -90,7 +90,7 @@ def test_published_to_a_folder(tmp_path: Path, folder: str) -> None:
 
 
 def test_published_to_an_object_store(tmp_path: Path) -> None:
-    write_whole(TABLE, tmp_path / "a.parquet")
+    write_batches([TABLE], tmp_path / "a.parquet")
     target = "memory://bucket/tier=t/x.parquet"
     assert publish(tmp_path / "a.parquet", target) == target
     assert read(target).equals(TABLE)
@@ -111,7 +111,7 @@ def test_a_store_that_cannot_be_opened_is_named(
 
 
 def test_a_month_is_read_at_once(tmp_path: Path) -> None:
-    write_whole(TABLE, tmp_path / "a.parquet")
+    write_batches([TABLE], tmp_path / "a.parquet")
     for day in ("2026-01-01", "2026-01-02"):
         publish(tmp_path / "a.parquet", f"{tmp_path}/results/tier=t/date={day}/{day}.parquet")
     (tmp_path / "results/tier=t/date=2026-01-02/.half.parquet.1.part").write_bytes(b"half")
@@ -131,7 +131,7 @@ def test_a_file_knows_whose_cases_it_holds(tmp_path: Path) -> None:
         f"evaluation tier1-b: its file {theirs} holds the cases of evaluation tier1-a; "
         "put its own file back, or evaluate anew"
     )
-    write_whole(TABLE, theirs)
+    write_batches([TABLE], theirs)
     assert read(str(theirs)).equals(TABLE)
 
 
@@ -146,7 +146,7 @@ def test_results_that_moved_with_their_folder_are_found(
     old, new = tmp_path / "old" / tail, tmp_path / (results or "new/results") / tail
     for path in (old, new):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(TABLE, old)
+    write_batches([TABLE], old)
     assert existing_path(str(old)) == str(old)
     old.rename(new)
     if results == "memory://kept":  # what is on an object store does not move with the home

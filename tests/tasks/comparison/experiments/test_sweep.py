@@ -169,7 +169,7 @@ def test_an_arm_that_fails_at_the_hard_questions_is_not_on_the_front() -> None:
         for name, state, value in (("whole", "completed", 0.7), ("half", "invalid", 1.0))
     ]
     taken = {name: {"cost_usd": None, "latency_ms_p50": 1.0} for name in ("whole", "half")}
-    assert {row["arm"]: row["pareto"] for row in with_front(rows, taken)} == {"whole": True, "half": False}
+    assert {row["arm"]: row["pareto"] for row in with_front(rows, taken, {})} == {"whole": True, "half": False}
 
 
 def test_rankings_are_shared_within_a_sweep_only_and_failures_are_asked_again() -> None:

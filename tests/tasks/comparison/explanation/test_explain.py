@@ -75,6 +75,12 @@ def _run(engine: Engine, statement: str) -> None:
         connection.execute(text(statement))
 
 
+def measured(source: str, night: str, tier: str = "tier1", **more: Any) -> str:
+    """The id of an evaluation of a source as it is now."""
+    with named(f"{source}_{night}"):
+        return str(evaluate(tier, source=source, **more)["evaluation_id"])
+
+
 @pytest.mark.parametrize(
     ("change", "tier", "more"),
     [
@@ -88,12 +94,10 @@ def test_what_was_done_to_the_pages_of_a_topic_is_named_as_the_cause(
 ) -> None:
     source = f"moved_{change.__name__}"
     load(tmp_path, source, questions(), pages())
-    with named(f"{source}_a"):
-        before = evaluate(tier, source=source, **more)
+    before = measured(source, "a", tier, **more)
     change(engine, source)
-    with named(f"{source}_b"):
-        after = evaluate(tier, source=source, **more)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "b", tier, **more)
+    found = explain(engine, before, after)
     metric = {"tier1": "hit_rate@1", "tier3": "avg_e2e_score"}[tier]
     one = found["metrics"][metric]
     assert one["difference"] < -0.03
@@ -114,12 +118,10 @@ def test_what_was_done_to_the_pages_of_a_topic_is_named_as_the_cause(
 @BREADTH
 def test_questions_whose_pages_are_gone_are_named_though_no_number_fell(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_stale", questions(), pages())
-    with named("moved_stale_a"):
-        before = evaluate("tier1", source=source)
+    before = measured(source, "a")
     removed(engine, source)
-    with named("moved_stale_b"):
-        after = evaluate("tier1", source=source)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "b")
+    found = explain(engine, before, after)
     assert [(one["status"], one["fate"], one["n"], one["topics"]) for one in found["lost"]] == [
         ("stale_label", "removed", PAGES * ASKED, ["стипендия"])
     ]
@@ -129,12 +131,10 @@ def test_questions_whose_pages_are_gone_are_named_though_no_number_fell(tmp_path
 @BREADTH
 def test_stages_add_up_to_what_the_answers_changed(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_stages", questions(), pages())
-    with named("moved_stages_a"):
-        before = evaluate("tier3", source=source)
+    before = measured(source, "a", "tier3")
     edited(engine, source)
-    with named("moved_stages_b"):
-        after = evaluate("tier3", source=source)
-    one = explain(engine, before["evaluation_id"], after["evaluation_id"])["metrics"]["avg_e2e_score"]
+    after = measured(source, "b", "tier3")
+    one = explain(engine, before, after)["metrics"]["avg_e2e_score"]
     assert one["stages"] is not None and one["answers"] is not None
     assert sum(part["value"] for part in one["stages"].values()) == pytest.approx(one["answers"]["value"])
     assert one["stages"]["retrieval"]["ci_high"] < 0
@@ -145,8 +145,7 @@ def test_a_log_of_other_questions_is_told_apart_and_a_new_topic_that_nothing_ser
     tmp_path: Path, engine: Engine
 ) -> None:
     source = load(tmp_path, "moved_mix", questions(range(3)), pages()[: 5 * PAGES])
-    with named("moved_mix_a"):
-        before = evaluate("tier1", source=source)
+    before = measured(source, "a")
     load(tmp_path, source, questions(range(5, 6)), pages()[: 5 * PAGES])  # a topic that no page is about
     for page in range(PAGES):  # what they are labelled with says nothing of it
         _run(
@@ -154,9 +153,8 @@ def test_a_log_of_other_questions_is_told_apart_and_a_new_topic_that_nothing_ser
             f"UPDATE source_{source}.annotation SET relevant_urls = '[\"{URL.format(f'0{page}')}\"]' "
             f"WHERE question_id LIKE '5-{page}-%'",
         )
-    with named("moved_mix_b"):
-        after = evaluate("tier1", source=source)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "b")
+    found = explain(engine, before, after)
     one = found["metrics"]["hit_rate@1"]
     assert one["difference"] < -0.1
     assert one["answers"] is not None and one["answers"]["value"] == 0
@@ -169,46 +167,39 @@ def test_a_log_of_other_questions_is_told_apart_and_a_new_topic_that_nothing_ser
 @BREADTH
 def test_other_labels_make_it_another_question(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_labels", questions(), pages())
-    with named("moved_labels_a"):
-        before = evaluate("tier1", source=source)
+    before = measured(source, "a")
     _run(
         engine,
         f"UPDATE source_{source}.annotation SET relevant_urls = '[\"{URL.format('00')}\"]' "
         f"WHERE question_id LIKE '2-%'",
     )
-    with named("moved_labels_b"):
-        after = evaluate("tier1", source=source)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "b")
+    found = explain(engine, before, after)
     assert found["n_relabelled"] == PAGES * ASKED
     assert found["metrics"]["hit_rate@1"]["n_common"] == len(questions()) - PAGES * ASKED
 
 
 def test_what_differs_in_more_than_its_questions_is_refused(tmp_path: Path, engine: Engine) -> None:
     source = load(tmp_path, "moved_units", questions(), pages())
-    with named("moved_units_a"):
-        before = evaluate("tier1", source=source)
-    with named("moved_units_b"):
-        after = evaluate("tier1", source=source, k=20)
-    names = before["evaluation_id"], after["evaluation_id"]
+    before = measured(source, "a")
+    after = measured(source, "b", k=20)
     with pytest.raises(InputError, match="differ in more than their questions"):
-        explain(engine, *names)
-    found = explain(engine, *names, force=True)
+        explain(engine, before, after)
+    found = explain(engine, before, after, force=True)
     assert [part["part"] for part in found["differs"]] and json.dumps(found)
     with pytest.raises(InputError, match="one of tier1's headline metrics"):
-        explain(engine, *names, force=True, only=["hit_rate@7"])
+        explain(engine, before, after, force=True, only=["hit_rate@7"])
 
 
 def test_no_kind_in_common_leaves_answers_and_stages_untold(tmp_path: Path, engine: Engine) -> None:
     """Every question is new, and so is every topic: JSON has null, no number."""
     source = load(tmp_path, "moved_all", questions(range(2)), pages())
-    with named("moved_all_a"):
-        before = evaluate("tier3", source=source)
+    before = measured(source, "a", "tier3")
     _run(engine, f"DELETE FROM source_{source}.annotation")
     _run(engine, f"DELETE FROM source_{source}.question_answer")
     load(tmp_path, source, questions(range(3, 6)), pages())
-    with named("moved_all_b"):
-        after = evaluate("tier3", source=source)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "b", "tier3")
+    found = explain(engine, before, after)
     one = found["metrics"]["avg_e2e_score"]
     assert (one["n_common"], one["answers"], one["stages"], one["fates"]) == (0, None, None, None)
     assert one["questions"]["value"] == pytest.approx(one["difference"])
@@ -220,17 +211,14 @@ def test_no_kind_in_common_leaves_answers_and_stages_untold(tmp_path: Path, engi
 def test_questions_without_topics_are_grouped_by_their_words(tmp_path: Path, engine: Engine) -> None:
     plain = [{name: value for name, value in row.items() if name != "cluster"} for row in questions()]
     source = load(tmp_path, "moved_words", plain, pages())
-    with named("moved_words_a"):
-        before = evaluate("tier1", source=source)
+    before = measured(source, "a")
     edited(engine, source)
-    with named("moved_words_b"):
-        after = evaluate("tier1", source=source)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "b")
+    found = explain(engine, before, after)
     assert found["topics_by"] == "page"
     load(tmp_path, source, [plain[0] | {"id": "new", "question": "Стипендия, справка, вариант нов?"}], [])
-    with named("moved_words_c"):
-        after = evaluate("tier1", source=source)
-    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    after = measured(source, "c")
+    found = explain(engine, before, after)
     assert found["topics_by"] == "words"
     fates = found["metrics"]["hit_rate@1"]["fates"]
     assert fates is not None and fates["edited"]["ci_high"] < 0 and len(fates["edited"]["topics"]) == 3

@@ -27,7 +27,7 @@ def found(labelled: Any, **given: Any) -> LabelledQuestions | None:
         "hit_rate@1": hits,
         "if_right": [{"hit_rate@1": 1.0} if has else None for has in labelled],
     } | given
-    return incomplete(table(**columns), ["hit_rate@1"], "confirmed")["questions"]
+    return incomplete(table(**columns), ["hit_rate@1"])["questions"]
 
 
 def test_labels_where_retrieval_is_easy_are_seen_and_the_headline_moves() -> None:
