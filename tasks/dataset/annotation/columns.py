@@ -7,12 +7,13 @@ from typing import NamedTuple
 from yarus.db.source_rows import Corpus
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.config.texts import LANGUAGES, texts
+from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation.spreadsheets import Cell, said
 from yarus.tasks.dataset.annotation.workbook import Look, Passage
 
 COLUMNS: tuple[str, ...] = ("question_id", "source", "why", "question", "answer", "answer_of", "other_answers")
 COLUMNS += ("reference", "retrieved", "nuggets", "question_ok", "answer_ok", "relevant", "show", "notes")
+HEADINGS = "annotation.columns"
 YES_NO = ("question_ok", "answer_ok", "show")
 ASKED = (*YES_NO, "relevant", "notes")
 VERDICTS = (*ASKED, "nuggets")
@@ -25,12 +26,7 @@ NONE = {"нет", "none", "no", "-", "0", "ни один", "ничего"}
 
 def headings(language: str) -> list[str]:
     """The header of a file."""
-    return [texts("annotation.columns", language)[name] for name in COLUMNS]
-
-
-def heading(name: str, language: str) -> str:
-    """What a column is called, without what explains it."""
-    return texts("annotation.columns", language)[name].partition(":")[0]
+    return [texts(HEADINGS, language)[name] for name in COLUMNS]
 
 
 def look(passages: Sequence[Passage], language: str) -> Look:
@@ -47,22 +43,6 @@ def look(passages: Sequence[Passage], language: str) -> Look:
     )
 
 
-def reason(name: str, language: str) -> str:
-    """Why a question is asked; see `tasks/dataset/annotation/candidates.py`."""
-    return texts("annotation.reasons", language)[name]
-
-
-def positions(header: list[str]) -> dict[str, int]:
-    """Where each of our columns stands, whatever the language and order; columns of people's own are passed over."""
-    names = {_short(heading(name, language)): name for language in LANGUAGES for name in COLUMNS}
-    found: dict[str, int] = {}
-    for position, text in enumerate(header):
-        name = names.get(_short(text))
-        if name is not None:
-            found.setdefault(name, position)
-    return found
-
-
 def yes_no(cell: Cell) -> bool | None:
     """What a cell says.
 
@@ -75,10 +55,6 @@ def yes_no(cell: Cell) -> bool | None:
     if cell.is_date or word not in YES | NO:
         raise ValueError(said("yes or no", given=cell.text))
     return word in YES
-
-
-def _short(text: str) -> str:
-    return " ".join(text.partition(":")[0].casefold().split())
 
 
 Relevant = dict[str, list[str]]
