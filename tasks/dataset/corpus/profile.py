@@ -84,10 +84,10 @@ def growth(times: Sequence[datetime]) -> Growth:
     Returns:
         `months`, and `monthly`: the mean factor less 1; None below three whole months or where one is empty.
     """
-    counts = Counter(f"{at:%Y-%m}" for at in times)
+    counts = Counter(f"{at.year:04d}-{at.month:02d}" for at in times)
     if not counts:
         return {"months": [], "monthly": None}
-    months = _months(min(counts), max(counts))
+    months = np.arange(min(counts), np.datetime64(max(counts)) + 1, dtype="datetime64[M]").astype(str).tolist()
     whole = [counts[month] for month in months[1:-1]]
     enough = len(whole) >= 3 and all(whole)
     factor = (whole[-1] / whole[0]) ** (1 / (len(whole) - 1)) - 1 if enough else None
@@ -103,15 +103,6 @@ def _abbreviations(text: str) -> list[str]:
     words = WORD.findall(text)
     shouted = len(words) >= 3 and sum(word.isupper() for word in words) > SHOUTED * len(words)
     return [] if shouted else ABBREVIATION.findall(text)
-
-
-def _months(first: str, last: str) -> list[str]:
-    year, month = map(int, first.split("-"))
-    found = []
-    while f"{year:04d}-{month:02d}" <= last:
-        found.append(f"{year:04d}-{month:02d}")
-        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
-    return found
 
 
 LONGEST = 160
