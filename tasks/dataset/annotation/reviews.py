@@ -32,6 +32,7 @@ from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO, Relevant
 from yarus.tasks.dataset.dataset_schema import Agreement, PairAgreement, SourceAgreement
 from yarus.tasks.dataset.labelling.alpha import alpha
 from yarus.tasks.dataset.nuggets import from_text
+from yarus.tasks.evaluation.numbers import finite
 
 Review = dict[str, Any]
 """What an annotator says of a question: field -> verdict."""
@@ -114,8 +115,8 @@ def _agreement(
     kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
     low, high = posterior_interval(kappa_parts(one, two), kappa_of, unseen=OUTCOMES, seed=seed, groups=groups)
     reason = None if kappa == kappa else "both always say the same" if both else "no question in common"
-    return {"n": len(both), "agreement": shared, "kappa": _number(kappa), "ci_low": _number(low),
-            "ci_high": _number(high), "reason": reason}  # fmt: skip
+    return {"n": len(both), "agreement": shared, "kappa": finite(kappa), "ci_low": finite(low),
+            "ci_high": finite(high), "reason": reason}  # fmt: skip
 
 
 def _comparable(one: Review, other: Review, field: str) -> bool:
@@ -132,7 +133,7 @@ def _overlap(
     low, high = mean_interval(shares, seed=seed, low=0, high=1, groups=groups)
     mean = float(shares.mean()) if both else None
     reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
-    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),
+    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": finite(low), "ci_high": finite(high),
             "reason": reason}  # fmt: skip
 
 
@@ -219,7 +220,3 @@ def _apart(relevant: Any) -> Relevant:
 
 def _flat(relevant: Any) -> set[tuple[str, str]]:
     return {(kind, name) for kind, names in _apart(relevant).items() for name in names}
-
-
-def _number(value: float) -> float | None:
-    return float(value) if value == value else None
