@@ -111,6 +111,9 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
         origin = ORIGIN.format(material.source) + made.generator
         fill(database(), parameters.into, given, language=material.language, origin=origin)
+    examples: list[SynthesisExample] = [
+        {"kind": plan.kind, "question": pair.question, "answer": pair.answer} for plan, pair in made.accepted[:SHOWN]
+    ]
     return {
         "state": "completed" if rows else "invalid",
         "source": material.source,
@@ -122,7 +125,7 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         "generator": made.generator,
         "judge": made.judge,
         **bill(made.replies),
-        "examples": pseudonyms.document([_example(*one) for one in made.accepted[:SHOWN]], material.source),
+        "examples": pseudonyms.document(examples, material.source),
     }
 
 
@@ -149,10 +152,6 @@ def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> 
         "review": {"kind": plan.kind, "made_from": chunks, "asked_by": _asked_by(parameters)},
     }
     return Loaded(name, question), Loaded(name, label)
-
-
-def _example(plan: Plan, pair: Pair) -> SynthesisExample:
-    return {"kind": plan.kind, "question": pair.question, "answer": pair.answer}
 
 
 def _asked_by(parameters: Synthesis) -> str:
