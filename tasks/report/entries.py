@@ -1,7 +1,7 @@
 """What a report shows of each evaluation: its numbers, its cases, what changed, its history."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -112,12 +112,9 @@ def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
 
 def described(entry: Entry) -> Document:
     """An evaluation as the templates read it."""
-    told, config = entry.summary, EvaluationConfig.of(entry.row)
+    told, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
     compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
-    names = [
-        *TIERS[entry.tier].headlines,
-        *(name for name in told["metrics"] if name not in TIERS[entry.tier].headlines),
-    ]
+    names = dict.fromkeys((*headlines, *told["metrics"]))
     return {
         "key": entry.key,
         "id": entry.row["id"],
@@ -131,7 +128,7 @@ def described(entry: Entry) -> Document:
         "metrics": [
             _metric(name, told["metrics"][name], compared.get(name)) for name in names if name in told["metrics"]
         ],
-        "strata": _strata(told.get("strata", {}), TIERS[entry.tier].headlines),
+        "strata": _strata(told.get("strata", {}), headlines),
         "statuses": _statuses(told["statuses"], entry.cases),
         "stages": _stages(told),
         "exam": exam_tables(told) if "exam" in told else None,
@@ -223,18 +220,18 @@ def _bar_of(stratum: str, name: str, metric: MetricSummary) -> Document | None:
 def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
     """How many cases have which status, measured ones first, each with its most frequent reasons."""
     total = sum(counts.values())
-    reasons: dict[str, Counter[str]] = {}
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
     if cases is not None and "reason" in cases.column_names:
         for status, reason in rows_of(cases, "status", "reason"):
             if reason:
-                reasons.setdefault(status, Counter())[reason] += 1
+                reasons[status][reason] += 1
     return [
         {
             "status": status,
             "n": counts[status],
             "share": round(100 * counts[status] / total, 2),
             "measured": status in MEASURED,
-            "reasons": [(in_languages(why), n) for why, n in reasons.get(status, Counter()).most_common(REASONS)],
+            "reasons": [(in_languages(why), n) for why, n in reasons[status].most_common(REASONS)],
         }
         for status in reversed(SEVERITY)
         if counts.get(status)
@@ -270,11 +267,10 @@ def _stages(told: EvaluationSummary) -> list[Document]:
 def _figures(entry: Entry) -> Document:
     if entry.cases is None:
         return {}
-    measured = entry.cases
     return {
-        "distributions": figures.distributions(entry.tier, measured),
-        "ranks": figures.ranks(measured),
-        "latency": figures.latency(measured),
+        "distributions": figures.distributions(entry.tier, entry.cases),
+        "ranks": figures.ranks(entry.cases),
+        "latency": figures.latency(entry.cases),
         **(figures.showing(entry.summary["showing"]) if "showing" in entry.summary else {}),
     }
 

@@ -130,7 +130,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     found = (
         select(
             of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total, of.labels,
-            config_at("judge").label("judge"), evaluation.c.started_at,
+            config_at("judge").label("judge"), evaluation.c.started_at, evaluation.c.tier,
         )
         .join(evaluation)
         .where(of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM]))
@@ -141,15 +141,10 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     return {
         row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row, sat)}
         for row in rows
-        if row.metric == TIERS[_tier(row.evaluation_id)].headlines[0]
+        if row.metric == TIERS[row.tier].headlines[0]
     }
 
 
 def _grade(row: Row[Any], sat: Mapping[str, Sat]) -> Text | None:
     by_prompt = standings(sat, EvaluationConfig.model_construct(judge=row.judge), row.started_at) if row.judge else {}
-    found = metric_summary(row._mapping, 0, by_prompt)
-    return grade_text(found)
-
-
-def _tier(evaluation_id: str) -> str:
-    return evaluation_id.split("-")[0]
+    return grade_text(metric_summary(row._mapping, 0, by_prompt))

@@ -126,19 +126,12 @@ function showMatrix(m) {
   m.found = rowsFound(m);
   const counts = m.columns.map(() => ({ best: 0, worst: 0 }));
   for (const row of m.found) marksOf(row).forEach((mark, c) => { if (mark) counts[c][mark] += 1; });
-  const pages = Math.max(1, Math.ceil(m.found.length / ROWS));
-  m.page = Math.min(m.page, pages - 1);
-  const first = m.page * ROWS, shown = m.found.slice(first, first + ROWS);
+  const shown = paged(m, ROWS, ["earlier page", "later page"], m.status, showMatrix);
   m.status.textContent = [m.found.length ? word("rows found", { n: m.found.length, of: m.rows.length }) : word("none found"), m.apart ? word("not common", { n: m.apart }) : ""].filter(Boolean).join(" ");
   const title = (row) => visible(m.columns[0].get.question?.(row.at[0]) || row.id).slice(0, 400);
   const link = (row) => make("a", { href: `#${m.key}/case/${encodeURIComponent(row.id)}${matrixQuery(m)}`, class: "text", dir: "auto" }, title(row));
   m.body.replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, word("question")), ...m.columns.map((column, c) => columnHead(m, column, c, counts)))),
     make("tbody", {}, ...shown.map((row) => { const marks = marksOf(row); return make("tr", {}, make("th", { scope: "row" }, link(row)), ...m.columns.map((_, c) => cell(m, row, c, marks))); }))));
-  const go = (by) => () => { m.page += by; showMatrix(m); m.status.scrollIntoView({ block: "nearest" }); };
-  m.pager.replaceChildren(make("button", { type: "button", disabled: m.page === 0, onclick: go(-1) }, word("earlier page")),
-    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: m.found.length })),
-    make("button", { type: "button", disabled: m.page >= pages - 1, onclick: go(1) }, word("later page")));
-  m.pager.hidden = pages === 1;
   if (route().page === m.key && route().part !== "case") keepInAddress(`#${m.key}/rows${matrixQuery(m)}`);
 }
 

@@ -43,8 +43,7 @@ function matching(list) {
   const { filter, get } = list;
   const words = (filter.q ?? "").toLocaleLowerCase().split(/\s+/).filter(Boolean);
   const text = words.length ? list.haystack() : null;
-  const low = filter.min === undefined || filter.min === "" ? null : Number(filter.min);
-  const high = filter.max === undefined || filter.max === "" ? null : Number(filter.max);
+  const [low, high] = [filter.min, filter.max].map((text) => (text ? Number(text) : null));
   const value = filter.metric ? get[filter.metric] : null;
   const found = [];
   for (let i = 0; i < list.n; i++) {
@@ -53,7 +52,7 @@ function matching(list) {
     if (filter.stratum && get.stratum?.(i) !== filter.stratum) continue;
     if (value && (low !== null || high !== null)) {
       const v = value(i);
-      if (v === null || v === undefined || (low !== null && v < low) || (high !== null && v > high)) continue;
+      if (v == null || (low !== null && v < low) || (high !== null && v > high)) continue;
     }
     if (text && !words.every((w) => text[i].includes(w))) continue;
     found.push(i);
@@ -61,7 +60,7 @@ function matching(list) {
   if (list.sort) {
     const by = list.sort === "question" ? list.title : get[list.sort];
     const sign = list.down ? -1 : 1;
-    const missing = (v) => v === null || v === undefined;
+    const missing = (v) => v == null;
     found.sort((a, b) => {
       const x = by(a), y = by(b);
       if (missing(x) || missing(y)) return missing(x) - missing(y);
@@ -69,6 +68,20 @@ function matching(list) {
     });
   }
   return found;
+}
+
+/** What of a list stands on the page that is open; its pager turns to the others. */
+function paged(list, size, [earlier, later], place, show) {
+  const pages = Math.max(1, Math.ceil(list.found.length / size));
+  list.page = Math.min(list.page, pages - 1);
+  const first = list.page * size, shown = list.found.slice(first, first + size);
+  const turn = (by) => () => { list.page += by; show(list); place.scrollIntoView({ block: "nearest" }); };
+  list.pager.replaceChildren(
+    make("button", { type: "button", disabled: list.page === 0, onclick: turn(-1) }, word(earlier)),
+    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: list.found.length })),
+    make("button", { type: "button", disabled: list.page >= pages - 1, onclick: turn(1) }, word(later)));
+  list.pager.hidden = pages === 1;
+  return shown;
 }
 
 function select(label, name, options, list, kind) {
@@ -79,7 +92,7 @@ function select(label, name, options, list, kind) {
 }
 
 function controls(list) {
-  const distinct = (name) => [...new Set(Array.from({ length: list.n }, (_, i) => list.get[name](i)))].filter((v) => v !== null && v !== undefined).sort();
+  const distinct = (name) => [...new Set(Array.from({ length: list.n }, (_, i) => list.get[name](i)))].filter((v) => v != null).sort();
   const change = (name) => (event) => { list.filter[name] = event.target.value; list.page = 0; show(list); };
   const search = make("input", { type: "search", value: list.filter.q ?? "", oninput: change("q"), autocomplete: "off" });
   const fields = [make("label", {}, word("search"), search), select("status", "status", ["", ...distinct("status")], list, "status")];
@@ -139,20 +152,11 @@ function once(list, found) {
 function show(list) {
   const cases = matching(list);
   list.found = once(list, cases);
-  const pages = Math.max(1, Math.ceil(list.found.length / PAGE));
-  list.page = Math.min(list.page, pages - 1);
-  const first = list.page * PAGE;
-  const shown = list.found.slice(first, first + PAGE);
+  const shown = paged(list, PAGE, ["earlier", "later"], list.body, show);
   list.status.textContent = cases.length ? word("found", { n: cases.length, of: list.n }) : word("none found");
   const head = make("tr", {}, heading(list, "question", word(list.about.texts ? "text" : "question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
   list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
   fitTables(list.body.parentElement);
-  const go = (by) => () => { list.page += by; show(list); list.body.scrollIntoView({ block: "nearest" }); };
-  list.pager.replaceChildren(
-    make("button", { type: "button", disabled: list.page === 0, onclick: go(-1) }, word("earlier")),
-    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: list.found.length })),
-    make("button", { type: "button", disabled: list.page >= pages - 1, onclick: go(1) }, word("later")));
-  list.pager.hidden = pages === 1;
   remember(list);
 }
 

@@ -9,9 +9,9 @@ function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+    else if (value != null && value !== false) element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  element.append(...children.filter((child) => child != null));
   return element;
 }
 
@@ -29,7 +29,7 @@ function plural(n, forms) {
 }
 
 function number(value) {
-  if (value === null || value === undefined) return "—";
+  if (value == null) return "—";
   const text = Number.isInteger(value) ? String(value) : Math.abs(value) >= 100 ? value.toFixed(1) : value.toFixed(3);
   return text.replace("-", "−");
 }
