@@ -1,7 +1,7 @@
 """The index: the evaluations with their main numbers, newest first, page by page, and the reports that show them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,11 +36,6 @@ NEWEST = "newest.html"
 """Where a server shows the newest evaluation of every tier."""
 
 
-def page_name(number: int) -> str:
-    """The file name of a page of the index, from 1: the first is `index.html`."""
-    return NAME if number == 1 else NAME.replace(".", f"-{number}.")
-
-
 class Listing(NamedTuple):
     """What the index lists, and where the report of each is."""
 
@@ -49,9 +44,9 @@ class Listing(NamedTuple):
     """Evaluation -> the file of the newest report that shows it."""
 
     @property
-    def n_pages(self) -> int:
-        """At least one."""
-        return max(1, -(-len(self.rows) // PAGE))
+    def pages(self) -> list[str]:
+        """The file names of its pages, at least one: `index.html`, `index-2.html` and so on."""
+        return [NAME, *(f"index-{place // PAGE + 1}.html" for place in range(PAGE, len(self.rows), PAGE))]
 
 
 def listing(engine: Engine, folder: Path) -> Listing:
@@ -59,13 +54,6 @@ def listing(engine: Engine, folder: Path) -> Listing:
     # Of a tier that is no more (a contributor's, that was taken out), nobody knows what it is judged by.
     rows = [row for row in journal.listing(engine, limit=MOST) if row["tier"] in TIERS]
     return Listing(rows, _reports(folder))
-
-
-def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
-    """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
-    listed = listing(engine, folder)
-    for number in range(listed.n_pages):
-        yield index_page(engine, listed, number, language)
 
 
 def index_page(engine: Engine, listed: Listing, number: int, language: str, live: Live | None = None) -> str:
@@ -91,7 +79,7 @@ def index_page(engine: Engine, listed: Listing, number: int, language: str, live
         data=as_script({"words": {name: texts("report.live", name) for name in LANGUAGES}}),
         n=len(listed.rows),
         most=MOST,
-        pages=[page_name(page) for page in range(1, listed.n_pages + 1)],
+        pages=listed.pages,
         evaluations=[_listed(row, main.get(row["id"]), listed.reports.get(row["id"]), live) for row in rows],
         here=number,
         first=number * PAGE + 1,

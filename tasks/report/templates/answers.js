@@ -2,10 +2,7 @@
 const ROWS = 25;
 const matrices = new Map();
 
-function openMatrix(key) {
-  if (!matrices.has(key)) matrices.set(key, openedMatrix(key));
-  return matrices.get(key);
-}
+function openMatrix(key) { return remembered(matrices, key, openedMatrix); }
 async function openedMatrix(key) {
   const about = data.answers[key];
   const columns = await Promise.all(about.columns.map(async (column) => ({ ...column, get: (await openList(column.key)).get, n: data.cases[column.key].n })));
@@ -161,8 +158,3 @@ async function showAnswers(key, id) {
     ...(get.reference?.(row.at[0]) ? part(word("reference"), block(get.reference(row.at[0]))) : []), ...sides],
   at < 0 ? null : go(m.found[at - 1]), at < 0 ? null : go(m.found[at + 1]), "rows", () => { location.hash = `#${key}/rows${matrixQuery(m)}`; });
 }
-
-document.addEventListener("chosen", async (event) => {
-  if (event.detail !== "lang") return;
-  for (const promise of matrices.values()) { const m = await promise; if (m.body) { mountMatrix(m); showMatrix(m); } }
-});

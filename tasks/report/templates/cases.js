@@ -22,21 +22,17 @@ function because(reason, said = data.reasons) {
   return visible((root.lang === "ru" && said[reason]) || reason);
 }
 
-async function openList(key) {
-  if (lists.has(key)) return lists.get(key);
-  const promise = (async () => {
-    const about = data.cases[key];
-    const get = reader(await unpack(`rows-${key}`));
-    const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [] };
-    list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
-    const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]).map((name) => get[name]);
-    if (get.reason) searched.push((i) => data.reasons[get.reason(i)]);
-    let haystack = null;
-    list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((of) => of(i) ?? "").join("\n").toLocaleLowerCase()));
-    return list;
-  })();
-  lists.set(key, promise);
-  return promise;
+function openList(key) { return remembered(lists, key, openedList); }
+async function openedList(key) {
+  const about = data.cases[key];
+  const get = reader(await unpack(`rows-${key}`));
+  const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [] };
+  list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
+  const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]).map((name) => get[name]);
+  if (get.reason) searched.push((i) => data.reasons[get.reason(i)]);
+  let haystack = null;
+  list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((of) => of(i) ?? "").join("\n").toLocaleLowerCase()));
+  return list;
 }
 
 function matching(list) {

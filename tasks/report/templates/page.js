@@ -60,12 +60,15 @@ for (const group of document.querySelectorAll("[data-choice]")) {
 }
 showChoices();
 
+/** What is known by that key; made when it is first asked for. */
+function remembered(known, key, made) {
+  if (!known.has(key)) known.set(key, made(key));
+  return known.get(key);
+}
+
 /** What is packed under that name: JSON, or text. */
 const opened = new Map();
-function unpack(name, kind = "json") {
-  if (!opened.has(name)) opened.set(name, unpacked(name, kind));
-  return opened.get(name);
-}
+function unpack(name, kind = "json") { return remembered(opened, name, () => unpacked(name, kind)); }
 const whole = new Promise((done) => {
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", done); else done();
 });

@@ -69,6 +69,7 @@ async function relabel(event) {
   if (event.detail !== "lang") return;
   document.title = data.titles[root.lang];
   for (const promise of lists.values()) { const list = await promise; if (list.body) { mount(list); show(list); } }
+  for (const promise of matrices.values()) { const m = await promise; if (m.body) { mountMatrix(m); showMatrix(m); } }
   for (const place of document.querySelectorAll(".changes[data-list]")) await showLists(place.dataset.key);
   if (dialog.open) await follow();
 }
