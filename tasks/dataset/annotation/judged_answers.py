@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import nan
 from pathlib import Path
 
 from yarus.db.errors import InputError
@@ -167,23 +168,25 @@ def _value(cell: Cell) -> float | None:
         return None
     if word in PARTLY:
         return 0.5
-    try:
-        value = float(word in YES) if word in YES | NO else float(word.replace(",", "."))
-    except ValueError:
-        value = -1.0
+    value = float(word in YES) if word in YES | NO else _number(word)
     if cell.is_date or not 0 <= value <= 1:
         raise ValueError(said("no label", given=cell.text))
     return value
 
 
 def _probability(cell: Cell) -> float:
-    try:
-        value = float(cell.text.replace(",", "."))
-    except ValueError:
-        value = 0.0
+    value = _number(cell.text)
     if not 0 < value <= 1:
         raise ValueError(said("no probability", given=cell.text))
     return value
+
+
+def _number(text: str) -> float:
+    """NaN where it is none."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return nan
 
 
 def _contradictions(labels: Iterable[Label]) -> Iterator[str]:

@@ -121,9 +121,8 @@ def _agreement(
 
 def _comparable(one: Review, other: Review, field: str) -> bool:
     """Both have said something of the same: verdicts on the answers of two systems are not one question."""
-    if field not in one or field not in other:
-        return False
-    return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
+    same = field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
+    return same and field in one and field in other
 
 
 def _overlap(
