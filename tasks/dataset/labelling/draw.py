@@ -120,7 +120,7 @@ def drawn(ids: Sequence[str], of: Sequence[str], *, seed: str | int) -> list[Dra
         >>> from yarus.tasks.dataset.labelling.draw import drawn
         >>> order = drawn(["a", "b", "c", "d", "e"], ["low ok", *["high ok"] * 4], seed=1)
         >>> [one.row for one in order], order[-1].probability
-        ([1, 0, 3, 2, 4], 1.0)
+        ([4, 0, 2, 1, 3], 1.0)
     """
     sizes = Counter(of)
     chances = [hashlib.blake2b(f"{seed}|{name}".encode(), digest_size=8).digest() for name in ids]

@@ -29,7 +29,7 @@ def is_whole(case_id: str) -> bool:
     Example:
         >>> from yarus.tasks.dataset.labelling.relevance.walk import is_whole
         >>> sum(is_whole(f"case {number}") for number in range(1_000))
-        246
+        242
     """
     chance = hashlib.blake2b(f"whole|{case_id}".encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(chance) < WHOLE * 2**64
