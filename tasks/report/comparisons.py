@@ -182,7 +182,6 @@ def _listed(listed: list[Document]) -> dict[str, Document]:
 
 
 def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
-    """Both sides of the changed cases."""
     after = entry.cases
     if after is None:
         return None

@@ -111,7 +111,6 @@ def _stamp(said: Sequence[Label]) -> str | None:
 def _stored(
     of: Metric, found: Estimate, n_own: int, n_total: int, told: Mapping[str, Any], stratum: str = ""
 ) -> MetricColumns:
-    """As it is stored in `evaluation_metric`."""
     declared, acted_on = corrected_metric(of), not lacking(n_own)
     of_value = (declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
     graded = grades(*of_value) if acted_on else None

@@ -130,7 +130,6 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
 
 
 def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> tuple[Loaded, Loaded]:
-    """The question and its annotation."""
     chunks = [material.corpus.ids[place] for place in plan.chunks]
     urls = list(dict.fromkeys(url for place in plan.chunks if (url := material.corpus.urls[place])))
     said = f"{plan.kind}|{chunks}|{pair.question}"
