@@ -70,6 +70,7 @@ def comparison(entry: Entry) -> Document | None:
     metrics = [
         {
             "name": name,
+            "headline": name in headline,
             "main": name in headline or one["verdict"] in ("regressed", "changed"),
             "a": shown(name, one["a"]),
             "b": shown(name, one["b"]),
@@ -86,7 +87,7 @@ def comparison(entry: Entry) -> Document | None:
     listed = {name: _listed(found["cases"][name]) for name in LISTS}
     return told | {
         "explained": found["explained"],
-        "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
+        "metrics": sorted(metrics, key=lambda metric: not metric["headline"]),
         "unjudged": _unjudged(found["unequally_judged"]),
         "filled": translations("comparison", "filled") if found["b"]["system"].get("labels") == "filled" else None,
         "slices": _slices(found["slices"], headline[0]),

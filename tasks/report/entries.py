@@ -126,7 +126,9 @@ def described(entry: Entry) -> Document:
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _seconds(entry.row),
         "metrics": [
-            _metric(name, told["metrics"][name], compared.get(name)) for name in names if name in told["metrics"]
+            _metric(name, told["metrics"][name], compared.get(name), is_headline=name in headlines)
+            for name in names
+            if name in told["metrics"]
         ],
         "strata": _strata(told.get("strata", {}), headlines),
         "statuses": _statuses(told["statuses"], entry.cases),
@@ -160,7 +162,7 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
         return None, str(error)[:LONGEST]
 
 
-def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Document:
+def _metric(name: str, metric: MetricSummary, compared: Document | None, *, is_headline: bool) -> Document:
     declared = known(name)
     bounds = declared.thresholds if declared else None
     return {
@@ -182,7 +184,8 @@ def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Docu
         "hint": hint(name),
         "change": compared
         and {**compared, "text": shown(name, compared["difference"], sign=True), "between": between(name, compared)},
-        "main": bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
+        "headline": is_headline,
+        "main": is_headline or bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
     }
 
 

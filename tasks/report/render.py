@@ -56,8 +56,6 @@ def environment() -> Environment:
         "named": _named,
         "told": told,
         "labels": texts("metric_labels", "ru").keys(),
-        "headlines": {name: tier.headlines for name, tier in TIERS.items()},
-        "n_headlines": {name: len(tier.headlines) for name, tier in TIERS.items()},
         "shown": shown,
         "logo": source("logo.svg"),
         "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print", "menu")},
