@@ -11,10 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from sqlalchemy import select
 
-from yarus.db import tables
-from yarus.db.engine import reaching
 from yarus.db.errors import InputError
 from yarus.db.loading.fill import Row as Loaded
 from yarus.db.loading.fill import Rows, fill
@@ -94,11 +91,10 @@ def _gather(parameters: Synthesis) -> Material:
 
 def _taken(parameters: Synthesis, where: Source) -> list[str]:
     """What is in the receiving source from other parameters; the same ones come to the same questions again."""
-    with reaching(database()), database().connect() as connection:
-        there = connection.scalar(select(tables.source.c.name).where(tables.source.c.name == parameters.into))
-    if there is None:
+    try:
+        into = loaded(database(), parameters.into)
+    except InputError:  # it is not there yet
         return []
-    into = loaded(database(), parameters.into)
     with snapshot(into) as connection:
         rows = read_questions(connection, into, all_rows=True)
     ours = _asked_by(parameters)
