@@ -15,7 +15,7 @@ async function openedMatrix(key) {
     row.text = [...searched.map((name) => columns[0].get[name]?.(row.at[0]) ?? ""), ...each(row, "answer")].join("\n").toLocaleLowerCase();
     row.said = new Set(each(row, "answer").map((answer) => (answer ?? "").trim().replace(/\s+/g, " "))).size;
   }
-  return { key, about, columns, rows, apart, each, filter: {}, page: 0, found: [] };
+  return { key, about, columns, rows, apart, each, filter: {}, page: 0, found: [], mount: mountMatrix, show: showMatrix };
 }
 
 function metricOf(m) { return m.about.metrics.find(({ name }) => name === m.filter.metric) ?? m.about.metrics[0] ?? { name: null, better: "neither" }; }
@@ -52,23 +52,12 @@ function matrixQuery(m) {
   return kept.length ? "?" + new URLSearchParams(kept) : "";
 }
 
-function choices(m, name, label, options) {
-  const element = make("select", { onchange: () => changed(m, name, element.value) }, ...options.map(([value, text]) => make("option", { value }, text)));
-  element.value = m.filter[name] ?? options[0][0];
-  return make("label", {}, label, element);
-}
-function changed(m, name, value) {
-  m.filter[name] = value;
-  m.page = 0;
-  showMatrix(m);
-}
-
 function mountMatrix(m) {
   const place = document.querySelector(`.matrix[data-key="${CSS.escape(m.key)}"]`);
   if (!m.rows.length) { place.replaceChildren(make("p", { class: "problem" }, word("no common"))); return; }
   const statuses = [...new Set(m.rows.flatMap((row) => m.each(row, "status")))].sort();
-  const search = make("input", { type: "search", value: m.filter.q ?? "", autocomplete: "off", oninput: () => changed(m, "q", search.value) });
-  const sort = make("input", { type: "checkbox", onchange: () => changed(m, "sort", sort.checked ? "1" : "") });
+  const search = make("input", { type: "search", value: m.filter.q ?? "", autocomplete: "off", oninput: () => filterBy(m, "q", search.value) });
+  const sort = make("input", { type: "checkbox", onchange: () => filterBy(m, "sort", sort.checked ? "1" : "") });
   sort.checked = Boolean(m.filter.sort);
   m.status = make("p", { class: "soft", role: "status" });
   m.body = make("div", { class: "scroll", tabindex: "0" });
@@ -123,7 +112,7 @@ function showMatrix(m) {
   m.found = rowsFound(m);
   const counts = m.columns.map(() => ({ best: 0, worst: 0 }));
   for (const row of m.found) marksOf(row).forEach((mark, c) => { if (mark) counts[c][mark] += 1; });
-  const shown = paged(m, ROWS, ["earlier page", "later page"], m.status, showMatrix);
+  const shown = paged(m, ROWS, ["earlier page", "later page"], m.status);
   m.status.textContent = [m.found.length ? word("rows found", { n: m.found.length, of: m.rows.length }) : word("none found"), m.apart ? word("not common", { n: m.apart }) : ""].filter(Boolean).join(" ");
   const title = (row) => visible(m.columns[0].get.question?.(row.at[0]) || row.id).slice(0, 400);
   const link = (row) => make("a", { href: `#${m.key}/case/${encodeURIComponent(row.id)}${matrixQuery(m)}`, class: "text", dir: "auto" }, title(row));

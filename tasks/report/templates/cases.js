@@ -26,7 +26,7 @@ function openList(key) { return remembered(lists, key, openedList); }
 async function openedList(key) {
   const about = data.cases[key];
   const get = reader(await unpack(`rows-${key}`));
-  const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [] };
+  const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [], mount, show };
   list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
   const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]).map((name) => get[name]);
   if (get.reason) searched.push((i) => data.reasons[get.reason(i)]);
@@ -67,11 +67,11 @@ function matching(list) {
 }
 
 /** What of a list stands on the page that is open; its pager turns to the others. */
-function paged(list, size, [earlier, later], place, show) {
+function paged(list, size, [earlier, later], place) {
   const pages = Math.max(1, Math.ceil(list.found.length / size));
   list.page = Math.min(list.page, pages - 1);
   const first = list.page * size, shown = list.found.slice(first, first + size);
-  const turn = (by) => () => { list.page += by; show(list); place.scrollIntoView({ block: "nearest" }); };
+  const turn = (by) => () => { list.page += by; list.show(list); place.scrollIntoView({ block: "nearest" }); };
   list.pager.replaceChildren(
     make("button", { type: "button", disabled: list.page === 0, onclick: turn(-1) }, word(earlier)),
     make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: list.found.length })),
@@ -80,21 +80,26 @@ function paged(list, size, [earlier, later], place, show) {
   return shown;
 }
 
-function select(label, name, options, list, kind) {
-  const element = make("select", { onchange: () => { list.filter[name] = element.value; list.page = 0; show(list); } },
-    ...options.map((value) => make("option", { value }, value === "" ? word("any") : kind ? word(`${kind} ${value}`) : value)));
-  element.value = list.filter[name] ?? "";
-  return make("label", {}, word(label), element);
+function filterBy(list, name, value) {
+  list.filter[name] = value;
+  list.page = 0;
+  list.show(list);
+}
+/** A filter of a list, with what may be chosen: values and their texts. */
+function choices(list, name, label, options) {
+  const element = make("select", { onchange: () => filterBy(list, name, element.value) }, ...options.map(([value, text]) => make("option", { value }, text)));
+  element.value = list.filter[name] ?? options[0][0];
+  return make("label", {}, label, element);
 }
 
 function controls(list) {
   const distinct = (name) => [...new Set(Array.from({ length: list.n }, (_, i) => list.get[name](i)))].filter((v) => v != null).sort();
-  const change = (name) => (event) => { list.filter[name] = event.target.value; list.page = 0; show(list); };
+  const change = (name) => (event) => filterBy(list, name, event.target.value);
+  const any = ["", word("any")];
+  const valued = (name) => choices(list, name, word(name), [any, ...distinct(name).map((value) => [value, word(`${name} ${value}`)])]);
   const search = make("input", { type: "search", value: list.filter.q ?? "", oninput: change("q"), autocomplete: "off" });
-  const fields = [make("label", {}, word("search"), search), select("status", "status", ["", ...distinct("status")], list, "status")];
-  if (list.get.failure) fields.push(select("failure", "failure", ["", ...distinct("failure")], list, "failure"));
-  if (list.get.stratum) fields.push(select("stratum", "stratum", ["", ...distinct("stratum")], list, "stratum"));
-  fields.push(select("metric", "metric", ["", ...list.about.numbers], list, null));
+  const fields = [make("label", {}, word("search"), search), ...["status", "failure", "stratum"].filter((name) => list.get[name]).map(valued)];
+  fields.push(choices(list, "metric", word("metric"), [any, ...list.about.numbers.map((name) => [name, name])]));
   for (const [name, label] of [["min", "from"], ["max", "to"]]) {
     fields.push(make("label", { class: "narrow" }, word(label), make("input", { type: "number", step: "any", value: list.filter[name] ?? "", oninput: change(name) })));
   }
@@ -148,7 +153,7 @@ function once(list, found) {
 function show(list) {
   const cases = matching(list);
   list.found = once(list, cases);
-  const shown = paged(list, PAGE, ["earlier", "later"], list.body, show);
+  const shown = paged(list, PAGE, ["earlier", "later"], list.body);
   list.status.textContent = cases.length ? word("found", { n: cases.length, of: list.n }) : word("none found");
   const head = make("tr", {}, heading(list, "question", word(list.about.texts ? "text" : "question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
   list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
