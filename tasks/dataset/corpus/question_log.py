@@ -64,7 +64,7 @@ class Log:
         )
 
 
-def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None = None) -> Log:
+def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> Log:
     """The log of a source; the newest `limit` questions, all of them without. Synthetic questions are not real ones.
 
     Raises:
