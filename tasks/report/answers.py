@@ -39,7 +39,6 @@ def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
     columns = [
         {
             "key": one["key"],
-            "id": one["id"],
             "label": entry.row["name"] or entry.row["sut_label"],
             "about": about,
             "started": one["started"][:16],

@@ -60,7 +60,7 @@ def comparison(entry: Entry) -> Document | None:
     if not found:
         return None
     said = [*statements([found]), *(one for one in found.get("statements", []) if one["kind"] == "reach")]
-    told = {"a": found["a"], "b": found["b"], "said": said, "metrics": []}
+    told = {"a": found["a"], "said": said, "metrics": []}
     if "metrics" not in found:
         return told
     told["n_common"] = found["n_common"]
@@ -118,7 +118,7 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
             history = _history(engine, name, tier, source)
             if history and len(history["nights"]) > 1:
                 noise = history["noise"]
-                kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}
+                kept = {"tier": tier, "metric": name, "first_out": history["first_out"]}
                 found.append({**kept, "noise": noise and shown(name, noise["band"]), "figure": figures.trend(history)})
     return found
 

@@ -137,7 +137,6 @@ def _calibration(found: Sequence[Labelled]) -> Iterator[Document]:
         if own:
             people = _weighted(own, [one.value for one in own])
             yield {
-                "bin": _bin_name(number),
                 "n": len(own),
                 "score": round(100 * fmean(one.score for one in own), 1),
                 **{name: round(100 * value, 1) for name, value in people._asdict().items()},
