@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import fmean
 from typing import NamedTuple
 
@@ -127,7 +127,8 @@ def _confusion(found: Sequence[Labelled]) -> list[Document]:
     table = np.zeros((len(BINS), 3), dtype=int)
     for one in found:
         table[_bin(one.score), sum(one.value >= bound for bound in SAID)] += 1
-    return [{"bin": _bin_name(number), "counts": row.tolist()} for number, row in enumerate(table) if row.any()]
+    names = [f"{low:g}–{high:g}" for low, high in pairwise((*BINS, 1.0))]
+    return [{"bin": name, "counts": row.tolist()} for name, row in zip(names, table, strict=True) if row.any()]
 
 
 def _calibration(found: Sequence[Labelled]) -> Iterator[Document]:
@@ -212,10 +213,6 @@ def _rows(found: Sequence[Labelled], cases: pa.Table | None) -> dict[str, Docume
 
 def _bin(score: float) -> int:
     return sum(score >= bound for bound in BINS) - 1
-
-
-def _bin_name(number: int) -> str:
-    return f"{BINS[number]:g}–{[*BINS[1:], 1.0][number]:g}"
 
 
 def _weighted(own: Sequence[Labelled], values: Sequence[float]) -> Weighted:
