@@ -32,11 +32,10 @@ def headings(language: str) -> list[str]:
 def look(passages: Sequence[Passage], language: str) -> Look:
     """What the workbook has beside the table."""
     said = texts("annotation.workbook", language)
-    asked = [COLUMNS.index(name) for name in VERDICTS]
     return Look(
         title=said["questions"],
         choices={COLUMNS.index(name): (said["yes"], said["no"]) for name in YES_NO},
-        asked=frozenset(asked),
+        asked=frozenset(COLUMNS.index(name) for name in VERDICTS),
         guide=(said["guide"], said["how"].strip().split("\n")),
         passages=(said["passages"], said["passage columns"].split("|"), passages),
         named_in=COLUMNS.index("relevant"),

@@ -118,17 +118,13 @@ def rests_on(topic: Mapping[str, Any], language: str) -> list[str]:
         language: in which it is said.
     """
     words = texts("corpus", language)
+    parts = ((topic["n_missing"], MISSING), (topic["n_unanswered"], FAILED))
+    how = " + ".join(f"{n} × {each:g}" for n, each in parts if n)
     return [
         words["asked times"].format(n=topic["n"], n_distinct=topic["n_distinct"]),
         *(words[f"of which {name}"].format(n=topic[name]) for name in COUNTS if topic[name]),
-        words["gain"].format(gain=f"{topic['gain']:g}", how=gained(topic)),
+        words["gain"].format(gain=f"{topic['gain']:g}", how=how),
     ]
-
-
-def gained(topic: Mapping[str, Any]) -> str:
-    """The sum that a gain is."""
-    parts = ((topic["n_missing"], MISSING), (topic["n_unanswered"], FAILED))
-    return " + ".join(f"{n} × {each:g}" for n, each in parts if n)
 
 
 def outside(document: Mapping[str, Any], language: str) -> list[str]:
