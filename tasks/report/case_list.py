@@ -79,5 +79,7 @@ def column(values: pa.ChunkedArray) -> Any:
 def _rounded(values: NDArray[np.float64]) -> list[float | None]:
     """The values in few digits; what is not measured, or not finite, as None."""
     rounded = np.round(values, DIGITS)
-    found: list[float | None] = np.where(np.isfinite(rounded), rounded, None).tolist()
-    return found
+    found = rounded.astype(object)
+    found[~np.isfinite(rounded)] = None
+    kept: list[float | None] = found.tolist()
+    return kept

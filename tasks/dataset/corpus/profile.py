@@ -87,7 +87,7 @@ def growth(times: Sequence[datetime]) -> Growth:
     counts = Counter(f"{at.year:04d}-{at.month:02d}" for at in times)
     if not counts:
         return {"months": [], "monthly": None}
-    months = np.arange(min(counts), np.datetime64(max(counts)) + 1, dtype="datetime64[M]").astype(str).tolist()
+    months = np.arange(np.datetime64(min(counts)), np.datetime64(max(counts)) + 1).astype(str).tolist()
     whole = [counts[month] for month in months[1:-1]]
     enough = len(whole) >= 3 and all(whole)
     factor = (whole[-1] / whole[0]) ** (1 / (len(whole) - 1)) - 1 if enough else None
