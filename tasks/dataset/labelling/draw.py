@@ -46,8 +46,7 @@ class OfCases:
     @cached_property
     def ids(self) -> list[str]:
         """Of the cases."""
-        found: list[str] = values_of(self.cases, "case_id")
-        return found
+        return values_of(self.cases, "case_id")
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -57,8 +56,7 @@ class OfCases:
     @cached_property
     def groups(self) -> list[str | None]:
         """The user, dialog or page of each case; None where it stands alone."""
-        found: list[str | None] = values_of(self.cases, "group")
-        return found
+        return values_of(self.cases, "group")
 
     @cached_property
     def group_names(self) -> list[str]:

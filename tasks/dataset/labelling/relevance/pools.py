@@ -60,14 +60,12 @@ class Pools(OfCases):
     @cached_property
     def questions(self) -> list[str]:
         """The texts."""
-        found: list[str] = values_of(self.cases, "question")
-        return found
+        return values_of(self.cases, "question")
 
     @cached_property
     def pools(self) -> list[Pool]:
         """Of each case."""
-        found: list[Pool] = values_of(self.cases, "pooled")
-        return found
+        return values_of(self.cases, "pooled")
 
     @cached_property
     def passages(self) -> list[dict[str, str]]:
