@@ -34,8 +34,9 @@ function number(value) {
   return text.replace("-", "−");
 }
 
+const CHOICES = { lang: "lang", theme: "data-theme" };
 function choose(name, value) {
-  root.setAttribute(name === "lang" ? "lang" : "data-theme", value);
+  root.setAttribute(CHOICES[name], value);
   try { localStorage.setItem("yarus-" + name, value); } catch { /* kept for this visit only */ }
   showChoices();
   document.dispatchEvent(new CustomEvent("chosen", { detail: name }));
@@ -43,7 +44,7 @@ function choose(name, value) {
 
 function showChoices() {
   for (const group of document.querySelectorAll("[data-choice]")) {
-    const now = root.getAttribute(group.dataset.choice === "lang" ? "lang" : "data-theme");
+    const now = root.getAttribute(CHOICES[group.dataset.choice]);
     for (const button of group.children) button.setAttribute("aria-pressed", String(button.dataset.value === now));
   }
   for (const named of document.querySelectorAll("[data-ru]")) {
