@@ -114,7 +114,7 @@ def described(entry: Entry) -> Document:
     """An evaluation as the templates read it."""
     told, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
     compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
-    names = dict.fromkeys((*headlines, *told["metrics"]))
+    names = [name for name in dict.fromkeys((*headlines, *told["metrics"])) if name in told["metrics"]]
     return {
         "key": entry.key,
         "id": entry.row["id"],
@@ -126,9 +126,8 @@ def described(entry: Entry) -> Document:
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _seconds(entry.row),
         "metrics": [
-            _metric(name, told["metrics"][name], compared.get(name), is_headline=name in headlines)
-            for name in names
-            if name in told["metrics"]
+            _metric(name, told["metrics"][name], compared.get(name), is_headline=place < len(headlines))
+            for place, name in enumerate(names)
         ],
         "strata": _strata(told.get("strata", {}), headlines),
         "statuses": _statuses(told["statuses"], entry.cases),
