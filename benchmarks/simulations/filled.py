@@ -146,7 +146,7 @@ def _judged(world: World, labelled: Bools, rng: np.random.Generator, seed: int) 
         passages=[[one["result"] if to_judge(one) else None for one in pool] for pool in pools],
     )
     scored = score(seen(cases, [by_judge(pool) for pool in pools]), NO_TWINS, K)
-    return Pools(f"tier1-{seed}", str(seed), "tier1", "judge", K, MEASURED, scored)
+    return Pools(f"tier1-{seed}", str(seed), "tier1", "judge", scored, K, MEASURED)
 
 
 def _by_people(of: Pools, world: World, most: int) -> list[Label]:

@@ -23,7 +23,7 @@ from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.report.index import NAME
-from yarus.tasks.report.served.pages import LivePages
+from yarus.tasks.report.live_pages import LivePages
 
 NOW = "/now"
 """What an open page asks for, to learn whether something has changed."""

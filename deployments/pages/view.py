@@ -13,7 +13,7 @@ from yarus.deployments.prefect.server_access import link, password_for
 from yarus.deployments.server import require_free
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
-from yarus.tasks.report.served.pages import CHOSEN
+from yarus.tasks.report.live_pages import CHOSEN
 
 HOST = "127.0.0.1"
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
-from yarus.db.sources import Source, snapshot
+from yarus.db.sources import snapshot
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import BAD, GOOD, graded
 from yarus.tasks.cases.outcomes import reference_of
@@ -117,7 +117,7 @@ def disputed(questions: Sequence[Row], rankings: Rankings) -> list[Place]:
 
 def off_topic(questions: Sequence[Row], keys: Sequence[str], corpus: Corpus) -> list[Place]:
     """Questions of whose words hardly any is in the corpus; those without words of content are passed over."""
-    known = set().union(*map(words, corpus.texts)) if corpus.texts else set()
+    known = set[str]().union(*map(words, corpus.texts))
     stems = [words(key) for key in keys]
     shares = [len(of & known) / len(of) if of else 1.0 for of in stems]
     return [
@@ -160,9 +160,8 @@ def _clashes(rows: Sequence[Row]) -> Iterable[str]:
     for name in ("ground_truth_show", "answerable"):
         if {True, False} <= {row.get(name) for row in rows}:
             yield f"{name} yes and no"
-    relevant = [set(graded(row, "relevant_chunk_ids")) for row in rows]
-    relevant = [labels for labels in relevant if labels]
-    if any(not (one & other) for one in relevant[:1] for other in relevant[1:]):
+    relevant = [labels for row in rows if (labels := graded(row, "relevant_chunk_ids").keys())]
+    if any(relevant[0].isdisjoint(other) for other in relevant[1:]):
         yield "different relevant chunks"
 
 
@@ -198,7 +197,8 @@ def audit(source_name: str, evaluations: Sequence[str] = (), *, examples: int = 
     with snapshot(where) as connection:
         questions = read_questions(connection, where, all_rows=True)
         corpus = read_corpus(connection, where, vectors=False)
-    found = find_all(questions, corpus, rankings, _wording(where))
+    known = prompts(settings().model_copy(update={"language": where.language}))
+    found = find_all(questions, corpus, rankings, {name: prompt.template for name, prompt in known.items()})
     key = own_key() if has_pseudonyms(where.name, unset=True) else None
     findings = {kind: _finding(found[kind], examples, key, where.language) for kind in KINDS}
     if not rankings:
@@ -302,8 +302,3 @@ def _rankings(evaluation: str, source_name: str) -> dict[str, tuple[list[str], l
     cases = table.select(["question_id", "relevant", "retrieved"]).to_pylist()
     return {case["question_id"]: (case["relevant"], case["retrieved"]) for case in cases
             if case["relevant"] and case["retrieved"] is not None}  # fmt: skip
-
-
-def _wording(where: Source) -> dict[str, str]:
-    known = prompts(settings().model_copy(update={"language": where.language}))
-    return {name: prompt.template for name, prompt in known.items()}

@@ -70,15 +70,13 @@ def near_duplicates(
         return []
     pairs = _candidates(unique, units)
     scores = _similarities(unique, pairs)
-    near = [
-        (unique[one], unique[other], score)
-        for (one, other), score in zip(pairs[scores >= similar].tolist(), scores[scores >= similar], strict=True)
-    ]
+    near = scores >= similar
     found = []
-    for one, other, score in near:
+    for pair, score in zip(pairs[near].tolist(), scores[near].tolist(), strict=True):
+        one, other = (unique[number] for number in pair)
         if _same_rest(one, other):
             first, second = sorted((first_at[one], first_at[other]))
-            found.append((first, second, float(score)))
+            found.append((first, second, score))
     return sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))
 
 

@@ -31,11 +31,11 @@ def pack(cases: pa.Table) -> Document:
         n, numbers (names of the columns of numbers), rows and details: packed columns by name; a column of texts that
         repeat is {"texts", "codes"}.
     """
-    numbers = [name for name in cases.column_names if pa.types.is_float64(cases.schema.field(name).type)]
-    numbers = [name for name in numbers if cases[name].null_count < len(cases)]
+    filled = [name for name in cases.column_names if cases[name].null_count < len(cases)]
+    numbers = [name for name in filled if pa.types.is_float64(cases[name].type)]
     listed = [name for name in LISTED if name in cases.column_names]
     left_out = {*numbers, *listed, *LEFT_OUT}
-    details = [name for name in cases.column_names if name not in left_out and _says_something(cases[name])]
+    details = [name for name in filled if name not in left_out]
     return {
         "n": len(cases),
         "numbers": numbers,
@@ -79,11 +79,7 @@ def column(values: pa.ChunkedArray) -> Any:
 def _rounded(values: NDArray[np.float64]) -> list[float | None]:
     """The values in few digits; what is not measured, or not finite, as None."""
     rounded = np.round(values, DIGITS)
-    if np.isfinite(rounded).all():
-        found: list[float | None] = rounded.tolist()
-        return found
-    return [value if value == value and abs(value) != np.inf else None for value in rounded.tolist()]
-
-
-def _says_something(values: pa.ChunkedArray) -> bool:
-    return bool(values.null_count < len(values))
+    found = rounded.astype(object)
+    found[~np.isfinite(rounded)] = None
+    kept: list[float | None] = found.tolist()
+    return kept

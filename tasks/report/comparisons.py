@@ -1,11 +1,10 @@
 """What changed: each evaluation beside the accepted one, case by case, and the history of its main metrics."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlalchemy import Engine
 
 from yarus.db import journal
@@ -61,7 +60,7 @@ def comparison(entry: Entry) -> Document | None:
     if not found:
         return None
     said = [*statements([found]), *(one for one in found.get("statements", []) if one["kind"] == "reach")]
-    told = {"a": found["a"], "b": found["b"], "said": said, "metrics": []}
+    told = {"a": found["a"], "said": said, "metrics": []}
     if "metrics" not in found:
         return told
     told["n_common"] = found["n_common"]
@@ -71,6 +70,7 @@ def comparison(entry: Entry) -> Document | None:
     metrics = [
         {
             "name": name,
+            "headline": name in headline,
             "main": name in headline or one["verdict"] in ("regressed", "changed"),
             "a": shown(name, one["a"]),
             "b": shown(name, one["b"]),
@@ -87,7 +87,7 @@ def comparison(entry: Entry) -> Document | None:
     listed = {name: _listed(found["cases"][name]) for name in LISTS}
     return told | {
         "explained": found["explained"],
-        "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
+        "metrics": sorted(metrics, key=lambda metric: not metric["headline"]),
         "unjudged": _unjudged(found["unequally_judged"]),
         "filled": translations("comparison", "filled") if found["b"]["system"].get("labels") == "filled" else None,
         "slices": _slices(found["slices"], headline[0]),
@@ -117,8 +117,9 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
         for name in TIERS[tier].headlines:
             history = _history(engine, name, tier, source)
             if history and len(history["nights"]) > 1:
-                kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}
-                found.append({**kept, "noise": _band(name, history["noise"]), "figure": figures.trend(history)})
+                noise = history["noise"]
+                kept = {"tier": tier, "metric": name, "first_out": history["first_out"]}
+                found.append({**kept, "noise": noise and shown(name, noise["band"]), "figure": figures.trend(history)})
     return found
 
 
@@ -145,10 +146,6 @@ def _slices(slices: Document, metric: str) -> list[Document]:
         for value, told in values.items()
         if told.get(metric, {}).get("difference") is not None
     ]
-
-
-def _band(name: str, noise: Mapping[str, Any] | None) -> str | None:
-    return None if noise is None or noise.get("band") is None else shown(name, noise["band"])
 
 
 def _p(p: float | None, p_holm: float | None) -> str:
@@ -186,25 +183,34 @@ def _listed(listed: list[Document]) -> dict[str, Document]:
 
 
 def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
-    """Both sides of the changed cases."""
     after = entry.cases
     if after is None:
         return None
     ids = list(dict.fromkeys(name for names in listed.values() for name in names))
-    before = result_files.read(entry.comparison["parquet"])
-    before = before.filter(pc.is_in(before["case_id"], pa.array(ids, pa.string())))
-    before = to_people.cases(before, entry.comparison["a"]["source"])
-    sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}
-    places = {case: place for place, case in enumerate(values_of(after, "case_id"))}
-    kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
-    shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
-    lists = {name: list(of) for name, of in listed.items()}
-    reasons = in_russian([before, kept])
-    return packed({"ids": ids, "lists": lists, "entries": listed, "shared": shared, "reasons": reasons, **sides})
+    before = _these(result_files.read(entry.comparison["parquet"]), ids)
+    before, after = to_people.cases(before, entry.comparison["a"]["source"]), _these(after, ids)
+    return packed(
+        {
+            "ids": ids,
+            "lists": {name: list(of) for name, of in listed.items()},
+            "entries": listed,
+            "shared": _columns(after, ("question", "reference", "text")),
+            "reasons": in_russian([before, after]),
+            "a": _columns(before, (*SIDE, *_numbers(before))),
+            "b": _columns(after, (*SIDE, *_numbers(after))),
+        }
+    )
 
 
-def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:
+def _these(cases: pa.Table, ids: list[str]) -> pa.Table:
+    """The cases of these ids, in their order."""
     places = {case: place for place, case in enumerate(values_of(cases, "case_id"))}
-    kept = cases.take(pa.array([places[case] for case in ids], pa.int64()))
-    numbers = [name for name in kept.column_names if pa.types.is_float64(kept.schema.field(name).type)]
-    return {name: column(kept[name]) for name in (*SIDE, *numbers) if name in kept.column_names}
+    return cases.take(pa.array([places[case] for case in ids], pa.int64()))
+
+
+def _numbers(cases: pa.Table) -> list[str]:
+    return [field.name for field in cases.schema if pa.types.is_float64(field.type)]
+
+
+def _columns(cases: pa.Table, names: Iterable[str]) -> Document:
+    return {name: column(cases[name]) for name in names if name in cases.column_names}

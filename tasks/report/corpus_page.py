@@ -1,18 +1,17 @@
 """The page of the corpus, where its analytics are stored: what is used, what people ask about, what to write next."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Engine
 
 from yarus.db import analyses
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.config.texts import LANGUAGES, Text, translations
-from yarus.tasks.config.texts.messages import told as told_in
+from yarus.tasks.config.texts import LANGUAGES, translations
 from yarus.tasks.dataset.corpus.profile import outside, rests_on
 from yarus.tasks.evaluation.numbers import percent
 from yarus.tasks.report import figures
+from yarus.tasks.report.case_list import in_languages
 from yarus.tasks.report.embedded_data import Document
 
 MAP = 460
@@ -33,10 +32,10 @@ LENGTH = 160
 
 def newest_analytics(engine: Engine, source: str) -> analyses.StoredDocument | None:
     """What was last kept of a source, with `corpus_id` and `described_at`; None where nothing was."""
-    kept = [row for row in analyses.listing(engine, "corpus", source=source, limit=5) if row["document"]]
-    if not kept:
+    rows = analyses.listing(engine, "corpus", source=source, limit=5)
+    row = next((row for row in rows if row["document"]), None)
+    if row is None:
         return None
-    row = kept[0]
     return dict(row["document"]) | {"corpus_id": row["id"], "described_at": row["started_at"].isoformat()}
 
 
@@ -50,16 +49,19 @@ def stored(engine: Engine, source: str) -> Document | None:
     told = found if "chatter" in found else {"next": [], "topics": [], "chatter": []}  # of a release that named bags
     return {
         "described_at": found["described_at"][:16].replace("T", " ") + " UTC",
-        "unused": _in_every_language(partial(told_in, used["reason"])) if used["reason"] else None,
+        "unused": in_languages(used["reason"]) if used["reason"] else None,
         "parts": [
             {"name": name, **used[name]}
             for name in ("chunks", "pages")
             if (used.get(name) or {}).get("total") is not None
         ],
-        "dead": [_cut(chunk) for chunk in ((used.get("chunks") or {}).get("dead") or [])[:DEAD]],
+        "dead": [
+            {"id": chunk["id"], "text": (chunk["text"] or "")[:LENGTH]}
+            for chunk in ((used.get("chunks") or {}).get("dead") or [])[:DEAD]
+        ],
         "next": [_advised(topic) for topic in told["next"][:NEXT]],
         "topics": [_topic(topic) for topic in told["topics"][:TOPICS]],
-        "outside": _in_every_language(lambda language: " ".join(outside(told, language))) if told is found else None,
+        "outside": {name: " ".join(outside(told, name)) for name in LANGUAGES} if told is found else None,
         "apart": [_apart(row) for row in told["chatter"]],
         "figure": corpus_map(drawn) if drawn and drawn["x"] else None,
     }
@@ -68,7 +70,7 @@ def stored(engine: Engine, source: str) -> Document | None:
 def _advised(topic: Document) -> Document:
     return {
         "label": topic["label"],
-        "rests": _in_every_language(lambda language: "; ".join(rests_on(topic, language))),
+        "rests": {name: "; ".join(rests_on(topic, name)) for name in LANGUAGES},
         "examples": [text[:LENGTH] for text in topic["examples_unserved"][:EXAMPLES]],
     }
 
@@ -91,14 +93,6 @@ def _apart(row: Document) -> Document:
         "n": row["n"],
         "examples": [text[:LENGTH] for text in row["examples"]],
     }
-
-
-def _in_every_language(says: Callable[[str], str]) -> Text:
-    return {language: says(language) for language in LANGUAGES}
-
-
-def _cut(chunk: Document) -> Document:
-    return {"id": chunk["id"], "text": (chunk["text"] or "")[:LENGTH]}
 
 
 def _percent(share: Any) -> str:

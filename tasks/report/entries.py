@@ -1,7 +1,7 @@
 """What a report shows of each evaluation: its numbers, its cases, what changed, its history."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -112,12 +112,9 @@ def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
 
 def described(entry: Entry) -> Document:
     """An evaluation as the templates read it."""
-    told, config = entry.summary, EvaluationConfig.of(entry.row)
+    told, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
     compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
-    names = [
-        *TIERS[entry.tier].headlines,
-        *(name for name in told["metrics"] if name not in TIERS[entry.tier].headlines),
-    ]
+    names = [name for name in dict.fromkeys((*headlines, *told["metrics"])) if name in told["metrics"]]
     return {
         "key": entry.key,
         "id": entry.row["id"],
@@ -129,9 +126,10 @@ def described(entry: Entry) -> Document:
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _seconds(entry.row),
         "metrics": [
-            _metric(name, told["metrics"][name], compared.get(name)) for name in names if name in told["metrics"]
+            _metric(name, told["metrics"][name], compared.get(name), is_headline=place < len(headlines))
+            for place, name in enumerate(names)
         ],
-        "strata": _strata(told.get("strata", {}), TIERS[entry.tier].headlines),
+        "strata": _strata(told.get("strata", {}), headlines),
         "statuses": _statuses(told["statuses"], entry.cases),
         "stages": _stages(told),
         "exam": exam_tables(told) if "exam" in told else None,
@@ -163,7 +161,7 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
         return None, str(error)[:LONGEST]
 
 
-def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Document:
+def _metric(name: str, metric: MetricSummary, compared: Document | None, *, is_headline: bool) -> Document:
     declared = known(name)
     bounds = declared.thresholds if declared else None
     return {
@@ -185,7 +183,8 @@ def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Docu
         "hint": hint(name),
         "change": compared
         and {**compared, "text": shown(name, compared["difference"], sign=True), "between": between(name, compared)},
-        "main": bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
+        "headline": is_headline,
+        "main": is_headline or bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
     }
 
 
@@ -223,18 +222,18 @@ def _bar_of(stratum: str, name: str, metric: MetricSummary) -> Document | None:
 def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
     """How many cases have which status, measured ones first, each with its most frequent reasons."""
     total = sum(counts.values())
-    reasons: dict[str, Counter[str]] = {}
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
     if cases is not None and "reason" in cases.column_names:
         for status, reason in rows_of(cases, "status", "reason"):
             if reason:
-                reasons.setdefault(status, Counter())[reason] += 1
+                reasons[status][reason] += 1
     return [
         {
             "status": status,
             "n": counts[status],
             "share": round(100 * counts[status] / total, 2),
             "measured": status in MEASURED,
-            "reasons": [(in_languages(why), n) for why, n in reasons.get(status, Counter()).most_common(REASONS)],
+            "reasons": [(in_languages(why), n) for why, n in reasons[status].most_common(REASONS)],
         }
         for status in reversed(SEVERITY)
         if counts.get(status)
@@ -270,11 +269,10 @@ def _stages(told: EvaluationSummary) -> list[Document]:
 def _figures(entry: Entry) -> Document:
     if entry.cases is None:
         return {}
-    measured = entry.cases
     return {
-        "distributions": figures.distributions(entry.tier, measured),
-        "ranks": figures.ranks(measured),
-        "latency": figures.latency(measured),
+        "distributions": figures.distributions(entry.tier, entry.cases),
+        "ranks": figures.ranks(entry.cases),
+        "latency": figures.latency(entry.cases),
         **(figures.showing(entry.summary["showing"]) if "showing" in entry.summary else {}),
     }
 

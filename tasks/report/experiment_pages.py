@@ -22,10 +22,9 @@ from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.figures import framed
 
 HEIGHT = 380
-Figures = Document
 
 
-def pages(engine: Engine, source: str, figures: Figures) -> list[Document]:
+def pages(engine: Engine, source: str, figures: Document) -> list[Document]:
     """What was stored of the source, a page each; their figures are put among those of the report.
 
     Returns:
@@ -35,16 +34,13 @@ def pages(engine: Engine, source: str, figures: Figures) -> list[Document]:
     for key, newest, blocks in (("sweep", sweeps, _sweep), ("robustness", probes, _robustness)):
         documents = [document for document in newest(engine, source=source, limit=5) if document.get("metrics")]
         if documents:
-            found.append(_page(key, blocks(pseudonyms.document(documents[0], source), figures)))
+            page = {"key": key, "title": _words(key), "question": _words(f"{key} question")}
+            found.append(page | {"blocks": blocks(pseudonyms.document(documents[0], source), figures)})
     return found
 
 
 def _words(key: str, **values: object) -> Text:
     return translations("report.experiments", key, **values)
-
-
-def _page(key: str, blocks: list[Document]) -> Document:
-    return {"key": key, "title": _words(key), "question": _words(f"{key} question"), "blocks": blocks}
 
 
 def _block(heading: Text | None = None, **parts: Any) -> Document:
@@ -60,7 +56,7 @@ def _plain(text: str) -> Text:
     return dict.fromkeys(LANGUAGES, text)
 
 
-def _sweep(found: Document, figures: Figures) -> list[Document]:
+def _sweep(found: Document, figures: Document) -> list[Document]:
     arms, quality = found["arms"], found["metrics"][0]
     charts = []
     for key, axis in (("quality by cost", "cost_usd"), ("quality by latency", "latency_ms_p50")):
@@ -83,7 +79,7 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
         ]
         for number, arm in enumerate(arms, start=1)
     ]
-    about = [_line(_words(name)) for name in ("legend", *(["sources"] if across_sources(found) else []))]
+    about = [_line(_words("legend")), *([_line(_words("sources"))] if across_sources(found) else [])]
     failed = [
         _line(f"{said['arm']}: {said['error']}", problem=True) for said in (*arms, *found["judges"]) if said["error"]
     ]
@@ -110,7 +106,7 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
     ]
 
 
-def _robustness(found: Document, figures: Figures) -> list[Document]:
+def _robustness(found: Document, figures: Document) -> list[Document]:
     blocks = []
     for tier in sorted(found["tiers"]):
         names = found["metrics"][tier]

@@ -69,7 +69,7 @@ def histogram(values: NDArray[np.float64], *, marks: Sequence[float] = ()) -> Fi
     spans = [f"{low:.3g} – {high:.3g}" for low, high in pairwise(edges)]
     trace = {
         "type": "bar",
-        "x": _rounded(middles),
+        "x": [float(f"{value:.5g}") for value in middles],
         "y": counts.tolist(),
         "width": float(f"{width * 0.92:.4g}"),
         "customdata": spans,
@@ -144,7 +144,7 @@ def showing(found: Mapping[str, Any]) -> dict[str, Figure]:
 
 def _curve(x: Sequence[float], y: Sequence[float]) -> Trace:
     line = {"color": "@c:accent", "shape": "linear"}
-    return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": line}
+    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line}
 
 
 def _mark(x: float, y: float, colour: str) -> Trace:
@@ -263,10 +263,6 @@ def _line(at: float | str, colour: str, dash: str) -> Trace:
         "yref": "paper",
         "line": {"color": colour, "width": 1.5, "dash": dash},
     }
-
-
-def _rounded(values: NDArray[np.float64]) -> list[float]:
-    return [float(f"{value:.5g}") for value in values]
 
 
 def framed(data: list[Trace], *, height: int, shapes: Sequence[Trace] = (), **layout: Any) -> Figure:

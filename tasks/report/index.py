@@ -1,7 +1,7 @@
 """The index: the evaluations with their main numbers, newest first, page by page, and the reports that show them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,11 +36,6 @@ NEWEST = "newest.html"
 """Where a server shows the newest evaluation of every tier."""
 
 
-def page_name(number: int) -> str:
-    """The file name of a page of the index, from 1: the first is `index.html`."""
-    return NAME if number == 1 else NAME.replace(".", f"-{number}.")
-
-
 class Listing(NamedTuple):
     """What the index lists, and where the report of each is."""
 
@@ -49,9 +44,9 @@ class Listing(NamedTuple):
     """Evaluation -> the file of the newest report that shows it."""
 
     @property
-    def n_pages(self) -> int:
-        """At least one."""
-        return max(1, -(-len(self.rows) // PAGE))
+    def pages(self) -> list[str]:
+        """The file names of its pages, at least one: `index.html`, `index-2.html` and so on."""
+        return [NAME, *(f"index-{place // PAGE + 1}.html" for place in range(PAGE, len(self.rows), PAGE))]
 
 
 def listing(engine: Engine, folder: Path) -> Listing:
@@ -59,13 +54,6 @@ def listing(engine: Engine, folder: Path) -> Listing:
     # Of a tier that is no more (a contributor's, that was taken out), nobody knows what it is judged by.
     rows = [row for row in journal.listing(engine, limit=MOST) if row["tier"] in TIERS]
     return Listing(rows, _reports(folder))
-
-
-def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
-    """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
-    listed = listing(engine, folder)
-    for number in range(listed.n_pages):
-        yield index_page(engine, listed, number, language)
 
 
 def index_page(engine: Engine, listed: Listing, number: int, language: str, live: Live | None = None) -> str:
@@ -91,7 +79,7 @@ def index_page(engine: Engine, listed: Listing, number: int, language: str, live
         data=as_script({"words": {name: texts("report.live", name) for name in LANGUAGES}}),
         n=len(listed.rows),
         most=MOST,
-        pages=[page_name(page) for page in range(1, listed.n_pages + 1)],
+        pages=listed.pages,
         evaluations=[_listed(row, main.get(row["id"]), listed.reports.get(row["id"]), live) for row in rows],
         here=number,
         first=number * PAGE + 1,
@@ -130,7 +118,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     found = (
         select(
             of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total, of.labels,
-            config_at("judge").label("judge"), evaluation.c.started_at,
+            config_at("judge").label("judge"), evaluation.c.started_at, evaluation.c.tier,
         )
         .join(evaluation)
         .where(of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM]))
@@ -141,15 +129,10 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     return {
         row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row, sat)}
         for row in rows
-        if row.metric == TIERS[_tier(row.evaluation_id)].headlines[0]
+        if row.metric == TIERS[row.tier].headlines[0]
     }
 
 
 def _grade(row: Row[Any], sat: Mapping[str, Sat]) -> Text | None:
     by_prompt = standings(sat, EvaluationConfig.model_construct(judge=row.judge), row.started_at) if row.judge else {}
-    found = metric_summary(row._mapping, 0, by_prompt)
-    return grade_text(found)
-
-
-def _tier(evaluation_id: str) -> str:
-    return evaluation_id.split("-")[0]
+    return grade_text(metric_summary(row._mapping, 0, by_prompt))

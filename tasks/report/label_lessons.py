@@ -1,8 +1,8 @@
 """Where people's labels teach: what they say of each judged metric of an evaluation, as the templates read it."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import fmean
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from yarus.metrics.statistics.corrected import corrected_mean
 from yarus.tasks.cases.privacy import pseudonyms as to_people
 from yarus.tasks.comparison.slices import labels_of as slices_of
 from yarus.tasks.comparison.slices import lengths
-from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.config.texts import LANGUAGES, texts, translations
 from yarus.tasks.dataset.labelling.alpha import alpha
 from yarus.tasks.evaluation.numbers import MINUS, rounded
 from yarus.tasks.report.embedded_data import Document
@@ -73,10 +73,11 @@ def _lesson(metric: str, labels: Sequence[Label], source: str, cases: pa.Table |
     every = list(_answers(labels))
     rows = _rows(every, cases)
     found = [one for one in every if cases is None or one.case_id in rows]  # as the corrected mean counts them
+    counts = Counter(label.annotator for label in labels)
     return {
         "metric": metric,
         "n": len(found),
-        "annotators": _annotators(labels),
+        "annotators": [{"name": name, "n": n} for name, n in sorted(counts.items())],
         "agreement": _agreement(labels),
         "confusion": _confusion(found),
         "calibration": list(_calibration(found)),
@@ -91,21 +92,12 @@ def _answers(labels: Sequence[Label]) -> Iterator[Labelled]:
     by_case: dict[str, list[Label]] = defaultdict(list)
     for label in labels:
         by_case[label.case_id].append(label)
-    counts: dict[str, int] = defaultdict(int)
-    for said in by_case.values():
-        counts[said[0].stratum] += 1
+    counts = Counter(said[0].stratum for said in by_case.values())
     for case, said in by_case.items():
         first = said[0]
         value = fmean(label.value for label in said if label.value is not None)
         weight = first.stratum_size / counts[first.stratum]
         yield Labelled(case, first.score, value, weight, first.case_group or case, said)
-
-
-def _annotators(labels: Sequence[Label]) -> list[Document]:
-    counts: dict[str, int] = defaultdict(int)
-    for label in labels:
-        counts[label.annotator] += 1
-    return [{"name": name, "n": n} for name, n in sorted(counts.items())]
 
 
 def _agreement(labels: Sequence[Label]) -> Document | None:
@@ -134,7 +126,8 @@ def _confusion(found: Sequence[Labelled]) -> list[Document]:
     table = np.zeros((len(BINS), 3), dtype=int)
     for one in found:
         table[_bin(one.score), sum(one.value >= bound for bound in SAID)] += 1
-    return [{"bin": _bin_name(number), "counts": row.tolist()} for number, row in enumerate(table) if row.any()]
+    names = [f"{low:g}–{high:g}" for low, high in pairwise((*BINS, 1.0))]
+    return [{"bin": name, "counts": row.tolist()} for name, row in zip(names, table, strict=True) if row.any()]
 
 
 def _calibration(found: Sequence[Labelled]) -> Iterator[Document]:
@@ -144,7 +137,6 @@ def _calibration(found: Sequence[Labelled]) -> Iterator[Document]:
         if own:
             people = _weighted(own, [one.value for one in own])
             yield {
-                "bin": _bin_name(number),
                 "n": len(own),
                 "score": round(100 * fmean(one.score for one in own), 1),
                 **{name: round(100 * value, 1) for name, value in people._asdict().items()},
@@ -197,8 +189,9 @@ def _slice(value: str, own: Sequence[Labelled]) -> Document:
     judge, people = (_weighted(own, values).value for values in ([o.score for o in own], [o.value for o in own]))
     half = _weighted(own, [(one.score - one.value + 1) / 2 for one in own])  # from -1..1 to 0..1, and back
     error, low, high = (2 * end - 1 for end in half)
+    is_ours = value in texts("slice_values", "ru")
     return {
-        "value": translations("slice_values", value) if value in texts("slice_values", "ru") else _same(value),
+        "value": translations("slice_values", value) if is_ours else dict.fromkeys(LANGUAGES, value),
         "n": len(own),
         "judge": f"{judge:.2f}",
         "people": f"{people:.2f}",
@@ -221,10 +214,6 @@ def _bin(score: float) -> int:
     return sum(score >= bound for bound in BINS) - 1
 
 
-def _bin_name(number: int) -> str:
-    return f"{BINS[number]:g}–{[*BINS[1:], 1.0][number]:g}"
-
-
 def _weighted(own: Sequence[Labelled], values: Sequence[float]) -> Weighted:
     """The mean of labelled answers, each by how unlikely it was to be drawn; with its interval from two on."""
     if len(own) < 2:
@@ -232,10 +221,6 @@ def _weighted(own: Sequence[Labelled], values: Sequence[float]) -> Weighted:
     nothing, chances = np.full(len(own), 0.5), [1 / one.weight for one in own]
     found = corrected_mean(nothing, values, chances, groups=[one.group for one in own])
     return Weighted(found.value, found.low, found.high)
-
-
-def _same(text: str) -> Text:
-    return dict.fromkeys(LANGUAGES, text)
 
 
 def _cut(text: str | None) -> str:

@@ -20,13 +20,13 @@ from yarus.tasks.evaluation.guidance import goals
 from yarus.tasks.evaluation.numbers import shown, typeset
 from yarus.tasks.evaluation.summary import EvaluationSummary
 from yarus.tasks.report import corpus_page
+from yarus.tasks.report.answers import answers_pages
 from yarus.tasks.report.case_list import in_russian
 from yarus.tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
 from yarus.tasks.report.embedded_data import Document, as_script, packed_plotly
 from yarus.tasks.report.entries import Entry, described
 from yarus.tasks.report.experiment_pages import pages
 from yarus.tasks.report.label_lessons import lessons
-from yarus.tasks.report.sections.answers import answers_pages
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = (
@@ -56,8 +56,6 @@ def environment() -> Environment:
         "named": _named,
         "told": told,
         "labels": texts("metric_labels", "ru").keys(),
-        "headlines": {name: tier.headlines for name, tier in TIERS.items()},
-        "n_headlines": {name: len(tier.headlines) for name, tier in TIERS.items()},
         "shown": shown,
         "logo": source("logo.svg"),
         "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print", "menu")},
@@ -81,8 +79,7 @@ class Live(NamedTuple):
 def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live | None = None) -> str:
     """The report over these evaluations; as a file of its own, or as a server's page."""
     add_comparisons(engine, shown_entries)
-    advised = [_advised(entry) for entry in shown_entries]
-    evaluations = [described(entry) | told for entry, told in zip(shown_entries, advised, strict=True)]
+    evaluations = [described(entry) | _advised(entry) for entry in shown_entries]
     packs: dict[str, str] = {}
     figures: Document = {}
     for one, entry in zip(evaluations, shown_entries, strict=True):
@@ -145,8 +142,8 @@ def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live
 
 def rendered(template: str, language: str, *, live: Live | None = None, **values: Any) -> str:
     """A page from its template, with a nonce that lets our scripts run and no other."""
-    values["live"] = live
-    return environment().get_template(template).render(language=language, nonce=secrets.token_urlsafe(16), **values)
+    page = environment().get_template(template)
+    return page.render(language=language, live=live, nonce=secrets.token_urlsafe(16), **values)
 
 
 def source(name: str) -> Markup:
@@ -221,16 +218,16 @@ def _in_order(evaluations: list[Document], foremost: EvaluationSummary | None) -
     return sorted((one for one in evaluations if one["key"] == one["tier"]), key=urgency)[:5]
 
 
-FIRST = ("showing risk", "showing cost", "ranks")
-"""Charts before the distributions."""
-
-
 def _charts(one: Document, figures: Document) -> list[Document]:
     """The charts of an evaluation, whose figures are put among those of the page."""
     made = one.pop("figures")
-    charts = [{"metric": None, "word": name, "figure": made[name]} for name in FIRST if made.get(name)]
+
+    def drawn(*names: str) -> list[Document]:
+        return [{"metric": None, "word": name, "figure": made[name]} for name in names if made.get(name)]
+
+    charts = drawn("showing risk", "showing cost", "ranks")
     charts += [{"word": None, **chart} for chart in made.get("distributions", [])]
-    charts += [{"metric": None, "word": name, "figure": made[name]} for name in ("latency",) if made.get(name)]
+    charts += drawn("latency")
     for number, chart in enumerate(charts):
         chart["id"] = f"{one['key']}-{number}"
         figures[chart["id"]] = chart.pop("figure")

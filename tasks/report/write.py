@@ -12,7 +12,7 @@ from yarus.db.errors import InputError
 from yarus.tasks.config.settings import Language, settings
 from yarus.tasks.evaluation.result_files import make_folder
 from yarus.tasks.report.entries import Entry, entries, newest
-from yarus.tasks.report.index import INDEX, NAME, page_name, render_index
+from yarus.tasks.report.index import INDEX, NAME, index_page, listing
 from yarus.tasks.report.render import render
 
 
@@ -58,12 +58,11 @@ def index(engine: Engine, target: Path | None = None, language: Language | None 
         The path of the first page.
     """
     place = target or folder()
-    written = set()
-    for number, page in enumerate(render_index(engine, place, language or settings().language), 1):
-        write(place / page_name(number), page)
-        written.add(page_name(number))
+    listed = listing(engine, place)
+    for number, name in enumerate(listed.pages):
+        write(place / name, index_page(engine, listed, number, language or settings().language))
     for old in place.glob("index-*.html"):
-        if old.name not in written and INDEX.fullmatch(old.name):
+        if old.name not in listed.pages and INDEX.fullmatch(old.name):
             old.unlink(missing_ok=True)
     return place / NAME
 

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from yarus.db.source_rows import Corpus
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.config.texts import LANGUAGES, texts
+from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation.spreadsheets import Cell, said
 from yarus.tasks.dataset.annotation.workbook import Look, Passage
 
 COLUMNS: tuple[str, ...] = ("question_id", "source", "why", "question", "answer", "answer_of", "other_answers")
 COLUMNS += ("reference", "retrieved", "nuggets", "question_ok", "answer_ok", "relevant", "show", "notes")
+HEADINGS = "annotation.columns"
 YES_NO = ("question_ok", "answer_ok", "show")
 ASKED = (*YES_NO, "relevant", "notes")
 VERDICTS = (*ASKED, "nuggets")
@@ -25,42 +26,20 @@ NONE = {"нет", "none", "no", "-", "0", "ни один", "ничего"}
 
 def headings(language: str) -> list[str]:
     """The header of a file."""
-    return [texts("annotation.columns", language)[name] for name in COLUMNS]
-
-
-def heading(name: str, language: str) -> str:
-    """What a column is called, without what explains it."""
-    return texts("annotation.columns", language)[name].partition(":")[0]
+    return [texts(HEADINGS, language)[name] for name in COLUMNS]
 
 
 def look(passages: Sequence[Passage], language: str) -> Look:
     """What the workbook has beside the table."""
     said = texts("annotation.workbook", language)
-    asked = [COLUMNS.index(name) for name in VERDICTS]
     return Look(
         title=said["questions"],
         choices={COLUMNS.index(name): (said["yes"], said["no"]) for name in YES_NO},
-        asked=frozenset(asked),
+        asked=frozenset(COLUMNS.index(name) for name in VERDICTS),
         guide=(said["guide"], said["how"].strip().split("\n")),
         passages=(said["passages"], said["passage columns"].split("|"), passages),
         named_in=COLUMNS.index("relevant"),
     )
-
-
-def reason(name: str, language: str) -> str:
-    """Why a question is asked; see `tasks/dataset/annotation/candidates.py`."""
-    return texts("annotation.reasons", language)[name]
-
-
-def positions(header: list[str]) -> dict[str, int]:
-    """Where each of our columns stands, whatever the language and order; columns of people's own are passed over."""
-    names = {_short(heading(name, language)): name for language in LANGUAGES for name in COLUMNS}
-    found: dict[str, int] = {}
-    for position, text in enumerate(header):
-        name = names.get(_short(text))
-        if name is not None:
-            found.setdefault(name, position)
-    return found
 
 
 def yes_no(cell: Cell) -> bool | None:
@@ -75,10 +54,6 @@ def yes_no(cell: Cell) -> bool | None:
     if cell.is_date or word not in YES | NO:
         raise ValueError(said("yes or no", given=cell.text))
     return word in YES
-
-
-def _short(text: str) -> str:
-    return " ".join(text.partition(":")[0].casefold().split())
 
 
 Relevant = dict[str, list[str]]

@@ -1,32 +1,31 @@
 """Answers that a judge has scored, drawn at random into a table for people to label, and back."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import nan
 from pathlib import Path
-from typing import Any
 
 from yarus.db.errors import InputError
 from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import settings
-from yarus.tasks.config.texts import LANGUAGES, texts
+from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.columns import NO, YES
-from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, said, wrong
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, cell_of, heading, positions, rejected, said, wrong
 from yarus.tasks.dataset.annotation.workbook import Look
 from yarus.tasks.dataset.dataset_schema import Drawn, LabelsImported
 from yarus.tasks.dataset.labelling.alpha import annotator as named
 from yarus.tasks.dataset.labelling.answers import SHOWN, Answers, answers
 from yarus.tasks.dataset.labelling.corrected import correct_all
-from yarus.tasks.dataset.labelling.draw import Drawn as One
 from yarus.tasks.dataset.labelling.draw import drawn
 
 COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *SHOWN, "label", "note")
 """Of the table; what is asked of a metric stands in the heading of `label`."""
 NEEDED = ("case_id", "evaluation", "metric", "probability", "shown", "label", "note")
 PARTLY = {"отчасти", "частично", "partly", "partially"}
-MOST_PROBLEMS = 20
+HEADINGS = "annotation.judged_columns"
 AS_WRITTEN = 1e-6
 """How far a probability may be off what it was, after a spreadsheet has had it."""
 
@@ -45,10 +44,12 @@ def export_drawn(path: Path, evaluation: str, metric: str | None, n: int, *, see
         InputError: nothing to label, or a file that cannot be written.
     """
     of = answers(database(), evaluation, metric)
-    chosen = _drawn(of, seed)[:n]
-    share = _chances(chosen)
-    header = [texts("annotation.judged_columns", settings().language)[name] for name in COLUMNS]
-    spreadsheets.write(path, header, (_line(of, one, share[one.stratum]) for one in chosen), _look())
+    own = of.evaluation_id if seed == 0 else f"{of.evaluation_id}|{seed}"
+    chosen = drawn(of.ids, of.strata, seed=own)[:n]
+    counts = Counter(one.stratum for one in chosen)
+    header = [texts(HEADINGS, settings().language)[name] for name in COLUMNS]
+    lines = (_line(of, one.row, counts[one.stratum] / one.stratum_size) for one in chosen)
+    spreadsheets.write(path, header, lines, _look())
     return {
         "file": str(path),
         "source": of.source,
@@ -56,7 +57,7 @@ def export_drawn(path: Path, evaluation: str, metric: str | None, n: int, *, see
         "metric": of.metric.name,
         "drawn": len(chosen),
         "cases": len(of.cases),
-        "strata": dict(sorted(Counter(one.stratum for one in chosen).items())),
+        "strata": dict(sorted(counts.items())),
     }
 
 
@@ -71,11 +72,11 @@ def import_drawn(path: Path, header: Sequence[str], lines: Sequence[Line], annot
     Raises:
         InputError: with up to 20 problems, each with its row.
     """
-    name, at = named(annotator), _positions(header)
-    if missing := [repr(_short(column)) for column in NEEDED if column not in at]:
+    name, at = named(annotator), positions(header, HEADINGS)
+    if missing := [repr(heading(HEADINGS, column)) for column in NEEDED if column not in at]:
         why = "not drawn" if "probability" not in at else "columns"
         raise wrong(why, path=path, names=", ".join(missing))
-    rows = [(number, {column: _cell(cells, at, column) for column in NEEDED}) for number, cells in lines]
+    rows = [(number, {column: cell_of(cells, at, column) for column in NEEDED}) for number, cells in lines]
     known = {pair: _known(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}}
     problems: list[str] = []
     found: dict[tuple[str, str, str], Label] = {}
@@ -90,8 +91,7 @@ def import_drawn(path: Path, header: Sequence[str], lines: Sequence[Line], annot
             problems.append(f"{said('row', number=number)}: {error}")
     problems += [] if problems else _contradictions(found.values())
     if problems:
-        more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
-        raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
+        raise rejected(path, problems)
     store.save(database(), found.values())
     for source, tier in sorted({(label.source, label.tier) for label in found.values()}):
         correct_all(database(), source, tier)
@@ -107,7 +107,7 @@ def import_drawn(path: Path, header: Sequence[str], lines: Sequence[Line], annot
 
 def of_judged(header: Sequence[str]) -> bool:
     """Whether a table's header is one of judged answers."""
-    return {"case_id", "metric", "label"} <= _positions(header).keys()
+    return {"case_id", "metric", "label"} <= positions(header, HEADINGS).keys()
 
 
 def _look() -> Look:
@@ -121,25 +121,14 @@ def _look() -> Look:
     )
 
 
-def _drawn(of: Answers, seed: int) -> list[One]:
-    own = of.evaluation_id if seed == 0 else f"{of.evaluation_id}|{seed}"
-    return drawn(of.ids, of.strata, seed=own)
-
-
-def _chances(chosen: Sequence[One]) -> dict[str, float]:
-    """Stratum -> the probability of its cases to be among those chosen."""
-    counts = Counter(one.stratum for one in chosen)
-    return {one.stratum: counts[one.stratum] / one.stratum_size for one in chosen}
-
-
-def _line(of: Answers, one: One, probability: float) -> list[str]:
-    given = {
-        "case_id": of.ids[one.row],
+def _line(of: Answers, row: int, probability: float) -> list[str]:
+    shown = of.shown(row, leaves=True) | {
+        "case_id": of.ids[row],
         "evaluation": of.evaluation_id,
         "metric": of.metric.name,
-        "shown": of.digest(one.row),
+        "probability": repr(probability),
+        "shown": of.digest(row),
     }
-    shown = given | {"probability": repr(probability)} | of.shown(one.row, leaves=True)
     return [shown.get(column, "") for column in COLUMNS]
 
 
@@ -179,54 +168,33 @@ def _value(cell: Cell) -> float | None:
         return None
     if word in PARTLY:
         return 0.5
-    try:
-        value = float(word in YES) if word in YES | NO else float(word.replace(",", "."))
-    except ValueError:
-        value = -1.0
+    value = float(word in YES) if word in YES | NO else _number(word)
     if cell.is_date or not 0 <= value <= 1:
         raise ValueError(said("no label", given=cell.text))
     return value
 
 
 def _probability(cell: Cell) -> float:
-    try:
-        value = float(cell.text.replace(",", "."))
-    except ValueError:
-        value = 0.0
+    value = _number(cell.text)
     if not 0 < value <= 1:
         raise ValueError(said("no probability", given=cell.text))
     return value
 
 
-def _contradictions(labels: Any) -> Iterator[str]:
+def _number(text: str) -> float:
+    """NaN where it is none."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return nan
+
+
+def _contradictions(labels: Iterable[Label]) -> Iterator[str]:
     """Probabilities that no draw can have had: of one stratum all are equal, and at least the share that is here."""
-    by_stratum: dict[tuple[str, str, str], list[Label]] = {}
+    by_stratum: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
     for label in labels:
-        by_stratum.setdefault((label.evaluation_id, label.metric, label.stratum), []).append(label)
+        by_stratum[label.evaluation_id, label.metric, label.stratum].append(label)
     for alike in by_stratum.values():
         low, high = min(one.probability for one in alike), max(one.probability for one in alike)
         if high - low > AS_WRITTEN or low < len(alike) / alike[0].stratum_size - AS_WRITTEN:
             yield said("changed probability", case=alike[0].case_id, low=f"{low:g}", high=f"{high:g}")
-
-
-def _positions(header: Sequence[str]) -> dict[str, int]:
-    names = {
-        _plain(texts("annotation.judged_columns", language)[name]): name for language in LANGUAGES for name in COLUMNS
-    }
-    found: dict[str, int] = {}
-    for position, text in enumerate(header):
-        if (name := names.get(_plain(text))) is not None:
-            found.setdefault(name, position)
-    return found
-
-
-def _short(name: str) -> str:
-    return texts("annotation.judged_columns", settings().language)[name].partition(":")[0]
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.partition(":")[0].casefold().split())
-
-
-def _cell(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:
-    return cells[at[name]] if at[name] < len(cells) else Cell("")

@@ -32,6 +32,7 @@ from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO, Relevant
 from yarus.tasks.dataset.dataset_schema import Agreement, PairAgreement, SourceAgreement
 from yarus.tasks.dataset.labelling.alpha import alpha
 from yarus.tasks.dataset.nuggets import from_text
+from yarus.tasks.evaluation.numbers import finite
 
 Review = dict[str, Any]
 """What an annotator says of a question: field -> verdict."""
@@ -65,7 +66,7 @@ def apply(where: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
     return sum(row.values["review"]["rejected"] for row in rows)
 
 
-def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
+def agreement(source_name: str) -> SourceAgreement:
     """How far every two annotators of a source agree, on the questions that both have labelled.
 
     Raises:
@@ -82,7 +83,7 @@ def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
             "source {source!r}: nobody has labelled it; yarus dataset import-annotation FILE …", source=where.name
         )
     pairs: list[PairAgreement] = [
-        {"a": a, "b": b, "field": field, **_agreement(said, users, a, b, field, seed)}
+        {"a": a, "b": b, "field": field, **_agreement(said, users, a, b, field)}
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
     ]
@@ -101,38 +102,33 @@ def _alike(said: Sequence[Mapping[str, Review]], field: str) -> list[dict[str, f
     return found
 
 
-def _agreement(
-    said: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str, seed: int
-) -> Agreement:
+def _agreement(said: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str) -> Agreement:
     places = [place for place, of in enumerate(said) if _comparable(of.get(a, {}), of.get(b, {}), field)]
     both = [(said[place][a][field], said[place][b][field]) for place in places]
     groups = [users[place] for place in places]
     if field == "relevant":
-        return _overlap([(_flat(one), _flat(other)) for one, other in both], groups, seed)
+        return _overlap([(_flat(one), _flat(other)) for one, other in both], groups)
     one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
     shared = float(np.mean(one == two)) if both else None
     kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
-    low, high = posterior_interval(kappa_parts(one, two), kappa_of, unseen=OUTCOMES, seed=seed, groups=groups)
+    low, high = posterior_interval(kappa_parts(one, two), kappa_of, unseen=OUTCOMES, seed=0, groups=groups)
     reason = None if kappa == kappa else "both always say the same" if both else "no question in common"
-    return {"n": len(both), "agreement": shared, "kappa": _number(kappa), "ci_low": _number(low),
-            "ci_high": _number(high), "reason": reason}  # fmt: skip
+    return {"n": len(both), "agreement": shared, "kappa": finite(kappa), "ci_low": finite(low),
+            "ci_high": finite(high), "reason": reason}  # fmt: skip
 
 
 def _comparable(one: Review, other: Review, field: str) -> bool:
     """Both have said something of the same: verdicts on the answers of two systems are not one question."""
-    if field not in one or field not in other:
-        return False
-    return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
+    same = field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
+    return same and field in one and field in other
 
 
-def _overlap(
-    both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any], seed: int
-) -> Agreement:
+def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any]) -> Agreement:
     shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
-    low, high = mean_interval(shares, seed=seed, low=0, high=1, groups=groups)
+    low, high = mean_interval(shares, seed=0, low=0, high=1, groups=groups)
     mean = float(shares.mean()) if both else None
     reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
-    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),
+    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": finite(low), "ci_high": finite(high),
             "reason": reason}  # fmt: skip
 
 
@@ -219,7 +215,3 @@ def _apart(relevant: Any) -> Relevant:
 
 def _flat(relevant: Any) -> set[tuple[str, str]]:
     return {(kind, name) for kind, names in _apart(relevant).items() for name in names}
-
-
-def _number(value: float) -> float | None:
-    return float(value) if value == value else None

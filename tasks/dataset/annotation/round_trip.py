@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from yarus.db import journal
-from yarus.db.errors import InputError
 from yarus.db.source_rows import Row, read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
 from yarus.tasks.cases.labels import labels_of
@@ -16,6 +15,7 @@ from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
 from yarus.tasks.cases.table import Case
 from yarus.tasks.config.connections import database, source
 from yarus.tasks.config.settings import settings
+from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.candidates import (
     MOST_PASSAGES,
@@ -27,22 +27,20 @@ from yarus.tasks.dataset.annotation.candidates import (
 )
 from yarus.tasks.dataset.annotation.columns import (
     COLUMNS,
+    HEADINGS,
     NEEDED,
     NONE,
     VERDICTS,
     YES_NO,
     Known,
-    heading,
     headings,
     look,
     named,
-    positions,
-    reason,
     yes_no,
 )
 from yarus.tasks.dataset.annotation.columns import known as can_be_named
 from yarus.tasks.dataset.annotation.reviews import Review, apply
-from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, said, wrong
+from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, cell_of, heading, positions, rejected, said, wrong
 from yarus.tasks.dataset.dataset_schema import Exported, Imported
 from yarus.tasks.dataset.labelling.alpha import is_annotator
 from yarus.tasks.dataset.nuggets import as_text, from_text, nuggets_of
@@ -50,7 +48,6 @@ from yarus.tasks.evaluation import result_files
 
 LOG = "log"
 """Whose the answer is, where it is the one that the bot has given."""
-MOST_PROBLEMS = 20
 
 
 def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None) -> Exported:
@@ -77,13 +74,13 @@ def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, lim
         for row in questions
     }
     questions.sort(key=lambda row: -sum(worth[row["question_id"]].values()))
-    chosen, texts, language = questions[:limit], texts_of(corpus), settings().language
+    chosen, known, language = questions[:limit], texts_of(corpus), settings().language
     rows, beside = [], []
     for row in chosen:
         of = cases.get(row["question_id"], ())
         named = candidates(row, next((case["retrieved"] for _, case in of if case.get("retrieved")), None))
-        rows.append(_line(where, row, of, worth[row["question_id"]], in_short(named, texts), language))
-        beside += passages(row["question_id"], rows[-1][COLUMNS.index("question")], named, texts)
+        rows.append(_line(where, row, of, worth[row["question_id"]], in_short(named, known), language))
+        beside += passages(row["question_id"], rows[-1][COLUMNS.index("question")], named, known)
     spreadsheets.write(path, headings(language), rows, look(beside[:MOST_PASSAGES], language))
     return {
         "file": str(path),
@@ -106,11 +103,12 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
     Raises:
         InputError: with up to 20 problems, each with its row and column.
     """
-    if not is_annotator(annotator.strip()):
+    name = annotator.strip()
+    if not is_annotator(name):
         raise wrong("annotator", given=annotator)
     header, lines = spreadsheets.read(path)
-    at = positions(header)
-    if missing := [repr(heading(name, settings().language)) for name in NEEDED if name not in at]:
+    at = positions(header, HEADINGS)
+    if missing := [repr(heading(HEADINGS, column)) for column in NEEDED if column not in at]:
         raise wrong("columns", path=path, names=", ".join(missing))
     where = source(into or _named(path, lines, at))
     if where.kind == "production":
@@ -121,22 +119,21 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
     problems: list[str] = []
     verdicts = _verdicts(lines, at, known, can_be_named(corpus), problems)
     if problems:
-        more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
-        raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
-    rejected = apply(where, verdicts, annotator.strip())
+        raise rejected(path, problems)
+    n_rejected = apply(where, verdicts, name)
     with snapshot(where) as connection:
         questions = read_questions(connection, where)
     now, before = labels_of(questions), labels_of([known[row["question_id"]] for row in questions])
     filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
-    counts = Counter(name for of in filled for name in of)
+    counts = Counter(column for of in filled for column in of)
     return {
         "source": where.name,
-        "annotator": annotator.strip(),
+        "annotator": name,
         "rows": len(lines),
         "labelled": len(verdicts),
         "half_filled": sum(not {*YES_NO, "relevant"} <= of for of in filled),
         "empty": len(lines) - len(verdicts),
-        "rejected": rejected,
+        "rejected": n_rejected,
         "question_ok": counts["question_ok"],
         "answer_ok": counts["answer_ok"],
         "show": counts["show"],
@@ -175,10 +172,11 @@ def _line(
 ) -> list[str]:
     answers = [(name, case["answer"]) for name, case in cases if case.get("answer")]
     answers = answers or ([(LOG, row["answer"])] if row["answer"] else [])
+    reasons = texts("annotation.reasons", language)
     shown = {
         "question_id": row["question_id"],
         "source": where.name,
-        "why": ", ".join(f"{reason(name, language)} {value:g}" for name, value in worth.items()),
+        "why": ", ".join(f"{reasons[name]} {value:g}" for name, value in worth.items()),
         "question": row["question"],
         "answer": answers[0][1] if answers else "",
         "answer_of": answers[0][0] if answers else "",
@@ -195,7 +193,7 @@ def _line(
 
 
 def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:
-    names = sorted({_get(cells, at, "source").text for _, cells in lines} - {""})
+    names = sorted({cell_of(cells, at, "source").text for _, cells in lines} - {""})
     if len(names) != 1:
         raise wrong("sources", path=path, names=", ".join(names) or "—")
     return names[0]
@@ -213,12 +211,12 @@ def _verdicts(
     rows: dict[str, int] = {}
     for number, cells in lines:
         verdict = {}
-        question = _get(cells, at, "question_id")
+        question = cell_of(cells, at, "question_id")
         for name in VERDICTS:
             try:
-                verdict[name] = _read(name, _get(cells, at, name), corpus)
+                verdict[name] = _read(name, cell_of(cells, at, name), corpus)
             except ValueError as error:
-                problems.append(f"{said('row', number=number)}, {heading(name, settings().language)}: {error}")
+                problems.append(f"{said('row', number=number)}, {heading(HEADINGS, name)}: {error}")
         verdict = {name: value for name, value in verdict.items() if value is not None}
         if question.text in known and "nuggets" in verdict:
             verdict |= _edited(verdict.pop("nuggets"), known[question.text])
@@ -228,7 +226,7 @@ def _verdicts(
             twice = said("twice", given=question.text, other=rows[question.text])
             problems.append(f"{said('row', number=number)}: {twice}")
         elif verdict:
-            about = {"answer_of": _get(cells, at, "answer_of").text} if "answer_ok" in verdict else {}
+            about = {"answer_of": cell_of(cells, at, "answer_of").text} if "answer_ok" in verdict else {}
             found[question.text] = verdict | about
             rows[question.text] = number
     return found
@@ -261,8 +259,3 @@ def _read(name: str, cell: Cell, corpus: Known) -> Any:
         return "" if cell.text.strip(" .").casefold() in NONE else as_text(from_text(cell.text.replace("\0", "")))
     none = cell.text not in corpus.names and cell.text.strip(" .").casefold() in NONE
     return named("" if none else cell.text, corpus)
-
-
-def _get(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:
-    position = at.get(name, len(cells))
-    return cells[position] if position < len(cells) else Cell("")

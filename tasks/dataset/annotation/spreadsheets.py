@@ -4,7 +4,7 @@ import csv
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from yarus.db.errors import InputError
+from yarus.tasks.cases.text import folded
 from yarus.tasks.config.redaction import encodable, quoted, unquoted
 from yarus.tasks.config.settings import settings
-from yarus.tasks.config.texts import texts
+from yarus.tasks.config.texts import LANGUAGES, texts
 from yarus.tasks.dataset.annotation.workbook import Look, Passage, write_workbook
 
 
@@ -34,6 +35,7 @@ def unusable(name: str, path: object, error: OSError) -> InputError:
     return wrong(name, path=path, why=why)
 
 
+MOST_PROBLEMS = 20
 LONGEST = 32_000
 """Characters of a cell; Excel's limit is 32,767."""
 LARGEST_BYTES = 64 << 20
@@ -98,6 +100,35 @@ def read(path: Path) -> tuple[list[str], list[Line]]:
     if not filled:
         raise wrong("empty", path=path)
     return [cell.text for cell in filled[0][1]], filled[1:]
+
+
+def heading(section: str, name: str) -> str:
+    """What a column is called, without what explains it; `section` is that of the texts with the headings."""
+    return texts(section, settings().language)[name].partition(":")[0]
+
+
+def positions(header: Sequence[str], section: str) -> dict[str, int]:
+    """Where each of our columns stands, whatever the language and order; columns of people's own are passed over."""
+    known = [item for language in LANGUAGES for item in texts(section, language).items()]
+    names = {folded(text.partition(":")[0]): name for name, text in known}
+    found: dict[str, int] = {}
+    for position, text in enumerate(header):
+        name = names.get(folded(text.partition(":")[0]))
+        if name is not None:
+            found.setdefault(name, position)
+    return found
+
+
+def cell_of(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:
+    """The cell of a column in a row, by the positions of the columns; empty where the row or the table ends before."""
+    position = at.get(name, len(cells))
+    return cells[position] if position < len(cells) else Cell("")
+
+
+def rejected(path: Path, problems: Sequence[str]) -> InputError:
+    """The error for a table of which nothing is imported, with up to 20 problems."""
+    more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
+    return InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
 
 
 def _counted(lines: Iterable[Line], path: Path) -> Iterator[Line]:

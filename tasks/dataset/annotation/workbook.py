@@ -1,5 +1,6 @@
 """A table as a workbook that people fill in: named sheets, lists to choose from, passages with links, how to label."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -113,31 +114,26 @@ def _offer(sheet: "Worksheet", column: int, first: int, last: int, what: str) ->
 
 def _add_passages(book: "Workbook", sheet: "Worksheet", rows: Sequence[Sequence[str]], look: Look) -> None:
     """The passages in a sheet of their own, each linked to its page; those of a question are offered in its row."""
-    from openpyxl.utils import quote_sheetname
+    from openpyxl.utils import get_column_letter, quote_sheetname
 
     name, header, passages = look.passages
     own = book.create_sheet(name[:TITLE])
     _fill(own, header, [list(passage) for passage in passages])
-    places: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = defaultdict(list)
+    url = Passage._fields.index("url") + 1
+    letter = get_column_letter(Passage._fields.index("name") + 1)
     for number, passage in enumerate(passages, start=2):
-        places.setdefault(passage.question_id, []).append(number)
+        places[passage.question_id].append(number)
         if passage.url.startswith(("http://", "https://")) and len(passage.url) <= LONGEST_LINK:
-            cell = own.cell(number, header_place(Passage, "url"))
+            cell = own.cell(number, url)
             cell.hyperlink, cell.style = passage.url, "Hyperlink"
             _put(cell, passage.url)
     if look.named_in is None:
         return
-    names = "ABCDE"[header_place(Passage, "name") - 1]
     for number, row in enumerate(rows, start=2):
         if at := places.get(row[0]):
-            _offer(
-                sheet, look.named_in, number, number, f"{quote_sheetname(own.title)}!${names}${at[0]}:${names}${at[-1]}"
-            )
-
-
-def header_place(kind: type[Passage], name: str) -> int:
-    """The column of a field, counted from 1."""
-    return kind._fields.index(name) + 1
+            names = f"{quote_sheetname(own.title)}!${letter}${at[0]}:${letter}${at[-1]}"
+            _offer(sheet, look.named_in, number, number, names)
 
 
 def _add_guide(book: "Workbook", look: Look) -> None:

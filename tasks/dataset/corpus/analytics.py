@@ -7,7 +7,6 @@ import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from sqlalchemy import Engine
-from typing_extensions import TypedDict
 
 from yarus.db import analyses
 from yarus.tasks.config.connections import database
@@ -41,7 +40,7 @@ def corpus(
         InputError: no such source or evaluation, or there is nothing to look at.
     """
     evaluations = evaluations_of(engine, source, evaluation)
-    log = read_log(engine, source, evaluations, limit=limit)
+    log = read_log(source, evaluations, limit=limit)
     used, uses = utilisation(log, evaluations)
     kinds = kinds_of(log)
     asked = log.of(np.flatnonzero([kind is None for kind in kinds]))
@@ -80,16 +79,10 @@ async def describe_corpus(source: str) -> str:
     return await asyncio.to_thread(_describe, source)
 
 
-class Sample(TypedDict):
-    """How much of a corpus and its log is looked at."""
-
-    points: int
-    limit: int
-
-
 def _describe(source: str) -> str:
     engine = database()
-    taken: Sample = {"points": POINTS_OF_NIGHT, "limit": QUESTIONS_OF_NIGHT}
-    with analyses.analysing(engine, "corpus", source, taken) as corpus_id:
-        analyses.keep(engine, corpus_id, dict(corpus(engine, source, **taken)), "completed")
+    parameters = {"points": POINTS_OF_NIGHT, "limit": QUESTIONS_OF_NIGHT}
+    with analyses.analysing(engine, "corpus", source, parameters) as corpus_id:
+        found = corpus(engine, source, points=POINTS_OF_NIGHT, limit=QUESTIONS_OF_NIGHT)
+        analyses.keep(engine, corpus_id, found, "completed")
     return corpus_id

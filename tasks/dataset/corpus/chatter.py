@@ -6,11 +6,11 @@ XQuAD-en, the sample's log) at most one in a hundred is taken for something else
 
 import re
 import unicodedata
-from typing import Literal, get_args
+from typing import get_args
 
+from yarus.tasks.dataset.corpus.corpus_schema import Kind
 from yarus.tasks.dataset.corpus.languages import COMMON, LINK, VOCABULARY, Spoken, is_foreign
 
-Kind = Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COMMAND = re.compile(r"(?<!\S)/[a-z_]\w*(?:@\w+)?", re.IGNORECASE)
 WORD = re.compile(r"[^\W_]+")

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from yarus.db.source_rows import Row
 from yarus.tasks.cases.labels import graded
-from yarus.tasks.dataset.corpus.chatter import KINDS, Kind, chatter
-from yarus.tasks.dataset.corpus.corpus_schema import Chatter
+from yarus.tasks.dataset.corpus.chatter import KINDS, chatter
+from yarus.tasks.dataset.corpus.corpus_schema import Chatter, Kind
 from yarus.tasks.dataset.corpus.languages import spoken
 from yarus.tasks.dataset.corpus.projection import unit
 from yarus.tasks.dataset.corpus.question_log import Log

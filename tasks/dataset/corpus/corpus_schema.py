@@ -4,6 +4,9 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+Kind = Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
+"""What a text is that no page could answer."""
+
 
 class CorpusItem(TypedDict):
     """A chunk, or a page."""
@@ -123,7 +126,7 @@ class Served(TypedDict):
 class Chatter(TypedDict):
     """What is written to the bot and is no question that a page could answer."""
 
-    kind: Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
+    kind: Kind
     n: int
     examples: list[str]
     """The commonest."""

@@ -60,29 +60,18 @@ class Spoken(NamedTuple):
 def spoken(texts: Sequence[str]) -> Spoken:
     """What texts are written in: up to 2,000 of them, evenly spread."""
     seen = [text.casefold() for text in texts[:: len(texts) // CHUNKS + 1]]
-    told = Counter(language(text, share=HITS_OF_PROSE) for text in seen)
+    hits = [_hits(text, HITS_OF_PROSE) for text in seen]
+    languages = Counter(max(of, key=of.__getitem__) for of in hits if of)
     letters = Counter(sign for text in seen for sign in text if sign.isalpha())
     total = sum(letters.values())
     scripts: Counter[str] = Counter()
     for letter, n in letters.items():
         scripts[script(letter)] += n
     return Spoken(
-        frozenset(name for name, n in told.items() if name is not None and n >= RARE * len(seen)),
+        frozenset(name for name, n in languages.items() if n >= RARE * len(seen)),
         frozenset(name for name, n in scripts.items() if n >= RARE * total),
         frozenset(letter for letter, n in letters.items() if n >= RARE_LETTER * total),
     )
-
-
-def language(text: str, *, share: float = HITS) -> str | None:
-    """The language that the commonest words of a text are of; None where they do not tell.
-
-    Example:
-        >>> from yarus.tasks.dataset.corpus.languages import language
-        >>> [language(text) for text in ("How can I get a room?", "Где взять справку и как?", "Wi-Fi eduroam")]
-        ['en', 'ru', None]
-    """
-    hits = _hits(text, share)
-    return max(hits, key=lambda name: hits[name], default=None)
 
 
 def is_foreign(text: str, of: Spoken) -> bool:

@@ -84,10 +84,10 @@ def growth(times: Sequence[datetime]) -> Growth:
     Returns:
         `months`, and `monthly`: the mean factor less 1; None below three whole months or where one is empty.
     """
-    counts = Counter(f"{at:%Y-%m}" for at in times)
+    counts = Counter(f"{at.year:04d}-{at.month:02d}" for at in times)
     if not counts:
         return {"months": [], "monthly": None}
-    months = _months(min(counts), max(counts))
+    months = np.arange(np.datetime64(min(counts)), np.datetime64(max(counts)) + 1).astype(str).tolist()
     whole = [counts[month] for month in months[1:-1]]
     enough = len(whole) >= 3 and all(whole)
     factor = (whole[-1] / whole[0]) ** (1 / (len(whole) - 1)) - 1 if enough else None
@@ -105,15 +105,6 @@ def _abbreviations(text: str) -> list[str]:
     return [] if shouted else ABBREVIATION.findall(text)
 
 
-def _months(first: str, last: str) -> list[str]:
-    year, month = map(int, first.split("-"))
-    found = []
-    while f"{year:04d}-{month:02d}" <= last:
-        found.append(f"{year:04d}-{month:02d}")
-        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
-    return found
-
-
 LONGEST = 160
 """Characters shown of a question."""
 COUNTS = ("n_missing", "n_unanswered", "n_downvoted")
@@ -127,17 +118,13 @@ def rests_on(topic: Mapping[str, Any], language: str) -> list[str]:
         language: in which it is said.
     """
     words = texts("corpus", language)
+    parts = ((topic["n_missing"], MISSING), (topic["n_unanswered"], FAILED))
+    how = " + ".join(f"{n} × {each:g}" for n, each in parts if n)
     return [
         words["asked times"].format(n=topic["n"], n_distinct=topic["n_distinct"]),
         *(words[f"of which {name}"].format(n=topic[name]) for name in COUNTS if topic[name]),
-        words["gain"].format(gain=f"{topic['gain']:g}", how=gained(topic)),
+        words["gain"].format(gain=f"{topic['gain']:g}", how=how),
     ]
-
-
-def gained(topic: Mapping[str, Any]) -> str:
-    """The sum that a gain is."""
-    parts = ((topic["n_missing"], MISSING), (topic["n_unanswered"], FAILED))
-    return " + ".join(f"{n} × {each:g}" for n, each in parts if n)
 
 
 def outside(document: Mapping[str, Any], language: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Questions and chunks in few dimensions: for topics in fifty, for the map in two."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +18,6 @@ Floats = NDArray[np.float64]
 DIMENSIONS, FITTED, BLOCK, DIGITS = 50, 8_000, 5_000, 4
 TEXT = 100
 FLAT = 1e-9
-OUTCOMES = ("missing", "miss", "hit", "unknown")
 
 
 def reduced(
@@ -49,8 +48,9 @@ def reduced(
     sample = unit(sample * scales)
     mean = sample.mean(axis=0) if len(sample) else np.zeros(sample.shape[1], dtype=np.float32)
     components, variance = _components(sample - mean)
-    parts = [_projected(vectors, scales, mean, components) for vectors in _blocks(texts, model, engine)]
-    points = np.concatenate(parts)
+    starts = range(0, len(texts), BLOCK)
+    blocks = (embed(texts[start : start + BLOCK], model, engine) for start in starts)
+    points = np.concatenate([_projected(vectors, scales, mean, components) for vectors in blocks])
     return points[: len(questions)], points[len(questions) :], variance
 
 
@@ -83,7 +83,7 @@ def map_of(
     both = np.pad(both, ((0, 0), (0, 2 - both.shape[1])))
     there = np.flatnonzero(~np.isnan(both).any(axis=1))
     kept = np.sort(np.random.default_rng(seed).permutation(there)[:points])
-    outcomes = outcome(log)
+    outcomes = np.select([log.missing, log.hits == 0, log.hits == 1], ["missing", "miss", "hit"], "unknown").tolist()
     columns: dict[str, list[object]] = {name: [] for name in ("kind", "id", "text", "topic", "outcome", "uses")}
     for row in kept.tolist():
         if row < n:
@@ -98,12 +98,6 @@ def map_of(
     x, y = (both[kept, axis].round(DIGITS).tolist() for axis in (0, 1))
     shown = float(variance[:2].sum()) if len(variance) else None
     return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(both), "explained": shown})
-
-
-def outcome(log: Log) -> list[str]:
-    """Of every question: its page is missing, something relevant was retrieved, was not, or that is not known."""
-    found = np.select([log.missing, log.hits == 0, log.hits == 1], [0, 1, 2], 3)
-    return [OUTCOMES[number] for number in found]
 
 
 def _components(centred: Vectors) -> tuple[Floats, Floats]:
@@ -128,11 +122,6 @@ def _components(centred: Vectors) -> tuple[Floats, Floats]:
         axes = centred.T.astype(np.float64) @ axes / np.sqrt(values)
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     return np.asarray(axes * signs), np.asarray(values / total)
-
-
-def _blocks(texts: list[str], model: Embedder, engine: Engine) -> Iterator[Vectors]:
-    for start in range(0, len(texts), BLOCK):
-        yield embed(texts[start : start + BLOCK], model, engine)
 
 
 def _scales(sample: Vectors) -> Vectors:

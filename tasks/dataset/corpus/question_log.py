@@ -36,7 +36,6 @@ class Log:
     """The real questions of a source, n rows each, and its corpus."""
 
     name: str
-    language: str
     questions: list[Row]
     corpus: Corpus
     pages: dict[str, str | None]
@@ -65,7 +64,7 @@ class Log:
         )
 
 
-def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit: int | None = None) -> Log:
+def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> Log:
     """The log of a source; the newest `limit` questions, all of them without. Synthetic questions are not real ones.
 
     Raises:
@@ -76,8 +75,7 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
         questions = [row for row in read_questions(connection, where) if row.get("origin") != "synthetic"]
         corpus = read_corpus(connection, where, vectors=False)
     if not questions or not corpus.ids:
-        what = Words("chunks") if questions else Words("questions of users")
-        raise nothing_in(name, what)
+        raise nothing_in(name, Words("chunks") if questions else Words("questions of users"))
     if limit is not None and len(questions) > limit:
         questions.sort(key=lambda row: (row["created_at"] is not None, row["created_at"] or 0, row["question_id"]))
         questions = questions[-limit:]
@@ -91,7 +89,6 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
     ids = [row["question_id"] for row in questions]
     return Log(
         name=name,
-        language=where.language,
         questions=questions,
         corpus=corpus,
         pages=pages_of(corpus),

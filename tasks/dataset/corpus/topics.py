@@ -16,6 +16,7 @@ from yarus.tasks.cases.text import STEM, normalised, words
 from yarus.tasks.dataset.corpus.cohesion import Held
 from yarus.tasks.dataset.corpus.corpus_schema import Served, Topic, TopicInShort
 from yarus.tasks.dataset.corpus.languages import content
+from yarus.tasks.dataset.corpus.projection import unit
 from yarus.tasks.dataset.corpus.question_log import Log, counted
 
 NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
@@ -71,8 +72,8 @@ def cluster(vectors: Floats, *, seed: int) -> Codes:
         if score > best:
             chosen, best = labels, score
     codes = np.full(len(vectors), -1, dtype=np.int64)
-    order = np.argsort(-np.bincount(chosen), kind="stable") if len(some) else np.zeros(0, dtype=np.int64)
-    codes[there] = np.argsort(order)[chosen] if len(some) else chosen
+    order = np.argsort(-np.bincount(chosen), kind="stable")
+    codes[there] = np.argsort(order)[chosen]
     return codes
 
 
@@ -91,8 +92,7 @@ def topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
         return [None] * len(asked)
     with np.errstate(invalid="ignore"):  # of questions that are all alike, whose share of variance nobody reads
         vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=0).fit_transform(weights)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    codes = cluster(np.where(norms > 1e-9, vectors / np.maximum(norms, 1e-9), 0.0), seed=0)
+    codes = cluster(unit(vectors), seed=0)
     named = {topic: ", ".join(of) for topic, of in label_words(asked, codes).items()}
     return [named.get(code) or None if code >= 0 else None for code in codes.tolist()]
 

@@ -49,10 +49,9 @@ def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Utilisation, C
             by_chunk.add(asked, found)
         by_page.add(asked, page_of[found] if is_chunk else found)
     chunk_uses, page_uses = by_chunk.counts(), by_page.counts()
-    texts = dict(zip(log.corpus.ids, log.corpus.texts, strict=True))
     described: list[CorpusItem] = [
-        {"id": chunk, "page": log.pages[chunk], "text": cut(" ".join(texts[chunk].split()), WORDS)}
-        for chunk in log.corpus.ids
+        {"id": chunk, "page": page, "text": cut(" ".join(text.split()), WORDS)}
+        for (chunk, page), text in zip(log.pages.items(), log.corpus.texts, strict=True)
     ]
     document: Utilisation = {
         "evaluations": used,

@@ -1,13 +1,10 @@
 """The answers of an evaluation that a judge has scored, as people are shown them."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 
-import pyarrow as pa
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
@@ -36,25 +33,17 @@ LISTED = 60
 
 @dataclass(frozen=True)
 class Answers(OfCases):
-    """What a judge has scored in an evaluation, of one metric."""
+    """What a judge has scored in an evaluation, of one metric.
 
-    evaluation_id: str
-    source: str
-    tier: str
+    `cases` has a row for each answer with a score: `case_id`, `status`, `group`, the metric's column, the texts shown.
+    """
+
     metric: Metric
-    judge_key: str
-    cases: pa.Table
-    """One row an answer that has a score: `case_id`, `status`, `group`, the metric's column and the texts shown."""
 
     @cached_property
     def strata(self) -> list[str]:
         """What each case is drawn from."""
         return strata(self.scores, values_of(self.cases, "status"))
-
-    @cached_property
-    def sizes(self) -> Counter[str]:
-        """Stratum -> cases."""
-        return Counter(self.strata)
 
     @cached_property
     def scores(self) -> list[float]:
@@ -80,24 +69,15 @@ class Answers(OfCases):
 
     def label(self, row: int, annotator: str, value: float | None, note: str | None, *, probability: float) -> Label:
         """What an annotator says of a case, now."""
-        stratum = self.strata[row]
-        return Label(
-            evaluation_id=self.evaluation_id,
-            case_id=self.ids[row],
+        return self.labelled(
+            row,
             metric=self.metric.name,
             annotator=annotator,
             value=value,
             score=self.scores[row],
-            stratum=stratum,
-            stratum_size=self.sizes[stratum],
             probability=probability,
-            case_group=self.groups[row],
             shown_sha256=self.digest(row),
-            judge_key=self.judge_key,
-            source=self.source,
-            tier=self.tier,
             note=note,
-            at=datetime.now(UTC),
         )
 
     def _texts(self, row: int) -> dict[str, str]:
@@ -168,4 +148,4 @@ def of_row(row: RowMapping, chosen: Metric, key: str, *, texts: bool = True) -> 
     wanted = (*USED, chosen.column or "", *(SHOWN if texts else ()))  # a column that a file has not is passed over
     cases = result_files.read(row["parquet"], wanted)
     scored = cases.filter(cases[chosen.column].is_valid())
-    return Answers(row["id"], row["source"], row["tier"], chosen, key, scored)
+    return Answers(row["id"], row["source"], row["tier"], key, scored, chosen)

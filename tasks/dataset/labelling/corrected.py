@@ -17,9 +17,10 @@ from yarus.metrics.table import grades, metric
 from yarus.metrics.table.corrected import SUFFIX, corrected_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
 from yarus.tasks.dataset.labelling.answers import Answers, judged, of_row
-from yarus.tasks.dataset.labelling.estimate import Estimate, estimate, lacking, telling
-from yarus.tasks.dataset.labelling.relevance.estimate import estimates, results_labelled
-from yarus.tasks.dataset.labelling.relevance.pools import Pools, is_filled
+from yarus.tasks.dataset.labelling.estimate import Estimate, estimate, estimate_of, lacking, telling
+from yarus.tasks.dataset.labelling.relevance.estimate import known as known_results
+from yarus.tasks.dataset.labelling.relevance.estimate import results_labelled
+from yarus.tasks.dataset.labelling.relevance.pools import Pools, heard, is_filled
 from yarus.tasks.dataset.labelling.relevance.pools import of_row as of_filled
 
 log = logging.getLogger("yarus")
@@ -77,13 +78,14 @@ def store_filled(engine: Engine, pools: Pools, said: Sequence[Label]) -> None:
         pools: of the evaluation.
         said: what people have said of results over its source.
     """
-    n_results, by_name = estimates(pools, said)
-    stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
-    told = {"n_results": n_results, "stamp": _stamp(said)}
-    rows = {
-        f"{of.name}{SUFFIX}": _stored(of, found, found["n_own"], len(pools.ids), told, stratum) if n_results else None
-        for of, found in ((of, by_name[of.name]) for of in pools.metrics)
-    }
+    rows: dict[str, MetricColumns | None] = {f"{of.name}{SUFFIX}": None for of in pools.metrics}
+    if n_results := sum(map(len, heard(pools, said))):
+        stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
+        told = {"n_results": n_results, "stamp": _stamp(said)}
+        by_column = known_results(pools, said)
+        for of in pools.metrics:
+            found = estimate_of(by_column[of.column or ""])
+            rows[f"{of.name}{SUFFIX}"] = _stored(of, found, found["n_own"], len(pools.ids), told, stratum)
     store.correct(engine, pools.evaluation_id, rows)
 
 
@@ -94,7 +96,11 @@ def labels_for(said: Sequence[Label], name: str, key: str) -> list[Label]:
 
 def store_corrected(engine: Engine, answers: Answers, said: Sequence[Label]) -> None:
     """Stores one corrected mean; removes it where there are no labels any more."""
-    row = _row(answers, said) if said and len(answers.cases) else None
+    row = None
+    if said and len(answers.cases):
+        n_own, used = telling(answers, said)
+        found = estimate(answers, used)
+        row = _stored(answers.metric, found, n_own, len(answers.cases) + found["n_others"], {"stamp": _stamp(said)})
     store.correct(engine, answers.evaluation_id, {f"{answers.metric.name}{SUFFIX}": row})
 
 
@@ -102,16 +108,9 @@ def _stamp(said: Sequence[Label]) -> str | None:
     return f"{len(said)} {max(label.at for label in said).isoformat()}" if said else None
 
 
-def _row(answers: Answers, said: Sequence[Label]) -> MetricColumns:
-    n_own, used = telling(answers, said)
-    found = estimate(answers, used)
-    return _stored(answers.metric, found, n_own, len(answers.cases) + found["n_others"], {"stamp": _stamp(said)})
-
-
 def _stored(
     of: Metric, found: Estimate, n_own: int, n_total: int, told: Mapping[str, Any], stratum: str = ""
 ) -> MetricColumns:
-    """As it is stored in `evaluation_metric`."""
     declared, acted_on = corrected_metric(of), not lacking(n_own)
     of_value = (declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
     graded = grades(*of_value) if acted_on else None

@@ -8,28 +8,45 @@ soon what the judge is worth there, and an interval of the mean is little wider 
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from yarus.db.stores.labels import Label
 from yarus.tasks.cases.table import values_of
 
 BOUNDS = (0.4, 0.75)
 """Scores from which on a stratum is a higher one."""
 
 
+@dataclass(frozen=True)
 class OfCases:
-    """What is known of cases that people label, whatever of them it is."""
+    """The cases of an evaluation that people label, whatever of them it is."""
 
+    evaluation_id: str
+    source: str
+    tier: str
+    judge_key: str
     cases: pa.Table
     """With `case_id` and `group`."""
+
+    @property
+    def strata(self) -> list[str]:
+        """What each case is drawn from."""
+        raise NotImplementedError
+
+    @cached_property
+    def sizes(self) -> Counter[str]:
+        """Stratum -> cases."""
+        return Counter(self.strata)
 
     @cached_property
     def ids(self) -> list[str]:
         """Of the cases."""
-        found: list[str] = values_of(self.cases, "case_id")
-        return found
+        return values_of(self.cases, "case_id")
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -39,13 +56,28 @@ class OfCases:
     @cached_property
     def groups(self) -> list[str | None]:
         """The user, dialog or page of each case; None where it stands alone."""
-        found: list[str | None] = values_of(self.cases, "group")
-        return found
+        return values_of(self.cases, "group")
 
     @cached_property
     def group_names(self) -> list[str]:
         """The group of each case; of one that stands alone, its own id."""
         return [group or name for group, name in zip(self.groups, self.ids, strict=True)]
+
+    def labelled(self, row: int, **said: Any) -> Label:
+        """The label of a case, now: what is said, beside what is known of the case."""
+        stratum = self.strata[row]
+        return Label(
+            evaluation_id=self.evaluation_id,
+            case_id=self.ids[row],
+            stratum=stratum,
+            stratum_size=self.sizes[stratum],
+            case_group=self.groups[row],
+            judge_key=self.judge_key,
+            source=self.source,
+            tier=self.tier,
+            at=datetime.now(UTC),
+            **said,
+        )
 
 
 class Drawn(NamedTuple):
@@ -86,7 +118,7 @@ def drawn(ids: Sequence[str], of: Sequence[str], *, seed: str | int) -> list[Dra
         >>> from yarus.tasks.dataset.labelling.draw import drawn
         >>> order = drawn(["a", "b", "c", "d", "e"], ["low ok", *["high ok"] * 4], seed=1)
         >>> [one.row for one in order], order[-1].probability
-        ([1, 0, 3, 2, 4], 1.0)
+        ([4, 0, 2, 1, 3], 1.0)
     """
     sizes = Counter(of)
     chances = [hashlib.blake2b(f"{seed}|{name}".encode(), digest_size=8).digest() for name in ids]

@@ -14,6 +14,7 @@ from yarus.metrics.statistics.corrected import Labelled, corrected_mean
 from yarus.metrics.statistics.labels_needed import expected_width
 from yarus.metrics.statistics.rogan_gladen import rogan_gladen
 from yarus.tasks.dataset.labelling.answers import Answers
+from yarus.tasks.evaluation.numbers import finite
 
 FEWEST = 30
 """Labels below which a corrected mean is told, but is not acted on."""
@@ -83,17 +84,17 @@ def estimate_of(known: Labelled) -> Estimate:
     width = found.high - found.low
     after_ten = _after(known, found.n_labels, width)
     return {
-        "value": _number(found.value),
-        "ci_low": _number(found.low),
-        "ci_high": _number(found.high),
+        "value": finite(found.value),
+        "ci_low": finite(found.low),
+        "ci_high": finite(found.high),
         "n_labels": found.n_labels,
         "n_own": own,
         "n_others": found.n_labels - own,
         "judge_value": float(known.scores[known.counted].mean()),
-        "judge_error": _number(found.judge_error),
-        "weight": _number(found.weight),
+        "judge_error": finite(found.judge_error),
+        "weight": finite(found.weight),
         "shares": _shares(known),
-        "width": _number(width),
+        "width": finite(width),
         "width_after_ten": after_ten,
         "enough": after_ten is not None and found.n_labels >= FEWEST and after_ten > (1 - LITTLE) * width,
     }
@@ -190,11 +191,7 @@ def _shares(known: Labelled) -> Shares | None:
     return {
         "sensitivity": found.sensitivity,
         "specificity": found.specificity,
-        "value": _number(found.value),
-        "ci_low": _number(found.low),
-        "ci_high": _number(found.high),
+        "value": finite(found.value),
+        "ci_low": finite(found.low),
+        "ci_high": finite(found.high),
     }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if value == value else None

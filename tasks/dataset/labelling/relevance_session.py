@@ -17,7 +17,7 @@ from yarus.tasks.dataset.labelling.estimate import estimate_of
 from yarus.tasks.dataset.labelling.relevance.estimate import known, results_labelled
 from yarus.tasks.dataset.labelling.relevance.pools import DRAWN_BY, Pools, heard, is_filled, pools
 from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
-from yarus.tasks.dataset.labelling.session import Asked, Labelling, Progress, checked
+from yarus.tasks.dataset.labelling.session import Asked, Labelling, Progress, asked_about, checked
 from yarus.tasks.evaluation.standings import FILLING
 
 PART = "\n"
@@ -109,17 +109,8 @@ class RelevanceLabelling:
         )
 
     def _asked(self, row: int, one: Pooled, before: Label | None) -> Asked:
-        texts = self.of.shown(row, one)
-        return {
-            "case_id": f"{self.of.ids[row]}{PART}{one['result']}",
-            "position": [drawn.row for drawn in self.of.order].index(row) + 1,
-            "question": texts["question"],
-            "answer": "",
-            "context": texts["context"],
-            "reference": "",
-            "value": before.value if before else None,
-            "note": (before.note if before else None) or "",
-        }
+        place = [drawn.row for drawn in self.of.order].index(row)
+        return asked_about(f"{self.of.ids[row]}{PART}{one['result']}", place, self.of.shown(row, one), before)
 
 
 def labelling(engine: Engine, evaluation: str, metric: str | None) -> Labelling | RelevanceLabelling:

@@ -1,5 +1,7 @@
 """One evaluation's metric while people label it: what comes next, what was said, what is known by now."""
 
+from collections.abc import Mapping
+
 from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
@@ -54,13 +56,10 @@ class Labelling:
         """See `yarus.tasks.dataset.labelling.answers.answers` for what is refused."""
         self._engine = engine
         self.answers: Answers = answers(engine, evaluation, metric)
-        self.evaluation_id, self.metric, self.prompt = (
-            self.answers.evaluation_id,
-            self.answers.metric.name,
-            self.answers.metric.opinion,
-        )
+        self.evaluation_id = self.answers.evaluation_id
+        self.metric, self.prompt = self.answers.metric.name, self.answers.metric.opinion
         self._ids = self.answers.ids
-        self._order = drawn(self._ids, self.answers.strata, seed=self.answers.evaluation_id)
+        self._order = drawn(self._ids, self.answers.strata, seed=self.evaluation_id)
         self._places = {self._ids[one.row]: place for place, one in enumerate(self._order)}
 
     def next(self, annotator: str) -> Asked | None:
@@ -94,8 +93,7 @@ class Labelling:
 
     def undo(self, annotator: str) -> Asked | None:
         """Takes back what an annotator has said last; that case with what was said, None where nothing was."""
-        of = self.answers
-        gone = store.take_back(self._engine, of.evaluation_id, of.metric.name, named(annotator))
+        gone = store.take_back(self._engine, self.evaluation_id, self.metric, named(annotator))
         self._correct()
         return self._asked(self._known(gone.case_id), gone) if gone else None
 
@@ -114,34 +112,46 @@ class Labelling:
 
     def said(self) -> list[Label]:
         """Everything that people have said of these answers, in the order in which they did."""
-        return store.labels_of(self._engine, self.answers.evaluation_id, self.answers.metric.name)
+        return store.labels_of(self._engine, self.evaluation_id, self.metric)
 
     def _correct(self) -> None:
         of = self.answers
         said = store.labels_by_judge(self._engine, of.source, of.tier, [of.judge_key])
-        store_corrected(self._engine, of, labels_for(said, of.metric.name, of.judge_key))
+        store_corrected(self._engine, of, labels_for(said, self.metric, of.judge_key))
 
     def _known(self, case_id: str) -> Drawn:
         if case_id not in self._places:
             raise InputError(
                 "no case {case_id!r} with a score in evaluation {evaluation}",
                 case_id=case_id[:200],
-                evaluation=self.answers.evaluation_id,
+                evaluation=self.evaluation_id,
             )
         return self._order[self._places[case_id]]
 
     def _asked(self, one: Drawn, before: Label | None) -> Asked:
-        texts, case_id = self.answers.shown(one.row), self._ids[one.row]
-        return {
-            "case_id": case_id,
-            "position": self._places[case_id] + 1,
-            "question": texts["question"],
-            "answer": texts["answer"],
-            "context": texts["context"],
-            "reference": texts["reference"],
-            "value": before.value if before else None,
-            "note": (before.note if before else None) or "",
-        }
+        case_id = self._ids[one.row]
+        return asked_about(case_id, self._places[case_id], self.answers.shown(one.row), before)
+
+
+def asked_about(case_id: str, place: int, texts: Mapping[str, str], before: Label | None) -> Asked:
+    """A case as the page shows it.
+
+    Args:
+        case_id: what its label is saved by.
+        place: in the order in which cases are asked about, from 0.
+        texts: name -> text of those that there are.
+        before: what this annotator has said of it.
+    """
+    return {
+        "case_id": case_id,
+        "position": place + 1,
+        "question": texts["question"],
+        "answer": texts.get("answer", ""),
+        "context": texts["context"],
+        "reference": texts.get("reference", ""),
+        "value": before.value if before else None,
+        "note": (before.note if before else None) or "",
+    }
 
 
 def checked(value: float | None, note: str) -> str | None:

@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 
 from rapidfuzz import fuzz, process
@@ -70,14 +71,7 @@ def copied(question: str, passage: str) -> bool:
 
 def longest_run(one: list[str], other: list[str]) -> int:
     """Length of the longest sequence of words that both have."""
-    best, before = 0, [0] * (len(other) + 1)
-    for word in one:
-        row = [0] * (len(other) + 1)
-        for place, said in enumerate(other, start=1):
-            if word == said:
-                row[place] = before[place - 1] + 1
-        best, before = max(best, *row), row
-    return best
+    return SequenceMatcher(None, one, other, autojunk=False).find_longest_match().size
 
 
 def _grams(words: list[str]) -> set[tuple[str, ...]]:

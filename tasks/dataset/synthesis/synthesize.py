@@ -11,10 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from sqlalchemy import select
 
-from yarus.db import tables
-from yarus.db.engine import reaching
 from yarus.db.errors import InputError
 from yarus.db.loading.fill import Row as Loaded
 from yarus.db.loading.fill import Rows, fill
@@ -94,11 +91,10 @@ def _gather(parameters: Synthesis) -> Material:
 
 def _taken(parameters: Synthesis, where: Source) -> list[str]:
     """What is in the receiving source from other parameters; the same ones come to the same questions again."""
-    with reaching(database()), database().connect() as connection:
-        there = connection.scalar(select(tables.source.c.name).where(tables.source.c.name == parameters.into))
-    if there is None:
+    try:
+        into = loaded(database(), parameters.into)
+    except InputError:  # it is not there yet
         return []
-    into = loaded(database(), parameters.into)
     with snapshot(into) as connection:
         rows = read_questions(connection, into, all_rows=True)
     ours = _asked_by(parameters)
@@ -111,6 +107,9 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
         origin = ORIGIN.format(material.source) + made.generator
         fill(database(), parameters.into, given, language=material.language, origin=origin)
+    examples: list[SynthesisExample] = [
+        {"kind": plan.kind, "question": pair.question, "answer": pair.answer} for plan, pair in made.accepted[:SHOWN]
+    ]
     return {
         "state": "completed" if rows else "invalid",
         "source": material.source,
@@ -122,12 +121,11 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         "generator": made.generator,
         "judge": made.judge,
         **bill(made.replies),
-        "examples": pseudonyms.document([_example(*one) for one in made.accepted[:SHOWN]], material.source),
+        "examples": pseudonyms.document(examples, material.source),
     }
 
 
 def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> tuple[Loaded, Loaded]:
-    """The question and its annotation."""
     chunks = [material.corpus.ids[place] for place in plan.chunks]
     urls = list(dict.fromkeys(url for place in plan.chunks if (url := material.corpus.urls[place])))
     said = f"{plan.kind}|{chunks}|{pair.question}"
@@ -149,10 +147,6 @@ def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> 
         "review": {"kind": plan.kind, "made_from": chunks, "asked_by": _asked_by(parameters)},
     }
     return Loaded(name, question), Loaded(name, label)
-
-
-def _example(plan: Plan, pair: Pair) -> SynthesisExample:
-    return {"kind": plan.kind, "question": pair.question, "answer": pair.answer}
 
 
 def _asked_by(parameters: Synthesis) -> str:

@@ -2,10 +2,7 @@
 const ROWS = 25;
 const matrices = new Map();
 
-function openMatrix(key) {
-  if (!matrices.has(key)) matrices.set(key, openedMatrix(key));
-  return matrices.get(key);
-}
+function openMatrix(key) { return remembered(matrices, key, openedMatrix); }
 async function openedMatrix(key) {
   const about = data.answers[key];
   const columns = await Promise.all(about.columns.map(async (column) => ({ ...column, get: (await openList(column.key)).get, n: data.cases[column.key].n })));
@@ -18,7 +15,7 @@ async function openedMatrix(key) {
     row.text = [...searched.map((name) => columns[0].get[name]?.(row.at[0]) ?? ""), ...each(row, "answer")].join("\n").toLocaleLowerCase();
     row.said = new Set(each(row, "answer").map((answer) => (answer ?? "").trim().replace(/\s+/g, " "))).size;
   }
-  return { key, about, columns, rows, apart, each, filter: {}, page: 0, found: [] };
+  return { key, about, columns, rows, apart, each, filter: {}, page: 0, found: [], mount: mountMatrix, show: showMatrix };
 }
 
 function metricOf(m) { return m.about.metrics.find(({ name }) => name === m.filter.metric) ?? m.about.metrics[0] ?? { name: null, better: "neither" }; }
@@ -55,23 +52,12 @@ function matrixQuery(m) {
   return kept.length ? "?" + new URLSearchParams(kept) : "";
 }
 
-function choices(m, name, label, options) {
-  const element = make("select", { onchange: () => changed(m, name, element.value) }, ...options.map(([value, text]) => make("option", { value }, text)));
-  element.value = m.filter[name] ?? options[0][0];
-  return make("label", {}, label, element);
-}
-function changed(m, name, value) {
-  m.filter[name] = value;
-  m.page = 0;
-  showMatrix(m);
-}
-
 function mountMatrix(m) {
   const place = document.querySelector(`.matrix[data-key="${CSS.escape(m.key)}"]`);
   if (!m.rows.length) { place.replaceChildren(make("p", { class: "problem" }, word("no common"))); return; }
   const statuses = [...new Set(m.rows.flatMap((row) => m.each(row, "status")))].sort();
-  const search = make("input", { type: "search", value: m.filter.q ?? "", autocomplete: "off", oninput: () => changed(m, "q", search.value) });
-  const sort = make("input", { type: "checkbox", onchange: () => changed(m, "sort", sort.checked ? "1" : "") });
+  const search = make("input", { type: "search", value: m.filter.q ?? "", autocomplete: "off", oninput: () => filterBy(m, "q", search.value) });
+  const sort = make("input", { type: "checkbox", onchange: () => filterBy(m, "sort", sort.checked ? "1" : "") });
   sort.checked = Boolean(m.filter.sort);
   m.status = make("p", { class: "soft", role: "status" });
   m.body = make("div", { class: "scroll", tabindex: "0" });
@@ -126,19 +112,12 @@ function showMatrix(m) {
   m.found = rowsFound(m);
   const counts = m.columns.map(() => ({ best: 0, worst: 0 }));
   for (const row of m.found) marksOf(row).forEach((mark, c) => { if (mark) counts[c][mark] += 1; });
-  const pages = Math.max(1, Math.ceil(m.found.length / ROWS));
-  m.page = Math.min(m.page, pages - 1);
-  const first = m.page * ROWS, shown = m.found.slice(first, first + ROWS);
+  const shown = paged(m, ROWS, ["earlier page", "later page"], m.status);
   m.status.textContent = [m.found.length ? word("rows found", { n: m.found.length, of: m.rows.length }) : word("none found"), m.apart ? word("not common", { n: m.apart }) : ""].filter(Boolean).join(" ");
   const title = (row) => visible(m.columns[0].get.question?.(row.at[0]) || row.id).slice(0, 400);
   const link = (row) => make("a", { href: `#${m.key}/case/${encodeURIComponent(row.id)}${matrixQuery(m)}`, class: "text", dir: "auto" }, title(row));
   m.body.replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, word("question")), ...m.columns.map((column, c) => columnHead(m, column, c, counts)))),
     make("tbody", {}, ...shown.map((row) => { const marks = marksOf(row); return make("tr", {}, make("th", { scope: "row" }, link(row)), ...m.columns.map((_, c) => cell(m, row, c, marks))); }))));
-  const go = (by) => () => { m.page += by; showMatrix(m); m.status.scrollIntoView({ block: "nearest" }); };
-  m.pager.replaceChildren(make("button", { type: "button", disabled: m.page === 0, onclick: go(-1) }, word("earlier page")),
-    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: m.found.length })),
-    make("button", { type: "button", disabled: m.page >= pages - 1, onclick: go(1) }, word("later page")));
-  m.pager.hidden = pages === 1;
   if (route().page === m.key && route().part !== "case") keepInAddress(`#${m.key}/rows${matrixQuery(m)}`);
 }
 
@@ -168,8 +147,3 @@ async function showAnswers(key, id) {
     ...(get.reference?.(row.at[0]) ? part(word("reference"), block(get.reference(row.at[0]))) : []), ...sides],
   at < 0 ? null : go(m.found[at - 1]), at < 0 ? null : go(m.found[at + 1]), "rows", () => { location.hash = `#${key}/rows${matrixQuery(m)}`; });
 }
-
-document.addEventListener("chosen", async (event) => {
-  if (event.detail !== "lang") return;
-  for (const promise of matrices.values()) { const m = await promise; if (m.body) { mountMatrix(m); showMatrix(m); } }
-});

@@ -4,7 +4,7 @@ const LONG = 20000;
 
 /** A text as text; of a very long one the beginning, until the reader asks for all. */
 function block(text, content) {
-  if (text === null || text === undefined || text === "") return make("p", { class: "soft" }, word("empty"));
+  if (text == null || text === "") return make("p", { class: "soft" }, word("empty"));
   const whole = visible(text);
   const place = make("div", { class: "block text", dir: "auto", tabindex: "0" }, content ?? whole.slice(0, LONG));
   if (content || whole.length <= LONG) return place;
@@ -17,7 +17,7 @@ function ranking(relevant, retrieved, distances) {
   if (!retrieved && !relevant?.length) return [];
   const wanted = new Set(relevant ?? []), have = new Set(retrieved ?? []);
   const items = (retrieved ?? []).map((id, i) => make("li", { class: wanted.has(id) ? "hit" : null }, visible(id),
-    wanted.has(id) ? ` ✓ ${word("relevant")}` : "", make("small", {}, distances?.[i] !== undefined && distances[i] !== null ? `  ${number(distances[i])}` : "")));
+    wanted.has(id) ? ` ✓ ${word("relevant")}` : "", make("small", {}, distances?.[i] != null ? `  ${number(distances[i])}` : "")));
   const missed = [...wanted].filter((id) => !have.has(id));
   return part(word("ranking"), items.length ? make("ol", { class: "ranking" }, ...items) : make("p", { class: "soft" }, word("nothing retrieved")),
     missed.length ? make("p", { class: "missing" }, `${word("missed")}: ${missed.map(visible).join(", ")}`) : null);
@@ -42,13 +42,13 @@ function told(messages) {
 const SHOWN = new Set(["calls", "asked", "truncated", "path", "tokens_in", "tokens_out", "sut_tokens_in", "sut_tokens_out", "history", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
 function rest(details, i) {
   const rows = Object.entries(details).filter(([name]) => !SHOWN.has(name)).map(([name, get]) => [name, get(i)])
-    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .filter(([, value]) => value != null && value !== "")
     .map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "boolean" ? word(value ? "yes" : "no") : visible(typeof value === "object" ? JSON.stringify(value) : value).slice(0, 500))));
   return rows.length ? [make("details", {}, make("summary", {}, word("more")), make("dl", { class: "numbers" }, ...rows))] : [];
 }
 
 function values(get, names, i) {
-  const rows = names.filter((name) => get[name](i) !== null && get[name](i) !== undefined)
+  const rows = names.filter((name) => get[name](i) != null)
     .map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, number(get[name](i)))));
   return rows.length ? part(word("values"), make("dl", { class: "numbers" }, ...rows)) : [];
 }

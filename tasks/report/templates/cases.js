@@ -22,29 +22,24 @@ function because(reason, said = data.reasons) {
   return visible((root.lang === "ru" && said[reason]) || reason);
 }
 
-async function openList(key) {
-  if (lists.has(key)) return lists.get(key);
-  const promise = (async () => {
-    const about = data.cases[key];
-    const get = reader(await unpack(`rows-${key}`));
-    const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [] };
-    list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
-    const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]).map((name) => get[name]);
-    if (get.reason) searched.push((i) => data.reasons[get.reason(i)]);
-    let haystack = null;
-    list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((of) => of(i) ?? "").join("\n").toLocaleLowerCase()));
-    return list;
-  })();
-  lists.set(key, promise);
-  return promise;
+function openList(key) { return remembered(lists, key, openedList); }
+async function openedList(key) {
+  const about = data.cases[key];
+  const get = reader(await unpack(`rows-${key}`));
+  const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [], mount, show };
+  list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
+  const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]).map((name) => get[name]);
+  if (get.reason) searched.push((i) => data.reasons[get.reason(i)]);
+  let haystack = null;
+  list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((of) => of(i) ?? "").join("\n").toLocaleLowerCase()));
+  return list;
 }
 
 function matching(list) {
   const { filter, get } = list;
   const words = (filter.q ?? "").toLocaleLowerCase().split(/\s+/).filter(Boolean);
   const text = words.length ? list.haystack() : null;
-  const low = filter.min === undefined || filter.min === "" ? null : Number(filter.min);
-  const high = filter.max === undefined || filter.max === "" ? null : Number(filter.max);
+  const [low, high] = [filter.min, filter.max].map((text) => (text ? Number(text) : null));
   const value = filter.metric ? get[filter.metric] : null;
   const found = [];
   for (let i = 0; i < list.n; i++) {
@@ -53,7 +48,7 @@ function matching(list) {
     if (filter.stratum && get.stratum?.(i) !== filter.stratum) continue;
     if (value && (low !== null || high !== null)) {
       const v = value(i);
-      if (v === null || v === undefined || (low !== null && v < low) || (high !== null && v > high)) continue;
+      if (v == null || (low !== null && v < low) || (high !== null && v > high)) continue;
     }
     if (text && !words.every((w) => text[i].includes(w))) continue;
     found.push(i);
@@ -61,7 +56,7 @@ function matching(list) {
   if (list.sort) {
     const by = list.sort === "question" ? list.title : get[list.sort];
     const sign = list.down ? -1 : 1;
-    const missing = (v) => v === null || v === undefined;
+    const missing = (v) => v == null;
     found.sort((a, b) => {
       const x = by(a), y = by(b);
       if (missing(x) || missing(y)) return missing(x) - missing(y);
@@ -71,21 +66,40 @@ function matching(list) {
   return found;
 }
 
-function select(label, name, options, list, kind) {
-  const element = make("select", { onchange: () => { list.filter[name] = element.value; list.page = 0; show(list); } },
-    ...options.map((value) => make("option", { value }, value === "" ? word("any") : kind ? word(`${kind} ${value}`) : value)));
-  element.value = list.filter[name] ?? "";
-  return make("label", {}, word(label), element);
+/** What of a list stands on the page that is open; its pager turns to the others. */
+function paged(list, size, [earlier, later], place) {
+  const pages = Math.max(1, Math.ceil(list.found.length / size));
+  list.page = Math.min(list.page, pages - 1);
+  const first = list.page * size, shown = list.found.slice(first, first + size);
+  const turn = (by) => () => { list.page += by; list.show(list); place.scrollIntoView({ block: "nearest" }); };
+  list.pager.replaceChildren(
+    make("button", { type: "button", disabled: list.page === 0, onclick: turn(-1) }, word(earlier)),
+    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: list.found.length })),
+    make("button", { type: "button", disabled: list.page >= pages - 1, onclick: turn(1) }, word(later)));
+  list.pager.hidden = pages === 1;
+  return shown;
+}
+
+function filterBy(list, name, value) {
+  list.filter[name] = value;
+  list.page = 0;
+  list.show(list);
+}
+/** A filter of a list, with what may be chosen: values and their texts. */
+function choices(list, name, label, options) {
+  const element = make("select", { onchange: () => filterBy(list, name, element.value) }, ...options.map(([value, text]) => make("option", { value }, text)));
+  element.value = list.filter[name] ?? options[0][0];
+  return make("label", {}, label, element);
 }
 
 function controls(list) {
-  const distinct = (name) => [...new Set(Array.from({ length: list.n }, (_, i) => list.get[name](i)))].filter((v) => v !== null && v !== undefined).sort();
-  const change = (name) => (event) => { list.filter[name] = event.target.value; list.page = 0; show(list); };
+  const distinct = (name) => [...new Set(Array.from({ length: list.n }, (_, i) => list.get[name](i)))].filter((v) => v != null).sort();
+  const change = (name) => (event) => filterBy(list, name, event.target.value);
+  const any = ["", word("any")];
+  const valued = (name) => choices(list, name, word(name), [any, ...distinct(name).map((value) => [value, word(`${name} ${value}`)])]);
   const search = make("input", { type: "search", value: list.filter.q ?? "", oninput: change("q"), autocomplete: "off" });
-  const fields = [make("label", {}, word("search"), search), select("status", "status", ["", ...distinct("status")], list, "status")];
-  if (list.get.failure) fields.push(select("failure", "failure", ["", ...distinct("failure")], list, "failure"));
-  if (list.get.stratum) fields.push(select("stratum", "stratum", ["", ...distinct("stratum")], list, "stratum"));
-  fields.push(select("metric", "metric", ["", ...list.about.numbers], list, null));
+  const fields = [make("label", {}, word("search"), search), ...["status", "failure", "stratum"].filter((name) => list.get[name]).map(valued)];
+  fields.push(choices(list, "metric", word("metric"), [any, ...list.about.numbers.map((name) => [name, name])]));
   for (const [name, label] of [["min", "from"], ["max", "to"]]) {
     fields.push(make("label", { class: "narrow" }, word(label), make("input", { type: "number", step: "any", value: list.filter[name] ?? "", oninput: change(name) })));
   }
@@ -139,20 +153,11 @@ function once(list, found) {
 function show(list) {
   const cases = matching(list);
   list.found = once(list, cases);
-  const pages = Math.max(1, Math.ceil(list.found.length / PAGE));
-  list.page = Math.min(list.page, pages - 1);
-  const first = list.page * PAGE;
-  const shown = list.found.slice(first, first + PAGE);
+  const shown = paged(list, PAGE, ["earlier", "later"], list.body);
   list.status.textContent = cases.length ? word("found", { n: cases.length, of: list.n }) : word("none found");
   const head = make("tr", {}, heading(list, "question", word(list.about.texts ? "text" : "question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
   list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
   fitTables(list.body.parentElement);
-  const go = (by) => () => { list.page += by; show(list); list.body.scrollIntoView({ block: "nearest" }); };
-  list.pager.replaceChildren(
-    make("button", { type: "button", disabled: list.page === 0, onclick: go(-1) }, word("earlier")),
-    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: list.found.length })),
-    make("button", { type: "button", disabled: list.page >= pages - 1, onclick: go(1) }, word("later")));
-  list.pager.hidden = pages === 1;
   remember(list);
 }
 

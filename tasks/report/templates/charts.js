@@ -69,11 +69,7 @@ let closed = [];
 function openAll() {
   closed = [...document.querySelectorAll("details.others-too:not([open]), .bars details:not([open])")];
   for (const element of closed) element.open = true;
-  if (window.Plotly) {
-    for (const element of document.querySelectorAll(".chart")) {
-      draw(element, window.Plotly);
-    }
-  }
+  if (window.Plotly) for (const element of document.querySelectorAll(".chart")) draw(element, window.Plotly);
 }
 addEventListener("beforeprint", openAll);
 addEventListener("afterprint", () => { for (const element of closed) element.open = false; redraw(); });

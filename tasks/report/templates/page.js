@@ -9,9 +9,9 @@ function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+    else if (value != null && value !== false) element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  element.append(...children.filter((child) => child != null));
   return element;
 }
 
@@ -29,13 +29,14 @@ function plural(n, forms) {
 }
 
 function number(value) {
-  if (value === null || value === undefined) return "—";
+  if (value == null) return "—";
   const text = Number.isInteger(value) ? String(value) : Math.abs(value) >= 100 ? value.toFixed(1) : value.toFixed(3);
   return text.replace("-", "−");
 }
 
+const CHOICES = { lang: "lang", theme: "data-theme" };
 function choose(name, value) {
-  root.setAttribute(name === "lang" ? "lang" : "data-theme", value);
+  root.setAttribute(CHOICES[name], value);
   try { localStorage.setItem("yarus-" + name, value); } catch { /* kept for this visit only */ }
   showChoices();
   document.dispatchEvent(new CustomEvent("chosen", { detail: name }));
@@ -43,7 +44,7 @@ function choose(name, value) {
 
 function showChoices() {
   for (const group of document.querySelectorAll("[data-choice]")) {
-    const now = root.getAttribute(group.dataset.choice === "lang" ? "lang" : "data-theme");
+    const now = root.getAttribute(CHOICES[group.dataset.choice]);
     for (const button of group.children) button.setAttribute("aria-pressed", String(button.dataset.value === now));
   }
   for (const named of document.querySelectorAll("[data-ru]")) {
@@ -60,12 +61,15 @@ for (const group of document.querySelectorAll("[data-choice]")) {
 }
 showChoices();
 
+/** What is known by that key; made when it is first asked for. */
+function remembered(known, key, made) {
+  if (!known.has(key)) known.set(key, made(key));
+  return known.get(key);
+}
+
 /** What is packed under that name: JSON, or text. */
 const opened = new Map();
-function unpack(name, kind = "json") {
-  if (!opened.has(name)) opened.set(name, unpacked(name, kind));
-  return opened.get(name);
-}
+function unpack(name, kind = "json") { return remembered(opened, name, () => unpacked(name, kind)); }
 const whole = new Promise((done) => {
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", done); else done();
 });

@@ -68,7 +68,7 @@ async function fill(section, filters) {
 async function relabel(event) {
   if (event.detail !== "lang") return;
   document.title = data.titles[root.lang];
-  for (const promise of lists.values()) { const list = await promise; if (list.body) { mount(list); show(list); } }
+  for (const promise of [...lists.values(), ...matrices.values()]) { const list = await promise; if (list.body) { list.mount(list); list.show(list); } }
   for (const place of document.querySelectorAll(".changes[data-list]")) await showLists(place.dataset.key);
   if (dialog.open) await follow();
 }

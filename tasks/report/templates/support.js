@@ -65,7 +65,7 @@ function unsupported(facts) {
 
 /** The claims of the answer that no passage makes; none where claims were not held against passages. */
 function madeUp(claims, faithfulness) {
-  if (faithfulness === null || faithfulness === undefined) return [];
+  if (faithfulness == null) return [];
   return claims.filter((one) => one.of === "answer" && one.supported_by && !one.supported_by.some((name) => name.startsWith("passage_")));
 }
 /** What supports a claim: «reference, passage 2, 10». */

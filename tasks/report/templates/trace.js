@@ -4,7 +4,7 @@ function factsOf(...facts) {
   const known = facts.filter(Boolean);
   return known.length ? make("p", { class: "facts" }, ...known.map((fact) => make("span", {}, fact))) : null;
 }
-function time(ms) { return ms === null || ms === undefined ? null : ms < 1000 ? word("ms", { n: ms < 10 ? ms.toFixed(1) : Math.round(ms) }) : word("s", { n: (ms / 1000).toFixed(1) }); }
+function time(ms) { return ms == null ? null : ms < 1000 ? word("ms", { n: ms < 10 ? ms.toFixed(1) : Math.round(ms) }) : word("s", { n: (ms / 1000).toFixed(1) }); }
 function tokens2(from, to) { return from || to ? word("tokens", { from: from ?? "—", to: to ?? "—" }) : null; }
 function usd(cost) { return cost ?  `$${cost < 0.01 ? cost.toFixed(5) : cost.toFixed(3)}` : null; }
 function spentOn(call) {
@@ -51,7 +51,7 @@ function judging(details, get, i, calls) {
   const said = reasons.filter((reason) => !reason.startsWith("exam:")).map((reason) => make("p", { class: "verdict text", dir: "auto" }, visible(reason)));
   const items = raw.map((one, n) => {
     const score = one.status === "ok" && !one.repeat ? get[one.metric]?.(i) : null;
-    return make("li", {}, make("b", {}, visible(one.metric)), one.repeat ? ` ${word("repeat", { n: one.repeat + 1 })}` : "", ` ${score === null || score === undefined ? "" : number(score)} `,
+    return make("li", {}, make("b", {}, visible(one.metric)), one.repeat ? ` ${word("repeat", { n: one.repeat + 1 })}` : "", ` ${score == null ? "" : number(score)} `,
       one.status === "ok" ? "" : make("span", { class: "bad" }, word(`status ${one.status}`)), factsOf(...(calls[n] ? spentOn(calls[n]) : [])) ?? "");
   });
   const replies = raw.map((one) => [make("p", { class: "soft" }, `${one.metric}${one.repeat ? ", " + word("repeat", { n: one.repeat + 1 }) : ""} · ${word("status " + one.status)}`), make("pre", { class: "text" }, visible(one.reply ?? "—"))]).flat();

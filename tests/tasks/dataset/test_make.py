@@ -19,7 +19,6 @@ from yarus.tasks.cases.frozen_sets import difference, freeze
 from yarus.tasks.dataset.annotation.round_trip import export, import_
 
 Document = dict[str, Any]
-N = 8
 
 
 @pytest.fixture

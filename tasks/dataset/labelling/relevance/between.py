@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.db.stores.labels import labels_of_source
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import NO_TWINS
@@ -18,10 +17,10 @@ from yarus.tasks.cases.privacy.pseudonyms import text
 from yarus.tasks.cases.rankings import ANSWERS, Pool, Pooled, judgements, passages_of, score, seen
 from yarus.tasks.cases.table import Case, floats, table
 from yarus.tasks.cases.vocabulary import MEASURED
+from yarus.tasks.dataset.labelling.relevance.estimate import results_labelled
 from yarus.tasks.dataset.labelling.relevance.pools import digest, is_filled, people_say
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.standings import FILLING
 
 LISTED = 20
 """Results that are named."""
@@ -109,7 +108,7 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
             first=first["id"],
             second=second["id"],
         )
-    heard = people_say(labels_of_source(engine, first["source"], FILLING))
+    heard = people_say(results_labelled(engine, first["source"]))
     questions = [_question(case, sides[1][name], heard) for name, case in sides[0].items() if name in sides[1]]
     if not questions:
         raise InputError(
@@ -183,7 +182,8 @@ def _pool(ranking: Sequence[str], labels: Mapping[str, bool]) -> Pool:
 def _question(a: Case, b: Case, heard: Mapping[str, bool]) -> _Question:
     pools = a["pool"], b["pool"]
     by_result = {one["result"]: one for pool in pools for one in pool}
-    by_result |= {one["result"]: one for pool in pools for one in pool if not _unknown(one)}
+    spoken_of = [one for pool in pools for one in pool if one["label"] is not None or one["grade"] is not None]
+    by_result |= {one["result"]: one for one in spoken_of}  # before what nobody speaks of
     passages = a["passages"] | b["passages"]
     said, unjudged = {}, []
     for name, one in by_result.items():
@@ -196,11 +196,6 @@ def _question(a: Case, b: Case, heard: Mapping[str, bool]) -> _Question:
     ranks = _ranks(pools[0]), _ranks(pools[1])
     both = _with_ranks(by_result.values(), ranks[0]), _with_ranks(by_result.values(), ranks[1])
     return _Question(a["case_id"], a["question"], both, passages, said, unjudged if ranks[0] != ranks[1] else [])
-
-
-def _unknown(one: Pooled) -> bool:
-    """Whether neither labels nor a judge speak of it."""
-    return one["label"] is None and one["grade"] is None
 
 
 def _with_ranks(pool: Iterable[Pooled], ranks: Mapping[str, int]) -> Pool:

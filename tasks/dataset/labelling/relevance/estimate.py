@@ -11,7 +11,6 @@ from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
 from yarus.metrics.statistics.corrected import Labelled
 from yarus.tasks.cases.table import floats
-from yarus.tasks.dataset.labelling.estimate import Estimate, estimate_of
 from yarus.tasks.dataset.labelling.relevance.pools import Heard, Pools, heard
 from yarus.tasks.dataset.labelling.relevance.walk import is_whole, metrics_by_people, wanted
 from yarus.tasks.evaluation.standings import FILLING
@@ -59,13 +58,6 @@ def known(of: Pools, labels: Sequence[Label]) -> dict[str, Labelled]:
         counted = np.ones(len(of.ids), dtype=bool)
         found[name] = Labelled(floats(of.cases, name), values, chances, of.group_names, counted, bounded=False)
     return found
-
-
-def estimates(of: Pools, labels: Sequence[Label]) -> tuple[int, dict[str, Estimate]]:
-    """How many results of the evaluation people have judged, and the corrected mean of every metric by its name."""
-    by_column = known(of, labels)
-    n_results = sum(map(len, heard(of, labels)))
-    return n_results, {metric.name: estimate_of(by_column[metric.column or ""]) for metric in of.metrics}
 
 
 def results_labelled(engine: Engine, source: str) -> list[Label]:

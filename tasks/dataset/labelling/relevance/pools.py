@@ -1,10 +1,9 @@
 """The pools of an evaluation whose labels a judge has filled up, as people are shown them, and what they have said."""
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from statistics import fmean
 
@@ -49,29 +48,24 @@ def is_filled(row: RowMapping) -> bool:
 
 @dataclass(frozen=True)
 class Pools(OfCases):
-    """The questions of an evaluation with their pools; those where the judge has failed are left out."""
+    """The questions of an evaluation with their pools; those where the judge has failed are left out.
 
-    evaluation_id: str
-    source: str
-    tier: str
-    judge_key: str
+    `cases` has `case_id`, `question`, `group`, `pooled`, `passages` and the metrics' columns as the judge sees them.
+    """
+
     k: int
     metrics: tuple[Metric, ...]
     """Whose means are made of relevance."""
-    cases: pa.Table
-    """`case_id`, `question`, `group`, `pooled`, `passages` and the metrics' columns as the judge sees them."""
 
     @cached_property
     def questions(self) -> list[str]:
         """The texts."""
-        found: list[str] = values_of(self.cases, "question")
-        return found
+        return values_of(self.cases, "question")
 
     @cached_property
     def pools(self) -> list[Pool]:
         """Of each case."""
-        found: list[Pool] = values_of(self.cases, "pooled")
-        return found
+        return values_of(self.cases, "pooled")
 
     @cached_property
     def passages(self) -> list[dict[str, str]]:
@@ -90,14 +84,9 @@ class Pools(OfCases):
         return drawn(self.ids, self.strata, seed=f"{FILLING}|{self.source}")
 
     @cached_property
-    def drawn_as(self) -> dict[int, Drawn]:
-        """Row -> how it was drawn."""
-        return {one.row: one for one in self.order}
-
-    @cached_property
-    def sizes(self) -> Counter[str]:
-        """Stratum -> questions."""
-        return Counter(self.strata)
+    def probabilities(self) -> dict[int, float]:
+        """Row -> of being drawn."""
+        return {one.row: one.probability for one in self.order}
 
     @cached_property
     def digests(self) -> list[dict[str, str]]:
@@ -119,24 +108,15 @@ class Pools(OfCases):
 
     def label(self, row: int, one: Pooled, annotator: str, value: float | None, note: str | None) -> Label:
         """What an annotator says of a result, now."""
-        of = self.drawn_as[row]
-        return Label(
-            evaluation_id=self.evaluation_id,
-            case_id=self.ids[row],
+        return self.labelled(
+            row,
             metric=FILLING,
             annotator=named(annotator),
             value=value,
             score=graded(one) / GRADES[-1],
-            stratum=of.stratum,
-            stratum_size=of.stratum_size,
-            probability=of.probability,
-            case_group=self.groups[row],
+            probability=self.probabilities[row],
             shown_sha256=self.digests[row][one["result"]],
-            judge_key=self.judge_key,
-            source=self.source,
-            tier=self.tier,
             note=note,
-            at=datetime.now(UTC),
             result=one["result"],
         )
 
@@ -188,9 +168,9 @@ def of_row(row: RowMapping) -> Pools:
         row["source"],
         row["tier"],
         judge_key(config.judge, FILLING),
+        cases.filter(pa.array(readable, pa.bool_())),
         config.k,
         metrics,
-        cases.filter(pa.array(readable, pa.bool_())),
     )
 
 

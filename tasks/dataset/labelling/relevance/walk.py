@@ -29,7 +29,7 @@ def is_whole(case_id: str) -> bool:
     Example:
         >>> from yarus.tasks.dataset.labelling.relevance.walk import is_whole
         >>> sum(is_whole(f"case {number}") for number in range(1_000))
-        246
+        242
     """
     chance = hashlib.blake2b(f"whole|{case_id}".encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(chance) < WHOLE * 2**64
@@ -44,7 +44,8 @@ def wanted(pool: Pool, said: Said, *, whole: bool) -> Iterator[Pooled]:
         whole: whether all are to be judged.
     """
     found = False
-    for one in _in_order(pool):
+    in_order = sorted(pool, key=lambda one: (one["rank"] is None, one["rank"] or 0))  # last what only others have found
+    for one in in_order:
         if not to_judge(one):
             found = found or bool(one["label"])
             continue
@@ -110,8 +111,3 @@ def _as_far_as(pool: Pool, said: Said, *, whole: bool) -> Mapping[str, bool]:
     return {
         one["result"]: said.get(one["result"], False) if one["result"] in asked else bool(one["label"]) for one in pool
     }
-
-
-def _in_order(pool: Pool) -> list[Pooled]:
-    """The evaluation's own ranking, best first, then what only others have found."""
-    return sorted(pool, key=lambda one: (one["rank"] is None, one["rank"] or 0))

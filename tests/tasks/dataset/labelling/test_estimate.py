@@ -21,7 +21,7 @@ def answers(scores: list[float], groups: list[str | None] | None = None) -> Answ
             [("case_id", pa.string()), ("status", pa.string()), ("group", pa.string()), ("faithfulness", pa.float64())]
         )
     )  # fmt: skip
-    return Answers("here", "s", "tier2", metric("avg_faithfulness"), "key", table)
+    return Answers("here", "s", "tier2", "key", table, metric("avg_faithfulness"))
 
 
 def label(case: int, value: float | None, **more: Any) -> Label:

@@ -13,7 +13,6 @@ from yarus.db.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("at_home")
 NAME = "hit_rate@1"
-PASSAGES = {row["id"]: row["text"] for row in passages(PAGES)}
 Document = dict[str, Any]
 
 

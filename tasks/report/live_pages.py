@@ -15,7 +15,7 @@ from yarus.tasks.config.settings import settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.evaluation.listing import fail_orphaned
 from yarus.tasks.report.entries import entries, newest
-from yarus.tasks.report.index import INDEX, NEWEST, index_page, listing, page_name
+from yarus.tasks.report.index import INDEX, NEWEST, index_page, listing
 from yarus.tasks.report.render import Live, render, rendered, script
 
 CHOSEN = "report.html"
@@ -77,10 +77,9 @@ class LivePages:
 
     def _index(self, name: str, now: str) -> str | None:
         listed = listing(self._engine(), self._folder)
-        numbers = {page_name(number + 1): number for number in range(listed.n_pages)}
-        if name not in numbers:
+        if name not in listed.pages:
             return None
-        return index_page(self._engine(), listed, numbers[name], settings().language, Live(now))
+        return index_page(self._engine(), listed, listed.pages.index(name), settings().language, Live(now))
 
     def _report(self, ids: tuple[str, ...]) -> bytes | None:
         engine, language = self._engine(), settings().language

@@ -9,19 +9,8 @@ from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.entries import Entry
 
-KEY = "answers-"
-"""What the address of such a page begins with, before the tier."""
-SETTINGS: tuple[str, ...] = (
-    "sut",
-    "generator",
-    "generator_prompt",
-    "retriever",
-    "reranker",
-    "embedder",
-    "k",
-    "perturbation",
-)
-SETTINGS += ("context_perturbation", "judge")
+SETTINGS: tuple[str, ...] = ("sut", "generator", "generator_prompt", "retriever", "reranker", "embedder", "k")
+SETTINGS += ("perturbation", "context_perturbation", "judge")
 """What may tell two evaluations apart, of what their parameters came to."""
 
 
@@ -46,28 +35,26 @@ def answers_pages(entries: Sequence[Entry], evaluations: Sequence[Document]) -> 
 
 def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
     """The oldest stands first."""
-    differing = _differing([EvaluationConfig.of(entry.row) for entry, _ in shown])
+    configs = [EvaluationConfig.of(entry.row) for entry, _ in shown]
     columns = [
         {
             "key": one["key"],
-            "id": one["id"],
             "label": entry.row["name"] or entry.row["sut_label"],
             "about": about,
             "started": one["started"][:16],
         }
-        for (entry, one), about in zip(shown, differing, strict=True)
+        for (entry, one), about in zip(shown, _differing(configs), strict=True)
     ]
-    numbers = [set(one["pack"]["numbers"]) for _, one in shown]
-    common = set.intersection(*numbers)
+    common = set.intersection(*(set(one["pack"]["numbers"]) for _, one in shown))
     first = [name.removeprefix("avg_") for name in TIERS[tier].headlines]
     metrics = [name for name in dict.fromkeys((*first, *shown[-1][1]["pack"]["numbers"])) if name in common]
     better = {declared.column: declared.better for declared in METRICS.values() if declared.column}
-    judges = [EvaluationConfig.of(entry.row).judge or {} for entry, _ in shown]
+    judges = [config.judge or {} for config in configs]
     same = all(judge == judges[0] for judge in judges)
     if not same:  # no judge's score stands beside another's
         better |= {name: "neither" for judge in judges for name in judge.get("prompts", {})}
     return {
-        "key": f"{KEY}{tier}",
+        "key": f"answers-{tier}",
         "tier": tier,
         "same_judge": same,
         "columns": columns,
@@ -78,8 +65,9 @@ def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
 
 def _differing(configs: Sequence[EvaluationConfig]) -> list[str]:
     """What sets each apart from the others, in a line: `retriever fulltext, k 5`."""
-    apart = [name for name in SETTINGS if len({repr(_named(one, name)) for one in configs}) > 1]
-    return [", ".join(f"{name} {_named(one, name)}" for name in apart if _named(one, name)) for one in configs]
+    named = [{name: _named(config, name) for name in SETTINGS} for config in configs]
+    apart = [name for name in SETTINGS if len({repr(of[name]) for of in named}) > 1]
+    return [", ".join(f"{name} {of[name]}" for name in apart if of[name]) for of in named]
 
 
 def _named(config: EvaluationConfig, name: str) -> Any:

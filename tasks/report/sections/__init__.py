@@ -1,1 +1,0 @@
-"""Parts of the report that have a page of their own."""

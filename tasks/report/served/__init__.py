@@ -1,1 +1,0 @@
-"""Pages of the report that a server makes when they are asked for."""
