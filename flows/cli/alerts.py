@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from yarus.flows.cli import as_json
+from yarus.flows.cli import as_json, own_database, print_document
 
 
 @click.group()
@@ -91,10 +91,9 @@ def list_(as_json: bool) -> None:
 def accept(evaluation: str, as_json: bool) -> None:
     """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
     from yarus.deployments.alarms.incidents import accept as take
-    from yarus.tasks.config.connections import database
     from yarus.tasks.evaluation.summary import as_json as document
 
-    found = take(database(), evaluation)
+    found = take(own_database(), evaluation)
     click.echo(document(found) if as_json else _words()["accepted"].format(**found))
 
 
@@ -106,14 +105,8 @@ def budget(source: str | None, as_json: bool) -> None:
     from yarus.deployments.alarms.expected import alarm_budget
     from yarus.flows.terminal.alerts import print_budget
     from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
-    found = alarm_budget(database(), source)
-    if as_json:
-        click.echo(document(found))
-        return
-    print_budget(found, settings().language)
+    print_document(alarm_budget(database(), source), print_budget, as_json=as_json)
 
 
 def _words() -> dict[str, str]:

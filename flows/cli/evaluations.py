@@ -2,10 +2,14 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database
+from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database, say_pseudonyms
+
+if TYPE_CHECKING:
+    from yarus.tasks.config.settings import Language
 
 
 @click.command()
@@ -91,7 +95,6 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
-    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.cases.sampling import once
     from yarus.tasks.config.settings import settings
@@ -122,16 +125,14 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: in YARUS_HOME.")
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Language it opens in; default: YARUS_LANGUAGE.")
 @as_json
-def report(evaluations: tuple[str, ...], out: Path | None, language: str | None, as_json: bool) -> None:
+def report(evaluations: tuple[str, ...], out: Path | None, language: "Language | None", as_json: bool) -> None:
     """Write a self-contained HTML report and print its path.
 
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
-    from yarus.tasks.config.settings import Language
     from yarus.tasks.evaluation.summary import as_json as document
     from yarus.tasks.report.write import report as write
 
     arrow_alone()
-    chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None
-    path = write(own_database(), evaluations, out, chosen)
+    path = write(own_database(), evaluations, out, language)
     click.echo(document({"report": str(path)}) if as_json else path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from yarus.db.words import Words
+from yarus.flows.cli import as_json, say_pseudonyms
 
 if TYPE_CHECKING:
     from yarus.flows.cli.shell.documents import ExportedFile, ExportedRun
@@ -30,7 +31,7 @@ STORES: tuple["Form", ...] = ("otlp", "langfuse")
 @click.option(
     "--tracking-uri", help="Address of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_json
 def export(
     evaluation: str,
     target: Path | None,
@@ -62,7 +63,6 @@ def export(
     if tracking_uri and not is_mlflow:
         raise click.UsageError(Words("--tracking-uri needs --mlflow"))
     from yarus.db import journal
-    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.texts import texts

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json
+from yarus.flows.cli import as_json, parse_moment
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy.engine import URL
 
     from yarus.db.importers.reader import Recognised
@@ -140,7 +138,7 @@ def postgres(
     url = None if is_dump else checked_url(address)
     shown = _without_secrets(url) if url else None
     name = checked_name(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
-    begin = newest(database(), name) if incremental else _moment(since)
+    begin = newest(database(), name) if incremental else parse_moment("--since", since)
     source = _source(url, name, language)
     opened = nullcontext(source) if url else unpacked(dump, source)
     with opened as there, reading(there, begin) as rows:
@@ -262,18 +260,6 @@ def condition(text: str) -> tuple[str, str]:
     if not (column.strip() and sign):
         raise click.UsageError(Words("--where {text!r}: expected COLUMN=VALUE, for example provider=bot-a", text=text))
     return column.strip(), value.strip()
-
-
-def _moment(since: str | None) -> "datetime | None":
-    from yarus.db.importers.values import BadValue, parse
-
-    try:
-        moment: datetime | None = parse("created_at", since)
-    except BadValue as error:
-        raise click.UsageError(
-            Words("{option} {given!r}: {error}", option="--since", given=since, error=error)
-        ) from None
-    return moment
 
 
 def _source(url: str | None, name: str, language: str | None) -> "Source":

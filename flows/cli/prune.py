@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarus.db.words import Words
+from yarus.flows.cli import own_database
 
 if TYPE_CHECKING:
     from yarus.deployments.upkeep.erasure.erase import Found
@@ -77,12 +78,9 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
 
     from yarus.deployments.upkeep.prune import age, plan
     from yarus.deployments.upkeep.prune import prune as work
-    from yarus.tasks.config.connections import database
-    from yarus.tasks.evaluation.listing import fail_orphaned
 
     before = age(older_than) if older_than else None
-    engine = database()
-    fail_orphaned(engine)
+    engine = own_database()
     return partial(
         work, engine, plan(engine, older_than=before, keep_last=keep_last or 0, everything=everything, **rest)
     )

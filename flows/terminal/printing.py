@@ -1,6 +1,5 @@
 """How anything is printed on a terminal: texts of anybody's, numbers, colours, widths."""
 
-import click
 from rich.console import Console
 from rich.markup import escape
 
@@ -18,18 +17,6 @@ LONGEST = 300
 def plain(text: str) -> str:
     """A text of anybody's as it can be printed: no markup, and no character that a terminal obeys."""
     return escape(harmless(text))
-
-
-def say_pseudonyms(source: str, *, unset: bool = False) -> None:
-    """Says on stderr that pseudonyms stand in what was printed, and what decides.
-
-    See `yarus.tasks.cases.privacy.pseudonyms.has_pseudonyms`.
-    """
-    from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
-    from yarus.tasks.config.settings import settings
-
-    if has_pseudonyms(source, unset=unset):
-        click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
 def number(name: str, value: float) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.command_line import CommandLine, Document
 from tests.support.evaluations import evaluate
 
