@@ -1,4 +1,4 @@
-"""The command line: a file a command. Here what several share: options, what they print, the database that they read."""
+"""The command line: a file a command. Here what several share: options, how they print, the database that they read."""
 
 import logging
 import sys

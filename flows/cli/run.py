@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json, own_database, talkative
+from yarus.flows.cli import as_json, own_database, print_document, talkative
 from yarus.flows.cli.shell.language import language, told
 
 if TYPE_CHECKING:
@@ -100,34 +100,33 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:
-    from yarus.deployments.prefect.artifacts import gate_text
     from yarus.deployments.prefect.flow_states import passed
+
+    print_document(summary, _print_finished, as_json=as_json)
+    raise SystemExit(0 if passed(summary) else 1)
+
+
+def _print_finished(summary: Any, language: str) -> None:
+    from yarus.deployments.prefect.artifacts import gate_text
     from yarus.flows.terminal.differences.comparison import print_changes
     from yarus.flows.terminal.summary import print_overview, print_summary
     from yarus.tasks.config.redaction import harmless
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
+    from yarus.tasks.config.texts import texts
 
-    language = settings().language
-    if as_json:
-        click.echo(document(summary))
-    for evaluation in () if as_json else summary.get("evaluations", [summary]):
-        if evaluation.get("metrics"):
-            print_summary(evaluation, language)
-    if not as_json and ("sweep_id" in summary or "robustness_id" in summary):
+    evaluations = summary.get("evaluations", [summary])
+    with_metrics = [evaluation for evaluation in evaluations if evaluation.get("metrics")]
+    for evaluation in with_metrics:
+        print_summary(evaluation, language)
+    if "sweep_id" in summary or "robustness_id" in summary:
         from yarus.flows.terminal.experiments import print_robustness, print_sweep
 
         (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
-    elif not as_json and "evaluations" in summary:
+    elif "evaluations" in summary:
         print_overview(summary, language)
-    said = [one["evaluation_id"] for one in summary.get("evaluations", [summary]) if one.get("metrics")]
-    if said and not as_json:
-        print_changes(own_database(), said, language)
-    for gated in () if as_json else summary.get("evaluations", [summary]):
-        if gated.get("gate"):
-            click.echo(harmless(gate_text(gated, language)))
-    if not as_json and "report" in summary:
-        from yarus.tasks.config.texts import texts
-
+    if with_metrics:
+        print_changes(own_database(), [evaluation["evaluation_id"] for evaluation in with_metrics], language)
+    for evaluation in evaluations:
+        if evaluation.get("gate"):
+            click.echo(harmless(gate_text(evaluation, language)))
+    if "report" in summary:
         click.echo(texts("terminal", language)["report"].format(path=summary["report"]))
-    raise SystemExit(0 if passed(summary) else 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from yarus.flows.terminal.printing import LONGEST, coloured, new_console, plain, tier_name
+from yarus.flows.terminal.printing import LONGEST, coloured, first_few, new_console, plain, tier_name
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import called
@@ -59,7 +59,7 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: s
         console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}{often}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
-                console.print(f"  [dim]{words[name]}[/] {plain(_ids(case[name]))}")
+                console.print(f"  [dim]{words[name]}[/] {plain(first_few(case[name]) or '—')}")
     console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
@@ -109,7 +109,3 @@ def print_checks(checks: "Sequence[Check]", language: str) -> None:
         console.print(f"{mark} {what}: {found}", soft_wrap=True)
         if check.way_out:
             console.print(f"{'':<{width}} {plain(told(check.way_out, language))}", soft_wrap=True)
-
-
-def _ids(ids: list[str]) -> str:
-    return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "") if ids else "—"

@@ -1,7 +1,10 @@
 """How anything is printed on a terminal: texts of anybody's, numbers, colours, widths."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from yarus.tasks.config.redaction import harmless
 from yarus.tasks.config.texts import texts
@@ -36,7 +39,17 @@ def coloured(text: str, key: str) -> str:
     return f"[{colour}]{text}[/]"
 
 
-def new_console() -> Console:
+def new_console(width: int = WIDTH) -> Console:
     """A terminal's own width; a fixed one where the output goes into a file or a pipe."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    return console if console.is_terminal else Console(highlight=False, width=width)
+
+
+def titled_table(title: str, *heads: str) -> Table:
+    """A table under its title, both at the left."""
+    return Table(*heads, title=title, box=None, title_justify="left", title_style="bold")
+
+
+def first_few(names: Sequence[str], most: int = 10) -> str:
+    """The first names, with a sign for those that are left out."""
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")

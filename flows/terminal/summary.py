@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from yarus.flows.terminal.labels import corrected_lines
-from yarus.flows.terminal.printing import coloured, new_console, number, plain, tier_name
+from yarus.flows.terminal.printing import coloured, new_console, number, plain, tier_name, titled_table
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, MEASURED
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import named, told
@@ -32,13 +32,10 @@ def exam_printed(summary: EvaluationSummary, language: str) -> tuple[Table, Tabl
     """Two tables: the prompts with their figures and verdicts, and the kinds of answers."""
     words, found = texts("exam", language), exam_tables(summary)
     heads = (words[name] for name in ("prompt", "auc", "caught", "passed", "verdict"))
-    prompts = Table(*heads, title=words["title"], box=None, title_justify="left", title_style="bold")
+    prompts = titled_table(words["title"], *heads)
     for row in found.prompts:
         prompts.add_row(row.prompt, row.auc, row.caught, row.passed, row.verdict[language])
-    kinds = Table(
-        "", *(row.prompt for row in found.prompts),
-        title=words["kinds"], box=None, title_justify="left", title_style="bold",
-    )  # fmt: skip
+    kinds = titled_table(words["kinds"], "", *(row.prompt for row in found.prompts))
     for kind in found.kinds:
         kinds.add_row(kind.name[language], *kind.hits)
     return prompts, kinds
@@ -93,7 +90,7 @@ def _advice(summary: EvaluationSummary, language: str) -> str:
 def print_overview(night: Night, language: str) -> None:
     """All tiers of a night on one page: what each is judged by."""
     words = texts("terminal", language)
-    table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
+    table = titled_table(words["overview"])
     for name in ("tier", "metric", "value", "interval", "measured", "grade"):
         table.add_column(words[name], no_wrap=name != "grade")
     for summary in night["evaluations"]:
