@@ -183,7 +183,8 @@ def incidents(engine: Engine) -> list[Incident]:
         _incident(engine, kind, nights)
         for place in places
         for kind, nights in _open(bad_since(engine, *place)).items()
-        if not _finished_since(nights[0])
+        # What had failed in its night may have been brought to its end later.
+        if nights[0]["verdict"] != "failed" or nights[0]["state"] not in journal.FINISHED
     ]
 
 
@@ -249,25 +250,18 @@ def _kind_of(engine: Engine, evaluation_id: str) -> str | None:
     return found
 
 
-def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
-    """The verdicts on what was measured in that way; one that failed was not, even where it was finished later."""
-    return [row for row in rows if row["comparability_key"] == key and row["verdict"] not in SILENT]
-
-
 def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
     """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
 
     Args:
         bad: as `bad_since` gives them; a night that has been at all ends those that failed before it.
     """
+    found: dict[str | None, list[RowMapping]] = {}
+    for row in bad:
+        if row["verdict"] not in SILENT:  # one that failed was not measured, even where it was finished later
+            found.setdefault(row["comparability_key"], []).append(row)
     failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
-    keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] not in SILENT)
-    return {key: _of_key(bad, key) for key in keys} | ({FAILED: failed} if failed else {})
-
-
-def _finished_since(row: RowMapping) -> bool:
-    """Whether what had failed in its night was brought to its end later."""
-    return bool(row["verdict"] == "failed" and row["state"] in journal.FINISHED)
+    return found | ({FAILED: failed} if failed else {})
 
 
 def _incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Incident:

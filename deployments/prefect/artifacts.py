@@ -288,11 +288,12 @@ async def show_night(night: Night, source: str, page: Path | None) -> None:
     if FlowRunContext.get() is not None:
         language = settings().language
         changes = await asyncio.to_thread(night_changes, database(), night)
-        text = night_text(night, changes, language, _address(page))
+        served = report_page(page.name) if page else None
+        text = night_text(night, changes, language, served or str(page or "—"))
         await best_effort(
             acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source)
         )
-        await _link(report_page(page.name) if page else None, "nightly", source, source)
+        await _link(served, "nightly", source, source)
 
 
 async def _link(address: str | None, flow: str, source: str, of: str) -> None:
@@ -301,8 +302,3 @@ async def _link(address: str | None, flow: str, source: str, of: str) -> None:
         text = texts("artifacts", settings().language)["report"]
         key = artifact_key(flow, source, "report")
         await best_effort(acreate_link_artifact(address, link_text=text, key=key, description=of))
-
-
-def _address(page: Path | None) -> str:
-    """Where the report is: served, or a file."""
-    return "—" if page is None else report_page(page.name) or str(page)
