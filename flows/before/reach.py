@@ -25,7 +25,6 @@ from yarus.tasks.systems.retrievers.registry import retriever_kind
 log = logging.getLogger("yarus")
 DEADLINE_S = 3.0
 """Longer than a connection takes anywhere; a slow one is not refused."""
-HUB = "https://huggingface.co"
 
 
 class Place(NamedTuple):
@@ -105,7 +104,7 @@ def _embedders(chosen: Parameters, *, ours: bool) -> Iterator[str]:
 
 def hub() -> str:
     """Where sentence-transformers models are downloaded from."""
-    return os.environ.get("HF_ENDPOINT", HUB)
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
 def _reached(addresses: Sequence[str]) -> list[str | None]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from yarus.db.importers.reader import Recognised
     from yarus.db.loading.fill import LoadReport, Rows, Stream
-    from yarus.db.sources import Source
 
 into = click.option("--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded.")
 language = click.option(
@@ -129,7 +128,7 @@ def postgres(
     """
     from yarus.db.importers.dump import unpacked
     from yarus.db.importers.postgres import checked_url, newest, reading
-    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.connections import database, mapped_source
 
     if since and incremental:
         raise click.UsageError(Words("--since and --incremental exclude each other"))
@@ -139,7 +138,7 @@ def postgres(
     shown = _without_secrets(url) if url else None
     name = checked_name(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
     begin = newest(database(), name) if incremental else parse_moment("--since", since)
-    source = _source(url, name, language)
+    source = mapped_source(name, url, language=language)
     opened = nullcontext(source) if url else unpacked(dump, source)
     with opened as there, reading(there, begin) as rows:
         fill_source(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
@@ -260,20 +259,6 @@ def condition(text: str) -> tuple[str, str]:
     if not (column.strip() and sign):
         raise click.UsageError(Words("--where {text!r}: expected COLUMN=VALUE, for example provider=bot-a", text=text))
     return column.strip(), value.strip()
-
-
-def _source(url: str | None, name: str, language: str | None) -> "Source":
-    """Another server's tables under the names that the settings map, opened read-only; or a dump's, by our database."""
-    from yarus.db import tables
-    from yarus.db.engine import read_only
-    from yarus.db.sources import Source
-    from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
-
-    configuration = settings()
-    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
-    engine = read_only(url, timeout_s=configuration.source_timeout_s) if url else database()
-    return Source(name, "production" if url else "loaded", language or configuration.language, engine, named)
 
 
 def _without_secrets(url: str) -> "URL":

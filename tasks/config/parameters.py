@@ -1,6 +1,6 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,14 @@ from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTa
 
 ParameterValues = dict[str, Any]
 """Values of some parameters, by name."""
+JudgeModel = Annotated[
+    str | None,
+    Field(
+        title="Judge's model",
+        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
+        examples=["qwen2.5-72b-instruct"],
+    ),
+]
 
 
 class Parameters(BaseModel):
@@ -119,12 +127,7 @@ class Fillable(Retrieval, Confirmable):
         description="Other retrievers, by commas, whose results are judged too, so that this one compares with them",
         examples=["fulltext,hybrid"],
     )
-    judge_model: str | None = Field(
-        None,
-        title="Judge's model",
-        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
-        examples=["qwen2.5-72b-instruct"],
-    )
+    judge_model: JudgeModel = None
 
 
 class Tier1(Fillable, Perturbable):
@@ -186,12 +189,7 @@ class Answering(Prompted, Generation):
         description="Name of a model at YARUS_GENERATOR__BASE_URL; default: YARUS_GENERATOR__MODEL",
         examples=["qwen2.5-7b-instruct"],
     )
-    judge_model: str | None = Field(
-        None,
-        title="Judge's model",
-        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
-        examples=["qwen2.5-72b-instruct"],
-    )
+    judge_model: JudgeModel = None
 
 
 class Tier2(Answering):
@@ -260,12 +258,7 @@ class JudgeQuality(JudgesLog):
         description="A source with the same questions, by id, in another language: how far that moves the judge",
         examples=["xquad_en"],
     )
-    judge_model: str | None = Field(
-        None,
-        title="Judge's model",
-        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
-        examples=["qwen2.5-72b-instruct"],
-    )
+    judge_model: JudgeModel = None
 
 
 class JudgePipeline(JudgesLog):
