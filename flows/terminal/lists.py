@@ -63,7 +63,7 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: s
     console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
-def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None = None) -> None:
+def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None) -> None:
     """What a load did, and what can be measured now: by the command for such a file, or by the first that can."""
     console, words = new_console(), texts("load", language)
     columns = ("read", "added", "updated", "skipped")

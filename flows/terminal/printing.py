@@ -50,6 +50,6 @@ def titled_table(title: str, *heads: str) -> Table:
     return Table(*heads, title=title, box=None, title_justify="left", title_style="bold")
 
 
-def first_few(names: Sequence[str], most: int = 10) -> str:
-    """The first names, with a sign for those that are left out."""
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+def first_few(names: Sequence[str]) -> str:
+    """The first ten names, with a sign for those that are left out."""
+    return ", ".join(names[:10]) + (" …" if len(names) > 10 else "")

@@ -54,9 +54,9 @@ def comparison_markdown(document: EvaluationComparison, language: str) -> str:
     return _within(parts)
 
 
-def code(given: str, longest: int = LONGEST) -> str:
+def code(given: str) -> str:
     """A text of anybody's as code in a cell: nothing in it is markup, a link, a mention or the end of the cell."""
-    one = _one_line(given, longest).replace("`", "'").replace("|", "¦")
+    one = _one_line(given, LONGEST).replace("`", "'").replace("|", "¦")
     return f"`{one}`" if one else "—"
 
 

@@ -22,7 +22,7 @@ SHOWN = 6
 BAND, VALUE, OUT, INVALID, BREAK, ACCEPTED = "░", "●", "◆", "×", "┊", "─"
 
 
-def print_trend(document: Trend, language: str, *, anchor: bool = False) -> None:
+def print_trend(document: Trend, language: str, *, anchor: bool) -> None:
     """The document of `yarus.tasks.comparison.trend.trend`; whether the anchor was asked for."""
     words = texts("trend", language)
     console = new_console()
