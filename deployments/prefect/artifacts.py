@@ -111,13 +111,8 @@ def tier_rows(night: Night, changes: Sequence[Changes], language: str) -> list[S
     for summary, found in zip(night["evaluations"], changes, strict=True):
         tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
         if not has_metrics(summary):
-            rows.append(
-                (
-                    tier,
-                    f"**{words.get(summary['state'], summary['state'])}**",
-                    _plain(told(summary["error"] or "", language)),
-                )
-            )
+            state = words.get(summary["state"], summary["state"])
+            rows.append((tier, f"**{state}**", _plain(told(summary["error"] or "", language))))
             continue
         for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]
