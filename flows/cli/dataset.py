@@ -8,6 +8,7 @@ import click
 
 from yarus.db.words import Words
 from yarus.flows.cli import as_json, parse_moment, print_document, say_pseudonyms
+from yarus.flows.cli.load import checked_name, language, load_recognised
 
 if TYPE_CHECKING:
     from yarus.tasks.dataset.dataset_schema import SynthesisResult
@@ -86,13 +87,12 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 @click.argument("kind", type=click.Choice(["ragas", "langfuse"]))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--into", "name", required=True, metavar="NAME", help="Source to load into.")
-@click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE.")
+@language
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
     """Load a test set exported from ragas or Langfuse; `yarus load table` and `yarus init` read it, too."""
     from yarus.db.errors import InputError
     from yarus.db.importers.reader import recognise
-    from yarus.flows.cli.load import checked_name, load_recognised
 
     checked = checked_name(name, file.stem)
     recognised = recognise(file)

@@ -1,15 +1,12 @@
 """`yarus run`, `demo` and `doctor`: evaluations from the command line."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from yarus.db.words import Words
 from yarus.flows.cli import as_json, own_database, print_document, talkative
 from yarus.flows.cli.shell.language import language, told
-
-if TYPE_CHECKING:
-    from yarus.flows.before.dry_run import Plans
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -44,6 +41,8 @@ def run(
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     yarus run tier3 --source xquad_ru --failed
     """
+    from dataclasses import asdict
+
     from yarus.flows.cli.runner import estimate, parameters, run_flow
     from yarus.tasks.evaluation.repeats import NothingFailedError
     from yarus.tasks.evaluation.summary import as_json as document
@@ -52,7 +51,9 @@ def run(
     checked = parameters(tier, chosen, pairs, context.args)
     try:
         if dry_run:
-            _plan(estimate(tier, checked), as_json=as_json)
+            from yarus.flows.terminal.lists import print_plans
+
+            print_document(asdict(estimate(tier, checked)), print_plans, as_json=as_json)
         else:
             _finish(run_flow(tier, checked, level=level), as_json=as_json)
     except NothingFailedError as nothing:
@@ -84,19 +85,6 @@ def doctor(as_json: bool) -> None:
     else:
         print_checks(checks, language())
     raise SystemExit(max((check.code for check in checks), default=0))
-
-
-def _plan(plans: "Plans", *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from yarus.flows.terminal.lists import print_plans
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
-
-    if as_json:
-        click.echo(document(asdict(plans)))
-    else:
-        print_plans(plans, settings().language)
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """Tables of what there is: evaluations, cases, plans, checks, and what was loaded."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
     from yarus.db.loading.fill import LoadReport
     from yarus.deployments.upkeep.doctor_sources import Check
     from yarus.deployments.upkeep.readiness import Ready
-    from yarus.flows.before.dry_run import Plans
 
 
-def print_plans(plans: "Plans", language: str) -> None:
-    """What the calls of each tier would take."""
+def print_plans(document: Mapping[str, Any], language: str) -> None:
+    """What the calls of each tier would take: the document of `yarus.flows.before.dry_run.Plans`."""
     words = texts("plans", language)
     columns = ("tier", "cases", "role", "calls", "tokens in", "tokens out", "cost", "seconds")
     table = Table(*(words[name] for name in columns), box=None)
-    for plan in plans.plans:
-        for role, taken in plan.roles.items():
-            figures = (taken.calls, taken.tokens_in, taken.tokens_out, taken.cost_usd, taken.seconds)
-            table.add_row(plan.tier, str(plan.cases), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
-        if not plan.roles:
-            table.add_row(plan.tier, "", words["no model"])
+    for plan in document["plans"]:
+        for role, taken in plan["roles"].items():
+            figures = (taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds"))
+            table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
+        if not plan["roles"]:
+            table.add_row(plan["tier"], "", words["no model"])
     new_console().print(table, words["unknown"])
 
 
