@@ -90,10 +90,8 @@ async def follow(flow_run_id: UUID | None, evaluate: "Evaluate", tells: Tells) -
     asked: Persistence | None = None
     try:
         if night.opens and night.found.verdict == "regressed":
-            from yarus.deployments.alarms.confirmation import (
-                confirmed,
-                to_confirm,
-            )  # the network, which lists do not use
+            # Here, because it imports the network, which lists do not use.
+            from yarus.deployments.alarms.confirmation import confirmed, to_confirm
 
             again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
             asked = await confirmed(engine, night.row, again, evaluate) if again else None
@@ -112,11 +110,11 @@ def _judge(engine: Engine, flow_run_id: str) -> _Night | None:
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None or row["state"] in ("cancelled", "running"):
         return None
-    said = _said(engine, row["id"])
+    answers_of, said = _judged(engine, row["id"])
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return None
-    place = (row["tier"], row["source"], _kind_of(engine, row["id"]))
-    return _Night(row, assess(engine, row), _open(bad_since(engine, *place)))
+    bad = bad_since(engine, row["tier"], row["source"], answers_of)
+    return _Night(row, assess(engine, row), _open(bad))
 
 
 def _conclude(engine: Engine, night: _Night, asked: Persistence | None, tells: Tells) -> None:
@@ -153,7 +151,8 @@ def _tell_again(engine: Engine, flow_run_id: str, tells: Tells) -> None:
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None:
         return
-    for nights in _open(bad_since(engine, row["tier"], row["source"], _kind_of(engine, row["id"]))).values():
+    answers_of, _ = _judged(engine, row["id"])
+    for nights in _open(bad_since(engine, row["tier"], row["source"], answers_of)).values():
         if (first := nights[-1])["evaluation_id"] == row["id"]:
             found = LevelVerdict(first["verdict"], first["baseline"], first["changes"])
             asked = persistence_of(engine, row)
@@ -202,12 +201,12 @@ def accept(engine: Engine, name: str) -> Accepted:
     return {"evaluation_id": accepted, "verdict": "accepted"}
 
 
-def _said(engine: Engine, evaluation_id: str) -> str | None:
-    """What a night has said of it before."""
-    said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == evaluation_id)
+def _judged(engine: Engine, evaluation_id: str) -> tuple[str | None, str | None]:
+    """The evaluation whose answers one judges, and what a night has said of it before."""
+    known = select(ANSWERS_OF, nightly_verdict.c.verdict).select_from(evaluation.outerjoin(nightly_verdict))
     with engine.connect() as connection:
-        found: str | None = connection.scalar(said)
-    return found
+        answers_of, said = connection.execute(known.where(evaluation.c.id == evaluation_id)).one()
+    return answers_of, said
 
 
 def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
@@ -242,12 +241,6 @@ def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) ->
     )
     with engine.connect() as connection:
         return list(connection.execute(wanted).mappings())
-
-
-def _kind_of(engine: Engine, evaluation_id: str) -> str | None:
-    with engine.connect() as connection:
-        found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
-    return found
 
 
 def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
