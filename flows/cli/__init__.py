@@ -64,13 +64,19 @@ def parse_moment(option: str, given: str | None) -> "datetime | None":
     return moment
 
 
+def json_text(document: Any) -> str:
+    """Return a document as `--json` prints it."""
+    from yarus.tasks.evaluation.summary import as_json
+
+    return as_json(document)
+
+
 def print_document(document: Any, show: Callable[[Any, str], None], *, as_json: bool) -> None:
     """Print a document for programs, or have it shown to people in the language of the settings."""
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as text
 
     if as_json:
-        click.echo(text(document))
+        click.echo(json_text(document))
     else:
         show(document, settings().language)
 

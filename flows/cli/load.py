@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json, parse_moment
+from yarus.flows.cli import as_json, json_text, parse_moment
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -187,13 +187,12 @@ def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
     from yarus.flows.terminal.lists import print_load
     from yarus.tasks.config.connections import source
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     name = report.source
     read = report.questions.read + report.chunks.read
     nothing = read == report.questions.skipped + report.chunks.skipped
     if as_json:
-        click.echo(document(asdict(report)))
+        click.echo(json_text(asdict(report)))
     else:
         print_load(report, [] if nothing else readiness(source(name)), settings().language, how)
         if report.labels.added or report.labels.updated:

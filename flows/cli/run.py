@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json, own_database, print_document, talkative
+from yarus.flows.cli import as_json, json_text, own_database, print_document, talkative
 from yarus.flows.cli.shell.language import language, told
 
 
@@ -45,7 +45,6 @@ def run(
 
     from yarus.flows.cli.runner import estimate, parameters, run_flow
     from yarus.tasks.evaluation.repeats import NothingFailedError
-    from yarus.tasks.evaluation.summary import as_json as document
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     checked = parameters(tier, chosen, pairs, context.args)
@@ -57,7 +56,7 @@ def run(
         else:
             _finish(run_flow(tier, checked, level=level), as_json=as_json)
     except NothingFailedError as nothing:
-        click.echo(document({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {told(nothing)}")
+        click.echo(json_text({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {told(nothing)}")
 
 
 @click.command()
@@ -77,11 +76,10 @@ def doctor(as_json: bool) -> None:
     """Check settings, database, sources, embedder and metrics, and say what to fix."""
     from yarus.deployments.upkeep.doctor import examine
     from yarus.flows.terminal.lists import print_checks
-    from yarus.tasks.evaluation.summary import as_json as document
 
     checks = examine()
     if as_json:
-        click.echo(document([check._asdict() for check in checks]))
+        click.echo(json_text([check._asdict() for check in checks]))
     else:
         print_checks(checks, language())
     raise SystemExit(max((check.code for check in checks), default=0))

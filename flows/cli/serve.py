@@ -3,7 +3,7 @@
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import arrow_alone, as_json, print_document
+from yarus.flows.cli import arrow_alone, as_json, json_text, print_document
 
 PORT = click.IntRange(1, 65_535)
 
@@ -48,12 +48,11 @@ def stop(as_json: bool) -> None:
     from yarus.deployments.prefect.home_servers import stop
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.texts import texts
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = stop(settings().home.absolute())
     words = texts("stop", settings().language)
     if as_json:
-        click.echo(document(found))
+        click.echo(json_text(found))
         return
     for server in ("prefect", "postgresql"):
         click.echo(f"{words[server]}: {words[str(found[server])]}")
@@ -149,10 +148,9 @@ def label(
         from yarus.flows.terminal.labels import plan_lines
         from yarus.tasks.config.connections import database
         from yarus.tasks.dataset.labelling.plan import plan as planned
-        from yarus.tasks.evaluation.summary import as_json as document
 
         needed = planned(database(), evaluation or "last", plan or metric, width)
-        click.echo(document(needed) if as_json else "\n".join(plan_lines(needed, language)))
+        click.echo(json_text(needed) if as_json else "\n".join(plan_lines(needed, language)))
         return
     from yarus.deployments.pages.label_server import serve_until_stopped
     from yarus.tasks.config.texts import texts
