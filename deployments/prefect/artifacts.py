@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,8 @@ from yarus.tasks.evaluation import numbers, result_files
 from yarus.tasks.evaluation import summary as report
 from yarus.tasks.evaluation.batches import artifact_key, best_effort, show_size
 from yarus.tasks.evaluation.guidance import lead, next_step, says
-from yarus.tasks.evaluation.numbers import grade_text, rounded, unit_of
-from yarus.tasks.evaluation.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
+from yarus.tasks.evaluation.numbers import grade_text, plain_interval, rounded, unit_of
+from yarus.tasks.evaluation.summary import EvaluationSummary, Night, has_metrics, measured
 
 WORST = 10
 Changes = Mapping[str, Any]
@@ -77,7 +78,7 @@ def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> 
         {
             words["metric"]: name,
             words["value"]: shown(name, metric["value"]),
-            words["interval"]: _interval(name, metric),
+            words["interval"]: plain_interval(metric, partial(shown, name)),
             words["grade"]: (grade_text(metric) or {}).get(language, ""),
             words["change"]: _change(name, changes, words),
             words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
@@ -119,7 +120,8 @@ def tier_rows(night: Night, changes: Sequence[Changes], language: str) -> list[S
             label = (grade_text(metric) or {}).get(language, "")
             change = _change(name, found, words)
             counted = f"{metric['n_scored']} / {metric['n_total']}"
-            rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), counted, label, change))
+            interval = plain_interval(metric, partial(shown, name))
+            rows.append((tier, name, shown(name, metric["value"]), interval, counted, label, change))
             tier = ""
         if found["problem"]:
             rows.append(("", f"**{words['inconclusive']}**", _plain(found["problem"][language], LONGEST_REASON)))
@@ -153,14 +155,6 @@ def gate_markdown(summary: EvaluationSummary, language: str) -> str:
 def shown(name: str, value: float | None) -> str:
     """A value of a metric as people read it; a dash where it was not measured."""
     return "—" if value is None else rounded(value, unit_of(name), ",")
-
-
-def _interval(name: str, metric: MetricSummary) -> str:
-    if metric["ci_low"] is None:
-        return ""
-    if metric["ci_high"] is None:
-        return f"≥ {shown(name, metric['ci_low'])}"
-    return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
 
 
 def _change(name: str, changes: Changes, words: dict[str, str]) -> str:

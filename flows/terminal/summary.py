@@ -1,6 +1,7 @@
 """Results for people, on stdout."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +17,7 @@ from yarus.tasks.evaluation.config import called
 from yarus.tasks.evaluation.findings.exam import exam_tables
 from yarus.tasks.evaluation.findings.findings import FINDINGS
 from yarus.tasks.evaluation.guidance import cases_are, first, lead, next_step, says, unsupported_facts
-from yarus.tasks.evaluation.numbers import grade_text
+from yarus.tasks.evaluation.numbers import grade_text, plain_interval
 from yarus.tasks.evaluation.queries import where
 from yarus.tasks.evaluation.summary import (
     EvaluationSummary,
@@ -171,7 +172,7 @@ def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
         return name, f"[yellow]{missing}[/]", "", counted, plain(told(metric["reason"] or "", language))
     named = grade_text(metric)
     grade = coloured(named[language], metric["grade"] or "") if named else ""
-    return name, number(name, metric["value"]), _interval(name, metric), counted, grade
+    return name, number(name, metric["value"]), plain_interval(metric, partial(number, name)), counted, grade
 
 
 def _strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Iterator[Table | str]:
@@ -225,14 +226,6 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
-
-
-def _interval(name: str, metric: MetricSummary) -> str:
-    if metric["ci_low"] is None:
-        return ""
-    if metric["ci_high"] is None:
-        return f"≥ {number(name, metric['ci_low'])}"
-    return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 
 def _system(said: Mapping[str, Any], language: str) -> str:
