@@ -23,19 +23,8 @@ ASKED_AS = ("question", "query", "q", "message", "text", "prompt", "input")
 """Names that services take a question by, tried in turn where they refuse the one before."""
 REFUSALS = (400, 404, 405, 415, 422)
 ANSWERS = ("answer", "response", "reply", "text", "output", "result", "content", "message", "completion", "ответ")
-PAGES = (
-    "urls",
-    "sources",
-    "links",
-    "pages",
-    "references",
-    "citations",
-    "documents",
-    "url",
-    "source",
-    "ссылки",
-    "ссылка",
-)
+PAGES: tuple[str, ...] = ("urls", "sources", "links", "pages", "references", "citations", "documents", "url", "source")
+PAGES += ("ссылки", "ссылка")
 CONTEXTS = ("contexts", "context", "chunks", "passages", "documents", "retrieved")
 DEFAULTS = SystemService()
 
