@@ -103,7 +103,6 @@ def _name(name: str | None, found: "Begun") -> str:
 
 
 def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]") -> None:
-    """Load the files, write the settings, and look at what can be measured."""
     from yarus.deployments.upkeep.readiness import readiness
     from yarus.deployments.upkeep.setup.files import load_files, write
     from yarus.tasks.config.connections import database, source

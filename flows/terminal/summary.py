@@ -165,7 +165,6 @@ def _headline_rows(summary: EvaluationSummary, language: str) -> Iterator[tuple[
 
 
 def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
-    """A row of a table of metrics."""
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
         missing = texts("terminal", language)["not measured"]

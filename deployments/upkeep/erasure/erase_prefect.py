@@ -176,7 +176,6 @@ def _search(engine: Engine, texts: Texts) -> There:
 
 
 def _note(there: There, name: str, table: Table, key: Any, values: list[Any], texts: Texts) -> None:
-    """Notes what is to be done about a row."""
     columns = [column.name for column in table.c if column.name != "id"]
     if name in RECORDS:
         if texts.are_in("\n".join(value for value in values if value)):
