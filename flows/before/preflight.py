@@ -105,15 +105,13 @@ def check_rows(chosen: Parameters) -> None:
 
         plan_night(chosen)
         return
-    needed = {
-        "question_answer": not chosen.cases and not _embeds_chunks(chosen),
-        "chunk": all(map(_needs_chunks, evaluations(chosen))),
-    }
+    needs_questions = not chosen.cases and not _embeds_chunks(chosen)
+    needs_chunks = all(map(_needs_chunks, evaluations(chosen)))
     for name in (isinstance(chosen, Sweep) and chosen.sources) or [chosen.source]:
         where = source(name)
-        if needed["question_answer"] and is_empty(where, "question_answer"):
+        if needs_questions and is_empty(where, "question_answer"):
             raise nothing_in(name, Words("questions"))
-        if needed["chunk"] and is_empty(where, "chunk"):
+        if needs_chunks and is_empty(where, "chunk"):
             if isinstance(chosen, JudgesLog) and has_recorded_contexts(where):
                 continue  # judged with what they were given
             raise nothing_to_search(name) if isinstance(chosen, Tier3) else nothing_in(name, Words("chunks"))
