@@ -68,7 +68,6 @@ async def batches() -> float:
     """Seconds that the batches of an evaluation take on the cluster, the second time."""
     from yarus import flows  # noqa: F401 - sets what Prefect reads once
     from prefect import flow  # isort: skip
-    from prefect.runtime import flow_run  # isort: skip
 
     from benchmarks.dask import long_answers  # by name, as workers find it, not as a part of __main__
     from yarus.tasks.config.parameters import Tier2
@@ -78,7 +77,7 @@ async def batches() -> float:
 
     @flow
     async def measured(parameters: Tier2) -> float:
-        async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
+        async with evaluation("tier2", parameters) as run:
             run = await load_ideal(run)
             start = time.perf_counter()
             await in_batches(run, steps=(long_answers, *[score_texts] * REPEATS))

@@ -99,7 +99,7 @@ async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str
         block, known = await _webhook(client, webhook, headers)
         done = {}
         for automation in declared()["automations"]:
-            if _calls(automation) and block is None:
+            if block is None and any(action["type"] == "call-webhook" for action in automation["actions"]):
                 continue
             done[automation["name"]] = await _put(client, _completed(automation, block, body))
     return {"automations": done, "webhook": known}
@@ -188,10 +188,6 @@ def _require_http(url: str) -> None:
         valid = False
     if not valid:
         raise InputError("--webhook: expected an http(s) address (the value may be a secret and is not shown)")
-
-
-def _calls(automation: Json) -> bool:
-    return any(action["type"] == "call-webhook" for action in automation["actions"])
 
 
 def _completed(automation: Json, block: str | None, body: str | None) -> AutomationCore:

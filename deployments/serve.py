@@ -95,13 +95,13 @@ def serve(
     seen = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
     os.environ.setdefault("PREFECT_UI_URL", seen if given else f"{seen}/v2")  # what links in alerts begin with
     ui = seen if given else server_access.link(seen, password)
-    with _stoppable(), nullcontext() if given else _running(home, host, port, words) as process:
+    with suppress(KeyboardInterrupt), nullcontext() if given else _running(home, host, port, words) as process:
         deployments, night = _everything_imported(source, scheduled=scheduled)  # while the server starts
         if process:
             _wait_until_ready(api, words)
-        with report_server.served(home / "reports", host, report_port, password) as labels:
-            pages = server_access.link(reports, password)
-            serving = Serving(ui, pages, f"{reports}{labels}", len(deployments), api, night)
+        with report_server.serving(home / "reports", host, report_port, password) as pages:
+            linked, labels = server_access.link(reports, password), f"{reports}{pages.labels.path}"
+            serving = Serving(ui, linked, labels, len(deployments), api, night)
             asyncio.run(
                 _work(
                     deployments,
@@ -254,15 +254,6 @@ async def _offering(deployments: list["Declared"], found: "Offered") -> AsyncIte
         yield
     finally:
         looking.cancel()
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Ends quietly when it is stopped before everything runs."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        log.info("stopped")
 
 
 def _reached(host: str) -> str:

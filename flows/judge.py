@@ -1,7 +1,6 @@
 """The judge itself: does it say the same twice, and is it moved by what should not matter?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import JudgeQuality
@@ -23,7 +22,7 @@ async def judge(parameters: JudgeQuality) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run judge --json` prints it.
     """
-    async with evaluation("judge", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("judge", parameters) as run:
         run = await load_logged_answers(run)
         await in_batches(run, steps=(judge_again, examine))
         summary = await finish(run, measure_judge)

@@ -1,7 +1,6 @@
 """The production judge: are the right answers shown, and only they?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import JudgePipeline
@@ -24,7 +23,7 @@ async def judge_pipeline(parameters: JudgePipeline) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run judge_pipeline --json` prints it.
     """
-    async with evaluation("judge_pipeline", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("judge_pipeline", parameters) as run:
         run = await load_logged_answers(run)
         await in_batches(run, steps=(decide, score_facts, beside_production))
         summary = await finish(run)

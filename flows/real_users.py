@@ -1,7 +1,6 @@
 """Real users: does the retriever find the page that the bot showed, and that users confirmed?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import RealUsers
@@ -24,7 +23,7 @@ async def real_users(parameters: RealUsers) -> Ended:
         The summary of the evaluation, as `yarus run real_users --json` prints it; its metrics are the stratum
         `confirmed`.
     """
-    async with evaluation("real_users", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("real_users", parameters) as run:
         run = await load_log(run)
         run = await index(run)
         await in_batches(run, steps=(retrieve, fill, score_rankings))

@@ -1,7 +1,6 @@
 """Tier 0, embedding quality: do texts that belong together lie together?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier0
@@ -21,7 +20,7 @@ async def tier0(parameters: Tier0) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run tier0 --json` prints it.
     """
-    async with evaluation("tier0", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("tier0", parameters) as run:
         run = await load_texts(run)
         run = await embed_texts(run)
         whole = await measure_clusters(run)

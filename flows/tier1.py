@@ -1,7 +1,6 @@
 """Tier 1, retrieval: are the relevant chunks or pages found, and how far up?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier1
@@ -23,7 +22,7 @@ async def tier1(parameters: Tier1) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run tier1 --json` prints it.
     """
-    async with evaluation("tier1", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("tier1", parameters) as run:
         run = await load(run)
         run = await index(run)
         await in_batches(run, steps=(perturb_questions, retrieve, restore_questions, fill, score_rankings))

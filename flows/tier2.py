@@ -1,7 +1,6 @@
 """Tier 2, generation on ideal context: does the model answer well when it is given the right chunks?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier2
@@ -28,7 +27,7 @@ async def tier2(parameters: Tier2) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run tier2 --json` prints it.
     """
-    async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("tier2", parameters) as run:
         run = await load_ideal(run)
         judging = (judge, check_claims, find_nuggets)
         scoring = (score_texts, score_facts, score_contexts, score_repeats)

@@ -1,7 +1,6 @@
 """Tier 3, end to end: is the answer of the whole system as useful as the reference?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Tier3
@@ -32,7 +31,7 @@ async def tier3(parameters: Tier3) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run tier3 --json` prints it.
     """
-    async with evaluation("tier3", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("tier3", parameters) as run:
         run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)

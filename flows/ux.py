@@ -1,7 +1,6 @@
 """User experience: would a cache of answers help or mislead, and do dialogs stay on their topic?"""
 
 from prefect import flow
-from prefect.runtime import flow_run
 
 from yarus.deployments.prefect.flow_states import Ended, flow_state
 from yarus.tasks.config.parameters import Ux
@@ -21,7 +20,7 @@ async def ux(parameters: Ux) -> Ended:
     Returns:
         The summary of the evaluation, as `yarus run ux --json` prints it.
     """
-    async with evaluation("ux", parameters, flow_run_id=flow_run.get_id()) as run:
+    async with evaluation("ux", parameters) as run:
         run = await load_dialogs(run)
         whole = await measure_experience(run)
         summary = await finish(run, lambda cases, seed: whole)

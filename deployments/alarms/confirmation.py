@@ -12,7 +12,6 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.deployments.alarms.levels import LevelVerdict
 from yarus.tasks.config.parameters import Confirmable, Generation, Parameters
 from yarus.tasks.config.tiers import TIERS
@@ -46,8 +45,8 @@ def to_confirm(engine: Engine, row: RowMapping, found: LevelVerdict) -> Paramete
     if not issubclass(kind, Confirmable) or not _may_answer_otherwise(kind, row):
         return None
     try:
-        since = before_of(engine, row).id
-        if not _before_all(engine, since, found.changes):
+        before = journal.find(engine, before_of(engine, row).id)["started_at"]
+        if any(journal.find(engine, change["since"])["started_at"] <= before for change in found.changes):
             raise InputError("{id}: the accepted evaluation asked other questions", id=row["id"])
     except (InputError, ResultsUnavailable) as error:
         log.warning("not asked again before the alarm: %s", error)
@@ -86,9 +85,3 @@ def _may_answer_otherwise(kind: type[Parameters], row: RowMapping) -> bool:
     config = EvaluationConfig.of(row)
     outside = config.retriever not in RETRIEVERS or is_outside(config.reranker)
     return issubclass(kind, Generation) or outside
-
-
-def _before_all(engine: Engine, since: str, changes: list[MetricChange]) -> bool:
-    """Whether an evaluation is from before all that was lost began."""
-    began = [journal.find(engine, change["since"])["started_at"] for change in changes]
-    return all(journal.find(engine, since)["started_at"] < at for at in began)

@@ -53,12 +53,12 @@ class AlarmBudget(TypedDict):
     """The newest evaluations of the tiers whose level is not watched: nothing is accepted, or nothing was measured."""
 
 
-def alarm_budget(engine: Engine, source: str | None = None) -> AlarmBudget:
+def alarm_budget(engine: Engine, source: str | None) -> AlarmBudget:
     """What to expect of alarms over a source, from its newest evaluation of every tier.
 
     Args:
         engine: of our own database.
-        source: default: that of the newest evaluation.
+        source: None for that of the newest evaluation.
 
     Raises:
         InputError: no such source, or nothing has been evaluated.

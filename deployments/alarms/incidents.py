@@ -90,10 +90,8 @@ async def follow(flow_run_id: UUID | None, evaluate: "Evaluate", tells: Tells) -
     asked: Persistence | None = None
     try:
         if night.opens and night.found.verdict == "regressed":
-            from yarus.deployments.alarms.confirmation import (
-                confirmed,
-                to_confirm,
-            )  # the network, which lists do not use
+            # Here, because it imports the network, which lists do not use.
+            from yarus.deployments.alarms.confirmation import confirmed, to_confirm
 
             again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
             asked = await confirmed(engine, night.row, again, evaluate) if again else None
@@ -112,11 +110,11 @@ def _judge(engine: Engine, flow_run_id: str) -> _Night | None:
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None or row["state"] in ("cancelled", "running"):
         return None
-    said = _said(engine, row["id"])
+    answers_of, said = _judged(engine, row["id"])
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return None
-    place = (row["tier"], row["source"], _kind_of(engine, row["id"]))
-    return _Night(row, assess(engine, row), _open(bad_since(engine, *place)))
+    bad = bad_since(engine, row["tier"], row["source"], answers_of)
+    return _Night(row, assess(engine, row), _open(bad))
 
 
 def _conclude(engine: Engine, night: _Night, asked: Persistence | None, tells: Tells) -> None:
@@ -153,7 +151,8 @@ def _tell_again(engine: Engine, flow_run_id: str, tells: Tells) -> None:
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None:
         return
-    for nights in _open(bad_since(engine, row["tier"], row["source"], _kind_of(engine, row["id"]))).values():
+    answers_of, _ = _judged(engine, row["id"])
+    for nights in _open(bad_since(engine, row["tier"], row["source"], answers_of)).values():
         if (first := nights[-1])["evaluation_id"] == row["id"]:
             found = LevelVerdict(first["verdict"], first["baseline"], first["changes"])
             asked = persistence_of(engine, row)
@@ -183,7 +182,8 @@ def incidents(engine: Engine) -> list[Incident]:
         _incident(engine, kind, nights)
         for place in places
         for kind, nights in _open(bad_since(engine, *place)).items()
-        if not _finished_since(nights[0])
+        # What had failed in its night may have been brought to its end later.
+        if nights[0]["verdict"] != "failed" or nights[0]["state"] not in journal.FINISHED
     ]
 
 
@@ -201,12 +201,12 @@ def accept(engine: Engine, name: str) -> Accepted:
     return {"evaluation_id": accepted, "verdict": "accepted"}
 
 
-def _said(engine: Engine, evaluation_id: str) -> str | None:
-    """What a night has said of it before."""
-    said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == evaluation_id)
+def _judged(engine: Engine, evaluation_id: str) -> tuple[str | None, str | None]:
+    """The evaluation whose answers one judges, and what a night has said of it before."""
+    known = select(ANSWERS_OF, nightly_verdict.c.verdict).select_from(evaluation.outerjoin(nightly_verdict))
     with engine.connect() as connection:
-        found: str | None = connection.scalar(said)
-    return found
+        answers_of, said = connection.execute(known.where(evaluation.c.id == evaluation_id)).one()
+    return answers_of, said
 
 
 def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
@@ -243,31 +243,18 @@ def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) ->
         return list(connection.execute(wanted).mappings())
 
 
-def _kind_of(engine: Engine, evaluation_id: str) -> str | None:
-    with engine.connect() as connection:
-        found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
-    return found
-
-
-def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
-    """The verdicts on what was measured in that way; one that failed was not, even where it was finished later."""
-    return [row for row in rows if row["comparability_key"] == key and row["verdict"] not in SILENT]
-
-
 def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
     """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
 
     Args:
         bad: as `bad_since` gives them; a night that has been at all ends those that failed before it.
     """
+    found: dict[str | None, list[RowMapping]] = {}
+    for row in bad:
+        if row["verdict"] not in SILENT:  # one that failed was not measured, even where it was finished later
+            found.setdefault(row["comparability_key"], []).append(row)
     failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
-    keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] not in SILENT)
-    return {key: _of_key(bad, key) for key in keys} | ({FAILED: failed} if failed else {})
-
-
-def _finished_since(row: RowMapping) -> bool:
-    """Whether what had failed in its night was brought to its end later."""
-    return bool(row["verdict"] == "failed" and row["state"] in journal.FINISHED)
+    return found | ({FAILED: failed} if failed else {})
 
 
 def _incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Incident:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import secrets
 import threading
 from collections import OrderedDict
@@ -208,13 +209,10 @@ class LabelPages:
 def _page() -> str:
     """The page in the language of the settings, with its words and the version that it says it is of."""
     language = settings().language
-    words = dict(texts("label_page", language))
+    words = texts("label_page", language)
     data = json.dumps({"words": words, "page": CURRENT}, ensure_ascii=False).replace("<", "\\u003c")
-    named = {f"{{{{ {name} }}}}": escape(words[name]) for name in ("title", "no script")}
-    page = PAGE.replace("{{ language }}", language).replace("{{ data }}", data)
-    for name, text in named.items():
-        page = page.replace(name, text)
-    return page
+    values = {name: escape(words[name]) for name in ("title", "no script")} | {"language": language, "data": data}
+    return re.sub(r"{{ ([\w ]+) }}", lambda found: values[found[1]], PAGE)
 
 
 def _stamp() -> str:

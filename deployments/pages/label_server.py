@@ -61,20 +61,24 @@ def is_label(path: str) -> bool:
     return path.startswith(PREFIX)
 
 
-class LabelServer(ThreadingHTTPServer):
-    """Listens on the loopback alone."""
+class LocalServer(ThreadingHTTPServer):
+    """A server that asks no name server who it is."""
 
     daemon_threads = True
+
+    def server_bind(self) -> None:
+        """As the library, without the look-up of our own name."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+
+class LabelServer(LocalServer):
+    """Listens on the loopback alone."""
 
     def __init__(self, port: int) -> None:
         """Begins to listen; port 0: any that is free."""
         self.pages = LabelPages(database, names(HOST, ""))
         super().__init__((HOST, port), LabelHandler)
-
-    def server_bind(self) -> None:
-        """As the library, without the look-up of our own name."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = HOST, self.server_address[1]
 
     @property
     def address(self) -> str:

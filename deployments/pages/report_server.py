@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from io import BytesIO
 from pathlib import Path
-from socketserver import TCPServer
 from typing import BinaryIO
 from urllib.parse import parse_qs, unquote
 
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
 from yarus.deployments.pages.label_pages import LabelPages
-from yarus.deployments.pages.label_server import is_label, reply
+from yarus.deployments.pages.label_server import LocalServer, is_label, reply
 from yarus.deployments.prefect.server_access import ENTER
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.redaction import redact_urls
@@ -106,15 +105,11 @@ class Pages(SimpleHTTPRequestHandler):
         """Whether a browser has the password; it is asked for it where it has not."""
         if self.server.lock.open(self.headers.get("Cookie"), self.headers.get("Authorization")):
             return True
-        self._ask()
-        return False
-
-    def _ask(self) -> None:
-        """Asks for the password, in the browser's own way."""
         self.send_response(HTTPStatus.UNAUTHORIZED)
         self.send_header("WWW-Authenticate", 'Basic realm="Yarus", charset="UTF-8"')
         self.send_header("Content-Length", "0")
         self.end_headers()
+        return False
 
     def _made(self) -> bytes | None:
         """What is made when it is asked for: a page, or the text that changes with what the pages show."""
@@ -143,10 +138,8 @@ class Pages(SimpleHTTPRequestHandler):
         """Says nothing: who looked at what is nobody's business."""
 
 
-class Server(ThreadingHTTPServer):
-    """Listens where it is told, by either protocol; asks no name server who it is."""
-
-    daemon_threads = True
+class Server(LocalServer):
+    """Listens where it is told, by either protocol."""
 
     def __init__(self, host: str, port: int, folder: Path, password: str | None) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -155,11 +148,6 @@ class Server(ThreadingHTTPServer):
         self.pages = LivePages(database, folder)
         self.labels = LabelPages(database, self.names, self.further)
         super().__init__((host, port), partial(Pages, directory=str(folder)))
-
-    def server_bind(self) -> None:
-        """As the library, without the look-up of our own name."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
 
 @contextmanager
@@ -174,14 +162,3 @@ def serving(folder: Path, host: str, port: int, password: str | None) -> Iterato
         finally:
             server.shutdown()
             thread.join()
-
-
-@contextmanager
-def served(folder: Path, host: str, port: int, password: str | None) -> Iterator[str]:
-    """Serves the pages as `serving` does.
-
-    Yields:
-        The path of the page for labels, which is a secret of its own.
-    """
-    with serving(folder, host, port, password) as server:
-        yield server.labels.path

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ from yarus.tasks.evaluation import numbers, result_files
 from yarus.tasks.evaluation import summary as report
 from yarus.tasks.evaluation.batches import artifact_key, best_effort, show_size
 from yarus.tasks.evaluation.guidance import lead, next_step, says
-from yarus.tasks.evaluation.numbers import grade_text, rounded, unit_of
-from yarus.tasks.evaluation.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
+from yarus.tasks.evaluation.numbers import grade_text, plain_interval, rounded, unit_of
+from yarus.tasks.evaluation.summary import EvaluationSummary, Night, has_metrics, measured
 
 WORST = 10
 Changes = Mapping[str, Any]
@@ -79,7 +80,7 @@ def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> 
         {
             words["metric"]: name,
             words["value"]: shown(name, metric["value"]),
-            words["interval"]: _interval(name, metric),
+            words["interval"]: plain_interval(metric, partial(shown, name)),
             words["grade"]: (grade_text(metric) or {}).get(language, ""),
             words["change"]: _change(name, changes, words),
             words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
@@ -113,20 +114,16 @@ def tier_rows(night: Night, changes: Sequence[Changes], language: str) -> list[S
     for summary, found in zip(night["evaluations"], changes, strict=True):
         tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
         if not has_metrics(summary):
-            rows.append(
-                (
-                    tier,
-                    f"**{words.get(summary['state'], summary['state'])}**",
-                    _plain(told(summary["error"] or "", language)),
-                )
-            )
+            state = words.get(summary["state"], summary["state"])
+            rows.append((tier, f"**{state}**", _plain(told(summary["error"] or "", language))))
             continue
         for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]
             label = (grade_text(metric) or {}).get(language, "")
             change = _change(name, found, words)
             counted = f"{metric['n_scored']} / {metric['n_total']}"
-            rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), counted, label, change))
+            interval = plain_interval(metric, partial(shown, name))
+            rows.append((tier, name, shown(name, metric["value"]), interval, counted, label, change))
             tier = ""
         if found["problem"]:
             rows.append(("", f"**{words['inconclusive']}**", _plain(found["problem"][language], LONGEST_REASON)))
@@ -160,14 +157,6 @@ def gate_markdown(summary: EvaluationSummary, language: str) -> str:
 def shown(name: str, value: float | None) -> str:
     """A value of a metric as people read it; a dash where it was not measured."""
     return "—" if value is None else rounded(value, unit_of(name), ",")
-
-
-def _interval(name: str, metric: MetricSummary) -> str:
-    if metric["ci_low"] is None:
-        return ""
-    if metric["ci_high"] is None:
-        return f"≥ {shown(name, metric['ci_low'])}"
-    return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
 
 
 def _change(name: str, changes: Changes, words: dict[str, str]) -> str:
@@ -290,11 +279,12 @@ async def show_night(night: Night, source: str, page: Path | None) -> None:
     if FlowRunContext.get() is not None:
         language = settings().language
         changes = await asyncio.to_thread(night_changes, database(), night)
-        text = night_text(night, changes, language, _address(page))
+        served = report_page(page.name) if page else None
+        text = night_text(night, changes, language, served or str(page or "—"))
         await best_effort(
             acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source)
         )
-        await _link(report_page(page.name) if page else None, "nightly", source, source)
+        await _link(served, "nightly", source, source)
 
 
 async def _link(address: str | None, flow: str, source: str, of: str) -> None:
@@ -303,8 +293,3 @@ async def _link(address: str | None, flow: str, source: str, of: str) -> None:
         text = texts("artifacts", settings().language)["report"]
         key = artifact_key(flow, source, "report")
         await best_effort(acreate_link_artifact(address, link_text=text, key=key, description=of))
-
-
-def _address(page: Path | None) -> str:
-    """Where the report is: served, or a file."""
-    return "—" if page is None else report_page(page.name) or str(page)

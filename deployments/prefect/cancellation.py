@@ -67,12 +67,9 @@ async def _cancelling() -> None:
     while True:
         await asyncio.sleep(POLL_S)
         with suppress(httpx.HTTPError):
-            if _begun and any(map(_stopping, await runs_of(_begun[0]))):
+            runs = await runs_of(_begun[0]) if _begun else []
+            if any(run.state and (run.state.is_cancelling() or run.state.is_cancelled()) for run in runs):
                 return
-
-
-def _stopping(run: "FlowRun") -> bool:
-    return run.state is not None and (run.state.is_cancelling() or run.state.is_cancelled())
 
 
 async def runs_of(flow_run_id: UUID) -> list["FlowRun"]:

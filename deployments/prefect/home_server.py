@@ -137,7 +137,7 @@ def stop(home: Path) -> Stopped:
         found = running(home)
         stopped: Stopped = "not running" if found is None else _end(home, found)
     with suppress(FileNotFoundError), (home / "prefect" / "ending").open(encoding="utf-8") as file:
-        if _is_locked(file) and _is_free_within(file, STOP_S):
+        if _is_locked(file) and _is_free_in_time(file):
             return "stopped"
     return stopped
 
@@ -234,7 +234,7 @@ def _end(home: Path, found: HomeServer) -> Stopped:
         for number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.kill(found.pid, number)
-            if _is_free_within(file, STOP_S):
+            if _is_free_in_time(file):
                 return "stopped"
     raise ServerUnavailable(
         "Prefect's server of {home} (process {pid}) does not end: kill it", home=home, pid=found.pid
@@ -282,8 +282,8 @@ def _is_locked(file: IO[str], *, alone: bool = False) -> bool:
     return False
 
 
-def _is_free_within(file: IO[str], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
+def _is_free_in_time(file: IO[str]) -> bool:
+    deadline = time.monotonic() + STOP_S
     while (locked := _is_locked(file)) and time.monotonic() <= deadline:
         time.sleep(0.02)
     return not locked

@@ -127,7 +127,7 @@ def examine() -> list[Check]:
     parts: dict[Words, Callable[[], Iterator[Check]]] = {
         Words("database"): _database,
         Words("prefect"): _prefect,
-        Words("home"): _home,
+        Words("home"): examine_home,
         Words("results"): _results,
         Words("embedder"): _embedder,
         Words("models"): _models,
@@ -180,10 +180,6 @@ def _sources() -> Iterator[Check]:
 
 def _source(name: str) -> Iterator[Check]:
     return examine_source(source(name))
-
-
-def _home() -> Iterator[Check]:
-    return examine_home()
 
 
 def _results() -> Iterator[Check]:

@@ -153,18 +153,15 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
     rows = connection.execute(
         select(key, cast(passage, Text), vector).where(usable).order_by(func.md5(key)).limit(PROBED)
     ).all()
-    probe = Corpus([row[0] for row in rows], [None] * len(rows), [row[1] for row in rows], _matrix(rows))
+    vectors = [np.asarray(row[2], dtype=np.float32) for row in rows]
+    matrix = np.stack(vectors) if vectors else None
+    probe = Corpus([row[0] for row in rows], [None] * len(rows), [row[1] for row in rows], matrix)
     try:
         check_stored(probe, model, table.fullname)
     except InputError as error:
         yield Check(what, joined((found, error.args[0])), code=2)
     else:
         yield Check(what, Words("{found}; {n} embedded again are equal", found=found, n=len(rows)))
-
-
-def _matrix(rows: Iterable[Any]) -> Any:
-    vectors = [np.asarray(row[2], dtype=np.float32) for row in rows]
-    return np.stack(vectors) if vectors else None
 
 
 def _urls(connection: Connection, table: Table) -> Urls:
@@ -280,11 +277,8 @@ TITLES = Words(
 def _rights(name: str, connection: Connection, there: Iterable[Table]) -> Check:
     """Whether the role could write, which Yarus never does, or rules its server."""
     wanted = "INSERT, UPDATE, DELETE, TRUNCATE"
-    able = [
-        table.name
-        for table in there
-        if connection.scalar(select(func.has_table_privilege(_quoted(connection, table), wanted)))
-    ]
+    quoted = connection.dialect.identifier_preparer.format_table
+    able = [table.name for table in there if connection.scalar(select(func.has_table_privilege(quoted(table), wanted)))]
     if (role := privilege(connection)) is not None:
         way_out = Words(
             "views and code of others are refused to it; a role that may only SELECT is safer: docs/operators.md"
@@ -315,7 +309,3 @@ def _text_search(name: str, language: str) -> Check:
 
 def _columns(connection: Connection, table: Table) -> set[str]:
     return {column["name"] for column in inspect(connection).get_columns(table.name, schema=table.schema)}
-
-
-def _quoted(connection: Connection, table: Table) -> str:
-    return connection.dialect.identifier_preparer.format_table(table)

@@ -156,6 +156,13 @@ def in_results(row: RowMapping, root: str | None = None) -> bool:
     return row["parquet"] is None or existing_path(row["parquet"], root).startswith(f"{root.rstrip('/')}/")
 
 
+def file_of(row: RowMapping) -> str:
+    """Where the file of an evaluation is, or was to be."""
+    return existing_path(
+        row["parquet"] or result_path(settings().results_root, row["tier"], row["id"], row["started_at"])
+    )
+
+
 def age(text: str) -> timedelta:
     """The time in `90d`, `12w`, `36h`.
 
@@ -198,8 +205,7 @@ def _removed(engine: Engine, row: RowMapping) -> bool:
             held.enter_context(journal.alive(engine, row["id"]))
         except InputError:
             return False
-        path = row["parquet"] and existing_path(row["parquet"])
-        remove(path or result_path(settings().results_root, row["tier"], row["id"], row["started_at"]))
+        remove(file_of(row))
         _remove_work(row["id"])
         retention.forget(engine, row["id"])
     return True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import or_
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from sqlalchemy import Connection
 
@@ -103,26 +103,21 @@ class Holdings:
         return {page for page in self.pages.values() if page is not None}
 
     @cached_property
-    def chunk_labels(self) -> list[Labels]:
-        """The relevant chunks of every question."""
-        return [labels_given(row, "chunk", self.pages) for row in self.questions]
-
-    @cached_property
-    def page_labels(self) -> list[Labels]:
-        """The relevant pages of every question."""
-        return [labels_given(row, "page", self.pages) for row in self.questions]
+    def labels(self) -> dict[Unit, list[Labels]]:
+        """The relevant chunks and pages of every question."""
+        units: tuple[Unit, ...] = get_args(Unit)
+        return {unit: [labels_given(row, unit, self.pages) for row in self.questions] for unit in units}
 
     @property
     def unit(self) -> Unit:
         """What counts as found; a label of a chunk is one of its page, too (`yarus.tasks.cases.labels.labels_of`)."""
-        labelled = sum(map(bool, map(or_, self.chunk_labels, self.page_labels)))
-        return LabelsOf(labelled, sum(map(bool, self.chunk_labels))).unit
+        chunks, pages = self.labels["chunk"], self.labels["page"]
+        return LabelsOf(sum(map(bool, map(or_, chunks, pages))), sum(map(bool, chunks))).unit
 
     def find_labelled(self, unit: Unit) -> list[bool]:
         """Whether the corpus has anything that is relevant for each question."""
-        if unit == "chunk":
-            return [not self.pages.keys().isdisjoint(labels) for labels in self.chunk_labels]
-        return [not self.known_pages.isdisjoint(labels) for labels in self.page_labels]
+        known = self.pages.keys() if unit == "chunk" else self.known_pages
+        return [not known.isdisjoint(labels) for labels in self.labels[unit]]
 
     @cached_property
     def judged(self) -> list[Row]:
@@ -246,7 +241,7 @@ def _tier3(has: Holdings) -> int | Lack:
 
 
 def _judge(has: Holdings) -> int | Lack:
-    named = [next(iter(labels), None) for labels in has.page_labels]
+    named = [next(iter(labels), None) for labels in has.labels["page"]]
     numbers = draw_subjects(has.questions, named, has.known_pages, JudgeQuality().exam, JudgeQuality().seed)
     examined = [has.questions[number] for number in numbers]
     with_paper = {row["question_id"] for row in examined if reference_of(row)} | _quoted(has, examined)
@@ -314,9 +309,9 @@ def _quoted(has: Holdings, examined: Sequence[Row]) -> set[str]:
 def _unmatched(has: Holdings) -> Lack:
     """Why no label names anything of the corpus."""
     if has.unit == "chunk":
-        theirs = _examples(label for labels in has.chunk_labels for label in labels)
+        theirs = _examples(label for labels in has.labels["chunk"] for label in labels)
         return Lack("chunks in the corpus", theirs, _examples(has.corpus.ids)) if theirs else Lack("pages")
-    return _unmatched_pages(has, has.page_labels, "pages")
+    return _unmatched_pages(has, has.labels["page"], "pages")
 
 
 def _unmatched_pages(has: Holdings, labels: Iterable[Iterable[str]], none: Missing) -> Lack:

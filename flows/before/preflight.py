@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from yarus.db.errors import InputError, nothing_in, nothing_to_search
 from yarus.db.source_rows import has_recorded_contexts, is_empty
-from yarus.db.sources import Source
 from yarus.db.words import Words
 from yarus.tasks.comparison.gate_rules import policy_set
 from yarus.tasks.config.connections import source
@@ -58,21 +57,19 @@ def evaluations(chosen: Parameters) -> list[Parameters]:
 
 def roles(chosen: Parameters) -> set[RoleName]:
     """The language models that a tier asks, whether they are set or have stand-ins."""
-    rewords = getattr(chosen, "perturbation", None) == "paraphrase"
-    return _judges(chosen) | ({"generator"} if rewords else set())
-
-
-def _judges(chosen: Parameters) -> set[RoleName]:
-    """Those that judge, and the generator where it answers."""
+    asked: set[RoleName] = set()
+    if getattr(chosen, "perturbation", None) == "paraphrase":
+        asked.add("generator")
     if isinstance(chosen, Answering):
         new = not (chosen.reuse_answers or chosen.anchor)
         ours = system_of(chosen) == "local" if isinstance(chosen, Tier3) else system_of(chosen) != RECORDED
-        return {"judge", "generator"} if new and ours else {"judge"}
-    if isinstance(chosen, JudgeQuality):
-        return {"judge", "gate"} if chosen.exam else {"judge"}
-    if isinstance(chosen, JudgePipeline):
-        return {"gate"}
-    asked: set[RoleName] = {"judge"} if isinstance(chosen, Fillable) and chosen.labels == "filled" else set()
+        asked |= {"judge", "generator"} if new and ours else {"judge"}
+    elif isinstance(chosen, JudgeQuality):
+        asked |= {"judge", "gate"} if chosen.exam else {"judge"}
+    elif isinstance(chosen, JudgePipeline):
+        asked.add("gate")
+    elif isinstance(chosen, Fillable) and chosen.labels == "filled":
+        asked.add("judge")
     return asked
 
 
@@ -108,15 +105,15 @@ def check_rows(chosen: Parameters) -> None:
 
         plan_night(chosen)
         return
-    needed = {
-        "question_answer": not chosen.cases and not _embeds_chunks(chosen),
-        "chunk": all(map(_needs_chunks, evaluations(chosen))),
-    }
+    needs_questions = not chosen.cases and not _embeds_chunks(chosen)
+    needs_chunks = all(map(_needs_chunks, evaluations(chosen)))
     for name in (isinstance(chosen, Sweep) and chosen.sources) or [chosen.source]:
         where = source(name)
-        if needed["question_answer"] and is_empty(where, "question_answer"):
+        if needs_questions and is_empty(where, "question_answer"):
             raise nothing_in(name, Words("questions"))
-        if needed["chunk"] and is_empty(where, "chunk") and not _has_contexts(chosen, where):
+        if needs_chunks and is_empty(where, "chunk"):
+            if isinstance(chosen, JudgesLog) and has_recorded_contexts(where):
+                continue  # judged with what they were given
             raise nothing_to_search(name) if isinstance(chosen, Tier3) else nothing_in(name, Words("chunks"))
 
 
@@ -145,11 +142,6 @@ def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "Gives"]]:
             named.append((tier.retriever or configuration.retriever, "YARUS_RETRIEVER", "ranking"))
             named.append((reranker_of(tier) or "", "YARUS_RERANKER", "scores"))
         yield from (found for found in named if is_function(found[0]))
-
-
-def _has_contexts(chosen: Parameters, where: Source) -> bool:
-    """Whether logged answers are judged that have with them what they were given."""
-    return isinstance(chosen, JudgesLog) and has_recorded_contexts(where)
 
 
 def _embeds_chunks(chosen: Parameters) -> bool:
@@ -204,7 +196,7 @@ def _check_recorded(chosen: Parameters) -> None:
         changed = changed or {"tier2", "tier3"} & {*chosen.tiers}
     elif not isinstance(chosen, Tier2 | Tier3):
         return
-    if changed and (getattr(chosen, "sut", None) or settings().sut) == RECORDED:
+    if changed and system_of(chosen) == RECORDED:
         raise InputError(
             "recorded answers are to questions and contexts as they were (YARUS_SUT or --sut is 'recorded'): leave out "
             "the perturbation, or name a system that can be asked"

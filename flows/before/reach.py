@@ -4,9 +4,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 from yarl import URL
@@ -25,7 +23,6 @@ from yarus.tasks.systems.retrievers.registry import retriever_kind
 log = logging.getLogger("yarus")
 DEADLINE_S = 3.0
 """Longer than a connection takes anywhere; a slow one is not refused."""
-HUB = "https://huggingface.co"
 
 
 class Place(NamedTuple):
@@ -105,21 +102,16 @@ def _embedders(chosen: Parameters, *, ours: bool) -> Iterator[str]:
 
 def hub() -> str:
     """Where sentence-transformers models are downloaded from."""
-    return os.environ.get("HF_ENDPOINT", HUB)
+    return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
 def _reached(addresses: Sequence[str]) -> list[str | None]:
     """Why nothing can be asked at each address; None where something listens, or nobody knows yet."""
-    if not addresses:
-        return []
-    pool = ThreadPoolExecutor(len(addresses), thread_name_prefix="reach")
+    pool = ThreadPoolExecutor(len(addresses) or 1, thread_name_prefix="reach")
     asked = [pool.submit(_refusal, address) for address in addresses]
-    found: list[str | None] = [None] * len(asked)
-    for number, answer in enumerate(asked):
-        with suppress(NotYet):  # of a name that nobody resolves in time nothing is known
-            found[number] = answer.result(DEADLINE_S)
+    in_time, _ = wait(asked, DEADLINE_S)  # of a name that nobody resolves in time nothing is known
     pool.shutdown(wait=False)
-    return found
+    return [answer.result() if answer in in_time else None for answer in asked]
 
 
 def _refusal(address: str) -> str | None:

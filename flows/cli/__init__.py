@@ -1,4 +1,4 @@
-"""The command line: a file a command. Here what several share: `--json`, and the database that they read."""
+"""The command line: a file a command. Here what several share: options, how they print, the database that they read."""
 
 import logging
 import sys
@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from sqlalchemy import Engine
 
@@ -45,6 +46,52 @@ def given_tags(tags: "Sequence[str]") -> list[str]:
         return [evaluation_tag(tag) for tag in tags]
     except ValueError as error:
         raise InputError("--tag: {error}", error=error) from None
+
+
+def parse_moment(option: str, given: str | None) -> "datetime | None":
+    """Return the time that an option gives.
+
+    Raises:
+        click.UsageError: it is none.
+    """
+    from yarus.db.importers.values import BadValue, parse
+    from yarus.db.words import Words
+
+    try:
+        moment: datetime | None = parse("created_at", given)
+    except BadValue as error:
+        raise click.UsageError(Words("{option} {given!r}: {error}", option=option, given=given, error=error)) from None
+    return moment
+
+
+def json_text(document: Any) -> str:
+    """Return a document as `--json` prints it."""
+    from yarus.tasks.evaluation.summary import as_json
+
+    return as_json(document)
+
+
+def print_document(document: Any, show: Callable[[Any, str], None], *, as_json: bool) -> None:
+    """Print a document for programs, or have it shown to people in the language of the settings."""
+    from yarus.tasks.config.settings import settings
+
+    if as_json:
+        click.echo(json_text(document))
+    else:
+        show(document, settings().language)
+
+
+def say_pseudonyms(source: str, *, unset: bool = False) -> None:
+    """Says on stderr that pseudonyms stand in what was printed, and what decides.
+
+    See `yarus.tasks.cases.privacy.pseudonyms.has_pseudonyms`.
+    """
+    from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
+    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.texts import texts
+
+    if has_pseudonyms(source, unset=unset):
+        click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
 def own_database() -> "Engine":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from yarus.flows.cli import as_json
+from yarus.flows.cli import as_json, json_text, own_database, print_document
 
 
 @click.group()
@@ -31,7 +31,6 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
     from yarus.db.errors import InputError
     from yarus.deployments import automations as automations
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     pairs = [header.partition("=") for header in headers]
     if any(not sign for _, sign, _ in pairs):
@@ -41,7 +40,7 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
     text = body.read_text(encoding="utf-8") if body else None
     found = asyncio.run(automations.apply(given, text, {name.strip(): value for name, _, value in pairs}))
     if as_json:
-        click.echo(document(found))
+        click.echo(json_text(found))
         return
     words = _words()
     for name, what in found["automations"].items():
@@ -54,10 +53,9 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
 def test(as_json: bool) -> None:
     """Have Prefect's server send a test message, and show the receiver's answer."""
     from yarus.deployments import automations as automations
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = asyncio.run(automations.test())
-    click.echo(document(found) if as_json else _words()["tested"].format(**found))
+    click.echo(json_text(found) if as_json else _words()["tested"].format(**found))
 
 
 @alerts.command("list")
@@ -69,11 +67,10 @@ def list_(as_json: bool) -> None:
     from yarus.tasks.config.redaction import harmless
     from yarus.tasks.config.settings import settings
     from yarus.tasks.evaluation.findings.persistence import persistence_sentences
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = incidents(database())
     if as_json:
-        click.echo(document({"incidents": found}))
+        click.echo(json_text({"incidents": found}))
         return
     words = _words()
     for incident in found:
@@ -91,11 +88,9 @@ def list_(as_json: bool) -> None:
 def accept(evaluation: str, as_json: bool) -> None:
     """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
     from yarus.deployments.alarms.incidents import accept as take
-    from yarus.tasks.config.connections import database
-    from yarus.tasks.evaluation.summary import as_json as document
 
-    found = take(database(), evaluation)
-    click.echo(document(found) if as_json else _words()["accepted"].format(**found))
+    found = take(own_database(), evaluation)
+    click.echo(json_text(found) if as_json else _words()["accepted"].format(**found))
 
 
 @alerts.command()
@@ -106,14 +101,8 @@ def budget(source: str | None, as_json: bool) -> None:
     from yarus.deployments.alarms.expected import alarm_budget
     from yarus.flows.terminal.alerts import print_budget
     from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
-    found = alarm_budget(database(), source)
-    if as_json:
-        click.echo(document(found))
-        return
-    print_budget(found, settings().language)
+    print_document(alarm_budget(database(), source), print_budget, as_json=as_json)
 
 
 def _words() -> dict[str, str]:

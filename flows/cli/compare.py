@@ -1,8 +1,10 @@
 """`yarus compare`, `explain` and `trend`: did it get better, and what moved?"""
 
+from functools import partial
+
 import click
 
-from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database
+from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database, print_document, say_pseudonyms
 
 
 @click.command()
@@ -40,17 +42,12 @@ def trend(
     """
     from yarus.flows.terminal.differences.trend import print_trend
     from yarus.tasks.comparison.trend import trend as history
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     only = given_tags(tags)
     found = history(
         own_database(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor, tags=only
     )
-    if as_json:
-        click.echo(document(found))
-    else:
-        print_trend(found, settings().language, anchor=anchor)
+    print_document(found, partial(print_trend, anchor=anchor), as_json=as_json)
 
 
 @click.command()
@@ -91,7 +88,6 @@ def compare(
     from yarus.db.errors import unknown
     from yarus.tasks.comparison.compare import compare as compared
     from yarus.tasks.comparison.slices import SLICES
-    from yarus.tasks.evaluation.summary import as_json as document
 
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
@@ -100,18 +96,15 @@ def compare(
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
-    from yarus.flows.terminal.differences.comparison import print_comparison
-    from yarus.flows.terminal.printing import say_pseudonyms
-    from yarus.tasks.config.settings import settings
-
-    if as_json:
-        click.echo(document(found))
-    elif form == "markdown":
+    if form == "markdown":
         from yarus.flows.terminal.differences.markdown import comparison_markdown
+        from yarus.tasks.config.settings import settings
 
         click.echo(comparison_markdown(found, settings().language))
     else:
-        print_comparison(found, settings().language, slice_name=slice_name)
+        from yarus.flows.terminal.differences.comparison import print_comparison
+
+        print_document(found, partial(print_comparison, slice_name=slice_name), as_json=as_json)
     say_pseudonyms(found["b"]["source"])
 
 
@@ -131,14 +124,8 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     yarus explain previous last --metric hit_rate@1
     """
     from yarus.flows.terminal.differences.explanation import print_explanation
-    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.comparison.explanation.explain import explain as explained
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = explained(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
-    if as_json:
-        click.echo(document(found))
-    else:
-        print_explanation(found, settings().language)
+    print_document(found, print_explanation, as_json=as_json)
     say_pseudonyms(found["b"]["source"])

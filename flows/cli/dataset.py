@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json
+from yarus.flows.cli import as_json, parse_moment, print_document, say_pseudonyms
+from yarus.flows.cli.load import checked_name, language, load_recognised
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from yarus.tasks.dataset.dataset_schema import SynthesisResult
 
 source = click.option("--source", default="sample", show_default=True, help="A loaded source, or production.")
@@ -40,8 +39,8 @@ def freeze(
     from yarus.flows.terminal.dataset import print_set
     from yarus.tasks.cases.frozen_sets import freeze
 
-    begin, end = _moment("--since", since), _moment("--until", until)
-    _tell(freeze(name, source, limit=limit, seed=seed, since=begin, until=end), print_set, as_json=as_json)
+    begin, end = parse_moment("--since", since), parse_moment("--until", until)
+    print_document(freeze(name, source, limit=limit, seed=seed, since=begin, until=end), print_set, as_json=as_json)
 
 
 @dataset.command("list")
@@ -51,7 +50,7 @@ def list_(as_json: bool) -> None:
     from yarus.flows.terminal.dataset import print_sets
     from yarus.tasks.cases.frozen_sets import listing
 
-    _tell(listing(), print_sets, as_json=as_json)
+    print_document(listing(), print_sets, as_json=as_json)
 
 
 @dataset.command()
@@ -64,8 +63,8 @@ def diff(a: str, b: str, as_json: bool) -> None:
     from yarus.tasks.cases.frozen_sets import difference
 
     found = difference(a, b)
-    _tell(found, print_difference, as_json=as_json)
-    _say(found["b"]["source"])
+    print_document(found, print_difference, as_json=as_json)
+    say_pseudonyms(found["b"]["source"])
 
 
 @dataset.command()
@@ -78,23 +77,22 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     from yarus.flows.terminal.dataset import print_split
     from yarus.tasks.cases.frozen_sets import split
 
-    moment = _moment("--at", at)
+    moment = parse_moment("--at", at)
     if moment is None:
         raise click.UsageError(Words("--at: a date is needed"))
-    _tell(split(name, moment, into), print_split, as_json=as_json)
+    print_document(split(name, moment, into), print_split, as_json=as_json)
 
 
 @dataset.command("import")
 @click.argument("kind", type=click.Choice(["ragas", "langfuse"]))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--into", "name", required=True, metavar="NAME", help="Source to load into.")
-@click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE.")
+@language
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
     """Load a test set exported from ragas or Langfuse; `yarus load table` and `yarus init` read it, too."""
     from yarus.db.errors import InputError
     from yarus.db.importers.reader import recognise
-    from yarus.flows.cli.load import checked_name, load_recognised
 
     checked = checked_name(name, file.stem)
     recognised = recognise(file)
@@ -141,7 +139,7 @@ def synthesize(as_json: bool, **given: Any) -> None:
         return await synthesize(chosen)
 
     found = run_other(work, level=logging.WARNING if as_json else logging.INFO)
-    _tell(found, print_synthesis, as_json=as_json)
+    print_document(found, print_synthesis, as_json=as_json)
     raise SystemExit(0 if found["state"] == "completed" else 1)
 
 
@@ -161,7 +159,7 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     from yarus.tasks.dataset.nuggets import make
 
     made = asyncio.run(make(source, limit=limit, remake=remake))
-    _tell(made, print_nuggets, as_json=as_json)
+    print_document(made, print_nuggets, as_json=as_json)
     raise SystemExit(0 if made["state"] == "completed" else 1)
 
 
@@ -202,16 +200,16 @@ def export_annotation(
         from yarus.tasks.dataset.annotation.judged_answers import export_drawn
 
         drawn = export_drawn(file, evaluations[0] if evaluations else "last", metric, n_random, seed=seed)
-        _tell(drawn, print_drawn, as_json=as_json)
-        _say(drawn["source"], unset=True)
+        print_document(drawn, print_drawn, as_json=as_json)
+        say_pseudonyms(drawn["source"], unset=True)
         return
     if metric is not None or seed:
         raise click.UsageError(Words("--metric and --seed belong to --random N"))
     from yarus.flows.terminal.dataset import print_exported
     from yarus.tasks.dataset.annotation.round_trip import export
 
-    _tell(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
-    _say(source, unset=True)
+    print_document(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
+    say_pseudonyms(source, unset=True)
 
 
 @dataset.command("import-annotation")
@@ -228,9 +226,9 @@ def import_annotation(file: Path, annotator: str, into: str | None, as_json: boo
 
     header, lines = spreadsheets.read(file)
     if of_judged(header):
-        _tell(import_drawn(file, header, lines, annotator), print_labels, as_json=as_json)
+        print_document(import_drawn(file, header, lines, annotator), print_labels, as_json=as_json)
     else:
-        _tell(import_(file, annotator, into), print_imported, as_json=as_json)
+        print_document(import_(file, annotator, into), print_imported, as_json=as_json)
 
 
 @dataset.command()
@@ -241,7 +239,7 @@ def agreement(source: str, as_json: bool) -> None:
     from yarus.flows.terminal.dataset import print_agreement
     from yarus.tasks.dataset.annotation.reviews import agreement
 
-    _tell(agreement(source), print_agreement, as_json=as_json)
+    print_document(agreement(source), print_agreement, as_json=as_json)
 
 
 @dataset.command()
@@ -256,32 +254,5 @@ def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: boo
     from yarus.flows.terminal.dataset import print_audit
     from yarus.tasks.dataset.audit import audit
 
-    _tell(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
-    _say(source, unset=True)
-
-
-def _tell(document: Any, show: Any, *, as_json: bool) -> None:
-    """The document for programs, or a table in the language of the settings."""
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as text
-
-    if as_json:
-        click.echo(text(document))
-    else:
-        show(document, settings().language)
-
-
-def _say(source: str, *, unset: bool = False) -> None:
-    from yarus.flows.terminal.printing import say_pseudonyms
-
-    say_pseudonyms(source, unset=unset)
-
-
-def _moment(option: str, given: str | None) -> "datetime | None":
-    from yarus.db.importers.values import BadValue, parse
-
-    try:
-        moment: datetime | None = parse("created_at", given)
-    except BadValue as error:
-        raise click.UsageError(Words("{option} {given!r}: {error}", option=option, given=given, error=error)) from None
-    return moment
+    print_document(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
+    say_pseudonyms(source, unset=True)

@@ -2,10 +2,14 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database
+from yarus.flows.cli import arrow_alone, as_json, given_tags, json_text, own_database, say_pseudonyms
+
+if TYPE_CHECKING:
+    from yarus.tasks.config.settings import Language
 
 
 @click.command()
@@ -21,14 +25,13 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
     from yarus.flows.terminal.lists import print_runs
     from yarus.tasks.config.settings import settings
     from yarus.tasks.evaluation.listing import listed
-    from yarus.tasks.evaluation.summary import as_json as document
 
     rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
     if not as_json:
         print_runs(rows, settings().language)
         return
     root = settings().results_root
-    click.echo(document([listed(row, root) for row in rows]))
+    click.echo(json_text([listed(row, root) for row in rows]))
 
 
 @click.command()
@@ -37,12 +40,11 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
     from yarus.tasks.evaluation.summary import has_metrics, summary
 
     found = summary(own_database(), evaluation)
     if as_json:
-        click.echo(document(found))
+        click.echo(json_text(found))
     else:
         arrow_alone()
         from yarus.flows.terminal.differences.comparison import print_changes
@@ -68,13 +70,12 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     """
     from yarus.db import journal
     from yarus.tasks.evaluation.relabel import relabelled
-    from yarus.tasks.evaluation.summary import as_json as document
 
     engine = own_database()
     row = journal.find(engine, evaluation)
     found = relabelled(engine, row, name=name, add=given_tags(tags), remove=given_tags(removed))
     if as_json:
-        click.echo(document(found))
+        click.echo(json_text(found))
         return
     from yarus.flows.terminal.printing import plain
     from yarus.tasks.evaluation.config import called
@@ -91,13 +92,11 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
-    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.cases.sampling import once
     from yarus.tasks.config.settings import settings
     from yarus.tasks.evaluation.numbers import finite
     from yarus.tasks.evaluation.queries import cases_where
-    from yarus.tasks.evaluation.summary import as_json as document
 
     arrow_alone()
     import pyarrow as pa
@@ -105,7 +104,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     engine = own_database()
     found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
     if as_json:
-        click.echo(document(finite(pseudonyms.cases(found.slice(0, limit), source).to_pylist())))
+        click.echo(json_text(finite(pseudonyms.cases(found.slice(0, limit), source).to_pylist())))
     else:
         times = dict(islice(once(found["question"].to_pylist(), found["status"].to_pylist()).items(), limit))
         print_cases(
@@ -122,16 +121,13 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: in YARUS_HOME.")
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Language it opens in; default: YARUS_LANGUAGE.")
 @as_json
-def report(evaluations: tuple[str, ...], out: Path | None, language: str | None, as_json: bool) -> None:
+def report(evaluations: tuple[str, ...], out: Path | None, language: "Language | None", as_json: bool) -> None:
     """Write a self-contained HTML report and print its path.
 
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
-    from yarus.tasks.config.settings import Language
-    from yarus.tasks.evaluation.summary import as_json as document
     from yarus.tasks.report.write import report as write
 
     arrow_alone()
-    chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None
-    path = write(own_database(), evaluations, out, chosen)
-    click.echo(document({"report": str(path)}) if as_json else path)
+    path = write(own_database(), evaluations, out, language)
+    click.echo(json_text({"report": str(path)}) if as_json else path)

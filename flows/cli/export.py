@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from yarus.db.words import Words
+from yarus.flows.cli import as_json, json_text, say_pseudonyms
 
 if TYPE_CHECKING:
     from yarus.flows.cli.shell.documents import ExportedFile, ExportedRun
@@ -30,7 +31,7 @@ STORES: tuple["Form", ...] = ("otlp", "langfuse")
 @click.option(
     "--tracking-uri", help="Address of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@as_json
 def export(
     evaluation: str,
     target: Path | None,
@@ -62,13 +63,11 @@ def export(
     if tracking_uri and not is_mlflow:
         raise click.UsageError(Words("--tracking-uri needs --mlflow"))
     from yarus.db import journal
-    from yarus.flows.terminal.printing import say_pseudonyms
     from yarus.tasks.config.connections import database
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.texts import texts
     from yarus.tasks.evaluation.export import export as write
     from yarus.tasks.evaluation.export import to_mlflow
-    from yarus.tasks.evaluation.summary import as_json as document
 
     engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
@@ -90,6 +89,6 @@ def export(
         n = write(engine, evaluation, target, metrics=metrics, overwrite=overwrite)
         done = {"evaluation_id": row["id"], "file": str(target), "rows": n}
         said = words["exported"].format(**done)
-    click.echo(document(done) if as_json else said)
+    click.echo(json_text(done) if as_json else said)
     if target is not None and not metrics:
         say_pseudonyms(row["source"])

@@ -1,11 +1,13 @@
 """`yarus gate`: pass or fail, so that a script can stop on a regression."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import arrow_alone, as_json, own_database
+from yarus.flows.cli import arrow_alone, as_json, own_database, print_document
+from yarus.flows.cli.alerts import accept as accept_level
 
 
 @click.command()
@@ -46,32 +48,18 @@ def gate(
     from yarus.tasks.comparison.gate import gate as judge
     from yarus.tasks.comparison.gate_rules import read_policy
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     if accept:
         if baseline or file or junit or strict:
             raise click.UsageError(Words("--accept does not check: it goes with no other option than --json"))
-        return _accept(evaluation, as_json=as_json)
+        click.get_current_context().invoke(accept_level, evaluation=evaluation, as_json=as_json)
+        return
     policy = read_policy(file)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError("--junit {junit}: there is no folder {parent}", junit=junit, parent=junit.absolute().parent)
     arrow_alone()
     found = judge(own_database(), evaluation, policy, baseline=baseline)
-    language = settings().language
     if junit is not None:
-        junit.write_bytes(as_junit(found, language, strict=strict))
-    if as_json:
-        click.echo(document(found))
-    else:
-        print_gate(found, language, strict=strict)
+        junit.write_bytes(as_junit(found, settings().language, strict=strict))
+    print_document(found, partial(print_gate, strict=strict), as_json=as_json)
     raise SystemExit(1 if stops(found, strict=strict) else 0)
-
-
-def _accept(evaluation: str, *, as_json: bool) -> None:
-    from yarus.deployments.alarms.incidents import accept
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.config.texts import texts
-    from yarus.tasks.evaluation.summary import as_json as document
-
-    found = accept(own_database(), evaluation)
-    click.echo(document(found) if as_json else texts("alerts", settings().language)["accepted"].format(**found))

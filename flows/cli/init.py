@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yarus.flows.cli import as_json
+from yarus.flows.cli import as_json, json_text
 from yarus.flows.cli.load import checked_name, condition, into, pair
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def init(
     from yarus.flows.terminal.beginning import print_begun, print_plan
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.texts import texts
-    from yarus.tasks.evaluation.summary import as_json as document
 
     if not files and not source_url:
         raise click.UsageError("nothing to begin with: name a log (yarus init log.csv pages.csv), or --source-url")
@@ -85,7 +84,7 @@ def init(
     if not dry_run:
         _begin(found, wanted, files_to_load)
     if as_json:
-        click.echo(document(asdict(found)))
+        click.echo(json_text(asdict(found)))
     elif not dry_run:
         print_begun(found, shown)
 
@@ -104,7 +103,6 @@ def _name(name: str | None, found: "Begun") -> str:
 
 
 def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]") -> None:
-    """Load the files, write the settings, and look at what can be measured."""
     from yarus.deployments.upkeep.readiness import readiness
     from yarus.deployments.upkeep.setup.files import load_files, write
     from yarus.tasks.config.connections import database, source

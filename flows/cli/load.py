@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json
+from yarus.flows.cli import as_json, json_text, parse_moment
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy.engine import URL
 
     from yarus.db.importers.reader import Recognised
     from yarus.db.loading.fill import LoadReport, Rows, Stream
-    from yarus.db.sources import Source
 
 into = click.option("--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded.")
 language = click.option(
@@ -131,7 +128,7 @@ def postgres(
     """
     from yarus.db.importers.dump import unpacked
     from yarus.db.importers.postgres import checked_url, newest, reading
-    from yarus.tasks.config.connections import database
+    from yarus.tasks.config.connections import database, mapped_source
 
     if since and incremental:
         raise click.UsageError(Words("--since and --incremental exclude each other"))
@@ -140,8 +137,8 @@ def postgres(
     url = None if is_dump else checked_url(address)
     shown = _without_secrets(url) if url else None
     name = checked_name(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
-    begin = newest(database(), name) if incremental else _moment(since)
-    source = _source(url, name, language)
+    begin = newest(database(), name) if incremental else parse_moment("--since", since)
+    source = mapped_source(name, url, language=language)
     opened = nullcontext(source) if url else unpacked(dump, source)
     with opened as there, reading(there, begin) as rows:
         fill_source(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
@@ -190,13 +187,12 @@ def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
     from yarus.flows.terminal.lists import print_load
     from yarus.tasks.config.connections import source
     from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     name = report.source
     read = report.questions.read + report.chunks.read
     nothing = read == report.questions.skipped + report.chunks.skipped
     if as_json:
-        click.echo(document(asdict(report)))
+        click.echo(json_text(asdict(report)))
     else:
         print_load(report, [] if nothing else readiness(source(name)), settings().language, how)
         if report.labels.added or report.labels.updated:
@@ -262,32 +258,6 @@ def condition(text: str) -> tuple[str, str]:
     if not (column.strip() and sign):
         raise click.UsageError(Words("--where {text!r}: expected COLUMN=VALUE, for example provider=bot-a", text=text))
     return column.strip(), value.strip()
-
-
-def _moment(since: str | None) -> "datetime | None":
-    from yarus.db.importers.values import BadValue, parse
-
-    try:
-        moment: datetime | None = parse("created_at", since)
-    except BadValue as error:
-        raise click.UsageError(
-            Words("{option} {given!r}: {error}", option="--since", given=since, error=error)
-        ) from None
-    return moment
-
-
-def _source(url: str | None, name: str, language: str | None) -> "Source":
-    """Another server's tables under the names that the settings map, opened read-only; or a dump's, by our database."""
-    from yarus.db import tables
-    from yarus.db.engine import read_only
-    from yarus.db.sources import Source
-    from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
-
-    configuration = settings()
-    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
-    engine = read_only(url, timeout_s=configuration.source_timeout_s) if url else database()
-    return Source(name, "production" if url else "loaded", language or configuration.language, engine, named)
 
 
 def _without_secrets(url: str) -> "URL":

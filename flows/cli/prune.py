@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarus.db.words import Words
+from yarus.flows.cli import own_database, print_document
 
 if TYPE_CHECKING:
     from yarus.deployments.upkeep.erasure.erase import Found
@@ -55,10 +56,10 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         raise click.UsageError(Words("--json cannot ask for confirmation: add --yes or --dry-run"))
     work = _by_age(**by_age) if user is None else _of_user(user, str(source))
     planned = work(dry_run=True)
-    if not as_json:
-        _say(planned)
-    if dry_run or (user is None and not _any(planned)):
-        _print(planned, as_json=as_json)
+    only_planned = dry_run or (user is None and not _any(planned))
+    if only_planned or not as_json:
+        print_document(planned, _print, as_json=as_json)
+    if only_planned:
         return
     if not yes and _any(planned):
         from yarus.tasks.config.settings import settings
@@ -66,9 +67,7 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
 
         click.confirm(texts("prune", settings().language)["sure"], abort=True)
     done = work(dry_run=False)
-    _print(done, as_json=as_json)
-    if not as_json:
-        _say(done)
+    print_document(done, _print, as_json=as_json)
     raise SystemExit(1 if done["elsewhere"] else 0)
 
 
@@ -77,12 +76,9 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
 
     from yarus.deployments.upkeep.prune import age, plan
     from yarus.deployments.upkeep.prune import prune as work
-    from yarus.tasks.config.connections import database
-    from yarus.tasks.evaluation.listing import fail_orphaned
 
     before = age(older_than) if older_than else None
-    engine = database()
-    fail_orphaned(engine)
+    engine = own_database()
     return partial(
         work, engine, plan(engine, older_than=before, keep_last=keep_last or 0, everything=everything, **rest)
     )
@@ -118,18 +114,10 @@ def _any(document: Mapping[str, Any]) -> bool:
     return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
 
 
-def _print(document: Mapping[str, Any], *, as_json: bool) -> None:
-    from yarus.tasks.evaluation.summary import as_json as text
-
-    if as_json:
-        click.echo(text(document))
-
-
-def _say(document: Mapping[str, Any]) -> None:
-    from yarus.tasks.config.settings import settings
+def _print(document: Mapping[str, Any], language: str) -> None:
     from yarus.tasks.config.texts import texts
 
-    words = texts("prune", settings().language)
+    words = texts("prune", language)
     whose = "user" if "user" in document else "age"
     heading = f"{whose} {'planned' if document['dry_run'] else 'done'}" if _any(document) else f"{whose} nothing"
     click.echo(words[heading].format(**document))

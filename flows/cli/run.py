@@ -1,15 +1,12 @@
 """`yarus run`, `demo` and `doctor`: evaluations from the command line."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import as_json, own_database, talkative
+from yarus.flows.cli import as_json, json_text, own_database, print_document, talkative
 from yarus.flows.cli.shell.language import language, told
-
-if TYPE_CHECKING:
-    from yarus.flows.before.dry_run import Plans
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -44,19 +41,22 @@ def run(
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     yarus run tier3 --source xquad_ru --failed
     """
+    from dataclasses import asdict
+
     from yarus.flows.cli.runner import estimate, parameters, run_flow
     from yarus.tasks.evaluation.repeats import NothingFailedError
-    from yarus.tasks.evaluation.summary import as_json as document
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     checked = parameters(tier, chosen, pairs, context.args)
     try:
         if dry_run:
-            _plan(estimate(tier, checked), as_json=as_json)
+            from yarus.flows.terminal.lists import print_plans
+
+            print_document(asdict(estimate(tier, checked)), print_plans, as_json=as_json)
         else:
             _finish(run_flow(tier, checked, level=level), as_json=as_json)
     except NothingFailedError as nothing:
-        click.echo(document({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {told(nothing)}")
+        click.echo(json_text({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {told(nothing)}")
 
 
 @click.command()
@@ -76,58 +76,43 @@ def doctor(as_json: bool) -> None:
     """Check settings, database, sources, embedder and metrics, and say what to fix."""
     from yarus.deployments.upkeep.doctor import examine
     from yarus.flows.terminal.lists import print_checks
-    from yarus.tasks.evaluation.summary import as_json as document
 
     checks = examine()
     if as_json:
-        click.echo(document([check._asdict() for check in checks]))
+        click.echo(json_text([check._asdict() for check in checks]))
     else:
         print_checks(checks, language())
     raise SystemExit(max((check.code for check in checks), default=0))
 
 
-def _plan(plans: "Plans", *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from yarus.flows.terminal.lists import print_plans
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
-
-    if as_json:
-        click.echo(document(asdict(plans)))
-    else:
-        print_plans(plans, settings().language)
-
-
 def _finish(summary: Any, *, as_json: bool) -> None:
-    from yarus.deployments.prefect.artifacts import gate_text
     from yarus.deployments.prefect.flow_states import passed
+
+    print_document(summary, _print_finished, as_json=as_json)
+    raise SystemExit(0 if passed(summary) else 1)
+
+
+def _print_finished(summary: Any, language: str) -> None:
+    from yarus.deployments.prefect.artifacts import gate_text
     from yarus.flows.terminal.differences.comparison import print_changes
     from yarus.flows.terminal.summary import print_overview, print_summary
     from yarus.tasks.config.redaction import harmless
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
+    from yarus.tasks.config.texts import texts
 
-    language = settings().language
-    if as_json:
-        click.echo(document(summary))
-    for evaluation in () if as_json else summary.get("evaluations", [summary]):
-        if evaluation.get("metrics"):
-            print_summary(evaluation, language)
-    if not as_json and ("sweep_id" in summary or "robustness_id" in summary):
+    evaluations = summary.get("evaluations", [summary])
+    with_metrics = [evaluation for evaluation in evaluations if evaluation.get("metrics")]
+    for evaluation in with_metrics:
+        print_summary(evaluation, language)
+    if "sweep_id" in summary or "robustness_id" in summary:
         from yarus.flows.terminal.experiments import print_robustness, print_sweep
 
         (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
-    elif not as_json and "evaluations" in summary:
+    elif "evaluations" in summary:
         print_overview(summary, language)
-    said = [one["evaluation_id"] for one in summary.get("evaluations", [summary]) if one.get("metrics")]
-    if said and not as_json:
-        print_changes(own_database(), said, language)
-    for gated in () if as_json else summary.get("evaluations", [summary]):
-        if gated.get("gate"):
-            click.echo(harmless(gate_text(gated, language)))
-    if not as_json and "report" in summary:
-        from yarus.tasks.config.texts import texts
-
+    if with_metrics:
+        print_changes(own_database(), [evaluation["evaluation_id"] for evaluation in with_metrics], language)
+    for evaluation in evaluations:
+        if evaluation.get("gate"):
+            click.echo(harmless(gate_text(evaluation, language)))
+    if "report" in summary:
         click.echo(texts("terminal", language)["report"].format(path=summary["report"]))
-    raise SystemExit(0 if passed(summary) else 1)

@@ -76,15 +76,10 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
 def run_flow(name: str, chosen: Parameters, *, level: int) -> Summary:
     """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
     with saying(level), open_for_checks() as opened:
-        check(chosen, opened, _start)
+        check(chosen, opened)
         if not _runs_code_of_users(chosen):
             arrow_alone()
         return _in_prefect(lambda: evaluate(name, chosen), name)
-
-
-def _start() -> None:
-    begin()
-    logging.getLogger("yarus").info("starting the database")
 
 
 def _runs_code_of_users(chosen: Parameters) -> bool:
@@ -138,13 +133,12 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
             return Plans([replace(asyncio.run(plan(tier, given)), tier=called) for called, tier, given in every])
 
 
-def check(chosen: Parameters, opened: Resources, start: Callable[[], None] = lambda: None) -> None:
-    """Finds what cannot work before Prefect is started: first what needs no database.
+def check(chosen: Parameters, opened: Resources) -> None:
+    """Finds what cannot work before an evaluation begins: first what needs neither Prefect's server nor a database.
 
     Args:
         chosen: what is to be evaluated.
         opened: what the evaluation will take over.
-        start: what to start when settings and addresses are right.
 
     Raises:
         InputError: what `check_settings` finds; no such source, or nothing in it, no store for results, no evaluation
@@ -155,7 +149,8 @@ def check(chosen: Parameters, opened: Resources, start: Callable[[], None] = lam
     """
     check_settings(chosen)
     check_reach(chosen)
-    start()
+    begin()
+    logging.getLogger("yarus").info("starting the database")
     _check_stored(chosen, opened)
 
 

@@ -1,14 +1,9 @@
 """`yarus serve`: Prefect's server and UI, deployments with schedules, report pages; `yarus stop`, `label`, `view`."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from yarus.db.words import Words
-from yarus.flows.cli import arrow_alone, as_json
-
-if TYPE_CHECKING:
-    from yarus.tasks.config.settings import Language
+from yarus.flows.cli import arrow_alone, as_json, json_text, print_document
 
 PORT = click.IntRange(1, 65_535)
 
@@ -53,12 +48,11 @@ def stop(as_json: bool) -> None:
     from yarus.deployments.prefect.home_servers import stop
     from yarus.tasks.config.settings import settings
     from yarus.tasks.config.texts import texts
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = stop(settings().home.absolute())
     words = texts("stop", settings().language)
     if as_json:
-        click.echo(document(found))
+        click.echo(json_text(found))
         return
     for server in ("prefect", "postgresql"):
         click.echo(f"{words[server]}: {words[str(found[server])]}")
@@ -139,20 +133,24 @@ def label(
         raise click.UsageError(Words("--between A B stands alone, but for --metric"))
     if as_json and plan is None and not between:
         raise click.UsageError(Words("--json belongs to --plan or --between"))
+    if between:
+        from yarus.flows.terminal.differences.comparison import print_between
+        from yarus.tasks.config.connections import database
+        from yarus.tasks.dataset.labelling.relevance.between import between as find_between
+
+        found = find_between(database(), *between, *([metric] if metric else []))
+        print_document(found, print_between, as_json=as_json)
+        return
     from yarus.tasks.config.settings import settings
 
     language = settings().language
-    if between:
-        _print_between(*between, metric, language, as_json)
-        return
     if width is not None:
         from yarus.flows.terminal.labels import plan_lines
         from yarus.tasks.config.connections import database
         from yarus.tasks.dataset.labelling.plan import plan as planned
-        from yarus.tasks.evaluation.summary import as_json as document
 
-        found = planned(database(), evaluation or "last", plan or metric, width)
-        click.echo(document(found) if as_json else "\n".join(plan_lines(found, language)))
+        needed = planned(database(), evaluation or "last", plan or metric, width)
+        click.echo(json_text(needed) if as_json else "\n".join(plan_lines(needed, language)))
         return
     from yarus.deployments.pages.label_server import serve_until_stopped
     from yarus.tasks.config.texts import texts
@@ -165,16 +163,3 @@ def label(
 
     metric = "relevance" if relevance else metric
     serve_until_stopped(port, evaluation or ("last" if metric else None), metric, ready)
-
-
-def _print_between(a: str, b: str, metric: str | None, language: "Language", as_json: bool) -> None:
-    from yarus.flows.terminal.differences.comparison import print_between
-    from yarus.tasks.config.connections import database
-    from yarus.tasks.dataset.labelling.relevance.between import between
-    from yarus.tasks.evaluation.summary import as_json as document
-
-    found = between(database(), a, b, *([metric] if metric else []))
-    if as_json:
-        click.echo(document(found))
-    else:
-        print_between(found, language)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import click
 
-from yarus.flows.cli import as_json, begin, talkative
+from yarus.flows.cli import as_json, begin, print_document, talkative
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
@@ -100,24 +100,14 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
 
     from yarus.flows.terminal.experiments import print_people
     from yarus.tasks.comparison.experiments.people_pairs import judge_beside_people
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = asyncio.run(judge_beside_people(file, language, scored=scored, seed=seed))
-    if as_json:
-        click.echo(document(found))
-    else:
-        print_people(found, settings().language)
+    print_document(found, print_people, as_json=as_json)
 
 
 def _run(name: str, chosen: Any, show: Any, *, as_json: bool, level: int) -> None:
     from yarus.flows.cli.runner import run_flow
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import as_json as document
 
     found = run_flow(name, chosen, level=level)
-    if as_json:
-        click.echo(document(found))
-    else:
-        show(found, settings().language)
+    print_document(found, show, as_json=as_json)
     raise SystemExit(0 if found["state"] == "completed" else 1)

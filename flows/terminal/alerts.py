@@ -1,11 +1,10 @@
 """What alarms may cost and find here, as a table."""
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from yarus.deployments.alarms.expected import AlarmBudget
-from yarus.flows.terminal.printing import WIDTH
+from yarus.flows.terminal.printing import new_console
 from yarus.metrics.statistics.alarms.expectation import LONGEST
 from yarus.tasks.config.texts import texts
 
@@ -13,8 +12,7 @@ from yarus.tasks.config.texts import texts
 def print_budget(found: AlarmBudget, language: str) -> None:
     """The document of `yarus.deployments.alarms.expected.alarm_budget`."""
     words = texts("alarm_budget", language)
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    console = new_console()
     budget = {"source": found["source"], "alarms": found["false_alarms_a_year"], "looks": found["looks_a_year"]}
     console.print(escape(words["title"].format(**budget)), soft_wrap=True)
     table = Table(box=None, padding=(0, 1), header_style="dim")

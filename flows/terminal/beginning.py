@@ -63,7 +63,6 @@ def print_begun(found: Begun, language: str) -> None:
 
 
 def _print_file(one: FoundFile, source: str, language: str) -> None:
-    """What a file is, and what its columns are."""
     words, console = texts("init", language), new_console()
     kind = words[one.kind].format(source=source)
     encoding = "" if one.encoding.startswith("utf-8") else f", {one.encoding}"

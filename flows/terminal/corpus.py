@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from yarus.flows.terminal.printing import new_console, plain
+from yarus.flows.terminal.printing import new_console, plain, titled_table
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
@@ -49,7 +49,7 @@ def _utilisation(used: Utilisation, words: dict[str, str], language: str) -> lis
 
 
 def _topics(topics: Sequence[Topic], words: dict[str, str]) -> Table:
-    table = Table(title=words["topics"], box=None, title_justify="left", title_style="bold")
+    table = titled_table(words["topics"])
     for name in ("topic", "questions", "cohesion", "hit rate", "failure rate", "missing"):
         table.add_column(words[name], justify="left" if name == "topic" else "right")
     for topic in topics[:TOPICS]:

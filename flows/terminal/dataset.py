@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from yarus.flows.terminal.printing import new_console, plain
+from yarus.flows.terminal.printing import first_few, new_console, plain
 from yarus.tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
@@ -48,7 +48,7 @@ def print_difference(document: SetDifference, language: str) -> None:
     console = new_console()
     changed = {"added": document["added"], "removed": document["removed"], "reworded": document["reworded"]}
     for kind, ids in changed.items():
-        console.print(f"{words[kind]}: {len(ids)} {plain(_some(ids))}")
+        console.print(f"{words[kind]}: {len(ids)} {plain(first_few(ids))}")
     console.print(f"{words['relabelled']}: {len(document['relabelled'])}")
     for row in document["relabelled"][:SHOWN]:
         changes = "; ".join(f"{name}: {v['before']!r} -> {v['after']!r}" for name, v in row["labels"].items())
@@ -82,7 +82,7 @@ def print_audit(document: Audit, language: str) -> None:
             console.print(f"  {plain(place['question_id'])}  {plain(place['question'])}  [dim]{plain(more)}[/]")
     console.print(words["twins"].format(n=twins["count"], pages=twins["pages"]), style="bold" if twins["count"] else "")
     for chunks in twins["examples"]:
-        console.print(f"  {plain(', '.join(chunks[:SHOWN]))}{' …' if len(chunks) > SHOWN else ''}", soft_wrap=True)
+        console.print(f"  {plain(first_few(chunks))}", soft_wrap=True)
 
 
 def print_synthesis(document: SynthesisResult, language: str) -> None:
@@ -184,7 +184,3 @@ def _told(value: Any, words: dict[str, str]) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "—"
     return words.get(f"code {value}", str(value))
-
-
-def _some(ids: list[str]) -> str:
-    return ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")

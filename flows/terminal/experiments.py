@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from yarus.flows.terminal.printing import coloured, new_console, plain, tier_name
+from yarus.flows.terminal.printing import coloured, new_console, plain, tier_name, titled_table
 from yarus.tasks.comparison.experiments.experiments_schema import (
     JudgeAndPeople,
     Outcome,
@@ -23,9 +23,8 @@ from yarus.tasks.config.texts.messages import told
 def print_sweep(document: Sweep, language: str) -> None:
     """The table of arms, the differences that are shown, the judges beside people, and what failed."""
     words, console = texts("sweep", language), new_console()
-    table = Table(title=words["sweep"], box=None, title_justify="left", title_style="bold")
-    for name in (words["arm"], *document["metrics"], words["cost"], words["latency"], words["front"]):
-        table.add_column(name)
+    heads = (words["arm"], *document["metrics"], words["cost"], words["latency"], words["front"])
+    table = titled_table(words["sweep"], *heads)
     for arm in document["arms"]:
         cells = [interval(arm["metrics"].get(name)) for name in document["metrics"]]
         if arm["state"] != "completed":
@@ -54,10 +53,9 @@ def print_robustness(document: Robustness, language: str) -> None:
         names = document["metrics"][tier]
         same = "same first" if tier == "tier1" else "same answer"
         title = words["contexts" if tier == "tier2" else "robustness"]
-        table = Table(title=f"{title}: {tier_name(tier, language)}", box=None, title_justify="left")
         of = "kind of context" if tier == "tier2" else "kind"
-        for name in (words[of], words["changed"], words[same], *names):
-            table.add_column(name)
+        heads = (words[of], words["changed"], words[same], *names)
+        table = Table(*heads, title=f"{title}: {tier_name(tier, language)}", box=None, title_justify="left")
         for kind, said in kinds.items():
             changed = f"{said['n_changed']} / {said['n']}" if said["n"] else ""
             cells = [difference(said["metrics"].get(name)) for name in names]
@@ -111,9 +109,7 @@ def _print_pairs(pairs: Sequence[SweepPair], words: dict[str, str]) -> None:
 
 def _print_judges(judges: Sequence[Outcome], words: dict[str, str]) -> None:
     names = ("exam_auc_faithfulness", "weighted_kappa", "user_votes_weighted_kappa")
-    table = Table(title=words["judges"], box=None, title_justify="left", title_style="bold")
-    for name in (words["judge"], *names):
-        table.add_column(name)
+    table = titled_table(words["judges"], words["judge"], *names)
     for said in judges:
         table.add_row(plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in names))
     new_console().print("", table)
@@ -124,7 +120,7 @@ def print_people(found: JudgeAndPeople, language: str) -> None:
     words = texts("people_pairs", language)
     title = words["title"].format(judge=found["judge"], n=found["pairs"])
     heads = (words[name] for name in ("who", "aspect", "pearson", "accuracy", "pairs"))
-    table = Table(*heads, title=plain(title), box=None, title_justify="left", title_style="bold")
+    table = titled_table(plain(title), *heads)
     judged = [*found["prompts"].items(), *found["others"].items()]
     rows: list[tuple[str, Mapping[str, Preference | None]]] = [(words["people"], found["people"]), *judged]
     for who, aspects in rows:

@@ -1,12 +1,12 @@
 """Tables of what there is: evaluations, cases, plans, checks, and what was loaded."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from yarus.flows.terminal.printing import LONGEST, coloured, new_console, plain, tier_name
+from yarus.flows.terminal.printing import LONGEST, coloured, first_few, new_console, plain, tier_name
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import called
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
     from yarus.db.loading.fill import LoadReport
     from yarus.deployments.upkeep.doctor_sources import Check
     from yarus.deployments.upkeep.readiness import Ready
-    from yarus.flows.before.dry_run import Plans
 
 
-def print_plans(plans: "Plans", language: str) -> None:
-    """What the calls of each tier would take."""
+def print_plans(document: Mapping[str, Any], language: str) -> None:
+    """What the calls of each tier would take: the document of `yarus.flows.before.dry_run.Plans`."""
     words = texts("plans", language)
     columns = ("tier", "cases", "role", "calls", "tokens in", "tokens out", "cost", "seconds")
     table = Table(*(words[name] for name in columns), box=None)
-    for plan in plans.plans:
-        for role, taken in plan.roles.items():
-            figures = (taken.calls, taken.tokens_in, taken.tokens_out, taken.cost_usd, taken.seconds)
-            table.add_row(plan.tier, str(plan.cases), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
-        if not plan.roles:
-            table.add_row(plan.tier, "", words["no model"])
+    for plan in document["plans"]:
+        for role, taken in plan["roles"].items():
+            figures = (taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds"))
+            table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
+        if not plan["roles"]:
+            table.add_row(plan["tier"], "", words["no model"])
     new_console().print(table, words["unknown"])
 
 
@@ -59,11 +58,11 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: s
         console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}{often}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
-                console.print(f"  [dim]{words[name]}[/] {plain(_ids(case[name]))}")
+                console.print(f"  [dim]{words[name]}[/] {plain(first_few(case[name]) or '—')}")
     console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
-def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None = None) -> None:
+def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None) -> None:
     """What a load did, and what can be measured now: by the command for such a file, or by the first that can."""
     console, words = new_console(), texts("load", language)
     columns = ("read", "added", "updated", "skipped")
@@ -109,7 +108,3 @@ def print_checks(checks: "Sequence[Check]", language: str) -> None:
         console.print(f"{mark} {what}: {found}", soft_wrap=True)
         if check.way_out:
             console.print(f"{'':<{width}} {plain(told(check.way_out, language))}", soft_wrap=True)
-
-
-def _ids(ids: list[str]) -> str:
-    return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "") if ids else "—"

@@ -1,8 +1,10 @@
 """How anything is printed on a terminal: texts of anybody's, numbers, colours, widths."""
 
-import click
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from yarus.tasks.config.redaction import harmless
 from yarus.tasks.config.texts import texts
@@ -18,18 +20,6 @@ LONGEST = 300
 def plain(text: str) -> str:
     """A text of anybody's as it can be printed: no markup, and no character that a terminal obeys."""
     return escape(harmless(text))
-
-
-def say_pseudonyms(source: str, *, unset: bool = False) -> None:
-    """Says on stderr that pseudonyms stand in what was printed, and what decides.
-
-    See `yarus.tasks.cases.privacy.pseudonyms.has_pseudonyms`.
-    """
-    from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
-    from yarus.tasks.config.settings import settings
-
-    if has_pseudonyms(source, unset=unset):
-        click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
 def number(name: str, value: float) -> str:
@@ -49,7 +39,17 @@ def coloured(text: str, key: str) -> str:
     return f"[{colour}]{text}[/]"
 
 
-def new_console() -> Console:
+def new_console(width: int = WIDTH) -> Console:
     """A terminal's own width; a fixed one where the output goes into a file or a pipe."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    return console if console.is_terminal else Console(highlight=False, width=width)
+
+
+def titled_table(title: str, *heads: str) -> Table:
+    """A table under its title, both at the left."""
+    return Table(*heads, title=title, box=None, title_justify="left", title_style="bold")
+
+
+def first_few(names: Sequence[str]) -> str:
+    """The first ten names, with a sign for those that are left out."""
+    return ", ".join(names[:10]) + (" …" if len(names) > 10 else "")

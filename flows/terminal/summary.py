@@ -1,13 +1,14 @@
 """Results for people, on stdout."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from yarus.flows.terminal.labels import corrected_lines
-from yarus.flows.terminal.printing import coloured, new_console, number, plain, tier_name
+from yarus.flows.terminal.printing import coloured, new_console, number, plain, tier_name, titled_table
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, MEASURED
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import named, told
@@ -16,7 +17,7 @@ from yarus.tasks.evaluation.config import called
 from yarus.tasks.evaluation.findings.exam import exam_tables
 from yarus.tasks.evaluation.findings.findings import FINDINGS
 from yarus.tasks.evaluation.guidance import cases_are, first, lead, next_step, says, unsupported_facts
-from yarus.tasks.evaluation.numbers import grade_text
+from yarus.tasks.evaluation.numbers import grade_text, plain_interval
 from yarus.tasks.evaluation.queries import where
 from yarus.tasks.evaluation.summary import (
     EvaluationSummary,
@@ -32,13 +33,10 @@ def exam_printed(summary: EvaluationSummary, language: str) -> tuple[Table, Tabl
     """Two tables: the prompts with their figures and verdicts, and the kinds of answers."""
     words, found = texts("exam", language), exam_tables(summary)
     heads = (words[name] for name in ("prompt", "auc", "caught", "passed", "verdict"))
-    prompts = Table(*heads, title=words["title"], box=None, title_justify="left", title_style="bold")
+    prompts = titled_table(words["title"], *heads)
     for row in found.prompts:
         prompts.add_row(row.prompt, row.auc, row.caught, row.passed, row.verdict[language])
-    kinds = Table(
-        "", *(row.prompt for row in found.prompts),
-        title=words["kinds"], box=None, title_justify="left", title_style="bold",
-    )  # fmt: skip
+    kinds = titled_table(words["kinds"], "", *(row.prompt for row in found.prompts))
     for kind in found.kinds:
         kinds.add_row(kind.name[language], *kind.hits)
     return prompts, kinds
@@ -93,7 +91,7 @@ def _advice(summary: EvaluationSummary, language: str) -> str:
 def print_overview(night: Night, language: str) -> None:
     """All tiers of a night on one page: what each is judged by."""
     words = texts("terminal", language)
-    table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
+    table = titled_table(words["overview"])
     for name in ("tier", "metric", "value", "interval", "measured", "grade"):
         table.add_column(words[name], no_wrap=name != "grade")
     for summary in night["evaluations"]:
@@ -167,14 +165,13 @@ def _headline_rows(summary: EvaluationSummary, language: str) -> Iterator[tuple[
 
 
 def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
-    """A row of a table of metrics."""
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
         missing = texts("terminal", language)["not measured"]
         return name, f"[yellow]{missing}[/]", "", counted, plain(told(metric["reason"] or "", language))
     named = grade_text(metric)
     grade = coloured(named[language], metric["grade"] or "") if named else ""
-    return name, number(name, metric["value"]), _interval(name, metric), counted, grade
+    return name, number(name, metric["value"]), plain_interval(metric, partial(number, name)), counted, grade
 
 
 def _strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Iterator[Table | str]:
@@ -228,14 +225,6 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
-
-
-def _interval(name: str, metric: MetricSummary) -> str:
-    if metric["ci_low"] is None:
-        return ""
-    if metric["ci_high"] is None:
-        return f"≥ {number(name, metric['ci_low'])}"
-    return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 
 def _system(said: Mapping[str, Any], language: str) -> str:

@@ -30,10 +30,27 @@ def source(name: str) -> Source:
         InputError: there is none of that name, or no `YARUS_SOURCE_URL` for `production`.
     """
     if name == PRODUCTION:
-        return _production()
+        url = settings().source_url
+        if url is None:
+            raise InputError("source 'production' needs YARUS_SOURCE_URL=postgresql://user:password@host:5432/database")
+        return mapped_source(PRODUCTION, url.get_secret_value())
     if name == SAMPLE:
         _load_sample()
     return loaded(database(), name)
+
+
+def mapped_source(name: str, url: str | None, *, language: str | None = None) -> Source:
+    """A source whose tables have the names that the settings map.
+
+    Args:
+        name: of the source.
+        url: of another server, opened read-only; None for tables in our own database, such as those of a dump.
+        language: of the texts; None for that of the settings.
+    """
+    configuration = settings()
+    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
+    engine = read_only(url, timeout_s=configuration.source_timeout_s) if url else database()
+    return Source(name, "production" if url else "loaded", language or configuration.language, engine, named)
 
 
 def connection_lost(task: "Task[..., Any]", task_run: "TaskRun", state: "State[Any]") -> bool:
@@ -44,15 +61,6 @@ def connection_lost(task: "Task[..., Any]", task_run: "TaskRun", state: "State[A
     What asks models has no retries in Prefect: there every call is tried by itself (`RetryPolicy`).
     """
     return isinstance(state.data, DatabaseUnavailable) and state.data.connection_lost
-
-
-def _production() -> Source:
-    configuration = settings()
-    if configuration.source_url is None:
-        raise InputError("source 'production' needs YARUS_SOURCE_URL=postgresql://user:password@host:5432/database")
-    engine = read_only(configuration.source_url.get_secret_value(), timeout_s=configuration.source_timeout_s)
-    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
-    return Source(PRODUCTION, "production", configuration.language, engine, named)
 
 
 def _load_sample() -> None:

@@ -1,4 +1,4 @@
-"""What else sets one system apart from another: re-ranker, prompt, and changes of questions and contexts."""
+"""How a re-ranker is asked, and the ways of changing questions and contexts."""
 
 from typing import Literal, get_args
 
@@ -29,37 +29,6 @@ class RerankerService(BaseModel, extra="forbid", allow_inf_nan=False):
     headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
     timeout_s: float = Field(30.0, gt=0)
     concurrency: int = Field(8, ge=1)
-
-
-class Reranked(BaseModel):
-    """What a tier takes whose rankings may be ordered anew."""
-
-    reranker: str | None = Field(
-        None,
-        title="Re-ranker",
-        description="Orders what the retriever found anew: a cross-encoder of sentence-transformers, an http(s) URL, "
-        "module:function, or 'none'; default: YARUS_RERANKER",
-        examples=["none", "BAAI/bge-reranker-v2-m3", "http://127.0.0.1:8080/rerank", "my_search:rerank"],
-    )
-    rerank_depth: int = Field(
-        50,
-        title="Re-ranked",
-        description="How many of the retriever's first chunks the re-ranker orders anew",
-        ge=1,
-        le=1_000,
-        examples=[50, 100],
-    )
-
-
-class Prompted(BaseModel):
-    """What a tier takes that has a model answer."""
-
-    generator_prompt: str | None = Field(
-        None,
-        title="Generator's prompt",
-        description="A file with $question and $context; default: YARUS_GENERATOR__PROMPT",
-        examples=["prompts/terse.txt"],
-    )
 
 
 Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]

@@ -1,8 +1,8 @@
 """What a person chooses for a flow of several evaluations: a night, a sweep, the probes of robustness."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from yarus.db.words import Words
 from yarus.tasks.config.factors import KINDS, QUESTIONS, Kind, ProbedTier
@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     TierName = str
 else:  # the form in the Prefect UI lists them
     TierName = Literal[tuple(TIERS)]
+
+
+def _listed(value: object) -> object:
+    """A list from words parted by commas; nothing twice."""
+    parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) for part in parts):
+        return parts
+    return list(dict.fromkeys(parts))
+
+
+T = TypeVar("T")
+OnceEach = Annotated[list[T], BeforeValidator(_listed)]
+"""A list without repetitions, also given as words with commas between them."""
 
 
 class Nightly(Parameters):
@@ -54,47 +67,47 @@ class Nightly(Parameters):
 class Sweep(Parameters):
     """Systems against each other on the same questions: every combination of what is listed is an arm."""
 
-    sources: list[str] = Field(
+    sources: OnceEach[str] = Field(
         [],
         title="Sources",
         description="The same questions over chunks that are cut otherwise; if empty: the source above",
         examples=[["pages_by_heading", "pages_by_500"]],
     )
     tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="Tier that every arm evaluates")
-    generators: list[str] = Field(
+    generators: OnceEach[str] = Field(
         [],
         title="Generators",
         description="Models at YARUS_GENERATOR__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-7b-instruct", "llama-3.1-8b-instruct"]],
     )
-    prompts: list[str] = Field(
+    prompts: OnceEach[str] = Field(
         [],
         title="Prompts",
         description="Files with the generator's prompt; if empty: YARUS_GENERATOR__PROMPT",
         examples=[["prompts/terse.txt", "prompts/careful.txt"]],
     )
-    judges: list[str] = Field(
+    judges: OnceEach[str] = Field(
         [],
         title="Judges",
         description="Models at YARUS_JUDGE__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-72b-instruct"]],
     )
-    embedders: list[str] = Field(
+    embedders: OnceEach[str] = Field(
         [],
         title="Embedders",
         description="If empty: YARUS_EMBEDDER",
         examples=[["lexical", "intfloat/multilingual-e5-small", "http://127.0.0.1:8080/v1#bge-m3"]],
     )
-    retrievers: list[str] = Field(
+    retrievers: OnceEach[str] = Field(
         [], title="Retrievers", description="If empty: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
     )
-    rerankers: list[str] = Field(
+    rerankers: OnceEach[str] = Field(
         [],
         title="Re-rankers",
         description="If empty: YARUS_RERANKER; 'none' is an arm without one",
         examples=[["none", "BAAI/bge-reranker-v2-m3"]],
     )
-    k: list[int] = Field(
+    k: OnceEach[int] = Field(
         [], title="Depths", description="Lengths of the rankings; if empty: the tier's default", examples=[[1, 3]]
     )
     resume: str | None = Field(
@@ -103,13 +116,6 @@ class Sweep(Parameters):
         description="Id of a sweep that did not finish; its own parameters are used",
         examples=["tier1-20261120-030000-4f2a"],
     )
-
-    @field_validator(
-        "sources", "generators", "prompts", "judges", "embedders", "retrievers", "rerankers", "k", mode="before"
-    )
-    @classmethod
-    def _once_each(cls, value: object) -> object:
-        return _listed(value)
 
     @field_validator("sources")
     @classmethod
@@ -130,13 +136,13 @@ class Sweep(Parameters):
 class Robustness(Parameters):
     """The same questions asked otherwise, or answered from bad contexts: does the system still find and answer well?"""
 
-    kinds: list[Kind] = Field(
+    kinds: OnceEach[Kind] = Field(
         [*KINDS["tier1"]],
         title="Kinds",
         description="Ways of changing the questions (tiers 1 and 3) or the contexts (tier 2)",
         min_length=1,
     )
-    tiers: list[ProbedTier] = Field(
+    tiers: OnceEach[ProbedTier] = Field(
         [*QUESTIONS],
         title="Tiers",
         description="tier1: change of rank; tier2: answers from bad contexts; tier3: change of answer",
@@ -160,11 +166,6 @@ class Robustness(Parameters):
             filled["kinds"] = list(dict.fromkeys(kind for tier in tiers for kind in KINDS.get(str(tier), ())))
         return given | {name: some for name, some in filled.items() if some}
 
-    @field_validator("kinds", "tiers", mode="before")
-    @classmethod
-    def _once_each(cls, value: object) -> object:
-        return _listed(value)
-
     @field_validator("tiers")
     @classmethod
     def _something_to_do(cls, tiers: list[str], info: ValidationInfo) -> list[str]:
@@ -186,14 +187,6 @@ class Robustness(Parameters):
     def kinds_of(self, tier: str) -> list[str]:
         """Those of the kinds that a tier knows."""
         return [kind for kind in self.kinds if kind in KINDS[tier]]
-
-
-def _listed(value: object) -> object:
-    """A list from words parted by commas; nothing twice."""
-    parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) for part in parts):
-        return parts
-    return list(dict.fromkeys(parts))
 
 
 FLOWS: dict[str, type[Parameters]] = {

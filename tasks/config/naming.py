@@ -51,10 +51,6 @@ def _listed(value: object) -> object:
     return [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _once_each(tags: list[str]) -> list[str]:
-    return list(dict.fromkeys(tags))
-
-
 EvaluationId = Annotated[str, Field(min_length=1)]
 """Of an evaluation, or the beginning or end of one, or its name."""
 FailedOf = Annotated[
@@ -78,5 +74,5 @@ EvaluationTags = Annotated[
         examples=[["nightly", "release-2.1"]],
     ),
     BeforeValidator(_listed),
-    AfterValidator(_once_each),
+    AfterValidator(lambda tags: list(dict.fromkeys(tags))),
 ]

@@ -1,15 +1,23 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from yarus.tasks.config.factors import ContextPerturbation, Perturbation, Prompted, Reranked
+from yarus.tasks.config.factors import ContextPerturbation, Perturbation
 from yarus.tasks.config.forms import show_examples
 from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
 
 ParameterValues = dict[str, Any]
 """Values of some parameters, by name."""
+JudgeModel = Annotated[
+    str | None,
+    Field(
+        title="Judge's model",
+        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
+        examples=["qwen2.5-72b-instruct"],
+    ),
+]
 
 
 class Parameters(BaseModel):
@@ -73,9 +81,24 @@ class Tier0(Embedding):
     distance: Literal["cosine", "euclidean"] = Field("cosine", title="Distance", description="Of the silhouette")
 
 
-class Retrieval(Reranked, Embedding):
+class Retrieval(Embedding):
     """What a tier takes that asks a retriever of ours."""
 
+    reranker: str | None = Field(
+        None,
+        title="Re-ranker",
+        description="Orders what the retriever found anew: a cross-encoder of sentence-transformers, an http(s) URL, "
+        "module:function, or 'none'; default: YARUS_RERANKER",
+        examples=["none", "BAAI/bge-reranker-v2-m3", "http://127.0.0.1:8080/rerank", "my_search:rerank"],
+    )
+    rerank_depth: int = Field(
+        50,
+        title="Re-ranked",
+        description="How many of the retriever's first chunks the re-ranker orders anew",
+        ge=1,
+        le=1_000,
+        examples=[50, 100],
+    )
     retriever: str | None = Field(
         None, title="Retriever", description="Default: YARUS_RETRIEVER", examples=["dense", "fulltext", "hybrid"]
     )
@@ -119,12 +142,7 @@ class Fillable(Retrieval, Confirmable):
         description="Other retrievers, by commas, whose results are judged too, so that this one compares with them",
         examples=["fulltext,hybrid"],
     )
-    judge_model: str | None = Field(
-        None,
-        title="Judge's model",
-        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
-        examples=["qwen2.5-72b-instruct"],
-    )
+    judge_model: JudgeModel = None
 
 
 class Tier1(Fillable, Perturbable):
@@ -157,9 +175,15 @@ class Generation(Confirmable):
     )
 
 
-class Answering(Prompted, Generation):
+class Answering(Generation):
     """What a tier takes that gets answers and has them scored."""
 
+    generator_prompt: str | None = Field(
+        None,
+        title="Generator's prompt",
+        description="A file with $question and $context; default: YARUS_GENERATOR__PROMPT",
+        examples=["prompts/terse.txt"],
+    )
     reuse_answers: EvaluationId | None = Field(
         None,
         title="Reuse answers",
@@ -186,12 +210,7 @@ class Answering(Prompted, Generation):
         description="Name of a model at YARUS_GENERATOR__BASE_URL; default: YARUS_GENERATOR__MODEL",
         examples=["qwen2.5-7b-instruct"],
     )
-    judge_model: str | None = Field(
-        None,
-        title="Judge's model",
-        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
-        examples=["qwen2.5-72b-instruct"],
-    )
+    judge_model: JudgeModel = None
 
 
 class Tier2(Answering):
@@ -260,12 +279,7 @@ class JudgeQuality(JudgesLog):
         description="A source with the same questions, by id, in another language: how far that moves the judge",
         examples=["xquad_en"],
     )
-    judge_model: str | None = Field(
-        None,
-        title="Judge's model",
-        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
-        examples=["qwen2.5-72b-instruct"],
-    )
+    judge_model: JudgeModel = None
 
 
 class JudgePipeline(JudgesLog):

@@ -260,8 +260,10 @@ def _read(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     """The settings as they are; what they are made of is their key in the cache."""
     given = {**dotenv_values(".env"), **os.environ}
     variables = {name.upper(): value or "" for name, value in given.items() if name.upper().startswith(PREFIX)}
+    names = {PREFIX + name.upper() for name in Settings.model_fields}
     for name in sorted(variables):
-        _known_or_error(name)
+        if name.split("__")[0] not in names:
+            raise unknown("setting", name, names)
     try:
         found = Settings()
     except SettingsError as error:
@@ -272,12 +274,6 @@ def _read(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     if found.source_tables or found.source_columns:  # their names are checked where the tables are made
         tables.source_tables(None, names=found.source_tables, columns=found.source_columns)
     return found
-
-
-def _known_or_error(variable: str) -> None:
-    names = {PREFIX + name.upper() for name in Settings.model_fields}
-    if variable.split("__")[0] not in names:
-        raise unknown("setting", variable, names)
 
 
 def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from yarus.metrics.table import METRICS
@@ -58,6 +58,20 @@ def interval(name: str, metric: Mapping[str, Any]) -> str:
     if metric["ci_high"] is None:
         return f"≥{THIN}{shown(name, metric['ci_low'])}"
     return f"{shown(name, metric['ci_low'])}\N{EN DASH}{shown(name, metric['ci_high'])}".replace(f"{THIN}ms", "")
+
+
+def plain_interval(metric: Mapping[str, Any], write: Callable[[float], str]) -> str:
+    """The interval of a metric in plain text, or nothing; `≥` where it is open above.
+
+    Args:
+        metric: with `ci_low` and `ci_high`.
+        write: how a value of it is written.
+    """
+    if metric["ci_low"] is None:
+        return ""
+    if metric["ci_high"] is None:
+        return f"≥ {write(metric['ci_low'])}"
+    return f"{write(metric['ci_low'])} – {write(metric['ci_high'])}"
 
 
 def between(name: str, found: Mapping[str, Any]) -> str:

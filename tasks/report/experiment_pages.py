@@ -16,7 +16,7 @@ from yarus.tasks.comparison.experiments.sweep_table import (
     interval,
     numbered,
 )
-from yarus.tasks.config.texts import LANGUAGES, Text, translations
+from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
 from yarus.tasks.evaluation.numbers import typeset
 from yarus.tasks.report.embedded_data import Document
 from yarus.tasks.report.figures import framed
@@ -40,7 +40,9 @@ def pages(engine: Engine, source: str, figures: Document) -> list[Document]:
 
 
 def _words(key: str, **values: object) -> Text:
-    return translations("report.experiments", key, **values)
+    if key in texts("report.experiments", "en"):
+        return translations("report.experiments", key, **values)
+    return translations("sweep", key, **values)  # as the terminal words it
 
 
 def _block(heading: Text | None = None, **parts: Any) -> Document:

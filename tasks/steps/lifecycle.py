@@ -13,6 +13,7 @@ from importlib.metadata import version
 from platform import python_version
 from typing import TypeVar
 
+from prefect.runtime import flow_run
 from sqlalchemy import Engine
 
 from yarus.db import journal
@@ -48,7 +49,7 @@ TERMINATED_S = 6.0
 
 
 @asynccontextmanager
-async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> AsyncIterator[Run[P]]:
+async def evaluation(tier: str, parameters: P) -> AsyncIterator[Run[P]]:
     """Opens or resumes an evaluation; whatever ends it early is written into the journal.
 
     Prefect's retry of a flow run goes on with the evaluation that the run had begun.
@@ -66,6 +67,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
     policy_set()  # a mistake in it is found now, not when everything has been paid for
     engine = await asyncio.to_thread(database)
     fail_orphaned(engine)
+    flow_run_id = flow_run.get_id()
     begun = parameters.resume or _unfinished(engine, flow_run_id)
     run = _resumed(engine, tier, type(parameters), begun) if begun else _new(engine, tier, parameters)
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.

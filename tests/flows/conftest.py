@@ -49,17 +49,13 @@ def night(yarus: CommandLine) -> dict[str, Document]:
 @pytest.fixture
 def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A judge on sockets, as `steady` says until told otherwise."""
-    server = FakeLLMServer(script=steady)
-    server.start()
-    use(monkeypatch, roles(server.url, "judge"))
-    yield server
-    server.stop()
+    with FakeLLMServer(script=steady) as server:
+        use(monkeypatch, roles(server.url, "judge"))
+        yield server
 
 
 @pytest.fixture
 def service(at_home: Path) -> Iterator[FakeLLMServer]:
     """A question-answering service on sockets."""
-    server = FakeLLMServer()
-    server.start()
-    yield server
-    server.stop()
+    with FakeLLMServer() as server:
+        yield server

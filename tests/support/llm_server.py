@@ -8,7 +8,7 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 JSON = "content-type: application/json"
@@ -86,6 +86,13 @@ class FakeLLMServer:
         self._thread = threading.Thread(target=asyncio.run, args=(self._serve(started),), daemon=True)
         self._thread.start()
         assert started.wait(10)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)

@@ -43,7 +43,7 @@ def tier0(**parameters: Any) -> Document:
     """The summary of a tier 0 evaluation: the flow's steps in its order."""
 
     async def steps() -> Document:
-        async with evaluation("tier0", Tier0.model_validate(parameters), flow_run_id=None) as run:
+        async with evaluation("tier0", Tier0.model_validate(parameters)) as run:
             run = await embed_texts.fn(await retrieval.load_texts.fn(run))
             whole = await measure_clusters.fn(run)
             return await finish.fn(run, lambda cases, seed: whole)
@@ -55,7 +55,7 @@ def real_users(**parameters: Any) -> Document:
     """The summary of a real users' evaluation: the flow's steps in its order."""
 
     async def steps() -> Document:
-        async with evaluation("real_users", RealUsers.model_validate(parameters), flow_run_id=None) as run:
+        async with evaluation("real_users", RealUsers.model_validate(parameters)) as run:
             run = await index.fn(await retrieval.load_log.fn(run))
             for batch in range(run.n_batches):
                 await evaluate_batch.fn(run, batch, (retrieve, score_rankings))

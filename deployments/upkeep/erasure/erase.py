@@ -4,7 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,14 +24,13 @@ from yarus.db.tables import analysis, call, case_set, case_set_row, embedding, e
 from yarus.db.words import Words
 from yarus.deployments.upkeep.erasure import erase_files
 from yarus.deployments.upkeep.erasure.erase_files import Texts
-from yarus.deployments.upkeep.prune import in_results, work_folders
+from yarus.deployments.upkeep.prune import file_of, in_results, work_folders
 from yarus.tasks.cases.table import values_of
 from yarus.tasks.config.connections import source as source_of
 from yarus.tasks.config.settings import settings
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.listing import fail_orphaned
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.result_paths import existing_path, result_path
 from yarus.tasks.evaluation.work_folder import delete
 
 WRITTEN = ("question", "answer", "ground_truth_answer")
@@ -82,7 +81,7 @@ class Found:
     """Of the texts, their questions."""
     rows: dict[str, int]
     """Evaluation -> rows of its file that are theirs."""
-    evaluations: list[RowMapping] = field(default_factory=list)
+    evaluations: list[RowMapping]
     """All of the source."""
 
     @property
@@ -172,7 +171,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> Erasure:
     if remove:
         for row in [] if nothing else found.evaluations:
             delete(row["id"])
-            folders += erase_files.halves(_place(row))
+            folders += erase_files.halves(file_of(row))
         erase_files.remove([*folders, *reports])
         erase_files.clean_logs(texts)
         retention.clear_errors(engine, name, texts.are_in)
@@ -257,7 +256,7 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
         file = folder / "cases.parquet"
         result_files.write_batches([left], file, evaluation_id=row["id"])
-        result_files.publish(file, existing_path(row["parquet"]))
+        result_files.publish(file, file_of(row))
 
 
 @contextmanager
@@ -269,10 +268,3 @@ def _working(evaluation_id: str) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
-
-
-def _place(row: RowMapping) -> str:
-    """Where the file of an evaluation is, or was to be."""
-    return existing_path(
-        row["parquet"] or result_path(settings().results_root, row["tier"], row["id"], row["started_at"])
-    )

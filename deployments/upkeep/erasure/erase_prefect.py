@@ -48,16 +48,8 @@ RECORDS += ("automation_bucket", "composite_trigger_child_firing", "automation_e
 """Tables of what happened: a row with a text of theirs goes."""
 RUNS = ("flow_run", "flow_run_state", "task_run", "task_run_state")
 """Tables that others hang on: a value with a text of theirs is emptied."""
-CHOSEN: tuple[str, ...] = (
-    "flow",
-    "deployment",
-    "deployment_schedule",
-    "variable",
-    "saved_search",
-    "automation",
-    "block_document",
-)
-CHOSEN += ("work_pool", "work_queue", "configuration")
+CHOSEN: tuple[str, ...] = ("flow", "deployment", "deployment_schedule", "variable", "saved_search", "automation")
+CHOSEN += ("block_document", "work_pool", "work_queue", "configuration")
 """Tables of what somebody has set: they are told, for to change it would change what runs."""
 PAGES = "artifact"
 ERASED = "[erased]"
@@ -184,7 +176,6 @@ def _search(engine: Engine, texts: Texts) -> There:
 
 
 def _note(there: There, name: str, table: Table, key: Any, values: list[Any], texts: Texts) -> None:
-    """Notes what is to be done about a row."""
     columns = [column.name for column in table.c if column.name != "id"]
     if name in RECORDS:
         if texts.are_in("\n".join(value for value in values if value)):

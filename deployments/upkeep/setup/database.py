@@ -90,7 +90,6 @@ def _tables(connection: Connection) -> Iterator[tuple[str, Table]]:
 
 
 def _rows(source: Source, found: Table) -> Sequence[Record]:
-    """The first rows."""
     with snapshot(source) as connection:
         connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))
         return [dict(row) for row in connection.execute(select(found).limit(SAMPLED)).mappings()]

@@ -80,25 +80,23 @@ def recognise_all(
         InputError: unreadable, or without rows; nobody can tell what it holds; the mapping names what is not there; or
             labels are there and none matches a page.
     """
-    paths = expand(paths)
+    paths, where = expand(paths), where or {}
     names = [_names(path, encoding) if mapping or where else [] for path in paths]
-    for column in where or ():
-        if not any(column in some for some in names):
-            there = [name for some in names for name in some]
-            raise unknown(
-                Words("column in {files}:", files=", ".join(map(str, paths))), column, there, "(--where COLUMN=VALUE)"
-            )
+    there = [name for some in names for name in some]
+    files = ", ".join(map(str, paths))
+    for column in where:
+        if column not in there:
+            raise unknown(Words("column in {files}:", files=files), column, there, "(--where COLUMN=VALUE)")
+    names_of_ours = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
     for ours, theirs in mapping.items():
-        names_of_ours = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
         if ours not in names_of_ours:
             raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
-        if theirs and not any(theirs in some for some in names):
-            there = [name for some in names for name in some]
-            raise unknown(Words("column in {files}:", files=", ".join(map(str, paths))), theirs, there)
+        if theirs and theirs not in there:
+            raise unknown(Words("column in {files}:", files=files), theirs, there)
     looked_at = [
         recognise(
             path, mapping={ours: theirs for ours, theirs in mapping.items() if theirs in some or not theirs},
-            encoding=encoding, where={column: value for column, value in (where or {}).items() if column in some},
+            encoding=encoding, where={column: value for column, value in where.items() if column in some},
         )
         for path, some in zip(paths, names, strict=True)
     ]  # fmt: skip

@@ -50,8 +50,8 @@ def plan(
     sut: str | None,
     language: str | None,
     env: Path,
-    encoding: str | None = None,
-    where: Mapping[str, str] | None = None,
+    encoding: str | None,
+    where: Mapping[str, str],
 ) -> tuple[Begun, dict[str, str], list[Recognised]]:
     """Looks at what somebody has; nothing is loaded or written.
 

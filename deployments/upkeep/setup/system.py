@@ -23,19 +23,8 @@ ASKED_AS = ("question", "query", "q", "message", "text", "prompt", "input")
 """Names that services take a question by, tried in turn where they refuse the one before."""
 REFUSALS = (400, 404, 405, 415, 422)
 ANSWERS = ("answer", "response", "reply", "text", "output", "result", "content", "message", "completion", "ответ")
-PAGES = (
-    "urls",
-    "sources",
-    "links",
-    "pages",
-    "references",
-    "citations",
-    "documents",
-    "url",
-    "source",
-    "ссылки",
-    "ссылка",
-)
+PAGES: tuple[str, ...] = ("urls", "sources", "links", "pages", "references", "citations", "documents", "url", "source")
+PAGES += ("ссылки", "ссылка")
 CONTEXTS = ("contexts", "context", "chunks", "passages", "documents", "retrieved")
 DEFAULTS = SystemService()
 
@@ -68,7 +57,8 @@ def ask(address: str, question: str) -> FoundSystem:
             address=address,
         )
     service = settings().sut_service
-    forms = [service.request] if "request" in service.model_fields_set else [_form(name) for name in ASKED_AS]
+    known = [json.dumps({name: "$question"}) for name in ASKED_AS]
+    forms = [service.request] if "request" in service.model_fields_set else known
     refusal: Exception | None = None
     for form in forms:
         asked = Service(open_address(address, PLACE), service.model_copy(update={"request": form}), PLACE)
@@ -89,10 +79,6 @@ def ask(address: str, question: str) -> FoundSystem:
         "{place}__HEADERS for a key",
         address=address, reason=redact_urls(str(refusal))[:300], place=PLACE,
     )  # fmt: skip
-
-
-def _form(name: str) -> str:
-    return json.dumps({name: "$question"})
 
 
 def _read(address: str, form: str, content: bytes, *, streams: bool) -> FoundSystem:

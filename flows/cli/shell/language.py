@@ -5,7 +5,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,14 +98,10 @@ def _parameter(given: click.Parameter, spoken: str) -> click.Parameter:
 
 def _let_click_speak() -> None:
     """Click looks its words up by `gettext`, which knows files of its own format only: ours are looked up instead."""
-    for module in _click():
+    for module in [module for name, module in sys.modules.items() if name.startswith("click.")]:
         for name, ours in (("_", _word), ("ngettext", _words)):
             if hasattr(module, name):
                 setattr(module, name, ours)
-
-
-def _click() -> Iterator[object]:
-    return (module for name, module in list(sys.modules.items()) if name.startswith("click."))
 
 
 def _word(text: str) -> str:

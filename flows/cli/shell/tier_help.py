@@ -44,16 +44,13 @@ def _purpose(tier: str, language: str) -> str:
 
 def _option(name: str, field: Mapping[str, Any], language: str) -> click.Option:
     default = field.get("default")
-    shown = (
-        ",".join(map(str, default))
-        if isinstance(default, list)
-        else str(default).lower()
-        if default in (True, False) and isinstance(default, bool)
-        else default
-    )
+    if isinstance(default, list):
+        default = ",".join(map(str, default))
+    elif isinstance(default, bool):
+        default = str(default).lower()
     said = described(field["description"], language)
-    if shown is not None:
-        said += f" [{translated('default: {default}', language).format(default=shown)}]"
+    if default is not None:
+        said += f" [{translated('default: {default}', language).format(default=default)}]"
     return click.Option([f"--{name.replace('_', '-')}"], metavar=_values(field, language), help=said)
 
 

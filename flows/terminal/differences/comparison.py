@@ -60,8 +60,7 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
         slice_name: show all of this slice, and by all metrics; else the largest, by the tier's first metric.
     """
     words = texts("comparison", language)
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=WIDTH + 10)
+    console = new_console(WIDTH + 10)
     tier = tier_name(document["b"]["tier"], language)
     console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
     for side, name in ((document["a"], "before"), (document["b"], "after")):

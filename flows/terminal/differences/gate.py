@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from rich.console import Console
 from rich.markup import escape
 
-from yarus.flows.terminal.printing import WIDTH, tier_name
+from yarus.flows.terminal.printing import new_console, tier_name
 from yarus.metrics.table.corrected import SUFFIX
 from yarus.tasks.comparison.gate_rules import measure
 from yarus.tasks.comparison.gate_verdicts import GateResult, RuleResult
@@ -22,8 +21,7 @@ COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": 
 def print_gate(document: GateResult, language: str, *, strict: bool = False) -> None:
     """The document of `yarus.tasks.comparison.gate.gate`; whether what is inconclusive stops."""
     words = texts("gate", language)
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    console = new_console()
     what = (tier_name(document["tier"], language), document["source"], document["evaluation_id"])
     console.print(f"\n[bold]{escape(' · '.join(what))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True)
     if document["file"] is None:

@@ -54,18 +54,21 @@ def comparison_markdown(document: EvaluationComparison, language: str) -> str:
     return _within(parts)
 
 
-def code(given: str, longest: int = LONGEST) -> str:
+def code(given: str) -> str:
     """A text of anybody's as code in a cell: nothing in it is markup, a link, a mention or the end of the cell."""
-    one = " ".join(harmless(given).split()).replace("`", "'").replace("|", "¦")
-    return f"`{one if len(one) <= longest else f'{one[: longest - 1]}…'}`" if one else "—"
+    one = _one_line(given, LONGEST).replace("`", "'").replace("|", "¦")
+    return f"`{one}`" if one else "—"
 
 
 def text(given: str, longest: int = LONGEST) -> str:
     """A sentence with texts of anybody's in it: no markup, and no name, number or address that would become a link."""
-    one = " ".join(harmless(given).split())
-    one = one if len(one) <= longest else f"{one[: longest - 1]}…"
-    one = re.sub(r"((?<!\w)@|#|!|&|~|\$|%|\^|://|www\.)(?=\w)", "\\1\u200b", one)
+    one = re.sub(r"((?<!\w)@|#|!|&|~|\$|%|\^|://|www\.)(?=\w)", "\\1\u200b", _one_line(given, longest))
     return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", html.escape(one, quote=False))
+
+
+def _one_line(given: str, longest: int) -> str:
+    one = " ".join(harmless(given).split())
+    return one if len(one) <= longest else f"{one[: longest - 1]}…"
 
 
 def _metrics(document: EvaluationComparison, words: dict[str, str], alone: str) -> Iterator[str]:

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from yarus.flows.terminal.printing import WIDTH, number, tier_name
+from yarus.flows.terminal.printing import new_console, number, tier_name
 from yarus.metrics.statistics.ewma import WARM_UP
 from yarus.tasks.comparison.bands import Trend
 from yarus.tasks.config.texts import texts
@@ -23,11 +22,10 @@ SHOWN = 6
 BAND, VALUE, OUT, INVALID, BREAK, ACCEPTED = "░", "●", "◆", "×", "┊", "─"
 
 
-def print_trend(document: Trend, language: str, *, anchor: bool = False) -> None:
+def print_trend(document: Trend, language: str, *, anchor: bool) -> None:
     """The document of `yarus.tasks.comparison.trend.trend`; whether the anchor was asked for."""
     words = texts("trend", language)
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    console = new_console()
     names = {
         "metric": document["metric"],
         "tier": tier_name(document["tier"], language),

@@ -82,18 +82,16 @@ def _recognised(text: str, language: str, depth: int) -> str:
         return known.get(text, text)
     for template, pattern in _patterns(language):
         if found := pattern.fullmatch(text):
-            given = {name: _again(name, value, language, depth) for name, value in found.groupdict().items()}
+            states = texts("states", language)
+            given = {
+                name: states.get(value, value) if name == "state" else _recognised(value, language, depth - 1)
+                for name, value in found.groupdict().items()
+            }
             return "".join(before + (given[name] if name else "") for before, name, _, _ in _parts(known[template]))
     if kind := re.match(r"\w+: ", text):  # of an error, or a metric
         return kind[0] + _recognised(text[kind.end() :], language, depth - 1)
     parts = text.split("; ")
     return "; ".join(_recognised(part, language, depth - 1) for part in parts) if len(parts) > 1 else text
-
-
-def _again(name: str, value: str, language: str, depth: int) -> str:
-    if name == "state":
-        return texts("states", language).get(value, value)
-    return _recognised(value, language, depth - 1)
 
 
 @cache

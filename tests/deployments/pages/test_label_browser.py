@@ -40,13 +40,10 @@ def answering(number: int, request: Document) -> object:
 def night(at_home_for_module: Path, xquad_ru: Path, yarus_alone: CommandLine) -> Document:
     """Real questions and paragraphs, and a judge of known error."""
     yarus_alone("load", "squad", str(xquad_ru), "--into", "label_xquad")
-    server = FakeLLMServer(script=answering)
-    server.start()
-    with pytest.MonkeyPatch.context() as patch:
+    with FakeLLMServer(script=answering) as server, pytest.MonkeyPatch.context() as patch:
         use(patch, roles(server.url, "generator", "judge"))
         with named("label_xquad"):
             found = evaluate("tier2", source="label_xquad", limit=200)
-    server.stop()
     return found
 
 

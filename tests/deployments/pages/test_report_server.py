@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import free_port
-from yarus.deployments.pages.report_server import served
+from yarus.deployments.pages.report_server import serving
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
     (folder / "out").symlink_to(tmp_path)
     number = free_port()
-    with served(folder, "127.0.0.1", number, None):
+    with serving(folder, "127.0.0.1", number, None):
         yield number
 
 

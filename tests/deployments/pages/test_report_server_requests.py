@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import free_port
-from yarus.deployments.pages.report_server import served
+from yarus.deployments.pages.report_server import serving
 
 PASSWORD = "yarus:s3cret"
 BASIC = b"Basic " + b64encode(PASSWORD.encode())
@@ -23,7 +23,7 @@ def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     folder.mkdir()
     (folder / "night.html").write_text("<h1>Ночь</h1>", encoding="utf-8")
     number = free_port()
-    with served(folder, "127.0.0.1", number, PASSWORD):
+    with serving(folder, "127.0.0.1", number, PASSWORD):
         yield number
 
 
@@ -135,7 +135,8 @@ def test_no_page_of_others_shows_ours_as_its_own(port: int) -> None:
 
 def test_the_page_for_labels_is_behind_the_password_too(at_home_for_module: Path, tmp_path: Path) -> None:
     number = free_port()
-    with served(tmp_path, "127.0.0.1", number, PASSWORD) as path:
+    with serving(tmp_path, "127.0.0.1", number, PASSWORD) as server:
+        path = server.labels.path
         assert asked(number, path).status == 401
         assert asked(number, f"{path}save", "POST", b"{}").status == 401
         page = asked(number, path, **ENTITLED)

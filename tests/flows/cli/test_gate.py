@@ -41,7 +41,7 @@ def tier1(**parameters: Any) -> Document:
     """The summary of a tier 1 evaluation: the flow's steps in its order."""
 
     async def steps() -> Document:
-        async with evaluation("tier1", Tier1.model_validate(parameters), flow_run_id=None) as run:
+        async with evaluation("tier1", Tier1.model_validate(parameters)) as run:
             run = await index.fn(await load.fn(run))
             for batch in range(run.n_batches):
                 await evaluate_batch.fn(run, batch, (retrieve, score_rankings))

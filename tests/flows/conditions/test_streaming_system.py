@@ -1,7 +1,6 @@
 """Tier 3 of a system that streams in OpenAI's protocol: what is stored of it, and what of one that does not stream."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,13 +31,10 @@ def streaming(number: int, request: Document) -> Do:
 
 
 @pytest.fixture
-def bot(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+def bot(service: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
     """A system under test on sockets, with a model that has a price."""
     use(monkeypatch, {"YARUS_SUT_SERVICE__MODEL": "bot", "YARUS_PRICES": PRICES})
-    server = FakeLLMServer()
-    server.start()
-    yield server
-    server.stop()
+    return service
 
 
 def test_a_stream_is_timed_priced_and_scored(bot: FakeLLMServer, tmp_path: Path) -> None:

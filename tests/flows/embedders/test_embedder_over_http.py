@@ -41,11 +41,9 @@ def refusing(*words: str) -> Any:
 def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """It embeds as the lexical embedder does, and is set as the retriever's."""
     monkeypatch.setattr(client, "RETRIES", QUICK)
-    started = FakeLLMServer(script=lexical)
-    started.start()
-    use(monkeypatch, served(started))
-    yield started
-    started.stop()
+    with FakeLLMServer(script=lexical) as started:
+        use(monkeypatch, served(started))
+        yield started
 
 
 @pytest.fixture

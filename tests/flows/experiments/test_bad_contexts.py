@@ -80,13 +80,11 @@ def probed(
         for i, name in enumerate(SUBJECTS)
     ]
     load(tmp_path_factory.mktemp("probed"), "probed", questions, chunks)
-    server = FakeLLMServer(script=model)
-    server.start()
-    env = prefect_server | {f"YARUS_{role}__BASE_URL": server.url for role in ("GENERATOR", "JUDGE")}
-    env |= {f"YARUS_{role}__MODEL": f"{role}-of-probes" for role in ("GENERATOR", "JUDGE")}
-    words = ("--source", "probed", "--kinds", ",".join(KINDS), "--json")  # and so tier 2, which alone knows them
-    yield Probed(yarus("robustness", *words, env=env).json, server)
-    server.stop()
+    with FakeLLMServer(script=model) as server:
+        env = prefect_server | {f"YARUS_{role}__BASE_URL": server.url for role in ("GENERATOR", "JUDGE")}
+        env |= {f"YARUS_{role}__MODEL": f"{role}-of-probes" for role in ("GENERATOR", "JUDGE")}
+        words = ("--source", "probed", "--kinds", ",".join(KINDS), "--json")  # and so tier 2, which alone knows them
+        yield Probed(yarus("robustness", *words, env=env).json, server)
 
 
 def test_what_was_done_is_what_is_measured(probed: Probed) -> None:

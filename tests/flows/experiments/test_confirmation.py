@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import Engine, select
 
 from tests.support.evaluation_history import source_name
-from tests.support.evaluations import evaluate, load, question, roles, rows_of, texts, use
+from tests.support.evaluations import evaluate, load, question, rows_of, texts
 from tests.support.llm_server import FakeLLMServer, scores
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
@@ -48,12 +47,9 @@ class Judge:
 
 
 @pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    server = FakeLLMServer(script=Judge())
-    server.start()
-    use(monkeypatch, roles(server.url, "judge"))
-    yield server
-    server.stop()
+def judge(judge: FakeLLMServer) -> FakeLLMServer:
+    judge.script = Judge()
+    return judge
 
 
 class Nights:

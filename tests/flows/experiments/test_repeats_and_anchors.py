@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +36,9 @@ class Judge:
 
 
 @pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    server = FakeLLMServer(script=Judge())
-    server.start()
-    use(monkeypatch, roles(server.url, "judge"))
-    yield server
-    server.stop()
+def judge(judge: FakeLLMServer) -> FakeLLMServer:
+    judge.script = Judge()
+    return judge
 
 
 def test_a_repeated_evaluation_asks_anew_and_shows_the_noise(

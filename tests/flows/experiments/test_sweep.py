@@ -68,17 +68,13 @@ def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def swept(yarus: CommandLine, source: str, prefect_server: dict[str, str]) -> Iterator[Swept]:
     """Four generators, one of which is not there, by two judges: eight arms, over one retriever on sockets."""
-    models, retriever = FakeLLMServer(script=models_say), FakeLLMServer(script=rank)
-    models.start()
-    retriever.start()
-    env = prefect_server | {"YARUS_RETRIEVER": retriever.url, "YARUS_PRICES": json.dumps(PRICES)}
-    env |= {f"YARUS_{role}__BASE_URL": models.url for role in ("GENERATOR", "JUDGE")}
-    env |= {f"YARUS_{role}__MODEL": "unused" for role in ("GENERATOR", "JUDGE")}
-    generators = ",".join((MISSING, *MODELS))
-    words = ("--source", source, "--generators", generators, "--judges", ",".join(JUDGES), "--json")
-    yield Swept(yarus("sweep", *words, env=env, ok=False), models, retriever, env)
-    models.stop()
-    retriever.stop()
+    with FakeLLMServer(script=models_say) as models, FakeLLMServer(script=rank) as retriever:
+        env = prefect_server | {"YARUS_RETRIEVER": retriever.url, "YARUS_PRICES": json.dumps(PRICES)}
+        env |= {f"YARUS_{role}__BASE_URL": models.url for role in ("GENERATOR", "JUDGE")}
+        env |= {f"YARUS_{role}__MODEL": "unused" for role in ("GENERATOR", "JUDGE")}
+        generators = ",".join((MISSING, *MODELS))
+        words = ("--source", source, "--generators", generators, "--judges", ",".join(JUDGES), "--json")
+        yield Swept(yarus("sweep", *words, env=env, ok=False), models, retriever, env)
 
 
 def arms(swept: Swept) -> dict[tuple[str, str], Document]:

@@ -99,18 +99,17 @@ def files(at_home_for_module: Path) -> None:
 @pytest.fixture(scope="module")
 def swept(yarus: CommandLine, files: None, prefect_server: dict[str, str]) -> Iterator[Swept]:
     """Two sources, two re-rankers and two prompts: eight arms of tier 3."""
-    servers = [FakeLLMServer(script=script) for script in (retrieve, rerank, models_say)]
-    for server in servers:
-        server.start()
-    retriever, reranker, models = servers
-    env = prefect_server | {"YARUS_RETRIEVER": retriever.url, "YARUS_RERANKER_MODEL": "big"}
-    env |= {f"YARUS_{role}__BASE_URL": models.url for role in ("GENERATOR", "JUDGE")}
-    env |= {f"YARUS_{role}__MODEL": f"{role}-{models.own}" for role in ("GENERATOR", "JUDGE")}
-    words = ("--sources", "swept_whole,swept_halves", "--rerankers", f"{reranker.url},swept_reranker:longest")
-    words += ("--prompts", "swept_terse.txt,swept_long.txt", "--k", "1")
-    yield Swept(yarus("sweep", *words, "--json", env=env, ok=False), retriever, reranker, models, env, words)
-    for server in servers:
-        server.stop()
+    with (
+        FakeLLMServer(script=retrieve) as retriever,
+        FakeLLMServer(script=rerank) as reranker,
+        FakeLLMServer(script=models_say) as models,
+    ):
+        env = prefect_server | {"YARUS_RETRIEVER": retriever.url, "YARUS_RERANKER_MODEL": "big"}
+        env |= {f"YARUS_{role}__BASE_URL": models.url for role in ("GENERATOR", "JUDGE")}
+        env |= {f"YARUS_{role}__MODEL": f"{role}-{models.own}" for role in ("GENERATOR", "JUDGE")}
+        words = ("--sources", "swept_whole,swept_halves", "--rerankers", f"{reranker.url},swept_reranker:longest")
+        words += ("--prompts", "swept_terse.txt,swept_long.txt", "--k", "1")
+        yield Swept(yarus("sweep", *words, "--json", env=env, ok=False), retriever, reranker, models, env, words)
 
 
 def arms(swept: Swept, **axes: str) -> list[Document]:

@@ -33,35 +33,33 @@ def test_killed_and_resumed(
     yarus: CommandLine, at_home: Path, engine: Any, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:
     source = load(tmp_path, "often_killed", [question(i) for i in range(CASES)])
-    server = FakeLLMServer(script=lambda number, request: Do(steady(number, request), after_s=SLOW_S))
-    server.start()
+    with FakeLLMServer(script=lambda number, request: Do(steady(number, request), after_s=SLOW_S)) as server:
 
-    def variables(model: str) -> dict[str, str]:
-        return roles(server.url, "generator", "judge", MODEL=model, CONCURRENCY=str(CONCURRENCY)) | prefect_server
+        def variables(model: str) -> dict[str, str]:
+            return roles(server.url, "generator", "judge", MODEL=model, CONCURRENCY=str(CONCURRENCY)) | prefect_server
 
-    env = variables("killed")
-    dice = random.Random()
-    process = started(yarus, "--source", source, env=env)
-    evaluation_id, killed = None, []
-    for kill in range(KILLS):
-        wanted = len(server.requests) + dice.randint(1, 2 * CASES * 4 // (2 * KILLS + 2))
-        deadline = time.monotonic() + 60
-        while len(server.requests) < wanted and process.is_running() and time.monotonic() < deadline:
-            time.sleep(0.002)
-        process.signal(signal.SIGKILL)
+        env = variables("killed")
+        dice = random.Random()
+        process = started(yarus, "--source", source, env=env)
+        evaluation_id, killed = None, []
+        for kill in range(KILLS):
+            wanted = len(server.requests) + dice.randint(1, 2 * CASES * 4 // (2 * KILLS + 2))
+            deadline = time.monotonic() + 60
+            while len(server.requests) < wanted and process.is_running() and time.monotonic() < deadline:
+                time.sleep(0.002)
+            process.signal(signal.SIGKILL)
+            ran = process.ran()
+            assert ran.code == -signal.SIGKILL, f"kill {kill} came too late: {ran}"
+            killed.append(len(server.requests))
+            evaluation_id = evaluation_id or journal.find(engine, "last")["id"]
+            process = started(yarus, "--resume", evaluation_id, env=env)
         ran = process.ran()
-        assert ran.code == -signal.SIGKILL, f"kill {kill} came too late: {ran}"
-        killed.append(len(server.requests))
-        evaluation_id = evaluation_id or journal.find(engine, "last")["id"]
-        process = started(yarus, "--resume", evaluation_id, env=env)
-    ran = process.ran()
-    assert ran.code == 0, ran.err
-    calls = Counter(request["messages"][0]["content"] for request in server.requests)
-    resent = sum(calls.values()) - len(calls)
+        assert ran.code == 0, ran.err
+        calls = Counter(request["messages"][0]["content"] for request in server.requests)
+        resent = sum(calls.values()) - len(calls)
 
-    undisturbed = yarus("run", "tier2", "--source", source, "--json", env=variables("undisturbed")).json
-    whole = sum(request["model"] == "undisturbed" for request in server.requests)
-    server.stop()
+        undisturbed = yarus("run", "tier2", "--source", source, "--json", env=variables("undisturbed")).json
+        whole = sum(request["model"] == "undisturbed" for request in server.requests)
     resumed = here("show", evaluation_id or "", "--json").json
     assert whole == len({*calls})
     # All that a kill may cost is what each role has in flight, and the few replies received and not yet committed.

@@ -32,38 +32,34 @@ def answer_like_a_thinking_model(number: int, request: dict[str, Any]) -> Any:
 
 @pytest.mark.slow("breadth: in a whole evaluation")
 def test_evaluation_learns_what_the_model_takes(yarus: CommandLine, at_home: Path, tmp_path: Path) -> None:
-    server = FakeLLMServer(script=answer_like_a_thinking_model)
-    server.start()
-    source = load(tmp_path, "thinking", [question(i) for i in range(CASES)])
-    env = roles(server.url, "judge", MODEL="thinker", CONCURRENCY="4")
-    first = yarus("run", "tier2", "--source", source, "--json", env=env).json
-    assert Counter(cases_of(first)["status"].to_pylist()) == {"ok": CASES - 1, "judge_error": 1}
-    assert first["system"]["sent"] == {"judge": {"temperature": None}}
+    with FakeLLMServer(script=answer_like_a_thinking_model) as server:
+        source = load(tmp_path, "thinking", [question(i) for i in range(CASES)])
+        env = roles(server.url, "judge", MODEL="thinker", CONCURRENCY="4")
+        first = yarus("run", "tier2", "--source", source, "--json", env=env).json
+        assert Counter(cases_of(first)["status"].to_pylist()) == {"ok": CASES - 1, "judge_error": 1}
+        assert first["system"]["sent"] == {"judge": {"temperature": None}}
 
-    n_requests = len(server.requests)
-    second = yarus("run", "tier2", "--source", source, "--limit", "5", "--seed", "1", "--json", env=env).json
-    server.stop()
+        n_requests = len(server.requests)
+        second = yarus("run", "tier2", "--source", source, "--limit", "5", "--seed", "1", "--json", env=env).json
     assert all("temperature" not in request for request in server.requests[n_requests:])
     assert second["system"]["sent"] == first["system"]["sent"]
 
 
 @pytest.mark.slow("process: stopped and resumed")
 def test_refused_key_stops_and_resume_buys_nothing_again(yarus: CommandLine, at_home: Path, tmp_path: Path) -> None:
-    server = FakeLLMServer(
+    with FakeLLMServer(
         script=lambda number, request: steady(number, request) if number <= 20 else refuse("Invalid API key", 401)
-    )
-    server.start()
-    source = load(tmp_path, "revoked", [question(i) for i in range(CASES)])
-    env = roles(server.url, "judge", MODEL="revoked", CONCURRENCY="4")
-    stopped = yarus("run", "tier2", "--source", source, "--json", env=env, ok=False)
-    assert stopped.code == 3
-    assert "YARUS_JUDGE__API_KEY" in stopped.err
+    ) as server:
+        source = load(tmp_path, "revoked", [question(i) for i in range(CASES)])
+        env = roles(server.url, "judge", MODEL="revoked", CONCURRENCY="4")
+        stopped = yarus("run", "tier2", "--source", source, "--json", env=env, ok=False)
+        assert stopped.code == 3
+        assert "YARUS_JUDGE__API_KEY" in stopped.err
 
-    n_answered, server.script = 20, steady
-    assert len(server.requests) <= n_answered + 4 + 1  # those in flight, and a harmless question
-    before = [json.dumps(request["messages"]) for request in server.requests[:n_answered]]
-    del server.requests[:]
-    resumed = yarus("run", "tier2", "--resume", "last", "--json", env=env).json
-    server.stop()
+        n_answered, server.script = 20, steady
+        assert len(server.requests) <= n_answered + 4 + 1  # those in flight, and a harmless question
+        before = [json.dumps(request["messages"]) for request in server.requests[:n_answered]]
+        del server.requests[:]
+        resumed = yarus("run", "tier2", "--resume", "last", "--json", env=env).json
     assert set(cases_of(resumed)["status"].to_pylist()) == {"ok"}
     assert not set(before) & {json.dumps(request["messages"]) for request in server.requests}

@@ -43,11 +43,9 @@ REFERENCE = "Сдать книгу {} до мая, карта 4111 1111 1111 111
 @pytest.fixture
 def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """Judge, generator and gate on sockets; what they are sent is masked."""
-    llm_server = FakeLLMServer(script=steady)
-    llm_server.start()
-    use(monkeypatch, roles(llm_server.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"})
-    yield llm_server
-    llm_server.stop()
+    with FakeLLMServer(script=steady) as llm_server:
+        use(monkeypatch, roles(llm_server.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"})
+        yield llm_server
 
 
 def source(folder: Path, name: str) -> str:

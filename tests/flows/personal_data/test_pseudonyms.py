@@ -85,12 +85,10 @@ def packs(page: str) -> str:
 @pytest.fixture(scope="module")
 def echoing() -> Iterator[FakeLLMServer]:
     """A judge that refuses everything, and repeats the question."""
-    server = FakeLLMServer(
+    with FakeLLMServer(
         lambda number, request: http(401, json.dumps({"error": f"no: {texts(request)['question']}"}))
-    )
-    server.start()
-    yield server
-    server.stop()
+    ) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Recorded answers evaluated as they were given: the same from a file of traces and from a table, nobody is asked."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,10 @@ APART = {"case_id", "question_id", "judge_raw"}
 
 
 @pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """A server that serves judge and gate, and no generator, as `steady` says until told otherwise."""
-    server = FakeLLMServer(script=steady)
-    server.start()
-    use(monkeypatch, roles(server.url, "judge", "gate"))
-    yield server
-    server.stop()
+def judge(judge: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
+    """The judge's server is the gate's, too."""
+    use(monkeypatch, roles(judge.url, "gate"))
+    return judge
 
 
 def cli_json(*words: str) -> Document:

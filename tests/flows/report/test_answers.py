@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
-from tests.support.browser import PATIENCE_MS, chromium, page_of
+from tests.support.browser import PATIENCE_MS, page_of
 from tests.support.evaluation_history import source_name, with_cases
 from yarus.tasks.report.write import index, report
 
@@ -75,12 +75,6 @@ def written(engine: Engine, folder: Path, home: Path, **judges: Any) -> Shown:
 @pytest.fixture(scope="module")
 def shown(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     return written(engine, tmp_path_factory.mktemp("answers"), home)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(params=[1280, pytest.param(390, marks=pytest.mark.slow("breadth: at a telephone's width"))])

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
-from tests.support.browser import FAULTS, PATIENCE_MS, chromium, page_of
+from tests.support.browser import FAULTS, PATIENCE_MS, page_of
 from tests.support.evaluation_history import source_name, with_cases
 from yarus.tasks.report.write import report
 
@@ -97,12 +97,6 @@ def _lose(engine: Engine, evaluation: str, path: Path) -> None:
         connection.execute(
             update(tables.evaluation).where(tables.evaluation.c.id == evaluation).values(parquet=str(path))
         )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """What a report says of changes, in Chromium: its first screen, one line a question, ticks of trends."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 from sqlalchemy import Engine, update
 
-from tests.support.browser import PATIENCE_MS, chromium, page_of
+from tests.support.browser import PATIENCE_MS, page_of
 from tests.support.evaluation_history import START, source_name, with_cases, write
 from yarus.db.tables import evaluation
 from yarus.tasks.report.write import report
@@ -18,12 +17,6 @@ from yarus.tasks.report.write import report
 expect.set_options(timeout=PATIENCE_MS)
 N = 120
 TRENDS = (("tier1", "hit_rate@1"), ("tier2", "avg_faithfulness"), ("tier3", "avg_e2e_score"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import FAULTS, chromium, page_of
+from tests.support.browser import FAULTS, page_of
 from tests.support.command_line import CommandLine, Document
 
 FONTS = ("DejaVu Sans", "Liberation Sans", "system-ui")
@@ -56,12 +56,6 @@ def written(yarus: CommandLine, night: dict[str, Document], tmp_path_factory: py
     path = tmp_path_factory.mktemp("layout") / "report.html"
     yarus("report", *(one["evaluation_id"] for one in night.values()), other, "--out", str(path))
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

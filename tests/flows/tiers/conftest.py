@@ -12,8 +12,6 @@ from tests.support.llm_server import FakeLLMServer
 @pytest.fixture
 def served(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A server that serves generator and judge, as `steady` says until told otherwise."""
-    server = FakeLLMServer(script=steady)
-    server.start()
-    use(monkeypatch, roles(server.url, "generator", "judge"))
-    yield server
-    server.stop()
+    with FakeLLMServer(script=steady) as server:
+        use(monkeypatch, roles(server.url, "generator", "judge"))
+        yield server

@@ -45,11 +45,9 @@ def papers(at_home_for_module: Path) -> list[Document]:
 @pytest.fixture
 def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A judge and a gate on sockets."""
-    found = FakeLLMServer()
-    found.start()
-    use(monkeypatch, roles(found.url, "judge", "gate"))
-    yield found
-    found.stop()
+    with FakeLLMServer() as found:
+        use(monkeypatch, roles(found.url, "judge", "gate"))
+        yield found
 
 
 def truths(papers: list[Document]) -> dict[str, Truth]:

@@ -19,11 +19,9 @@ COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negative
 @pytest.fixture
 def gate(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A gate on sockets that always says yes until told otherwise."""
-    server = FakeLLMServer(script=lambda number, request: says("Да"))
-    server.start()
-    use(monkeypatch, roles(server.url, "gate"))
-    yield server
-    server.stop()
+    with FakeLLMServer(script=lambda number, request: says("Да")) as server:
+        use(monkeypatch, roles(server.url, "gate"))
+        yield server
 
 
 def test_every_figure_is_scikit_learns(night: dict[str, Document]) -> None:

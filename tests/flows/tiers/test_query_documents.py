@@ -46,11 +46,9 @@ def rank_self_first(number: int, request: Document) -> bytes:
 
 @pytest.fixture
 def retriever(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    server = FakeLLMServer(script=rank_self_first)
-    server.start()
-    monkeypatch.setenv("YARUS_RETRIEVER", server.url)
-    yield server
-    server.stop()
+    with FakeLLMServer(script=rank_self_first) as server:
+        monkeypatch.setenv("YARUS_RETRIEVER", server.url)
+        yield server
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ async def stopped(engine: Engine, *, finished: bool) -> str:
     """An evaluation that is stopped, perhaps in the moment when its last step has finished it; its id."""
     name = ""
     with pytest.raises(asyncio.CancelledError):
-        async with evaluation("tier1", Tier1(), flow_run_id=None) as run:
+        async with evaluation("tier1", Tier1()) as run:
             name = run.id
             if finished:  # in a thread, which no stop interrupts
                 await asyncio.to_thread(journal.close, engine, name, "completed")
@@ -58,7 +58,7 @@ async def test_stopped_too_late_there_is_nothing_to_resume(engine: Engine, caplo
 async def test_where_the_source_has_changed_it_is_to_be_run_anew(engine: Engine) -> None:
     name = ""
     with pytest.raises(SourceChanged):
-        async with evaluation("tier1", Tier1(source="helpdesk"), flow_run_id=None) as run:
+        async with evaluation("tier1", Tier1(source="helpdesk")) as run:
             name = run.id
             raise SourceChanged("source 'helpdesk' was loaded anew")
     error = journal.find(engine, name)["error"]
@@ -68,7 +68,7 @@ async def test_where_the_source_has_changed_it_is_to_be_run_anew(engine: Engine)
 async def test_a_mistake_before_anything_is_done_leaves_nothing_to_resume(engine: Engine) -> None:
     name = ""
     with pytest.raises(InputError):
-        async with evaluation("tier1", Tier1(source="helpdesk"), flow_run_id=None) as run:
+        async with evaluation("tier1", Tier1(source="helpdesk")) as run:
             name = run.id
             raise InputError("no such prompt")
     assert journal.find(engine, name)["error"].endswith(
@@ -79,7 +79,7 @@ async def test_a_mistake_before_anything_is_done_leaves_nothing_to_resume(engine
 async def test_after_a_finished_batch_a_mistake_can_be_mended_and_the_rest_done(engine: Engine) -> None:
     name = ""
     with pytest.raises(InputError):
-        async with evaluation("tier1", Tier1(), flow_run_id=None) as run:
+        async with evaluation("tier1", Tier1()) as run:
             name = run.id
             journal.batch_done(engine, name, 0)
             raise InputError("another model")

@@ -107,7 +107,6 @@ BY_TABLE: dict[str, set[str]] = {
     "slices": {*SLICES},
     "setting_names": SETTINGS,
     "sweep": BAD_CONTEXTS,
-    "report.experiments": BAD_CONTEXTS,
     "artifacts": VERDICTS | {"completed", "failed", "cancelled", "pass", "fail"},
     "annotation.columns": {*COLUMNS},
     "annotation.problems": {error.__name__ for error in (FileNotFoundError, PermissionError, IsADirectoryError)},
