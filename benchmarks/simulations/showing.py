@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.simulations import Claim
-from yarus.metrics.selective.threshold import Cheapest, cheapest
+from yarus.metrics.selective import Cheapest, cheapest
 
 REPEATS = 5
 WRONG, HIDDEN = 3.0, 1.0
