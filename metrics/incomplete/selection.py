@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
-from yarus.metrics.statistics.intervals import UNDEFINED, Interval, student_quantile
+from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, student_quantile
 
 Bools = NDArray[np.bool_]
 FEWEST = 20
@@ -149,7 +149,7 @@ def reweighted_mean(
     y = np.asarray(values, dtype=np.float64)
     measured = ~np.isnan(y)
     if measured.sum() < 2:
-        return Reweighted(UNDEFINED, Interval(UNDEFINED, UNDEFINED))
+        return Reweighted(UNDEFINED, NO_INTERVAL)
     weights = np.where(measured, 1 / np.asarray(chance, dtype=np.float64), 0)
     weights /= weights.sum()
     value = float(weights @ np.where(measured, y, 0))
@@ -158,7 +158,7 @@ def reweighted_mean(
     shares = np.bincount(codes, weights)
     worth = 1 / float((shares**2).sum())
     if worth <= 1:
-        return Reweighted(value, Interval(UNDEFINED, UNDEFINED))
+        return Reweighted(value, NO_INTERVAL)
     m = int(np.count_nonzero(shares))
     error = float(np.sqrt((moved**2).sum() * m / (m - 1)))
     reach = student_quantile(confidence, worth - 1) * error
