@@ -164,18 +164,11 @@ def run() -> Iterator[Row]:
                     works.append(lambda: bare_httpx(settings))  # noqa: B023
                 (wall_s, cpu_s), *bare = medians(works)
                 what = f"{CALLS:,} judged calls, {concurrency} at once, call store"
-                yield Row(what, "the network's limit", wall_s, limit_s, target, "at most")
-                yield Row(
-                    f"… client CPU, {cpu_s / CALLS * 1000:.2f} ms a call",
-                    "bare aiohttp",
-                    cpu_s,
-                    bare[0][1],
-                    CPU,
-                    "at most",
-                )
+                yield Row(what, "the network's limit", wall_s, limit_s, target)
+                yield Row(f"… client CPU, {cpu_s / CALLS * 1000:.2f} ms a call", "bare aiohttp", cpu_s, bare[0][1], CPU)
                 for name, (bare_s, _) in zip(("aiohttp", "httpx"), bare, strict=False):
                     what = f"… bare {name}, no store"
-                    yield Row(what, "the network's limit", bare_s, limit_s, float("inf"), "at most")
+                    yield Row(what, "the network's limit", bare_s, limit_s, float("inf"))
         finally:
             engine.dispose()
             embedded.release(Path(folder))

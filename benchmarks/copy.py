@@ -77,8 +77,8 @@ def _loads(home: Path) -> Iterator[Row]:
         done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         _check(done["report"], added)
         rows = f"{N:,} chunks and {N:,} questions, {what}"
-        yield Row(rows, "the limit", done["seconds"], LIMIT_S, 1.0, "at most")
-        yield Row("… memory in MB, not seconds", "the limit", done["megabytes"], LIMIT_MB, 1.0, "at most")
+        yield Row(rows, "the limit", done["seconds"], LIMIT_S)
+        yield Row("… memory in MB, not seconds", "the limit", done["megabytes"], LIMIT_MB)
 
 
 def _check(report: dict[str, Any], added: int) -> None:

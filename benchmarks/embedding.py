@@ -44,7 +44,7 @@ def compared(
     values: dict[str, Any] = {}
     seconds = medians(lambda: values.update(ours=ours()), lambda: values.update(peer=peer()), rounds=rounds)
     np.testing.assert_allclose(values["ours"], values["peer"], rtol=0, atol=1e-9)
-    return Row(what, peer_name, *seconds, target)
+    return Row(what, peer_name, *seconds, target, "at least")
 
 
 def run() -> Iterator[Row]:

@@ -73,7 +73,7 @@ def loading(home: Path) -> Row:
     ours_s = time.perf_counter() - start
     assert (report.chunks.added, report.questions.added) == (CHUNKS, QUESTIONS)
     engine.dispose()
-    return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30, 1, "at most")
+    return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30)
 
 
 def evaluating(home: Path) -> Row:
@@ -83,7 +83,7 @@ def evaluating(home: Path) -> Row:
     seconds(home, "-c", EMPTY)  # makes Prefect's database
     empty = fastest(home, "-c", EMPTY)
     ours_s = seconds(home, *load) + fastest(home, *run)
-    return Row("XQuAD-ru loaded and run, beyond an empty flow", "limit", ours_s - empty, 3, 1, "at most")
+    return Row("XQuAD-ru loaded and run, beyond an empty flow", "limit", ours_s - empty, 3)
 
 
 def beginning(home: Path) -> list[Row]:
@@ -109,12 +109,8 @@ def beginning(home: Path) -> list[Row]:
         limit_s = 1.5 * (time.perf_counter() - start) + 3
         words = ("-m", "yarus", "init", f"log.{suffix}", "--into", f"begun_{suffix}", "--yes")
         plan_s = fastest(home, *words, "--dry-run")
-        rows.append(
-            Row(f"init --dry-run of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", plan_s, limit_s, 1, "at most")
-        )
-        rows.append(
-            Row(f"init of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", seconds(home, *words), limit_s, 1, "at most")
-        )
+        rows.append(Row(f"init --dry-run of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", plan_s, limit_s))
+        rows.append(Row(f"init of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", seconds(home, *words), limit_s))
     return rows
 
 
@@ -125,7 +121,7 @@ def run() -> list[Row]:
         embedded.running(home)
         try:
             measured = [loading(home), *beginning(home)]
-            measured.append(Row("yarus --help", "limit", fastest(home, "-m", "yarus", "--help"), 0.5, 1, "at most"))
+            measured.append(Row("yarus --help", "limit", fastest(home, "-m", "yarus", "--help"), 0.5))
             if XQUAD.exists():
                 measured.append(evaluating(home))
         finally:

@@ -63,17 +63,15 @@ def run() -> Iterator[Row]:
             peers, times = _rounds(variables)
             peer_s = median(peers)
             for (what, target), seconds in zip((*RUNS, *_named()), times, strict=True):
-                yield Row(what, PEER, median(seconds), peer_s, target, "at most")
+                yield Row(what, PEER, median(seconds), peer_s, target)
             face = [_timed([sys.executable, "-c", "import yarus"], variables) for _ in range(ROUNDS)]
-            yield Row("import yarus", PEER, median(face), peer_s, 0.03, "at most")
+            yield Row("import yarus", PEER, median(face), peer_s, 0.03)
             for package, target in IMPORTS.items():
                 imported = [
                     _timed([sys.executable, "-c", EVERYTHING.format(package)], variables) for _ in range(ROUNDS)
                 ]
-                yield Row(f"import all of {package}", PEER, median(imported), peer_s, target, "at most")
-            yield Row(
-                "real_users, 1,000 cases beyond the start", PEER, _thousand(variables, home), peer_s, 0.15, "at most"
-            )
+                yield Row(f"import all of {package}", PEER, median(imported), peer_s, target)
+            yield Row("real_users, 1,000 cases beyond the start", PEER, _thousand(variables, home), peer_s, 0.15)
         finally:
             _yarus(variables, "stop")
 
