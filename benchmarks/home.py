@@ -27,7 +27,6 @@ def temporary_home() -> Iterator[tuple[Path, Engine]]:
     """A folder that is gone afterwards, and the engine of our tables in its database, which runs meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        embedded.running(home)
         try:
             engine = own(home, None)
             yield home, engine
