@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from benchmarks import Row, chat
 from benchmarks.exam import newest
-from benchmarks.judged import prepared, yarus
+from benchmarks.home import yarus
+from benchmarks.judged import prepared
 from yarus.tasks.steps.claims.claims import names
 
 CASES, CONCURRENCY = 1_000, 32

@@ -4,17 +4,14 @@ Four prompts of ours and a rubric; the gate is the stand-in. The limit is calls 
 costs is measured by the same command again, when every reply is in the call store, and taken off.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
-from benchmarks.judged import prepared, yarus
+from benchmarks.home import said, yarus
+from benchmarks.judged import prepared
 from yarus.metrics.exam_kinds import DAMAGES
 
 CASES, CONCURRENCY = 60, 32
@@ -67,11 +64,6 @@ def run() -> Iterator[Row]:
 
 def newest(variables: dict[str, str]) -> dict[str, Any]:
     """The summary of the newest evaluation."""
-    last = _said(variables, "runs", "--json")[0]["evaluation_id"]
-    found: dict[str, Any] = _said(variables, "show", last, "--json")
+    last = said(variables, "runs", "--json")[0]["evaluation_id"]
+    found: dict[str, Any] = said(variables, "show", last, "--json")
     return found
-
-
-def _said(variables: dict[str, str], *words: str) -> Any:
-    command = [sys.executable, "-m", "yarus", *words]
-    return json.loads(subprocess.run(command, env=os.environ | variables, check=True, capture_output=True).stdout)

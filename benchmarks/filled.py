@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
 from benchmarks.exam import newest
-from benchmarks.judged import prepared, yarus
+from benchmarks.home import yarus
+from benchmarks.judged import prepared
 from yarus.tasks.cases.rankings import to_judge
 
 CASES, CONCURRENCY = 1_000, 32

@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import Row
-from benchmarks.home import temporary_home
-from yarus.db import journal
+from benchmarks.home import keep, temporary_home
 from yarus.metrics.table import metric
 from yarus.tasks.dataset.labelling.answers import Answers
 from yarus.tasks.dataset.labelling.estimate import estimate
 from yarus.tasks.dataset.labelling.session import Labelling
-from yarus.tasks.evaluation.result_files import write_whole
 
 CASES, LABELS, METRICS, LIMIT_S, KEY_S = 10_000, 500, 20, 1.0, 0.1
 JUDGED = "avg_faithfulness"
@@ -25,17 +23,7 @@ def run() -> Iterator[Row]:
     config = {"judge": {"model": "m", "prompts": {"faithfulness": "x"}}}
     with temporary_home() as (home, engine):
         file = home / "tier2-bench.parquet"
-        write_whole(_cases(), file)
-        row: journal.NewEvaluation = {
-            "id": file.stem,
-            "tier": "tier2",
-            "source": "bench",
-            "parameters": {},
-            "settings": {},
-            "versions": {},
-        }
-        journal.open_evaluation(engine, {**row, "resolved": config})
-        journal.close(engine, file.stem, "completed", comparability_key="k", comparability={}, parquet=str(file))
+        keep(engine, file, "tier2", _cases(), config)
         labelling, kept = Labelling(engine, file.stem, JUDGED), []
         for number in range(LABELS):
             asked = labelling.next("anna")
