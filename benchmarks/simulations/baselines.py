@@ -7,14 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
-from benchmarks.simulations.pairs import DRAWS
-from yarus.metrics.statistics.differences.paired import compare_numbers
+from benchmarks.simulations.pairs import gate_fails
 from yarus.tasks.cases.table import table
-from yarus.tasks.comparison.common_cases import Pairs
-from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
-from yarus.tasks.comparison.gate_rules import Rule
-from yarus.tasks.comparison.gate_verdicts import regressions
-from yarus.tasks.comparison.totals import numbers
 
 TIER = "tier1"
 N, HIT_RATE, K = 300, 0.8, 10
@@ -72,12 +66,9 @@ def declines(chance: np.random.Generator) -> bool:
     return any(fails(accepted, system.evaluated(night * A_NIGHT)) for night in range(NIGHTS, 0, -1))
 
 
-def fails(accepted: NDArray[np.float64], evaluated: NDArray[np.float64]) -> bool:
-    """Whether the gate without a file fails: no headline metric may be worse."""
-    pairs, headlines = Pairs(_cases(accepted), _cases(evaluated)), headlines_of(TIER)
-    compared = compare_numbers(numbers(headlines, *pairs)[0], seed=SEED, count=DRAWS)
-    rules = {Rule(name, "no regression"): one for name, one in compared.items()}
-    return any(rule["verdict"] == "fail" for rule in regressions(rules, under_holm(compared, headlines)).values())
+def fails(*ranks: NDArray[np.float64]) -> bool:
+    """Whether the gate fails, of the accepted evaluation and another one."""
+    return gate_fails([_cases(one) for one in ranks], TIER)
 
 
 def _cases(ranks: NDArray[np.float64]) -> pa.Table:
