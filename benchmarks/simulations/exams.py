@@ -1,6 +1,5 @@
 """Exams: judges of known worth are named for what they are, and the intervals hold what was planted in them."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -8,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.simulations import Claim
-from yarus.db.importers.sample import FOLDER
+from benchmarks.simulations import Claim, sample_rows
 from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.table import table
@@ -169,7 +167,7 @@ def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str, scri
 def _papers() -> list[Paper]:
     """Of the sample's questions that have a reference and a chunk."""
     rows: dict[str, dict[str, dict[str, Any]]] = {
-        name: {str(row.get("id", row.get("question_id"))): row for row in map(json.loads, _lines(name))}
+        name: {str(row.get("id", row.get("question_id"))): row for row in sample_rows(name)}
         for name in ("question_answer", "annotation", "chunk")
     }
     subjects = []
@@ -180,7 +178,3 @@ def _papers() -> list[Paper]:
             subjects.append(Subject(question_id, question, "\n\n".join(chunks), said["ground_truth_answer"], page))
     others = [Other(s.reference or "", s.page, s.question, s.question_id) for s in subjects]
     return papers(subjects, others, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)
-
-
-def _lines(name: str) -> list[str]:
-    return (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.simulations import Claim
-from benchmarks.simulations.incomplete import XQUAD, K
+from benchmarks.simulations.incomplete import XQUAD, K, retrieved
 from yarus.db.importers import squad
 from yarus.db.source_rows import Corpus
 from yarus.db.stores.labels import Label
@@ -18,14 +18,11 @@ from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import NO_TWINS
 from yarus.tasks.cases.rankings import Pool, by_judge, distinct, score, seen, to_judge
 from yarus.tasks.cases.table import floats, table
-from yarus.tasks.config.settings import Settings
 from yarus.tasks.dataset.duplicates import twins_of
 from yarus.tasks.dataset.labelling.estimate import estimate_of
 from yarus.tasks.dataset.labelling.relevance.estimate import known
 from yarus.tasks.dataset.labelling.relevance.pools import Pools
 from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
-from yarus.tasks.models.embedding.embedders import LEXICAL, embedders
-from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 
 SEEDS, LABELS, MORE_LABELS = 400, 100, 300
 SENSITIVITY, SPECIFICITY = 0.85, 0.95
@@ -172,10 +169,7 @@ def _world() -> World:
     texts = [*(chunks[number]["text"] for number in again), *(chunk["text"] for chunk in chunks)]
     twins = twins_of(Corpus(ids, list(ids), texts, None), "chunk")
     asked = [row.values["question"] for row in read.questions]
-    of_questions, of_chunks = embedders(LEXICAL, Settings())
-    retriever = Dense(ids, unit_vectors(of_chunks.encode(texts)), of_questions)
-    found = retriever.retrieve(asked, of_questions.encode(asked), 2 * K, timed=0)
-    rankings = [distinct(ranking.ids, twins)[:K] for ranking in found]
+    rankings = [distinct(ranking.ids, twins)[:K] for ranking in retrieved(ids, texts, asked, 2 * K)]
     labels = [row.values["relevant_chunk_ids"][0] for row in read.annotations]
     return _true(asked, rankings, [[twins.get(name, name)] for name in labels])
 

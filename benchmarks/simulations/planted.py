@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from num2words import num2words
 
-SAMPLE = Path(__file__).parents[2] / "db" / "sample" / "chunk.jsonl"
+from benchmarks.simulations import sample_rows
+
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad"
 SENTENCE = re.compile(r"(?<=[.!?…])\s+(?=[\"«A-ZА-ЯЁ0-9])|\n+")
 MONTHS = {
@@ -74,8 +75,7 @@ class Planted(NamedTuple):
 def sentences(of: str) -> list[Sentence]:
     """The sentences of "ru" or "en", the languages of XQuAD, or of the "sample", with their paragraphs."""
     if of == "sample":
-        lines = SAMPLE.read_text(encoding="utf-8").splitlines()
-        paragraphs = [json.loads(line)["text"] for line in lines]
+        paragraphs = [chunk["text"] for chunk in sample_rows("chunk")]
     else:
         data = json.loads((XQUAD / f"xquad.{of}.json").read_text(encoding="utf-8"))["data"]
         paragraphs = [paragraph["context"] for article in data for paragraph in article["paragraphs"]]

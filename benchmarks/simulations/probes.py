@@ -6,7 +6,6 @@ questions are those of the sample.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
@@ -18,8 +17,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.simulations import Claim
-from yarus.db.importers.sample import FOLDER
+from benchmarks.simulations import Claim, sample_rows
 from yarus.db.source_rows import Corpus
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import annotated_cases, pages_of
@@ -200,7 +198,7 @@ PLANTED = (
 @cache
 def sample() -> Sample:
     """The bundled sample as tier 2 loads it."""
-    chunks, rows, labels = (_rows(name) for name in ("chunk", "question_answer", "annotation"))
+    chunks, rows, labels = (sample_rows(name) for name in ("chunk", "question_answer", "annotation"))
     annotated = {row["question_id"]: row for row in labels}
     corpus = Corpus(
         [str(row["id"]) for row in chunks],
@@ -232,11 +230,6 @@ def known() -> dict[str, tuple[list[str], str]]:
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     pairs = zip(questions, golds, strict=True)
     return {row["question"]: ([texts[chunk] for chunk in gold], str(reference_of(row))) for row, gold in pairs}
-
-
-def _rows(name: str) -> list[dict[str, Any]]:
-    with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def _holds(value: Value, probability: float) -> bool:
