@@ -1,6 +1,5 @@
 """Outcomes of cases: reference, answerability, refusal, and which cases could be measured."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from yarus.db.source_rows import Corpus, Row
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import BAD, GOOD, is_reviewed, labels_given
 from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.text import plain
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, SEVERITY, Outcome, Status
 
 
@@ -132,12 +132,8 @@ def declined(answer: str, phrases: list[str], path: str | None = None) -> str | 
         return Words("the system's gate hid the answer")
     if not answer.strip():
         return Words("the answer is empty")
-    first = _plain(answer.strip()).split("\n")[0].split(". ")[0]
-    return Words("the system declined to answer") if any(_plain(phrase) in first for phrase in phrases) else None
-
-
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
+    first = plain(answer.strip()).split("\n")[0].split(". ")[0]
+    return Words("the system declined to answer") if any(plain(phrase) in first for phrase in phrases) else None
 
 
 HIDDEN = "hidden"
