@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from benchmarks import Row, chat
 from benchmarks.exam import newest
 from benchmarks.home import yarus
-from benchmarks.judged import prepared
+from benchmarks.judged import CONCURRENCY, prepared
 from yarus.tasks.steps.claims.claims import names
 
-CASES, CONCURRENCY = 1_000, 32
+CASES = 1_000
 CALLS_A_CASE = 3  # its answer, its reference, and what supports their claims
 TARGET = 1.25
 ROUNDS = 3
@@ -69,7 +69,7 @@ def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
     words = ("run", "tier2", "--source", "bench", "--json")
     times: list[tuple[float, float, float]] = []
-    with chat.serving("claims") as url, prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with chat.serving("claims") as url, prepared(chunks(), questions()) as variables:
         variables |= {"YARUS_JUDGE__BASE_URL": url}
         for number in range(ROUNDS):
             models = [variables | {"YARUS_JUDGE__MODEL": f"bench-{number}-{what}"} for what in ("all else", "claims")]

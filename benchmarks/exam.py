@@ -11,10 +11,10 @@ from typing import Any
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
 from benchmarks.home import said, yarus
-from benchmarks.judged import prepared
+from benchmarks.judged import CONCURRENCY, prepared
 from yarus.metrics.exam_kinds import DAMAGES
 
-CASES, CONCURRENCY = 60, 32
+CASES = 60
 TARGET = 1.15
 RUBRIC = f"""name: useful
 question: How useful is the answer?
@@ -47,7 +47,7 @@ def chunks() -> Iterator[dict[str, object]]:
 
 def run() -> Iterator[Row]:
     """The exam by the limit of its calls."""
-    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with prepared(chunks(), questions()) as variables:
         rubrics = Path(variables["YARUS_HOME"]) / "rubrics"
         rubrics.mkdir()
         (rubrics / "useful.txt").write_text(RUBRIC, encoding="utf-8")

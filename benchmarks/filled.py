@@ -12,10 +12,10 @@ from benchmarks import Row
 from benchmarks.chat import DELAY_S
 from benchmarks.exam import newest
 from benchmarks.home import yarus
-from benchmarks.judged import prepared
+from benchmarks.judged import CONCURRENCY, prepared
 from yarus.tasks.cases.rankings import to_judge
 
-CASES, CONCURRENCY = 1_000, 32
+CASES = 1_000
 TARGET = 1.15
 RETRIEVERS = ("dense", "fulltext", "hybrid")
 
@@ -38,7 +38,7 @@ def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
     own, *others = RETRIEVERS
     words = ["run", "tier1", "--source", "bench", "--retriever", own, "--json"]
-    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with prepared(chunks(), questions()) as variables:
         yarus(variables, *words)  # embeds the corpus
         given_s = yarus(variables, *words)
         whole_s = yarus(variables, *words, "--labels", "filled", "--pool", ",".join(others))

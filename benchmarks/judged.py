@@ -33,15 +33,13 @@ def chunks() -> Iterator[dict[str, object]]:
 
 
 @contextmanager
-def prepared(
-    chunks: Iterable[dict[str, object]], questions: Iterable[dict[str, object]], concurrency: int
-) -> Iterator[dict[str, str]]:
+def prepared(chunks: Iterable[object], questions: Iterable[object]) -> Iterator[dict[str, str]]:
     """A home of its own with these as the source `bench`, and a judge over HTTP; the variables to run commands with."""
     with serving() as url, temporary_home() as (home, _):
         variables = variables_of(home) | {
             "YARUS_JUDGE__BASE_URL": url,
             "YARUS_JUDGE__MODEL": "bench",
-            "YARUS_JUDGE__CONCURRENCY": str(concurrency),
+            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
         }
         load(variables, chunks, questions)
         yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
@@ -50,7 +48,7 @@ def prepared(
 
 def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
-    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with prepared(chunks(), questions()) as variables:
         start_s = yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--seed", "1", "--json")
         variables |= {"YARUS_JUDGE__MODEL": "bench-whole"}  # nothing of it is in the call store
         whole_s = yarus(variables, "run", "tier2", "--source", "bench", "--json")

@@ -88,9 +88,9 @@ def sentences(of: str) -> list[Sentence]:
     ]
 
 
-def planted(found: list[Sentence], kind: str, n: int, seed: int = 0) -> list[Planted]:
+def planted(found: list[Sentence], kind: str, n: int) -> list[Planted]:
     """So many sentences with an error of a kind; every place that can be changed comes before one is changed again."""
-    chance = Random(f"{kind}|{seed}")
+    chance = Random(f"{kind}|0")
     places = [(sentence, *match) for sentence in found for match in PLACES[kind](sentence)]
     chance.shuffle(places)
     made: list[Planted] = []
