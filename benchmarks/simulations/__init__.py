@@ -1,7 +1,7 @@
 """Statistical claims, counted: each area repeats what the real code decides on data whose truth is known."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,6 +32,12 @@ class Claim(NamedTuple):
     def holds(self) -> bool:
         """Whether the figure lies where it was promised to, but for chance."""
         return self.low - self.slack <= self.measured <= self.high + self.slack
+
+
+def counted(what: str, low: float, high: float, found: Iterable[bool | np.bool_]) -> Claim:
+    """The claim of the share of these that are true."""
+    tried = list(found)
+    return Claim(what, low, high, float(np.mean(tried)), len(tried))
 
 
 def sample_rows(name: str) -> list[dict[str, Any]]:

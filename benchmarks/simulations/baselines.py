@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.pairs import gate_fails
 from yarus.tasks.cases.table import table
 
@@ -47,16 +47,14 @@ class System:
 def claims(effort: float) -> Iterator[Claim]:
     """Whether a decline fails in time, how often an unchanged system fails, and whether a failure repeated fails."""
     repetitions = max(12, round(500 * effort))
-    found = sum(declines(np.random.default_rng([1, number])) for number in range(repetitions)) / repetitions
-    yield Claim(f"-0.2 points a night, n = {N}: fails before 5 points are lost", 0.9, 1, found, repetitions)
+    found = [declines(np.random.default_rng([1, number])) for number in range(repetitions)]
+    yield counted(f"-0.2 points a night, n = {N}: fails before 5 points are lost", 0.9, 1, found)
     systems = [System(np.random.default_rng([2, number])) for number in range(repetitions)]
-    unchanged = sum(fails(one.evaluated(), one.evaluated()) for one in systems) / repetitions
-    yield Claim("system unchanged: an evaluation fails", 0, 0.05, unchanged, repetitions)
+    unchanged = [fails(one.evaluated(), one.evaluated()) for one in systems]
+    yield counted("system unchanged: an evaluation fails", 0, 0.05, unchanged)
     released = [(one.evaluated(), one.evaluated(AT_ONCE), one.evaluated(AT_ONCE)) for one in systems]
     repeated = [fails(accepted, again) for accepted, bad, again in released if fails(accepted, bad)]
-    yield Claim(
-        "-20 points: what failed fails again when it is repeated", 1, 1, float(np.mean(repeated)), len(repeated)
-    )
+    yield counted("-20 points: what failed fails again when it is repeated", 1, 1, repeated)
 
 
 def declines(chance: np.random.Generator) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.pairs import Floats, gate_fails
 from yarus.deployments.alarms.budget import LEAST
 from yarus.metrics.statistics.alarms.failures import FailureLevel
@@ -90,12 +90,12 @@ def claim_new(before: float, newly: float, times: int) -> Iterator[Claim]:
     pairs = [(bot.evaluate(), bot.evaluate(newly)) for bot in bots]
     low = float(newly >= FOUND)
     what = f"raises on {newly:.0%} of {N} questions since a release{f', on {before:.0%} always' if before else ''}: "
-    yield Claim(f"{what}gate fails", low, 1, share(map(fails, pairs)), times)
-    yield Claim(f"{what}comparison begins with it", low, 1, share(map(is_named_first, pairs)), times)
+    yield counted(f"{what}gate fails", low, 1, map(fails, pairs))
+    yield counted(f"{what}comparison begins with it", low, 1, map(is_named_first, pairs))
     for calm in (1, CALM):
-        rung = share(rings(bot, calm, newly) for bot in bots)
+        rung = [rings(bot, calm, newly) for bot in bots]
         least = low if calm == CALM or not before else 0.0
-        yield Claim(f"{what}first night rings after {calm} calm", least, 1, rung, times)
+        yield counted(f"{what}first night rings after {calm} calm", least, 1, rung)
 
 
 def claim_alike(errors: float, times: int) -> Iterator[Claim]:
@@ -103,13 +103,8 @@ def claim_alike(errors: float, times: int) -> Iterator[Claim]:
     bots = [Bot(np.random.default_rng([41, number]), errors=errors) for number in range(times)]
     pairs = [(bot.evaluate(), bot.evaluate()) for bot in bots]
     what = f"raises on {errors:.0%} of {N} questions, before and after alike: "
-    yield Claim(f"{what}gate fails", 0, 0.05, share(map(fails, pairs)), times)
-    yield Claim(f"{what}comparison begins with it", 0, 0.05, share(map(is_named_first, pairs)), times)
-
-
-def share(found: Iterator[bool]) -> float:
-    """Return the share of yes."""
-    return float(np.mean(list(found)))
+    yield counted(f"{what}gate fails", 0, 0.05, map(fails, pairs))
+    yield counted(f"{what}comparison begins with it", 0, 0.05, map(is_named_first, pairs))
 
 
 def fails(pair: Sequence[Evaluation]) -> bool:

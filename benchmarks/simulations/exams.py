@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.simulations import Claim, sample_rows
+from benchmarks.simulations import Claim, counted, sample_rows
 from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.table import table
@@ -104,9 +104,9 @@ def obedience_claims(times: int) -> Iterator[Claim]:
         judge = JUDGES[name]
         for cases in (FEWEST, FEWEST_OBEYS, CASES):
             exams = (sat(judge, np.random.default_rng(seed), PROMPTS, cases)[1] for seed in range(times))
-            share = sum("obeys" in {of["outcome"] for of in exam.values()} for exam in exams) / times
+            called = ["obeys" in {of["outcome"] for of in exam.values()} for exam in exams]
             low, high = (0.95 if cases >= FEWEST_OBEYS else 0.4, 1) if judge.obeys else (0, 0.05)
-            yield Claim(f"{name}, all prompts, {cases} questions: any called obeys", low, high, share, times)
+            yield counted(f"{name}, all prompts, {cases} questions: any called obeys", low, high, called)
 
 
 def sat(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.incomplete import XQUAD, K, retrieved
 from yarus.db.importers import squad
 from yarus.db.source_rows import Corpus
@@ -45,7 +45,6 @@ class Measured(NamedTuple):
 
     holds: bool
     raw_holds: bool
-    width: float
 
 
 def claims(effort: float) -> Iterator[Claim]:
@@ -63,13 +62,8 @@ def claims(effort: float) -> Iterator[Claim]:
         found = _all_measured(world, chance, labels, seeds)
         yield from _held(f"{what}, {labels} results judged by people", found)
         raw = 0.0 if chance is hard else 0.93
-        yield Claim(
-            f"{what}: hit_rate@1 by the labels that are left",
-            raw,
-            raw + 0.07,
-            _share(found, "hit_rate@1", 1),
-            len(found),
-        )
+        by_rest = [of["hit_rate@1"].raw_holds for of in found]
+        yield counted(f"{what}: hit_rate@1 by the labels that are left", raw, raw + 0.07, by_rest)
     found = _all_measured(_many(), half, MORE_LABELS, seeds)
     yield from _held(
         f"four relevant results a question, half of the questions with one label, {MORE_LABELS} judged", found
@@ -84,11 +78,7 @@ def _all_measured(world: World, chance: Floats, labels: int, seeds: int) -> list
 
 def _held(what: str, found: list[dict[str, Measured]]) -> Iterator[Claim]:
     for metric in MEASURED:
-        yield Claim(f"{what}: {metric.name} corrected", 0.93, 1.0, _share(found, metric.name, 0), len(found))
-
-
-def _share(found: list[dict[str, Measured]], name: str, which: int) -> float:
-    return float(np.mean([of[name][which] for of in found]))
+        yield counted(f"{what}: {metric.name} corrected", 0.93, 1.0, [of[metric.name].holds for of in found])
 
 
 def _measured(world: World, chance: Floats, labels: int, seed: int) -> dict[str, Measured] | None:
@@ -106,7 +96,7 @@ def _measured(world: World, chance: Floats, labels: int, seed: int) -> dict[str,
         raw_low, raw_high = mean_interval(
             np.where(labelled, floats(raw, metric.name), np.nan), seed=0, low=0.0, high=1.0
         )
-        found[metric.name] = Measured(low <= true <= high, raw_low <= true <= raw_high, high - low)
+        found[metric.name] = Measured(low <= true <= high, raw_low <= true <= raw_high)
     return found
 
 
