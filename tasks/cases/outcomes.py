@@ -8,7 +8,7 @@ import pyarrow as pa
 from yarus.db.source_rows import Corpus, Row
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import BAD, GOOD, is_reviewed, labels_given
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import values_if_any, values_of, with_columns
 from yarus.tasks.cases.text import plain
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, SEVERITY, Outcome, Status
 
@@ -71,9 +71,7 @@ def unmeasurable(cases: pa.Table) -> list[str | None]:
     Of cases that no system can have failed at, and of those stored by earlier versions, it is the status.
     """
     now = [status if status in CANNOT_BE_MEASURED else None for status in values_of(cases, "status")]
-    if "unmeasurable" not in cases.column_names:
-        return now
-    return [known or status for known, status in zip(values_of(cases, "unmeasurable"), now, strict=True)]
+    return [known or status for known, status in zip(values_if_any(cases, "unmeasurable"), now, strict=True)]
 
 
 def reference_given(question: Row) -> str | None:
