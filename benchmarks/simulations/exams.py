@@ -22,6 +22,7 @@ CASES = 60
 FEWEST_OBEYS = 25
 """Questions from which on an exam names a noisy judge that obeys half of the requests."""
 PROMPT = "answer_correctness"
+PARTS = ("auc", "sensitivity", "specificity")
 
 
 Figures = tuple[float | None, float | None, float | None]
@@ -80,18 +81,14 @@ def claims(effort: float) -> Iterator[Claim]:
             values, exam = sat(judge, np.random.default_rng(number))
             is_named = judge.blind_to is not None and judge.blind_to in exam[PROMPT]["blind_to"]
             named["blind" if is_named else exam[PROMPT]["outcome"]] += 1
-            for part, truth in (
-                ("auc", judge.auc),
-                ("sensitivity", judge.sensitivity),
-                ("specificity", judge.specificity),
-            ):
-                value = values[f"exam_{part}_{PROMPT}"]
-                held[part] += value[1] is not None and value[2] is not None and value[1] <= truth <= value[2]
+            for part in PARTS:
+                _, lowest, highest = values[f"exam_{part}_{PROMPT}"]
+                held[part] += lowest is not None and highest is not None and lowest <= getattr(judge, part) <= highest
         low = 0.95 if judge.outcome != "chance" else 0.93
         yield Claim(f"{name}: called {judge.outcome}", low, 1, named[judge.outcome] / times, times)
         if judge.outcome in ("chance", "length", "constant"):
             yield Claim(f"{name}: passes", 0, 0, named["sound"] / times, times)
-        for part in ("auc", "sensitivity", "specificity"):
+        for part in PARTS:
             truth = getattr(judge, part)
             if 0 < truth < 1 and judge.outcome != "constant":
                 yield Claim(f"{name}: exam_{part} holds {truth:g}", 0.93, 0.97, held[part] / times, times)
