@@ -4,7 +4,6 @@ Scheduler and workers are processes of their own, as on two machines; the flow's
 """
 
 import asyncio
-import os
 import socket
 import subprocess
 import sys
@@ -32,9 +31,7 @@ LENGTH = 200
 @contextmanager
 def started(variables: Mapping[str, str], *command: str) -> Iterator[None]:
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(
-        [sys.executable, "-m", *command], env=os.environ | variables, stdout=quiet, stderr=quiet
-    ) as it:
+    with subprocess.Popen([sys.executable, "-m", *command], env=variables, stdout=quiet, stderr=quiet) as it:
         try:
             yield
         finally:
@@ -96,7 +93,7 @@ def free_port() -> int:
 def seconds(variables: Mapping[str, str], n_workers: int) -> float:
     with cluster(variables, free_port(), n_workers) as address:
         command = [sys.executable, "-m", "benchmarks.dask"]
-        given = os.environ | variables | {"YARUS_DASK_ADDRESS": address}
+        given = {**variables, "YARUS_DASK_ADDRESS": address}
         return float(
             subprocess.run(command, env=given, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
         )

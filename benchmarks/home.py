@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,16 +62,22 @@ def keep(
 
 
 def variables_of(home: Path) -> dict[str, str]:
-    """What commands on a home are run with."""
-    return {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home")}
+    """The environment of commands on a home: ours, without its settings of Yarus and Prefect."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_"))}
+    return kept | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home")}
 
 
-def ran(variables: Mapping[str, str], *arguments: str) -> tuple[float, subprocess.CompletedProcess[str]]:
-    """Wall seconds of a process of this Python in a home, and what came of it."""
-    command, given = [sys.executable, *arguments], os.environ | variables
+def ran(
+    variables: Mapping[str, str], *arguments: str, codes: Sequence[int] = (0,)
+) -> tuple[float, subprocess.CompletedProcess[str]]:
+    """Wall seconds of a process of this Python in a home, and what came of it; an error with another exit code."""
+    command, home = [sys.executable, *arguments], variables["YARUS_HOME"]
     start = time.perf_counter()
-    done = subprocess.run(command, env=given, cwd=given["YARUS_HOME"], check=True, capture_output=True, text=True)
-    return time.perf_counter() - start, done
+    done = subprocess.run(command, env=variables, cwd=home, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode not in codes:
+        done.check_returncode()
+    return seconds, done
 
 
 def yarus(variables: Mapping[str, str], *words: str) -> float:
