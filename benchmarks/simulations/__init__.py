@@ -36,7 +36,7 @@ class Claim(NamedTuple):
 
 def counted(what: str, low: float, high: float, found: Iterable[bool | np.bool_]) -> Claim:
     """The claim of the share of these that are true."""
-    tried = list(found)
+    tried = [bool(one) for one in found]
     return Claim(what, low, high, float(np.mean(tried)), len(tried))
 
 
