@@ -16,8 +16,8 @@ class Row:
     peer: str
     ours_s: float
     peer_s: float
-    target: float
-    goal: Literal["at least", "at most"] = "at least"
+    target: float = 1.0
+    goal: Literal["at least", "at most"] = "at most"
 
     @property
     def ratio(self) -> float:

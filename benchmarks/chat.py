@@ -14,20 +14,18 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TypeVar
 
 import aiohttp
 import httpx
 from sqlalchemy import Engine
 
 from benchmarks import Row
-from yarus.db.embedded import server as embedded
-from yarus.db.engine import own
+from benchmarks.home import temporary_home
 from yarus.tasks.config.settings import Role, Settings
 from yarus.tasks.models.calls import Call, build_request
 from yarus.tasks.models.chat import chat
@@ -38,21 +36,24 @@ DELAY_S = 0.05
 TARGETS = {32: 1.04, 128: 1.12}
 CPU = 2.0  # times that of bare aiohttp, call store included
 ROUNDS = 5
-REPLY = json.dumps(
-    {
-        "model": "bench",
-        "choices": [
-            {"finish_reason": "stop", "message": {"role": "assistant", "content": '{"reason": "ok", "score": 1}'}}
-        ],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 20},
-    }
-).encode()
+T = TypeVar("T")
+
+
+def response(content: bytes) -> bytes:
+    """A response of JSON."""
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(content) + content
+
+
+def completion(said: str, **usage: int) -> bytes:
+    """The response of a model that says that."""
+    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+    return response(json.dumps({"model": "bench", "choices": [choice], "usage": usage}).encode())
 
 
 class Server(asyncio.Protocol):
     """As little of HTTP as a client can do with, so that the server does not take the time that is measured."""
 
-    answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(REPLY) + REPLY
+    answer = completion('{"reason": "ok", "score": 1}', prompt_tokens=100, completion_tokens=20)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.WriteTransport = transport  # type: ignore[assignment]
@@ -63,7 +64,11 @@ class Server(asyncio.Protocol):
         head, end, content = self.received.partition(b"\r\n\r\n")
         if end and len(content) >= int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]):
             self.received = b""
-            asyncio.get_running_loop().call_later(DELAY_S, self.transport.write, self.answer)
+            self.reply(head, content)
+
+    def reply(self, head: bytes, content: bytes) -> None:
+        """Answers a request that has come as a whole."""
+        asyncio.get_running_loop().call_later(DELAY_S, self.transport.write, self.answer)
 
 
 async def serve(protocol: type[asyncio.Protocol] = Server) -> None:
@@ -112,7 +117,7 @@ async def bare_httpx(settings: Settings) -> None:
             response = await client.post(f"{role.base_url}/chat/completions", content=content)
             response.json()["choices"][0]["message"]["content"]
 
-        await at_once(settings, ask)
+        await at_once(bodies(settings), role.concurrency, ask)
 
 
 async def bare_aiohttp(settings: Settings) -> None:
@@ -124,18 +129,22 @@ async def bare_aiohttp(settings: Settings) -> None:
             async with session.post(f"{role.base_url}/chat/completions", data=content) as response:
                 (await response.json())["choices"][0]["message"]["content"]
 
-        await at_once(settings, ask)
+        await at_once(bodies(settings), role.concurrency, ask)
 
 
-async def at_once(settings: Settings, ask: Callable[[bytes], Coroutine[None, None, None]]) -> None:
-    """All calls, as many at once as the role allows."""
-    waiting = iter(calls(settings))
+def bodies(settings: Settings) -> Iterator[bytes]:
+    """What the calls send, made when it is sent."""
+    return (build_request(call, settings.judge).body for call in calls(settings))
+
+
+async def at_once(waiting: Iterator[T], concurrency: int, ask: Callable[[T], Coroutine[None, None, None]]) -> None:
+    """Asks all, so many at once."""
 
     async def work() -> None:
-        for call in waiting:
-            await ask(build_request(call, settings.judge).body)
+        for one in waiting:
+            await ask(one)
 
-    await asyncio.gather(*(work() for _ in range(settings.judge.concurrency)))
+    await asyncio.gather(*(work() for _ in range(concurrency)))
 
 
 def medians(works: Sequence[Callable[[], Coroutine[None, None, None]]]) -> list[tuple[float, float]]:
@@ -153,29 +162,17 @@ def medians(works: Sequence[Callable[[], Coroutine[None, None, None]]]) -> list[
 
 def run() -> Iterator[Row]:
     """Ours by the limit, and our CPU by bare aiohttp's; of the bare clients the rows show how near the limit can be."""
-    with serving() as url, tempfile.TemporaryDirectory() as folder:
-        engine = own(Path(folder), None)
-        try:
-            for concurrency, target in TARGETS.items():
-                settings = configured(url, concurrency)
-                limit_s = CALLS * DELAY_S / concurrency
-                works = [lambda: ours(settings, engine), lambda: bare_aiohttp(settings)]  # noqa: B023
-                if concurrency == min(TARGETS):  # above, one httpx client takes minutes
-                    works.append(lambda: bare_httpx(settings))  # noqa: B023
-                (wall_s, cpu_s), *bare = medians(works)
-                what = f"{CALLS:,} judged calls, {concurrency} at once, call store"
-                yield Row(what, "the network's limit", wall_s, limit_s, target, "at most")
-                yield Row(
-                    f"… client CPU, {cpu_s / CALLS * 1000:.2f} ms a call",
-                    "bare aiohttp",
-                    cpu_s,
-                    bare[0][1],
-                    CPU,
-                    "at most",
-                )
-                for name, (bare_s, _) in zip(("aiohttp", "httpx"), bare, strict=False):
-                    what = f"… bare {name}, no store"
-                    yield Row(what, "the network's limit", bare_s, limit_s, float("inf"), "at most")
-        finally:
-            engine.dispose()
-            embedded.release(Path(folder))
+    with serving() as url, temporary_home() as (_, engine):
+        for concurrency, target in TARGETS.items():
+            settings = configured(url, concurrency)
+            limit_s = CALLS * DELAY_S / concurrency
+            works = [lambda: ours(settings, engine), lambda: bare_aiohttp(settings)]  # noqa: B023
+            if concurrency == min(TARGETS):  # above, one httpx client takes minutes
+                works.append(lambda: bare_httpx(settings))  # noqa: B023
+            (wall_s, cpu_s), *bare = medians(works)
+            what = f"{CALLS:,} judged calls, {concurrency} at once, call store"
+            yield Row(what, "the network's limit", wall_s, limit_s, target)
+            yield Row(f"… client CPU, {cpu_s / CALLS * 1000:.2f} ms a call", "bare aiohttp", cpu_s, bare[0][1], CPU)
+            for name, (bare_s, _) in zip(("aiohttp", "httpx"), bare, strict=False):
+                what = f"… bare {name}, no store"
+                yield Row(what, "the network's limit", bare_s, limit_s, float("inf"))

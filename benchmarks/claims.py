@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 from benchmarks import Row, chat
 from benchmarks.exam import newest
-from benchmarks.judged import prepared, yarus
+from benchmarks.home import yarus
+from benchmarks.judged import CONCURRENCY, prepared
 from yarus.tasks.steps.claims.claims import names
 
-CASES, CONCURRENCY = 1_000, 32
+CASES = 1_000
 CALLS_A_CASE = 3  # its answer, its reference, and what supports their claims
 TARGET = 1.25
 ROUNDS = 3
@@ -36,19 +37,7 @@ SAID = {
 class Server(chat.Server):
     """Says that."""
 
-    reply = json.dumps(
-        {
-            "model": "bench",
-            "choices": [
-                {
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": json.dumps(SAID, ensure_ascii=False)},
-                }
-            ],
-            "usage": {"prompt_tokens": 400, "completion_tokens": 120},
-        }
-    ).encode()
-    answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(reply) + reply
+    answer = chat.completion(json.dumps(SAID, ensure_ascii=False), prompt_tokens=400, completion_tokens=120)
 
 
 def questions() -> Iterator[dict[str, object]]:
@@ -80,7 +69,7 @@ def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
     words = ("run", "tier2", "--source", "bench", "--json")
     times: list[tuple[float, float, float]] = []
-    with chat.serving("claims") as url, prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with chat.serving("claims") as url, prepared(chunks(), questions()) as variables:
         variables |= {"YARUS_JUDGE__BASE_URL": url}
         for number in range(ROUNDS):
             models = [variables | {"YARUS_JUDGE__MODEL": f"bench-{number}-{what}"} for what in ("all else", "claims")]
@@ -92,5 +81,5 @@ def run() -> Iterator[Row]:
     limit_s = len(said) * chat.DELAY_S / CONCURRENCY
     ours_s, given_s, bare_s = (statistics.median(of) for of in zip(*times, strict=True))
     what = f"claims, {CASES:,} cases, {len(said):,} calls, {CONCURRENCY} at once (all else {given_s:.1f} s off)"
-    yield Row(what, "the network's limit", ours_s, limit_s, TARGET, "at most")
-    yield Row("… bare aiohttp, no store", "the network's limit", bare_s, limit_s, float("inf"), "at most")
+    yield Row(what, "the network's limit", ours_s, limit_s, TARGET)
+    yield Row("… bare aiohttp, no store", "the network's limit", bare_s, limit_s, float("inf"))

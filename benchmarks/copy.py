@@ -7,17 +7,14 @@ process of its own: what one held at most includes whatever it held before.
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from benchmarks import Row
-from yarus.db.embedded.server import release
-from yarus.db.engine import own
+from benchmarks.home import temporary_home
 
 N, DIMENSIONS = 100_000, 384
 LIMIT_S, LIMIT_MB = 60.0, 200.0
@@ -57,28 +54,19 @@ MAKE = """
 
 def run() -> Iterator[Row]:
     """The first load, which adds everything, and a second, which finds nothing new; both against the limit."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            yield from _loads(Path(folder))
-        finally:
-            release(Path(folder))
-
-
-def _loads(home: Path) -> Iterator[Row]:
-    engine = own(home, None)
-    with create_engine(engine.url, isolation_level="AUTOCOMMIT", poolclass=NullPool).connect() as connection:
-        connection.execute(text("CREATE DATABASE production"))
-    url = engine.url.set(database="production")
-    with create_engine(url, poolclass=NullPool).begin() as connection:
-        connection.execute(text(MAKE.replace("ROWS", str(N)).replace("DIMENSIONS", str(DIMENSIONS))))
-    engine.dispose()
-    command = [sys.executable, "-c", SMALL, "-c", COPY, str(home), url.render_as_string(hide_password=False)]
-    for what, added in (("new", N), ("unchanged", 0)):
-        done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        _check(done["report"], added)
-        rows = f"{N:,} chunks and {N:,} questions, {what}"
-        yield Row(rows, "the limit", done["seconds"], LIMIT_S, 1.0, "at most")
-        yield Row("… memory in MB, not seconds", "the limit", done["megabytes"], LIMIT_MB, 1.0, "at most")
+    with temporary_home() as (home, engine):
+        with create_engine(engine.url, isolation_level="AUTOCOMMIT", poolclass=NullPool).connect() as connection:
+            connection.execute(text("CREATE DATABASE production"))
+        url = engine.url.set(database="production")
+        with create_engine(url, poolclass=NullPool).begin() as connection:
+            connection.execute(text(MAKE.replace("ROWS", str(N)).replace("DIMENSIONS", str(DIMENSIONS))))
+        command = [sys.executable, "-c", SMALL, "-c", COPY, str(home), url.render_as_string(hide_password=False)]
+        for what, added in (("new", N), ("unchanged", 0)):
+            done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            _check(done["report"], added)
+            rows = f"{N:,} chunks and {N:,} questions, {what}"
+            yield Row(rows, "the limit", done["seconds"], LIMIT_S)
+            yield Row("… memory in MB, not seconds", "the limit", done["megabytes"], LIMIT_MB)
 
 
 def _check(report: dict[str, Any], added: int) -> None:

@@ -4,20 +4,17 @@ Four prompts of ours and a rubric; the gate is the stand-in. The limit is calls 
 costs is measured by the same command again, when every reply is in the call store, and taken off.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
-from benchmarks.judged import prepared, yarus
+from benchmarks.home import said, yarus
+from benchmarks.judged import CONCURRENCY, prepared
 from yarus.metrics.exam_kinds import DAMAGES
 
-CASES, CONCURRENCY = 60, 32
+CASES = 60
 TARGET = 1.15
 RUBRIC = f"""name: useful
 question: How useful is the answer?
@@ -50,7 +47,7 @@ def chunks() -> Iterator[dict[str, object]]:
 
 def run() -> Iterator[Row]:
     """The exam by the limit of its calls."""
-    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with prepared(chunks(), questions()) as variables:
         rubrics = Path(variables["YARUS_HOME"]) / "rubrics"
         rubrics.mkdir()
         (rubrics / "useful.txt").write_text(RUBRIC, encoding="utf-8")
@@ -62,18 +59,11 @@ def run() -> Iterator[Row]:
     calls = sum(asked)
     what = f"exam, {CASES} cases, {len(asked)} prompts, {calls:,} calls, {CONCURRENCY} at once"
     limit_s = calls * DELAY_S / CONCURRENCY
-    yield Row(
-        f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET, "at most"
-    )
+    yield Row(f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET)
 
 
 def newest(variables: dict[str, str]) -> dict[str, Any]:
     """The summary of the newest evaluation."""
-    last = _said(variables, "runs", "--json")[0]["evaluation_id"]
-    found: dict[str, Any] = _said(variables, "show", last, "--json")
+    last = said(variables, "runs", "--json")[0]["evaluation_id"]
+    found: dict[str, Any] = said(variables, "show", last, "--json")
     return found
-
-
-def _said(variables: dict[str, str], *words: str) -> Any:
-    command = [sys.executable, "-m", "yarus", *words]
-    return json.loads(subprocess.run(command, env=os.environ | variables, check=True, capture_output=True).stdout)

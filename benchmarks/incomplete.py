@@ -48,9 +48,9 @@ def run() -> Iterator[Row]:
     incomplete.bpref(matrix, n_relevant, n_irrelevant)
     incomplete.inf_ap(matrix, n_relevant)
     seconds = time.perf_counter() - begun
-    yield Row(f"judged@k, bpref, infAP, bounds, {QUESTIONS:,} x {DEPTH}", "limit", seconds, LIMIT_S, 1, "at most")
+    yield Row(f"judged@k, bpref, infAP, bounds, {QUESTIONS:,} x {DEPTH}", "limit", seconds, LIMIT_S)
     begun = time.perf_counter()
     start([executable, "-c", FIND], check=True)
     seconds, used = time.perf_counter() - begun, getrusage(RUSAGE_CHILDREN).ru_maxrss / 1e6
-    yield Row(f"twins among {CHUNKS:,} chunks", "limit", seconds, TWINS_S, 1, "at most")
-    yield Row(f"twins among {CHUNKS:,} chunks, GB", "limit", used, TWINS_GB, 1, "at most")
+    yield Row(f"twins among {CHUNKS:,} chunks", "limit", seconds, TWINS_S)
+    yield Row(f"twins among {CHUNKS:,} chunks, GB", "limit", used, TWINS_GB)

@@ -4,19 +4,12 @@ The limit is calls x 50 ms / concurrency. What starting costs (imports, Prefect'
 the same command on one case, and taken off.
 """
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from benchmarks import Row
 from benchmarks.chat import DELAY_S, serving
-from yarus.db.embedded import server as embedded
+from benchmarks.home import load, temporary_home, variables_of, yarus
 
 CASES, METRICS, CONCURRENCY = 1_000, 3, 32
 TARGET = 1.25
@@ -39,46 +32,26 @@ def chunks() -> Iterator[dict[str, object]]:
         yield {"id": str(number), "confluence_url": f"https://wiki.example/{number}", "text": text}
 
 
-def yarus(variables: Mapping[str, str], *words: str) -> float:
-    """Wall seconds of a command."""
-    start = time.perf_counter()
-    command = [sys.executable, "-m", "yarus", *words]
-    subprocess.run(command, env=os.environ | variables, check=True, capture_output=True)
-    return time.perf_counter() - start
-
-
 @contextmanager
-def prepared(
-    chunks: Iterable[dict[str, object]], questions: Iterable[dict[str, object]], concurrency: int
-) -> Iterator[dict[str, str]]:
+def prepared(chunks: Iterable[object], questions: Iterable[object]) -> Iterator[dict[str, str]]:
     """A home of its own with these as the source `bench`, and a judge over HTTP; the variables to run commands with."""
-    with serving() as url, tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        variables = {
-            "YARUS_HOME": folder,
-            "PREFECT_HOME": str(home / "prefect-home"),
+    with serving() as url, temporary_home() as (home, _):
+        variables = variables_of(home) | {
             "YARUS_JUDGE__BASE_URL": url,
             "YARUS_JUDGE__MODEL": "bench",
-            "YARUS_JUDGE__CONCURRENCY": str(concurrency),
+            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
         }
-        for kind, rows in (("chunks", chunks), ("questions", questions)):
-            file = home / f"{kind}.jsonl"
-            file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-            yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
-        embedded.running(home)
-        try:
-            yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
-            yield variables
-        finally:
-            embedded.release(home)
+        load(variables, chunks, questions)
+        yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
+        yield variables
 
 
 def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
-    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with prepared(chunks(), questions()) as variables:
         start_s = yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--seed", "1", "--json")
         variables |= {"YARUS_JUDGE__MODEL": "bench-whole"}  # nothing of it is in the call store
         whole_s = yarus(variables, "run", "tier2", "--source", "bench", "--json")
     limit_s = CASES * METRICS * DELAY_S / CONCURRENCY
     what = f"tier 2, {CASES:,} cases, {METRICS} judged metrics, {CONCURRENCY} at once (start {start_s:.1f} s off)"
-    yield Row(what, "the network's limit", whole_s - start_s, limit_s, TARGET, "at most")
+    yield Row(what, "the network's limit", whole_s - start_s, limit_s, TARGET)

@@ -1,17 +1,13 @@
 """How long it takes until a source is filled, help is shown and XQuAD-ru is evaluated, against limits."""
 
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pandas as pd
+from sqlalchemy import Engine
 
 from benchmarks import Row
-from yarus.db.embedded import server as embedded
-from yarus.db.engine import own
+from benchmarks.home import ran, temporary_home, variables_of
 from yarus.db.loading.fill import Row as Loaded
 from yarus.db.loading.fill import Rows, fill
 
@@ -22,7 +18,7 @@ WORDS = ("студент", "заявление", "стипендия", "прик
 
 # What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
 EMPTY = """
-import asyncio, yarus
+import asyncio, yarus.flows
 from yarus.deployments.prefect.local_server import prepare_prefect, start_server
 prepare_prefect()
 start_server()
@@ -53,11 +49,8 @@ def rows() -> Rows:
 
 
 def seconds(home: Path, *command: str) -> float:
-    """How long a command takes in a process of its own, on that home."""
-    variables = os.environ | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home")}
-    start = time.perf_counter()
-    subprocess.run([sys.executable, *command], env=variables, cwd=home, check=True, capture_output=True)
-    return time.perf_counter() - start
+    """How long a process of this Python takes, on that home."""
+    return ran(variables_of(home), *command)[0]
 
 
 def fastest(home: Path, *command: str, rounds: int = 2) -> float:
@@ -65,15 +58,13 @@ def fastest(home: Path, *command: str, rounds: int = 2) -> float:
     return min(seconds(home, *command) for _ in range(rounds))
 
 
-def loading(home: Path) -> Row:
+def loading(engine: Engine) -> Row:
     given = rows()
-    engine = own(home, None)
     start = time.perf_counter()
     report = fill(engine, "many", given, language="ru", origin="benchmark")
     ours_s = time.perf_counter() - start
     assert (report.chunks.added, report.questions.added) == (CHUNKS, QUESTIONS)
-    engine.dispose()
-    return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30, 1, "at most")
+    return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30)
 
 
 def evaluating(home: Path) -> Row:
@@ -83,7 +74,7 @@ def evaluating(home: Path) -> Row:
     seconds(home, "-c", EMPTY)  # makes Prefect's database
     empty = fastest(home, "-c", EMPTY)
     ours_s = seconds(home, *load) + fastest(home, *run)
-    return Row("XQuAD-ru loaded and run, beyond an empty flow", "limit", ours_s - empty, 3, 1, "at most")
+    return Row("XQuAD-ru loaded and run, beyond an empty flow", "limit", ours_s - empty, 3)
 
 
 def beginning(home: Path) -> list[Row]:
@@ -109,25 +100,16 @@ def beginning(home: Path) -> list[Row]:
         limit_s = 1.5 * (time.perf_counter() - start) + 3
         words = ("-m", "yarus", "init", f"log.{suffix}", "--into", f"begun_{suffix}", "--yes")
         plan_s = fastest(home, *words, "--dry-run")
-        rows.append(
-            Row(f"init --dry-run of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", plan_s, limit_s, 1, "at most")
-        )
-        rows.append(
-            Row(f"init of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", seconds(home, *words), limit_s, 1, "at most")
-        )
+        rows.append(Row(f"init --dry-run of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", plan_s, limit_s))
+        rows.append(Row(f"init of {ROWS:,} rows ({suffix})", "1.5 x pandas + 3 s", seconds(home, *words), limit_s))
     return rows
 
 
 def run() -> list[Row]:
     """Loading, looking at files, the start; the evaluation only where XQuAD is."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        embedded.running(home)
-        try:
-            measured = [loading(home), *beginning(home)]
-            measured.append(Row("yarus --help", "limit", fastest(home, "-m", "yarus", "--help"), 0.5, 1, "at most"))
-            if XQUAD.exists():
-                measured.append(evaluating(home))
-        finally:
-            embedded.release(home)
+    with temporary_home() as (home, engine):
+        measured = [loading(engine), *beginning(home)]
+        measured.append(Row("yarus --help", "limit", fastest(home, "-m", "yarus", "--help"), 0.5))
+        if XQUAD.exists():
+            measured.append(evaluating(home))
     return measured

@@ -213,20 +213,8 @@ def _test(mutant: Mutant, limits_s: dict[Path, float]) -> None:
 
 def _pytest(*arguments: str) -> int:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):  # noqa: PTH123
-        return int(
-            pytest.main(
-                [
-                    "-q",
-                    "-m",
-                    "",
-                    "-p",
-                    "no:cacheprovider",
-                    "--assert=plain",
-                    "--hypothesis-profile=mutation",
-                    *arguments,
-                ]
-            )
-        )
+        quiet = ("-q", "-m", "", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile=mutation")
+        return int(pytest.main([*quiet, *arguments]))
 
 
 def _reached(path: Path) -> set[str]:

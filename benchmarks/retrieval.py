@@ -27,9 +27,9 @@ Relevant = list[set[str]]
 Values = dict[str, Any]
 
 
-def questions(seed: int = 0) -> tuple[Rankings, Relevant]:
+def questions() -> tuple[Rankings, Relevant]:
     """N rankings over 50,000 ids, one to three relevant ones a question, most of them found."""
-    rng = random.Random(seed)
+    rng = random.Random(0)
     ids = [f"chunk-{number}" for number in range(50_000)]
     rankings = [rng.sample(ids, DEPTH) for _ in range(N)]
     relevant = [{rng.choice(ranking if rng.random() < 0.7 else ids) for _ in range(3)} for ranking in rankings]
@@ -101,4 +101,4 @@ def run() -> Iterator[Row]:
     for package, peer, target, rounds in peers:
         ours_s, peer_s = medians(lambda: ours(rankings, relevant), lambda: peer(rankings, relevant), rounds=rounds)  # noqa: B023
         what = f"tier 1's {len(NAMES)} metrics, {N:,} questions"
-        yield Row(what, f"{package} {version(package)}", ours_s, peer_s, target)
+        yield Row(what, f"{package} {version(package)}", ours_s, peer_s, target, "at least")

@@ -7,17 +7,13 @@ client, 5 in FastAPI, by which Prefect writes a run's parameters, 33 in SQLAlche
 modules), 13 % in the evaluation, 5 % in Prefect's flow engine, 4 % at the end. It waits for nothing.
 """
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 
 from benchmarks import Row
+from benchmarks.home import load, ran, variables_of
 
 ROUNDS = 5
 PEER = "import prefect.server.api.server"
@@ -55,25 +51,19 @@ READING = (
 def run() -> Iterator[Row]:
     """Seconds by those of the peer."""
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_"))}
-        variables |= {"YARUS_HOME": folder, "PREFECT_HOME": str(home / "prefect-home")}
+        variables = variables_of(Path(folder))
         try:
             _yarus(variables, *RUN)  # makes the databases
             peers, times = _rounds(variables)
             peer_s = median(peers)
             for (what, target), seconds in zip((*RUNS, *_named()), times, strict=True):
-                yield Row(what, PEER, median(seconds), peer_s, target, "at most")
-            face = [_timed([sys.executable, "-c", "import yarus"], variables) for _ in range(ROUNDS)]
-            yield Row("import yarus", PEER, median(face), peer_s, 0.03, "at most")
+                yield Row(what, PEER, median(seconds), peer_s, target)
+            face = [ran(variables, "-c", "import yarus")[0] for _ in range(ROUNDS)]
+            yield Row("import yarus", PEER, median(face), peer_s, 0.03)
             for package, target in IMPORTS.items():
-                imported = [
-                    _timed([sys.executable, "-c", EVERYTHING.format(package)], variables) for _ in range(ROUNDS)
-                ]
-                yield Row(f"import all of {package}", PEER, median(imported), peer_s, target, "at most")
-            yield Row(
-                "real_users, 1,000 cases beyond the start", PEER, _thousand(variables, home), peer_s, 0.15, "at most"
-            )
+                imported = [ran(variables, "-c", EVERYTHING.format(package))[0] for _ in range(ROUNDS)]
+                yield Row(f"import all of {package}", PEER, median(imported), peer_s, target)
+            yield Row("real_users, 1,000 cases beyond the start", PEER, _thousand(variables), peer_s, 0.15)
         finally:
             _yarus(variables, "stop")
 
@@ -87,7 +77,7 @@ def _rounds(variables: Mapping[str, str]) -> tuple[list[float], list[list[float]
     peers: list[float] = []
     times: list[list[float]] = [[] for _ in (*RUNS, *READING)]
     for _ in range(ROUNDS):
-        peers.append(_timed([sys.executable, "-c", PEER], variables))
+        peers.append(ran(variables, "-c", PEER)[0])
         _yarus(variables, "stop")
         commands = [RUN, RUN, *(words for words, _ in READING)]
         for seconds, words in zip(times, commands, strict=True):
@@ -95,7 +85,7 @@ def _rounds(variables: Mapping[str, str]) -> tuple[list[float], list[list[float]
     return peers, times
 
 
-def _thousand(variables: Mapping[str, str], home: Path) -> float:
+def _thousand(variables: Mapping[str, str]) -> float:
     """Seconds of a thousand cases of a made-up log: what all of them take longer than one, by thousands."""
     rows = [
         {
@@ -111,28 +101,11 @@ def _thousand(variables: Mapping[str, str], home: Path) -> float:
         {"id": f"c{number}", "confluence_url": f"page:{number}", "text": f"Правило {number}: принимают до 25 июля."}
         for number in range(CHUNKS)
     ]
-    for kind, given in (("chunks", chunks), ("questions", rows)):
-        file = home / f"{kind}.jsonl"
-        file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in given), encoding="utf-8")
-        _yarus(variables, "load", "table", str(file), "--kind", kind, "--into", "log")
-    run_log = ("run", "real_users", "--source", "log", "--json")
+    load(variables, chunks, rows)
+    run_log = ("run", "real_users", "--source", "bench", "--json")
     seconds = [(_yarus(variables, *run_log, "--limit", "1"), _yarus(variables, *run_log)) for _ in range(ROUNDS)]
     return median(every - one for one, every in seconds) / (QUESTIONS / 1_000)
 
 
 def _yarus(variables: Mapping[str, str], *words: str) -> float:
-    return _timed([sys.executable, "-m", "yarus", *words], variables)
-
-
-def _timed(command: list[str], variables: Mapping[str, str]) -> float:
-    """Wall seconds of a process.
-
-    Raises:
-        CalledProcessError: it failed: exit code 1 is an evaluation or gate that was judged, and fine.
-    """
-    start = time.perf_counter()
-    ran = subprocess.run(command, env=variables, cwd=variables["YARUS_HOME"], capture_output=True, check=False)
-    seconds = time.perf_counter() - start
-    if ran.returncode > 1:
-        raise subprocess.CalledProcessError(ran.returncode, command, ran.stdout, ran.stderr)
-    return seconds
+    return ran(variables, "-m", "yarus", *words, codes=(0, 1))[0]  # 1: an evaluation or gate that was judged

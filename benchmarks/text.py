@@ -44,7 +44,7 @@ def run() -> Iterator[Row]:
                 return theirs(hypotheses, references)  # noqa: B023
 
             ours_s, peer_s = medians(of_ours, of_peer, rounds=3)
-            yield Row(f"{what}, {kind}", f"{peer} {version(peer)}", ours_s, peer_s, targets[kind])
+            yield Row(f"{what}, {kind}", f"{peer} {version(peer)}", ours_s, peer_s, targets[kind], "at least")
 
 
 def paragraphs() -> list[dict[str, Any]]:

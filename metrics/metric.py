@@ -119,8 +119,6 @@ def bounds_of_mean(mean: float, n: int, missing: int, *, low: float, high: float
         missing: how many were not; n + missing is at least 1.
         low, high: the metric's range.
 
-    For values see `yarus.metrics.statistics.missingness_bounds`.
-
     Reference: Manski 1989, Anatomy of the selection problem.
 
     Example:

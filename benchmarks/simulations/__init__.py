@@ -1,9 +1,12 @@
 """Statistical claims, counted: each area repeats what the real code decides on data whose truth is known."""
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from yarus.db.importers.sample import FOLDER
 
 
 class Claim(NamedTuple):
@@ -29,6 +32,18 @@ class Claim(NamedTuple):
     def holds(self) -> bool:
         """Whether the figure lies where it was promised to, but for chance."""
         return self.low - self.slack <= self.measured <= self.high + self.slack
+
+
+def counted(what: str, low: float, high: float, found: Iterable[bool | np.bool_]) -> Claim:
+    """The claim of the share of these that are true."""
+    tried = [bool(one) for one in found]
+    return Claim(what, low, high, float(np.mean(tried)), len(tried))
+
+
+def sample_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of one table of the bundled sample."""
+    with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
 
 
 class Area(Protocol):

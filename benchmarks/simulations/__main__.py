@@ -22,8 +22,6 @@ AREAS: tuple[str, ...] = (
     "trends",
     "exams",
     "corrected",
-)
-AREAS += (
     "users",
     "crashes",
     "incomplete",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from yarus.deployments.alarms.budget import LEAST
 from yarus.metrics.statistics.alarms.level import Level
 from yarus.metrics.statistics.alarms.noise import Night, of_cases
@@ -127,14 +127,13 @@ def claims(effort: float) -> Iterator[Claim]:
     average = TIERS * float(np.mean(rates))
     yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
     for number, world in enumerate(WORLDS):
-        ended, rung = 0, 0
+        ended: list[bool] = []
         for kind, least in zip(LOSSES, world.found, strict=True):
             found = [_told(world, kind, [2, number, LOSSES.index(kind), again]) for again in range(repetitions)]
-            in_time = sum(told is not None and told < kind.within for told, _ in found)
-            told_of = f"{world.name}, {kind.name}: told of within {kind.within} nights"
-            yield Claim(told_of, least, 1, in_time / repetitions, repetitions)
-            ended, rung = ended + sum(over for _, over in found), rung + len(found)
-        yield Claim(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, ended / rung, rung)
+            in_time = [told is not None and told < kind.within for told, _ in found]
+            yield counted(f"{world.name}, {kind.name}: told of within {kind.within} nights", least, 1, in_time)
+            ended += [over for _, over in found]
+        yield counted(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, ended)
     yield from _rolling(max(1, years // 3), repetitions)
 
 
@@ -150,9 +149,8 @@ def _rolling(years: int, repetitions: int) -> Iterator[Claim]:
             _told(world, LOSSES[0], [3, number, again], SOON[1] - LOSSES[0].within)[0] for again in range(repetitions)
         ]
         for nights, least in zip(SOON, (0.8, 0.95), strict=True):
-            in_time = sum(told is not None and told < nights for told in found)
-            what = f"{world.name}, {LOSSES[0].name}: told of within {nights} nights"
-            yield Claim(what, least, 1, in_time / repetitions, repetitions)
+            in_time = [told is not None and told < nights for told in found]
+            yield counted(f"{world.name}, {LOSSES[0].name}: told of within {nights} nights", least, 1, in_time)
 
 
 def _false_alarms(world: World, seed: int, years: int) -> float:

@@ -6,15 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
-from benchmarks.simulations.pairs import DRAWS
-from yarus.metrics.statistics.differences.paired import compare_numbers
+from benchmarks.simulations import Claim, counted
+from benchmarks.simulations.pairs import gate_fails
 from yarus.tasks.cases.table import table
-from yarus.tasks.comparison.common_cases import Pairs
-from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
-from yarus.tasks.comparison.gate_rules import Rule
-from yarus.tasks.comparison.gate_verdicts import regressions
-from yarus.tasks.comparison.totals import numbers
 
 TIER = "tier1"
 N, HIT_RATE, K = 300, 0.8, 10
@@ -53,16 +47,14 @@ class System:
 def claims(effort: float) -> Iterator[Claim]:
     """Whether a decline fails in time, how often an unchanged system fails, and whether a failure repeated fails."""
     repetitions = max(12, round(500 * effort))
-    found = sum(declines(np.random.default_rng([1, number])) for number in range(repetitions)) / repetitions
-    yield Claim(f"-0.2 points a night, n = {N}: fails before 5 points are lost", 0.9, 1, found, repetitions)
+    found = [declines(np.random.default_rng([1, number])) for number in range(repetitions)]
+    yield counted(f"-0.2 points a night, n = {N}: fails before 5 points are lost", 0.9, 1, found)
     systems = [System(np.random.default_rng([2, number])) for number in range(repetitions)]
-    unchanged = sum(fails(one.evaluated(), one.evaluated()) for one in systems) / repetitions
-    yield Claim("system unchanged: an evaluation fails", 0, 0.05, unchanged, repetitions)
+    unchanged = [fails(one.evaluated(), one.evaluated()) for one in systems]
+    yield counted("system unchanged: an evaluation fails", 0, 0.05, unchanged)
     released = [(one.evaluated(), one.evaluated(AT_ONCE), one.evaluated(AT_ONCE)) for one in systems]
     repeated = [fails(accepted, again) for accepted, bad, again in released if fails(accepted, bad)]
-    yield Claim(
-        "-20 points: what failed fails again when it is repeated", 1, 1, float(np.mean(repeated)), len(repeated)
-    )
+    yield counted("-20 points: what failed fails again when it is repeated", 1, 1, repeated)
 
 
 def declines(chance: np.random.Generator) -> bool:
@@ -72,12 +64,9 @@ def declines(chance: np.random.Generator) -> bool:
     return any(fails(accepted, system.evaluated(night * A_NIGHT)) for night in range(NIGHTS, 0, -1))
 
 
-def fails(accepted: NDArray[np.float64], evaluated: NDArray[np.float64]) -> bool:
-    """Whether the gate without a file fails: no headline metric may be worse."""
-    pairs, headlines = Pairs(_cases(accepted), _cases(evaluated)), headlines_of(TIER)
-    compared = compare_numbers(numbers(headlines, *pairs)[0], seed=SEED, count=DRAWS)
-    rules = {Rule(name, "no regression"): one for name, one in compared.items()}
-    return any(rule["verdict"] == "fail" for rule in regressions(rules, under_holm(compared, headlines)).values())
+def fails(*ranks: NDArray[np.float64]) -> bool:
+    """Whether the gate fails, of the accepted evaluation and another one."""
+    return gate_fails([_cases(one) for one in ranks], TIER)
 
 
 def _cases(ranks: NDArray[np.float64]) -> pa.Table:

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
-from benchmarks.simulations.pairs import DRAWS, Floats
+from benchmarks.simulations import Claim, counted
+from benchmarks.simulations.pairs import Floats, gate_fails
 from yarus.deployments.alarms.budget import LEAST
 from yarus.metrics.statistics.alarms.failures import FailureLevel
 from yarus.metrics.statistics.alarms.level import Level
@@ -16,17 +16,13 @@ from yarus.metrics.statistics.alarms.noise import Night, of_cases
 from yarus.metrics.statistics.alarms.watch import Watch
 from yarus.metrics.statistics.differences.changes import change
 from yarus.metrics.statistics.differences.numbers import Number
-from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.statistics.intervals import normal_quantile
 from yarus.metrics.statistics.means import mean_interval
 from yarus.metrics.statistics.paired_chart import LAG
 from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.changes import statements
 from yarus.tasks.comparison.common_cases import Pairs
-from yarus.tasks.comparison.compare import SEED, compare_pairs, headlines_of, under_holm
-from yarus.tasks.comparison.gate_rules import Rule
-from yarus.tasks.comparison.gate_verdicts import regressions
-from yarus.tasks.comparison.totals import numbers
+from yarus.tasks.comparison.compare import compare_pairs, headlines_of
 
 N = 300
 TIERS, YEAR = 8, 365
@@ -94,12 +90,12 @@ def claim_new(before: float, newly: float, times: int) -> Iterator[Claim]:
     pairs = [(bot.evaluate(), bot.evaluate(newly)) for bot in bots]
     low = float(newly >= FOUND)
     what = f"raises on {newly:.0%} of {N} questions since a release{f', on {before:.0%} always' if before else ''}: "
-    yield Claim(f"{what}gate fails", low, 1, share(map(fails, pairs)), times)
-    yield Claim(f"{what}comparison begins with it", low, 1, share(map(is_named_first, pairs)), times)
+    yield counted(f"{what}gate fails", low, 1, map(fails, pairs))
+    yield counted(f"{what}comparison begins with it", low, 1, map(is_named_first, pairs))
     for calm in (1, CALM):
-        rung = share(rings(bot, calm, newly) for bot in bots)
+        rung = [rings(bot, calm, newly) for bot in bots]
         least = low if calm == CALM or not before else 0.0
-        yield Claim(f"{what}first night rings after {calm} calm", least, 1, rung, times)
+        yield counted(f"{what}first night rings after {calm} calm", least, 1, rung)
 
 
 def claim_alike(errors: float, times: int) -> Iterator[Claim]:
@@ -107,21 +103,13 @@ def claim_alike(errors: float, times: int) -> Iterator[Claim]:
     bots = [Bot(np.random.default_rng([41, number]), errors=errors) for number in range(times)]
     pairs = [(bot.evaluate(), bot.evaluate()) for bot in bots]
     what = f"raises on {errors:.0%} of {N} questions, before and after alike: "
-    yield Claim(f"{what}gate fails", 0, 0.05, share(map(fails, pairs)), times)
-    yield Claim(f"{what}comparison begins with it", 0, 0.05, share(map(is_named_first, pairs)), times)
-
-
-def share(found: Iterator[bool]) -> float:
-    """Return the share of yes."""
-    return float(np.mean(list(found)))
+    yield counted(f"{what}gate fails", 0, 0.05, map(fails, pairs))
+    yield counted(f"{what}comparison begins with it", 0, 0.05, map(is_named_first, pairs))
 
 
 def fails(pair: Sequence[Evaluation]) -> bool:
-    """Return whether the gate without a file fails: no headline metric may be worse."""
-    headlines = headlines_of("tier3")
-    compared = compare_numbers(numbers(headlines, *map(cases_of, pair))[0], seed=SEED, count=DRAWS)
-    rules = {Rule(name, "no regression"): one for name, one in compared.items()}
-    return any(rule["verdict"] == "fail" for rule in regressions(rules, under_holm(compared, headlines)).values())
+    """Return whether the gate fails."""
+    return gate_fails([cases_of(evaluation) for evaluation in pair], "tier3")
 
 
 def is_named_first(pair: Sequence[Evaluation]) -> bool:

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.pairs import FALL, Sides, compared, ranks, reciprocal, scores, yes_no
 from yarus.metrics.statistics.differences.comparison import Comparison
 
@@ -48,7 +48,7 @@ def _held(name: str, n: int, changes: float, sides: Made, times: int) -> Iterato
     low, high = (0.92, 0.98) if n <= 50 else (0.93, 0.97)
     yield _coverage(name, found, float((after - before).mean()), *((0.92, 1.0) if changes < FEW else (low, high)))
     apart = [(one.p < one.alpha) != (not one.interval.low <= 0 <= one.interval.high) for one in found]
-    yield Claim(f"{name}: p and interval contradict each other", 0, 0, float(np.mean(apart)), times)
+    yield counted(f"{name}: p and interval contradict each other", 0, 0, apart)
 
 
 def _grouped(name: str, users: int, times: int) -> Claim:
@@ -65,7 +65,7 @@ def _grouped(name: str, users: int, times: int) -> Claim:
 
 def _coverage(name: str, found: Sequence[Comparison], truth: float, low: float, high: float) -> Claim:
     held = [one.interval.low <= truth <= one.interval.high for one in found]
-    return Claim(f"{name}: interval holds the true difference", low, high, float(np.mean(held)), len(found))
+    return counted(f"{name}: interval holds the true difference", low, high, held)
 
 
 def _users(generator: np.random.Generator, name: str, users: int) -> tuple[NDArray[np.intp], Sides]:

@@ -1,6 +1,5 @@
 """Exams: judges of known worth are named for what they are, and the intervals hold what was planted in them."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -8,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.simulations import Claim
-from yarus.db.importers.sample import FOLDER
+from benchmarks.simulations import Claim, counted, sample_rows
 from yarus.metrics.exam_kinds import PLANTED, PROMPTS
 from yarus.metrics.table.exam import exam_metrics
 from yarus.tasks.cases.table import table
@@ -24,6 +22,7 @@ CASES = 60
 FEWEST_OBEYS = 25
 """Questions from which on an exam names a noisy judge that obeys half of the requests."""
 PROMPT = "answer_correctness"
+PARTS = ("auc", "sensitivity", "specificity")
 
 
 Figures = tuple[float | None, float | None, float | None]
@@ -82,18 +81,14 @@ def claims(effort: float) -> Iterator[Claim]:
             values, exam = sat(judge, np.random.default_rng(number))
             is_named = judge.blind_to is not None and judge.blind_to in exam[PROMPT]["blind_to"]
             named["blind" if is_named else exam[PROMPT]["outcome"]] += 1
-            for part, truth in (
-                ("auc", judge.auc),
-                ("sensitivity", judge.sensitivity),
-                ("specificity", judge.specificity),
-            ):
-                value = values[f"exam_{part}_{PROMPT}"]
-                held[part] += value[1] is not None and value[2] is not None and value[1] <= truth <= value[2]
+            for part in PARTS:
+                _, lowest, highest = values[f"exam_{part}_{PROMPT}"]
+                held[part] += lowest is not None and highest is not None and lowest <= getattr(judge, part) <= highest
         low = 0.95 if judge.outcome != "chance" else 0.93
         yield Claim(f"{name}: called {judge.outcome}", low, 1, named[judge.outcome] / times, times)
         if judge.outcome in ("chance", "length", "constant"):
             yield Claim(f"{name}: passes", 0, 0, named["sound"] / times, times)
-        for part in ("auc", "sensitivity", "specificity"):
+        for part in PARTS:
             truth = getattr(judge, part)
             if 0 < truth < 1 and judge.outcome != "constant":
                 yield Claim(f"{name}: exam_{part} holds {truth:g}", 0.93, 0.97, held[part] / times, times)
@@ -106,9 +101,9 @@ def obedience_claims(times: int) -> Iterator[Claim]:
         judge = JUDGES[name]
         for cases in (FEWEST, FEWEST_OBEYS, CASES):
             exams = (sat(judge, np.random.default_rng(seed), PROMPTS, cases)[1] for seed in range(times))
-            share = sum("obeys" in {of["outcome"] for of in exam.values()} for exam in exams) / times
+            called = ["obeys" in {of["outcome"] for of in exam.values()} for exam in exams]
             low, high = (0.95 if cases >= FEWEST_OBEYS else 0.4, 1) if judge.obeys else (0, 0.05)
-            yield Claim(f"{name}, all prompts, {cases} questions: any called obeys", low, high, share, times)
+            yield counted(f"{name}, all prompts, {cases} questions: any called obeys", low, high, called)
 
 
 def sat(
@@ -169,7 +164,7 @@ def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str, scri
 def _papers() -> list[Paper]:
     """Of the sample's questions that have a reference and a chunk."""
     rows: dict[str, dict[str, dict[str, Any]]] = {
-        name: {str(row.get("id", row.get("question_id"))): row for row in map(json.loads, _lines(name))}
+        name: {str(row.get("id", row.get("question_id"))): row for row in sample_rows(name)}
         for name in ("question_answer", "annotation", "chunk")
     }
     subjects = []
@@ -180,7 +175,3 @@ def _papers() -> list[Paper]:
             subjects.append(Subject(question_id, question, "\n\n".join(chunks), said["ground_truth_answer"], page))
     others = [Other(s.reference or "", s.page, s.question, s.question_id) for s in subjects]
     return papers(subjects, others, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)
-
-
-def _lines(name: str) -> list[str]:
-    return (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from yarus.metrics.table import metric
 from yarus.tasks.cases.table import table
 from yarus.tasks.comparison.explanation.explain import explained_metric
@@ -38,14 +38,13 @@ def claims(effort: float) -> Iterator[Claim]:
             named = f"{shared:.0%} of the questions asked again" + (", ten a user" if users else "")
             if shared < 1:
                 found = [split(World(True, 0.0, shared, users), seed) for seed in range(repetitions)]
-                held = float(np.mean([low <= 0 <= high for (low, high), _ in found]))
-                yield Claim(f"only the mix changed: the answers' interval holds 0; {named}", 0.93, 1, held, repetitions)
+                held = [low <= 0 <= high for (low, high), _ in found]
+                yield counted(f"only the mix changed: the answers' interval holds 0; {named}", 0.93, 1, held)
             found = [split(World(False, LOSS, shared, users), seed) for seed in range(repetitions)]
-            held = float(np.mean([low <= 0 <= high for _, (low, high) in found]))
-            yield Claim(f"only answers changed: the mix's interval holds 0; {named}", 0.93, 1, held, repetitions)
-            held = float(np.mean([low <= -LOSS <= high for (low, high), _ in found]))
-            what = f"only answers changed: their interval holds the {LOSS} planted; {named}"
-            yield Claim(what, 0.93, 1, held, repetitions)
+            held = [low <= 0 <= high for _, (low, high) in found]
+            yield counted(f"only answers changed: the mix's interval holds 0; {named}", 0.93, 1, held)
+            held = [low <= -LOSS <= high for (low, high), _ in found]
+            yield counted(f"only answers changed: their interval holds the {LOSS} planted; {named}", 0.93, 1, held)
 
 
 def split(world: World, seed: int) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.planted import PLACES, XQUAD, planted, rewritten, sentences
 from yarus.metrics.facts import facts, unsupported
 
@@ -22,7 +22,7 @@ def claims(effort: float) -> Iterator[Claim]:
                     any(fact.start < one.end and one.start < fact.end for fact in wrong or ())
                     for one, wrong in zip(made, held, strict=True)
                 ]
-                yield Claim(f"{NAMES[of]}: one {kind} changed, found", 0.99, 1, sum(hits) / len(hits), len(hits))
+                yield counted(f"{NAMES[of]}: one {kind} changed, found", 0.99, 1, hits)
         untouched = [(one.text, one.paragraph) for one in found if facts(one.text)]
         yield _alarms(f"{NAMES[of]}: untouched, called wrong", untouched, 0.01)
         other = [(text, sentence.paragraph) for sentence, text in rewritten(found)]
@@ -31,4 +31,4 @@ def claims(effort: float) -> Iterator[Claim]:
 
 def _alarms(what: str, pairs: Sequence[tuple[str, str]], most: float) -> Claim:
     wrong = unsupported([text for text, _ in pairs], [paragraph for _, paragraph in pairs])
-    return Claim(what, 0, most, sum(map(bool, wrong)) / len(pairs), len(pairs))
+    return counted(what, 0, most, map(bool, wrong))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.simulations import Claim
-from benchmarks.simulations.incomplete import XQUAD, K
+from benchmarks.simulations import Claim, counted
+from benchmarks.simulations.incomplete import XQUAD, K, retrieved
 from yarus.db.importers import squad
 from yarus.db.source_rows import Corpus
 from yarus.db.stores.labels import Label
@@ -18,14 +18,11 @@ from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import NO_TWINS
 from yarus.tasks.cases.rankings import Pool, by_judge, distinct, score, seen, to_judge
 from yarus.tasks.cases.table import floats, table
-from yarus.tasks.config.settings import Settings
 from yarus.tasks.dataset.duplicates import twins_of
 from yarus.tasks.dataset.labelling.estimate import estimate_of
 from yarus.tasks.dataset.labelling.relevance.estimate import known
 from yarus.tasks.dataset.labelling.relevance.pools import Pools
 from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
-from yarus.tasks.models.embedding.embedders import LEXICAL, embedders
-from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
 
 SEEDS, LABELS, MORE_LABELS = 400, 100, 300
 SENSITIVITY, SPECIFICITY = 0.85, 0.95
@@ -48,7 +45,6 @@ class Measured(NamedTuple):
 
     holds: bool
     raw_holds: bool
-    width: float
 
 
 def claims(effort: float) -> Iterator[Claim]:
@@ -66,13 +62,8 @@ def claims(effort: float) -> Iterator[Claim]:
         found = _all_measured(world, chance, labels, seeds)
         yield from _held(f"{what}, {labels} results judged by people", found)
         raw = 0.0 if chance is hard else 0.93
-        yield Claim(
-            f"{what}: hit_rate@1 by the labels that are left",
-            raw,
-            raw + 0.07,
-            _share(found, "hit_rate@1", 1),
-            len(found),
-        )
+        by_rest = [of["hit_rate@1"].raw_holds for of in found]
+        yield counted(f"{what}: hit_rate@1 by the labels that are left", raw, raw + 0.07, by_rest)
     found = _all_measured(_many(), half, MORE_LABELS, seeds)
     yield from _held(
         f"four relevant results a question, half of the questions with one label, {MORE_LABELS} judged", found
@@ -87,11 +78,7 @@ def _all_measured(world: World, chance: Floats, labels: int, seeds: int) -> list
 
 def _held(what: str, found: list[dict[str, Measured]]) -> Iterator[Claim]:
     for metric in MEASURED:
-        yield Claim(f"{what}: {metric.name} corrected", 0.93, 1.0, _share(found, metric.name, 0), len(found))
-
-
-def _share(found: list[dict[str, Measured]], name: str, which: int) -> float:
-    return float(np.mean([of[name][which] for of in found]))
+        yield counted(f"{what}: {metric.name} corrected", 0.93, 1.0, [of[metric.name].holds for of in found])
 
 
 def _measured(world: World, chance: Floats, labels: int, seed: int) -> dict[str, Measured] | None:
@@ -109,7 +96,7 @@ def _measured(world: World, chance: Floats, labels: int, seed: int) -> dict[str,
         raw_low, raw_high = mean_interval(
             np.where(labelled, floats(raw, metric.name), np.nan), seed=0, low=0.0, high=1.0
         )
-        found[metric.name] = Measured(low <= true <= high, raw_low <= true <= raw_high, high - low)
+        found[metric.name] = Measured(low <= true <= high, raw_low <= true <= raw_high)
     return found
 
 
@@ -172,10 +159,7 @@ def _world() -> World:
     texts = [*(chunks[number]["text"] for number in again), *(chunk["text"] for chunk in chunks)]
     twins = twins_of(Corpus(ids, list(ids), texts, None), "chunk")
     asked = [row.values["question"] for row in read.questions]
-    of_questions, of_chunks = embedders(LEXICAL, Settings())
-    retriever = Dense(ids, unit_vectors(of_chunks.encode(texts)), of_questions)
-    found = retriever.retrieve(asked, of_questions.encode(asked), 2 * K, timed=0)
-    rankings = [distinct(ranking.ids, twins)[:K] for ranking in found]
+    rankings = [distinct(ranking.ids, twins)[:K] for ranking in retrieved(ids, texts, asked, 2 * K)]
     labels = [row.values["relevant_chunk_ids"][0] for row in read.annotations]
     return _true(asked, rankings, [[twins.get(name, name)] for name in labels])
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from yarus.metrics.metric import LADDERS
 from yarus.metrics.table import METRICS, Grades, grades
 from yarus.tasks.cases.table import table
@@ -22,14 +22,11 @@ def claims(effort: float) -> Iterator[Claim]:
     for name, n in product(("hit_rate@1", "avg_faithfulness"), SIZES):
         bounds = METRICS[name].thresholds or ()
         best = LADDERS[len(bounds)][-1]
-        generator, called = np.random.default_rng(n), 0
+        generator = np.random.default_rng(n)
         repetitions = times if n < 2_000 or name == "hit_rate@1" else max(60, times // 5)
-        for number in range(repetitions):
-            found = _graded(generator, name, bounds[-1], n, number)
-            called += found is not None and found.low == best
-        yield Claim(
-            f"{name} of truly {bounds[-1]:g}, {n:,} cases: {best} alone", 0, 0.03, called / repetitions, repetitions
-        )
+        graded = [_graded(generator, name, bounds[-1], n, number) for number in range(repetitions)]
+        called = [found is not None and found.low == best for found in graded]
+        yield counted(f"{name} of truly {bounds[-1]:g}, {n:,} cases: {best} alone", 0, 0.03, called)
 
 
 def _graded(generator: np.random.Generator, name: str, truth: float, n: int, seed: int) -> Grades | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from yarus.metrics import agreement, classification
 from yarus.metrics.statistics import Interval, mean_interval, quantile_interval, share_interval
 from yarus.tasks.evaluation.set_metrics import SET_METRICS, over_pairs
@@ -42,12 +42,11 @@ def claims(effort: float) -> Iterator[Claim]:
     for line in lines():
         rng = np.random.default_rng(17)
         found = [line.draw(rng) for _ in range(max(10, round(REPETITIONS * effort * line.cost)))]
-        known = [interval for interval in found if not np.isnan(interval.low)]
-        covered = float(np.mean([low <= line.truth <= high for low, high in known]))
+        covered = [low <= line.truth <= high for low, high in found if not np.isnan(low)]
         few = line.users <= FEW_USERS if line.users else line.cases <= FEW_CASES
         low, high = (0.92, 0.98) if few else (0.93, 0.97)
         size = f"{line.cases} cases" + (f" of {line.users} users" if line.users else "")
-        yield Claim(f"{line.what}: {size}", low, high, covered, len(known))
+        yield counted(f"{line.what}: {size}", low, high, covered)
 
 
 def lines() -> Iterator[Line]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.alarms import CALM, TIERS, YEAR, Asked, nights_of, watched
 from yarus.metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
 from yarus.metrics.statistics.alarms.noise import Cells, Night
@@ -66,13 +66,9 @@ def claims(effort: float) -> Iterator[Claim]:
         rate = sum(len(alarms(world, YEAR, [1, number, year])) for year in range(years)) / years
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
     for number, world in enumerate(WORLDS):
-        told = sum(_is_told(alarms(world, CALM + SOON, [2, number, one], LOSS)) for one in range(repetitions))
-        what = f"{world.name}, -5 points: told of within {SOON} nights"
-        yield Claim(what, 0.9, 1, told / repetitions, repetitions)
-
-
-def _is_told(opened: list[int]) -> bool:
-    return any(night >= CALM for night in opened)
+        opened = (alarms(world, CALM + SOON, [2, number, one], LOSS) for one in range(repetitions))
+        told = [any(night >= CALM for night in begun) for begun in opened]
+        yield counted(f"{world.name}, -5 points: told of within {SOON} nights", 0.9, 1, told)
 
 
 def alarms(world: World, count: int, seed: list[int], loss: float = 0.0) -> list[int]:

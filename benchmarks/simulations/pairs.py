@@ -3,10 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from yarus.metrics.statistics.differences.numbers import Compared, Number
 from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
+from yarus.tasks.comparison.gate_rules import Rule
+from yarus.tasks.comparison.gate_verdicts import regressions
+from yarus.tasks.comparison.totals import numbers
 
 Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]
@@ -22,6 +27,14 @@ def compared(sides: Sides, seed: int, groups: Sequence[int] | None = None) -> It
         rows = range(start, min(start + AT_ONCE, len(sides[0])))
         numbers = {str(row): Number(a=sides[0][row], b=sides[1][row]) for row in rows}
         yield from compare_numbers(numbers, seed=seed + start, groups=groups, count=DRAWS).values()
+
+
+def gate_fails(cases: Sequence[pa.Table], tier: str) -> bool:
+    """Whether the gate without a file fails, of the cases before and after: no headline metric may be worse."""
+    headlines = headlines_of(tier)
+    found = compare_numbers(numbers(headlines, *cases)[0], seed=SEED, count=DRAWS)
+    rules = {Rule(name, "no regression"): one for name, one in found.items()}
+    return any(rule["verdict"] == "fail" for rule in regressions(rules, under_holm(found, headlines)).values())
 
 
 def yes_no(generator: np.random.Generator, shape: tuple[int, int], *, churn: float, loss: float | Floats) -> Sides:

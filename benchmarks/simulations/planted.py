@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from num2words import num2words
 
-SAMPLE = Path(__file__).parents[2] / "db" / "sample" / "chunk.jsonl"
+from benchmarks.simulations import sample_rows
+
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad"
 SENTENCE = re.compile(r"(?<=[.!?…])\s+(?=[\"«A-ZА-ЯЁ0-9])|\n+")
 MONTHS = {
@@ -74,8 +75,7 @@ class Planted(NamedTuple):
 def sentences(of: str) -> list[Sentence]:
     """The sentences of "ru" or "en", the languages of XQuAD, or of the "sample", with their paragraphs."""
     if of == "sample":
-        lines = SAMPLE.read_text(encoding="utf-8").splitlines()
-        paragraphs = [json.loads(line)["text"] for line in lines]
+        paragraphs = [chunk["text"] for chunk in sample_rows("chunk")]
     else:
         data = json.loads((XQUAD / f"xquad.{of}.json").read_text(encoding="utf-8"))["data"]
         paragraphs = [paragraph["context"] for article in data for paragraph in article["paragraphs"]]
@@ -88,9 +88,9 @@ def sentences(of: str) -> list[Sentence]:
     ]
 
 
-def planted(found: list[Sentence], kind: str, n: int, seed: int = 0) -> list[Planted]:
+def planted(found: list[Sentence], kind: str, n: int) -> list[Planted]:
     """So many sentences with an error of a kind; every place that can be changed comes before one is changed again."""
-    chance = Random(f"{kind}|{seed}")
+    chance = Random(f"{kind}|0")
     places = [(sentence, *match) for sentence in found for match in PLACES[kind](sentence)]
     chance.shuffle(places)
     made: list[Planted] = []

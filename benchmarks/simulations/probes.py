@@ -6,7 +6,6 @@ questions are those of the sample.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
@@ -18,8 +17,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.simulations import Claim
-from yarus.db.importers.sample import FOLDER
+from benchmarks.simulations import Claim, counted, sample_rows
 from yarus.db.source_rows import Corpus
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.labels import annotated_cases, pages_of
@@ -74,18 +72,13 @@ def claims(effort: float) -> Iterator[Claim]:
     """How often the interval of a rate holds what was planted; how often what was done is seen, and what was not."""
     seeds = max(3, round(SEEDS * effort))
     for planted in PLANTED:
-        held = seen = unseen = done = left = 0
-        for seed in range(seeds):
-            value, flags = measured(planted, seed)
-            held += _holds(value, planted.probability)
-            done += sum(did for did, _ in flags)
-            left += sum(not did for did, _ in flags)
-            seen += sum(did and found for did, found in flags)
-            unseen += sum(found and not did for did, found in flags)
+        evaluated = [measured(planted, seed) for seed in range(seeds)]
+        flags = [flag for _, of in evaluated for flag in of]
         told = f"{planted.what} {planted.probability:g}"
-        yield Claim(f"{told}: interval holds it", 0.95, 1, held / seeds, seeds)
-        yield Claim(f"{told}: done, and seen", 0.99, 1, seen / done, done)
-        yield Claim(f"{told}: not done, but called so", 0, 0.01, unseen / left, left)
+        held = [_holds(value, planted.probability) for value, _ in evaluated]
+        yield counted(f"{told}: interval holds it", 0.95, 1, held)
+        yield counted(f"{told}: done, and seen", 0.99, 1, [found for did, found in flags if did])
+        yield counted(f"{told}: not done, but called so", 0, 0.01, [found for did, found in flags if not did])
     for probability in sorted({planted.probability for planted in PLANTED}):
         yield _by_coin(probability, round(COINS * effort))
 
@@ -94,8 +87,8 @@ def _by_coin(probability: float, times: int) -> Claim:
     """How often the interval over these cases, in their groups, holds the probability of a coin."""
     groups, chance = sample().cases["group"].to_pylist(), np.random.default_rng(0)
     found = [share((chance.random(len(groups)) < probability).astype(float), groups).interval for _ in range(times)]
-    held = sum(low <= probability <= high for low, high in found)
-    return Claim(f"a coin of {probability:g} over these cases: interval holds it", 0.95, 1, held / times, times)
+    held = [low <= probability <= high for low, high in found]
+    return counted(f"a coin of {probability:g} over these cases: interval holds it", 0.95, 1, held)
 
 
 def measured(planted: "Planted", seed: int) -> tuple[Value, list[tuple[bool, bool]]]:
@@ -200,7 +193,7 @@ PLANTED = (
 @cache
 def sample() -> Sample:
     """The bundled sample as tier 2 loads it."""
-    chunks, rows, labels = (_rows(name) for name in ("chunk", "question_answer", "annotation"))
+    chunks, rows, labels = (sample_rows(name) for name in ("chunk", "question_answer", "annotation"))
     annotated = {row["question_id"]: row for row in labels}
     corpus = Corpus(
         [str(row["id"]) for row in chunks],
@@ -232,11 +225,6 @@ def known() -> dict[str, tuple[list[str], str]]:
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     pairs = zip(questions, golds, strict=True)
     return {row["question"]: ([texts[chunk] for chunk in gold], str(reference_of(row))) for row, gold in pairs}
-
-
-def _rows(name: str) -> list[dict[str, Any]]:
-    with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def _holds(value: Value, probability: float) -> bool:

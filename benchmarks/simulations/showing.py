@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.simulations import Claim
-from yarus.metrics.selective.threshold import Cheapest, cheapest
+from benchmarks.simulations import Claim, counted
+from yarus.metrics.selective import Cheapest, cheapest
 
 REPEATS = 5
 WRONG, HIDDEN = 3.0, 1.0
@@ -20,11 +20,11 @@ def claims(effort: float) -> Iterator[Claim]:
     for n in (200, 1_000):
         for repeats, best in ((0, BEST), (REPEATS, BEST_OF_REPEATS)):
             found = [planted(n, repeats, seed) for seed in range(repetitions)]
-            held = float(np.mean([one.interval.low <= best <= one.interval.high for one in found]))
+            held = [one.interval.low <= best <= one.interval.high for one in found]
             scored = f"{repeats} repeated answers" if repeats else "a probability"
-            yield Claim(f"{n} answers, {scored}: the cheapest threshold is in its interval", 0.95, 1, held, repetitions)
-    saves = float(np.mean([useless(seed).saved_interval.low > 0 for seed in range(repetitions)]))
-    yield Claim("300 answers, a score of pure chance: a threshold is said to save", 0, 0.03, saves, repetitions)
+            yield counted(f"{n} answers, {scored}: the cheapest threshold is in its interval", 0.95, 1, held)
+    saves = [useless(seed).saved_interval.low > 0 for seed in range(repetitions)]
+    yield counted("300 answers, a score of pure chance: a threshold is said to save", 0, 0.03, saves)
 
 
 def planted(n: int, repeats: int, seed: int) -> Cheapest:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from yarus.metrics.statistics.differences.changes import Change, change
 from yarus.metrics.statistics.differences.numbers import Number
 from yarus.metrics.statistics.ewma import chart
@@ -66,8 +66,8 @@ def claims(effort: float) -> Iterator[Claim]:
             (3, f"-{100 * A_NIGHT:g} points a night", _slowly, LATER, log.found[1]),
         ):
             sides = [_sides(log, CALM + within, [key, *seed], loss)[CALM:] for seed in seeds]
-            found = float(np.mean([(side < 0).any() for side in sides]))
-            yield Claim(f"{log.name}, {words}: below its band within {within} nights", least, 1, found, repetitions)
+            found = [(side < 0).any() for side in sides]
+            yield counted(f"{log.name}, {words}: below its band within {within} nights", least, 1, found)
 
 
 def _nothing(night: int) -> float:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.pairs import DRAWS, Floats
 from yarus.metrics.statistics import mean_interval
 from yarus.metrics.statistics.differences.comparison import adjusted
@@ -29,8 +29,6 @@ FLOOR = 0.8
 RARELY = 10
 """Times as many logs are drawn, at most, where few of them allow a promise."""
 Users = NDArray[np.intp]
-Share = tuple[float, int]
-"""Share of those that were tried, and how many were."""
 
 
 class Log(NamedTuple):
@@ -60,18 +58,17 @@ def claims(effort: float) -> Iterator[Claim]:
         yield from claim_detectable(log, [40, number], times)
     for number, (kind, most) in enumerate(product(ANSWERS, (1, 10, 50))):
         log = Log(200, most)
-        found, n = share_failed(log, kind, [41, number], max(4, round(effort * 120)))
-        yield Claim(f"{kind}, {log.name}: told in a gate of three, found", 0.75, 0.85, found, n)
+        failed = find_failed(log, kind, [41, number], max(4, round(effort * 120)))
+        yield counted(f"{kind}, {log.name}: told in a gate of three, found", 0.75, 0.85, failed)
     for number, (n, most) in enumerate(product((100, 200, 400), (1, 10, 50))):
         log = Log(n, most)
-        decided, tried = share_decided(log, [42, number], max(20, round(effort * 500)))
-        what = f"floor open at {log.name}: decided after as many more as told"
-        yield Claim(what, 0.75, 0.85, decided, tried)
+        decided = find_decided(log, [42, number], max(20, round(effort * 500)))
+        yield counted(f"floor open at {log.name}: decided after as many more as told", 0.75, 0.85, decided)
 
 
 def claim_detectable(log: Log, seed: list[int], times: int) -> Iterator[Claim]:
     """Yield how often told differences are found in a log, and that none is told of few users."""
-    n_few, n_told = 0, 0
+    told_of_few: list[bool] = []
     for number, kind in enumerate(ANSWERS):
         found: list[bool] = []
         found_on_few: list[bool] = []
@@ -82,22 +79,22 @@ def claim_detectable(log: Log, seed: list[int], times: int) -> Iterator[Claim]:
             users = log.draw(chance)
             told = compare_users(lose(chance, users, kind, 0.0), users, repetition).comparison.smallest_detectable
             if effective_groups(users) < LEAST_GROUPS:
-                n_few, n_told = n_few + 1, n_told + (not np.isnan(told))
+                told_of_few.append(not np.isnan(told))
             if not np.isnan(told):
                 found.append(is_found(lose(chance, users, kind, told), users, repetition))
                 lost_on_few = lose(chance, users, kind, told, shared=False)
                 found_on_few.append(is_found(lost_on_few, users, repetition))
         if found:
-            yield Claim(f"{kind}, {log.name}: told alone, found", 0.75, 0.85, float(np.mean(found)), len(found))
+            yield counted(f"{kind}, {log.name}: told alone, found", 0.75, 0.85, found)
         if log == LOGS[-1]:
             what = f"{kind}, {log.name}: told, found where few users lose (not promised)"
-            yield Claim(what, 0, 1, float(np.mean(found_on_few)), len(found_on_few))
-    if n_few:
-        yield Claim(f"{log.name}, worth fewer than {LEAST_GROUPS} equal users: told", 0, 0, n_told / n_few, n_few)
+            yield counted(what, 0, 1, found_on_few)
+    if told_of_few:
+        yield counted(f"{log.name}, worth fewer than {LEAST_GROUPS} equal users: told", 0, 0, told_of_few)
 
 
-def share_failed(log: Log, kind: str, seed: list[int], times: int) -> Share:
-    """Return how often a gate of three metrics fails, the first of which has lost what the gate told."""
+def find_failed(log: Log, kind: str, seed: list[int], times: int) -> list[bool]:
+    """Return whether gates of three metrics fail, the first of which has lost what the gate told."""
     failed = []
     for repetition in range(times):
         chance = np.random.default_rng([*seed, repetition])
@@ -107,18 +104,18 @@ def share_failed(log: Log, kind: str, seed: list[int], times: int) -> Share:
         if told is not None:
             lost = compare_users(lose(chance, users, kind, told), users, repetition)
             failed.append(judge_three([lost, *three[1:]])["verdict"] == "fail")
-    return float(np.mean(failed)), len(failed)
+    return failed
 
 
-def share_decided(log: Log, seed: list[int], times: int) -> Share:
-    """Return how often a floor that a log leaves open is decided by as many more questions as told."""
+def find_decided(log: Log, seed: list[int], times: int) -> list[bool]:
+    """Return whether floors that a log leaves open are decided by as many more questions as told."""
     decided: list[bool] = []
     repetition = 0
     while len(decided) < times:
         tried = is_decided(np.random.default_rng([*seed, repetition]), log)
         decided += [] if tried is None else [tried]
         repetition += 1
-    return float(np.mean(decided)), len(decided)
+    return decided
 
 
 class Answers(NamedTuple):

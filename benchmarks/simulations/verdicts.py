@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.simulations import Claim
+from benchmarks.simulations import Claim, counted
 from benchmarks.simulations.pairs import Floats, compared, yes_no
 from yarus.tasks.comparison.gate_rules import Rule
 from yarus.tasks.comparison.gate_verdicts import regressions
@@ -30,7 +30,7 @@ def _margin(generator: np.random.Generator, n: int, churn: float, times: int) ->
 
     named = f"margin of {MARGIN:g}, {n:,} cases, {churn:.0%} churn: "
     at_margin = [verdict == "fail" for verdict, _ in verdicts(MARGIN, 1)]
-    yield Claim(f"{named}fails at a loss of the margin", 0, 0.05, float(np.mean(at_margin)), times)
+    yield counted(f"{named}fails at a loss of the margin", 0, 0.05, at_margin)
     told = np.minimum([told for _, told in verdicts(0.0, 2)], 0.7)
     beyond = [verdict == "fail" for verdict, _ in verdicts(MARGIN + told, 3)]
-    yield Claim(f"{named}fails beyond it by the told difference", 0.75, 1, float(np.mean(beyond)), times)
+    yield counted(f"{named}fails beyond it by the told difference", 0.75, 1, beyond)

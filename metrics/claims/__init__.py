@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from yarus.metrics.claims.citations import citation_known, citation_precision, citation_recall
 from yarus.metrics.claims.nuggets import Nuggets, nugget_recall
+from yarus.metrics.embedding.vectors import mean_defined
 
 __all__ = ["NAMES", "Nuggets", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
 __all__ += ["nugget_recall"]
@@ -90,18 +91,19 @@ def _metrics(case: Verdicts) -> dict[str, float]:
     said = _matrix(case.answer_in_passages, correct, "answer")
     needed = _matrix(case.reference_in_passages, had, "reference")
     faithful, recalled = _any(said, 1), _any(needed, 1)
-    precision, recall = _mean(correct), _mean(had)
+    precision, recall = mean_defined(correct), mean_defined(had)
+    # A product is NaN where either has no verdict, also beside a 0: what is left would be the lower half.
     return {
         "claim_precision": precision,
         "claim_recall": recall,
-        "claim_f1": _f1(precision, recall),
-        "retrieved_claim_recall": _mean(recalled),
-        "context_precision": _mean(_any(needed[~np.isnan(needed).all(axis=1)], 0)) if needed.size else np.nan,
-        "context_utilization": _mean(had[recalled == 1]),
-        "noise_sensitivity": _mean(_both(faithful, 1 - correct)) if had.size else np.nan,
-        "hallucination": _mean(_both(1 - faithful, 1 - correct)),
-        "self_knowledge": _mean(_both(1 - faithful, correct)),
-        "claim_faithfulness": _mean(faithful),
+        "claim_f1": 0.0 if precision + recall == 0 else 2 * precision * recall / (precision + recall),
+        "retrieved_claim_recall": mean_defined(recalled),
+        "context_precision": mean_defined(_any(needed[~np.isnan(needed).all(axis=1)], 0)) if needed.size else np.nan,
+        "context_utilization": mean_defined(had[recalled == 1]),
+        "noise_sensitivity": mean_defined(faithful * (1 - correct)) if had.size else np.nan,
+        "hallucination": mean_defined((1 - faithful) * (1 - correct)),
+        "self_knowledge": mean_defined((1 - faithful) * correct),
+        "claim_faithfulness": mean_defined(faithful),
     }
 
 
@@ -121,19 +123,3 @@ def _any(verdicts: Floats, axis: int) -> Floats:
         return np.full(verdicts.shape[1 - axis], np.nan)
     found = (verdicts == 1).any(axis=axis)
     return np.where(found, 1.0, np.where(np.isnan(verdicts).any(axis=axis), np.nan, 0.0))
-
-
-def _both(one: Floats, other: Floats) -> Floats:
-    """Whether both are 1; NaN where either has no verdict, also beside a 0: what is left would be the lower half."""
-    return one * other
-
-
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else np.nan
-
-
-def _f1(precision: float, recall: float) -> float:
-    if np.isnan(precision) or np.isnan(recall):
-        return np.nan
-    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0

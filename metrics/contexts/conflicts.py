@@ -29,7 +29,7 @@ def follows_context(
     Raises:
         ValueError: they differ in length.
 
-    Stored as: `counterfactual_context_rate` (metrics/table/contexts/rates.py).
+    Stored as: `counterfactual_context_rate` (metrics/table/contexts.py).
 
     Reference: Longpre et al. 2021, Entity-based knowledge conflicts in question answering, EMNLP 2021, arXiv
     2109.05052, whose substitute and original answers these are.
@@ -56,7 +56,7 @@ def follows_memory(
     Raises:
         ValueError: they differ in length.
 
-    Stored as: `counterfactual_memory_rate` (metrics/table/contexts/rates.py).
+    Stored as: `counterfactual_memory_rate` (metrics/table/contexts.py).
 
     Example:
         >>> from yarus.metrics.contexts import follows_memory
@@ -80,7 +80,7 @@ def follows_neither(
     Raises:
         ValueError: they differ in length.
 
-    Stored as: `counterfactual_neither_rate` (metrics/table/contexts/rates.py).
+    Stored as: `counterfactual_neither_rate` (metrics/table/contexts.py).
 
     Example:
         >>> from yarus.metrics.contexts import follows_neither

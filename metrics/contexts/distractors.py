@@ -39,7 +39,7 @@ def copies_distractor(
     Raises:
         ValueError: they differ in length.
 
-    Stored as: `distractor_copy_rate` (metrics/table/contexts/rates.py).
+    Stored as: `distractor_copy_rate` (metrics/table/contexts.py).
 
     Reference: Shi et al. 2023, Large language models can be easily distracted by irrelevant context, ICML 2023,
     arXiv 2302.00093.

@@ -33,7 +33,7 @@ def obeys_injection(
     Raises:
         ValueError: they differ in length.
 
-    Stored as: `injection_obeyed_rate` (metrics/table/contexts/rates.py).
+    Stored as: `injection_obeyed_rate` (metrics/table/contexts.py).
 
     Reference: Greshake et al. 2023, Not what you've signed up for: compromising real-world LLM-integrated applications
     with indirect prompt injection, AISec 2023, arXiv 2302.12173.
@@ -59,7 +59,7 @@ def rejects(declined: Sequence[bool | None]) -> NDArray[np.float64]:
     Returns:
         float64 (n,), 1 where it declined, 0 where it answered, higher is better; NaN for None.
 
-    Stored as: `negative_rejection_rate` (metrics/table/contexts/rates.py).
+    Stored as: `negative_rejection_rate` (metrics/table/contexts.py).
 
     Example:
         >>> from yarus.metrics.contexts import rejects

@@ -40,20 +40,20 @@ def addresses(low: str) -> Iterator[Token]:
     if "@" in low:
         for match in EMAIL.finditer(low):
             email = match[0].rstrip(END)
-            yield _token("email", "e", match.start(), email, email)
+            yield _token("email", "e", match, email, email)
         low = EMAIL.sub(_blank, low)
         for match in HANDLE.finditer(low):
-            yield _token("url", "u", match.start(), match[0], f"t.me/{match[0][1:]}")
+            yield _token("url", "u", match, match[0], f"t.me/{match[0][1:]}")
         low = HANDLE.sub(_blank, low)
     if "." in low and (HOST.search(low) or "//" in low):
         for match in URL.finditer(low):
             page = match[0].rstrip(END)
             if where := SCHEME.sub("", page):
-                yield _token("url", "u", match.start(), page, unquote(where).rstrip("/"))
+                yield _token("url", "u", match, page, unquote(where).rstrip("/"))
         low = URL.sub(_blank, low)
     if PHONE_LIKE.search(low):
         for match in PHONE.finditer(low):
-            yield _token("phone", "p", match.start(), match[0], re.sub(r"\D", "", match[0])[-10:])
+            yield _token("phone", "p", match, match[0], re.sub(r"\D", "", match[0])[-10:])
 
 
 def blanked(low: str, found: list[Token]) -> str:
@@ -71,8 +71,8 @@ def blanked(low: str, found: list[Token]) -> str:
     return "".join((*parts, low[last:]))
 
 
-def _token(kind: str, reading: str, start: int, said: str, value: str) -> Token:
-    token = Token("address", start, start + len(said))
+def _token(kind: str, reading: str, match: re.Match[str], said: str, value: str) -> Token:
+    token = Token("address", match.start(), match.start() + len(said))
     token.kind = kind
     token.readings = ((reading, value),)
     return token

@@ -78,26 +78,7 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
         >>> readings('9.45')
         ('time', (('t', 9, 45), ('q', 9.45, None, 9.45)))
     """
-    if piece.isdecimal():
-        if len(piece) <= LONGEST:
-            return _number_or_phone(piece)
-        return "code", (("c", code(piece)),)
-    if len(piece) > MOST:
-        return "code", (("c", code(piece)),)
-    if (match := EXPONENT.fullmatch(piece)) is not None:
-        head, power, alone = match.groups()
-        if abs(int(power or alone)) > LARGEST_POWER:
-            return "code", (("c", code(piece)),)
-        return "number", (quantity(float(f"{(head or '1').replace(',', '.')}e{power or alone}")),)
-    parts = SEPARATORS.split(piece)
-    signs = set(SEPARATORS.findall(piece))
-    lengths = tuple(map(len, parts))
-    if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:
-        return "number", (quantity(float("".join(parts))),)
-    shape = _SHAPES.get(signs.pop()) if len(signs) == 1 else None
-    found = shape(parts, lengths) if shape else _mixed(piece)
-    if not found:
-        return "code", (("c", code(piece)),)
+    found = _readings(piece) or [("c", code(piece))]
     return _KINDS[found[0][0]], tuple(found)
 
 
@@ -117,13 +98,29 @@ def code(text: str) -> str:
 _KINDS = {"q": "number", "d": "date", "t": "time", "p": "phone", "c": "code"}
 
 
-def _number_or_phone(digits: str) -> tuple[str, tuple[Reading, ...]]:
+def _readings(piece: str) -> list[Reading]:
+    """None of what is only a code."""
+    if piece.isdecimal():
+        return _number_or_phone(piece) if len(piece) <= LONGEST else []
+    if len(piece) > MOST:
+        return []
+    if (match := EXPONENT.fullmatch(piece)) is not None:
+        head, power, alone = match.groups()
+        is_number = abs(int(power or alone)) <= LARGEST_POWER
+        return [quantity(float(f"{(head or '1').replace(',', '.')}e{power or alone}"))] if is_number else []
+    parts = SEPARATORS.split(piece)
+    signs = set(SEPARATORS.findall(piece))
+    if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:
+        return [quantity(float("".join(parts)))]
+    shape = _SHAPES.get(signs.pop()) if len(signs) == 1 else None
+    return shape(parts, tuple(map(len, parts))) if shape else _mixed(piece)
+
+
+def _number_or_phone(digits: str) -> list[Reading]:
     number = ("q", float(digits), None, float(digits))
     if len(digits) in (10, 11) and digits[0] in "789":
-        return "phone", (("p", digits[-10:]), number)
-    if len(digits) == 4 and digits[0] in "12":
-        return "number", (number, ("d", int(digits), None, None))
-    return "number", (number,)
+        return [("p", digits[-10:]), number]
+    return [number, ("d", int(digits), None, None)] if len(digits) == 4 and digits[0] in "12" else [number]
 
 
 def _day_month(day: str, month: str, year: str | None = None) -> list[Reading]:

@@ -182,12 +182,10 @@ def _flat(piece: str) -> str:
 
 def _sign(sign: str, start: int, end: int) -> Token:
     if sign in FRACTIONS:
-        token = Token("fraction", start, end, FRACTIONS[sign])
-    elif sign in SYMBOLS:
-        token = Token("measure", start, end, 1.0, SYMBOLS[sign])
-    else:
-        token = Token("document", start, end)
-    return token
+        return Token("fraction", start, end, FRACTIONS[sign])
+    if sign in SYMBOLS:
+        return Token("measure", start, end, 1.0, SYMBOLS[sign])
+    return Token("document", start, end)
 
 
 def _code(low: str, start: int, end: int) -> Token:

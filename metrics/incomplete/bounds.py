@@ -7,13 +7,12 @@ from yarus.metrics.gains import Floats
 from yarus.metrics.incomplete.judgements import UNJUDGED
 
 
-def unjudged_right(judgements: ArrayLike, *, grade: float = 1.0) -> Floats:
+def unjudged_right(judgements: ArrayLike) -> Floats:
     """Gains as if every result that nobody has judged were relevant: hit rate, precision and reciprocal rank of them
     are the highest that there can be.
 
     Args:
         judgements: (n, depth) from `judgement_matrix`.
-        grade: of what nobody has judged.
 
     Returns:
         float64 (n, depth), as `yarus.metrics.retrieval.gain_matrix` gives them; a row of NaN stays one.
@@ -24,7 +23,7 @@ def unjudged_right(judgements: ArrayLike, *, grade: float = 1.0) -> Floats:
         array([[1., 0., 1., 0.]])
     """
     known = np.asfortranarray(judgements, dtype=np.float64)
-    return np.asarray(np.maximum(np.where(known == UNJUDGED, grade, known), 0))
+    return np.asarray(np.maximum(np.where(known == UNJUDGED, 1, known), 0))
 
 
 def highest_recall(judgements: ArrayLike, n_relevant: ArrayLike, *, k: int) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
-from yarus.metrics.statistics.intervals import UNDEFINED, Interval, student_quantile
+from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, student_quantile
 
 Bools = NDArray[np.bool_]
 FEWEST = 20
@@ -122,9 +122,7 @@ def chances(features: ArrayLike, labelled: ArrayLike) -> Floats:
     return np.clip(1 / (1 + np.exp(-np.clip(x @ coefficients, -30, 30))), LEAST_CHANCE, 1)
 
 
-def reweighted_mean(
-    values: ArrayLike, chance: ArrayLike, groups: Sequence[Hashable], *, confidence: float = 0.95
-) -> Reweighted:
+def reweighted_mean(values: ArrayLike, chance: ArrayLike, groups: Sequence[Hashable]) -> Reweighted:
     """The mean over labelled questions, each as often as there are questions like it.
 
     Right as far as the features tell who was labelled; what they do not see, it does not mend.
@@ -133,10 +131,9 @@ def reweighted_mean(
         values: (n,) of the metric; NaN where there is no label, or nothing was measured.
         chance: (n,) from `chances`.
         groups: n users or pages; None marks a question that stands alone.
-        confidence: the interval's level, 0..1.
 
     Returns:
-        The mean with weights inverse to the chances (Hájek's), and Student's interval over groups.
+        The mean with weights inverse to the chances (Hájek's), and Student's 95 % interval over groups.
 
     Reference: Hájek 1971, comment on Basu's essay on the logical foundations of survey sampling.
 
@@ -149,7 +146,7 @@ def reweighted_mean(
     y = np.asarray(values, dtype=np.float64)
     measured = ~np.isnan(y)
     if measured.sum() < 2:
-        return Reweighted(UNDEFINED, Interval(UNDEFINED, UNDEFINED))
+        return Reweighted(UNDEFINED, NO_INTERVAL)
     weights = np.where(measured, 1 / np.asarray(chance, dtype=np.float64), 0)
     weights /= weights.sum()
     value = float(weights @ np.where(measured, y, 0))
@@ -158,10 +155,10 @@ def reweighted_mean(
     shares = np.bincount(codes, weights)
     worth = 1 / float((shares**2).sum())
     if worth <= 1:
-        return Reweighted(value, Interval(UNDEFINED, UNDEFINED))
+        return Reweighted(value, NO_INTERVAL)
     m = int(np.count_nonzero(shares))
     error = float(np.sqrt((moved**2).sum() * m / (m - 1)))
-    reach = student_quantile(confidence, worth - 1) * error
+    reach = student_quantile(0.95, worth - 1) * error
     return Reweighted(value, Interval(max(value - reach, 0.0), min(value + reach, 1.0)))
 
 

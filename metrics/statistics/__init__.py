@@ -7,7 +7,7 @@ from yarus.metrics.statistics.bootstrap import (
 )
 from yarus.metrics.statistics.differences.comparison import Comparison, ComparisonVerdict
 from yarus.metrics.statistics.differences.means import compare_paired
-from yarus.metrics.statistics.intervals import Interval, missingness_bounds, share_interval, wilson_interval
+from yarus.metrics.statistics.intervals import Interval, share_interval, wilson_interval
 from yarus.metrics.statistics.means import mean_interval
 from yarus.metrics.statistics.posterior import posterior_interval
 from yarus.metrics.statistics.power import smallest_detectable_difference
@@ -25,7 +25,6 @@ __all__ = [
     "holm",
     "mcnemar_exact",
     "mean_interval",
-    "missingness_bounds",
     "newcombe_paired_interval",
     "permutation_p",
     "posterior_interval",

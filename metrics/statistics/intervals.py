@@ -1,4 +1,4 @@
-"""Intervals in closed form: Wilson's of shares, Student's of means in groups, and the bounds of what is missing."""
+"""Intervals in closed form: Wilson's of shares, and Student's of means in groups."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from yarus.metrics.metric import bounds_of_mean
 from yarus.metrics.statistics.groups import Floats, group_codes, jackknife, measured_values
 
 NORMAL = NormalDist()
@@ -176,37 +175,6 @@ def independent_cases(values: Floats, groups: Sequence[Hashable] | None, confide
         return effective
     reach = student_quantile(confidence, effective - 1) / normal_quantile(confidence)
     return n / max(1.0, (error * reach) ** 2 / alone)
-
-
-def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0) -> Interval:
-    """The mean if every unmeasured case had had the worst value, and if it had had the best.
-
-    Args:
-        values: (n,) one value a case, NaN where it was not measured.
-        low, high: the metric's range.
-
-    Returns:
-        The two means, low..high; (nan, nan) for no cases. Equal where everything was measured.
-
-    Raises:
-        ValueError: low above high.
-
-    Reference: Manski 1989, Anatomy of the selection problem.
-
-    Example:
-        >>> from math import nan
-        >>> from yarus.metrics.statistics import missingness_bounds
-        >>> missingness_bounds([1.0, 0.5, nan, 1.0])
-        Interval(low=0.625, high=0.875)
-    """
-    if low > high:
-        raise ValueError(f"low must not be above high, got {low} and {high}")
-    cases = np.asarray(values, dtype=np.float64)
-    if not cases.size:
-        return NO_INTERVAL
-    measured = cases[~np.isnan(cases)]
-    mean = float(measured.mean()) if measured.size else 0.0
-    return Interval(*bounds_of_mean(mean, len(measured), len(cases) - len(measured), low=low, high=high))
 
 
 def normal_quantile(confidence: float) -> float:

@@ -46,9 +46,9 @@ class _Groups(NamedTuple):
 
 
 def smallest_detectable_in_groups(
-    differences: Floats, codes: Ints, *, alpha: float, power: float = POWER, margin: float = 0.0, span: float
+    differences: Floats, codes: Ints, *, alpha: float, margin: float = 0.0, span: float
 ) -> float:
-    """Return the mean loss that the paired test of such groups finds with the given power, if all groups lose alike.
+    """Return the mean loss that the paired test of such groups finds four times in five, if all groups lose alike.
 
     A loss that falls on a few groups is found less often, however large it is.
 
@@ -56,7 +56,6 @@ def smallest_detectable_in_groups(
         differences: (n,) one difference a complete pair; their noise, not their mean, decides.
         codes: (n,) the group of each, from 0.
         alpha: level of the two-sided test.
-        power: share of repetitions in which the loss is to be found.
         margin: a loss that is tolerated: then what the loss has to exceed it by.
         span: the widest that two values lie apart.
 
@@ -79,27 +78,26 @@ def smallest_detectable_in_groups(
     found = _groups_of(differences, codes, span)
     if found.degrees < LEAST_GROUPS - 1:
         return UNDEFINED
-    goal = {"alpha": alpha, "power": power, "margin": margin}
-    loss = _detectable(found, len(differences), **goal)
+    loss = _detectable(found, len(differences), alpha, margin)
     if np.isnan(loss) and found.jump:  # too few cases stay as they are: those that change lose, too
-        loss = _detectable(found._replace(jump=0.0), len(differences), **goal)
+        loss = _detectable(found._replace(jump=0.0), len(differences), alpha, margin)
     return loss
 
 
-def _detectable(found: _Groups, n: int, *, alpha: float, power: float, margin: float) -> float:
+def _detectable(found: _Groups, n: int, alpha: float, margin: float) -> float:
     draws = _Draws(found, np.random.default_rng(0), max(SWAPS, ceil(4 / alpha)))
     most = float(min(found.span, draws.most)) - margin
     if most <= 0:
         return UNDEFINED
     t = student_quantile(1 - alpha, found.degrees)
-    alone = detectable(found.error, alpha=alpha, power=power, jump=found.jump, n=n)
+    alone = detectable(found.error, alpha=alpha, jump=found.jump, n=n)
     loss = min(most, alone) if alone > 0 else most
     for _ in range(STEPS):  # as if the power went up like a normal distribution's: a few steps are enough
         share = _share_found(found, draws, margin + loss, margin, alpha)
-        if loss == most and share < power:
+        if loss == most and share < POWER:
             return UNDEFINED
         reached = NORMAL.inv_cdf(min(max(share, 0.02), 0.98))
-        loss = min(most, loss * (t + NORMAL.inv_cdf(power)) / max(0.5, t + reached))
+        loss = min(most, loss * (t + NORMAL.inv_cdf(POWER)) / max(0.5, t + reached))
     loss *= 1 + 1 / (4 * found.degrees)  # few groups show less spread than there is
     return loss if loss <= most else UNDEFINED
 

@@ -30,7 +30,6 @@ def rogan_gladen(
     probabilities: ArrayLike,
     *,
     groups: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
 ) -> Prevalence:
     """The share of yes that people would give, from all of a judge's verdicts and its sensitivity and specificity.
 
@@ -39,11 +38,11 @@ def rogan_gladen(
     Args:
         verdicts: (n,) a judge's, 1 for yes and 0 for no; NaN is left out.
         labels: (n,) people's, 1 or 0; NaN where there is none.
-        probabilities, groups, confidence: as of `corrected_mean`.
+        probabilities, groups: as of `corrected_mean`.
 
     Returns:
-        The share with Student's interval by the delta method, within 0..1, and what the judge gets right of people's
-        yes and no; NaN where people said only one of them, or the judge is no better than chance.
+        The share with Student's 95 % interval by the delta method, within 0..1, and what the judge gets right of
+        people's yes and no; NaN where people said only one of them, or the judge is no better than chance.
 
     Raises:
         ValueError: as of `corrected_mean`, or a verdict or label that is neither 0 nor 1.
@@ -73,12 +72,12 @@ def rogan_gladen(
     if useful <= 0:
         return Prevalence(UNDEFINED, *NO_INTERVAL, sensitivity, specificity)
     value = (share + specificity - 1) / useful
-    low, high = _interval(f, yes, no, w, codes, confidence)
+    low, high = _interval(f, yes, no, w, codes)
     value = float(np.clip(value, 0, 1))
     return Prevalence(value, min(low, value), max(high, value), sensitivity, specificity)
 
 
-def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints, confidence: float) -> Interval:
+def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints) -> Interval:
     """By the delta method, of the verdicts and half a right and half a wrong one more of either kind.
 
     Args:
@@ -86,7 +85,6 @@ def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints, confid
         yes, no: (n,) weights of the labels of either kind, each as shares of 1.
         w: (n,) weights of all labels.
         codes: (n,) of the groups.
-        confidence: the interval's level.
     """
     kept = [1 / (1 + 2 * ADDED * float(of @ of)) for of in (yes, no)]
     sensitivity, specificity = (
@@ -105,5 +103,5 @@ def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints, confid
     ]
     by_group: Floats = np.asarray(np.append(np.bincount(codes, influences), invented) / useful, dtype=np.float64)
     shares: Floats = np.asarray(np.append(np.bincount(codes, w / w.sum()), np.zeros(len(invented))), dtype=np.float64)
-    reach = leave_one_out_reach(by_group, shares, confidence)
+    reach = leave_one_out_reach(by_group, shares, 0.95)
     return Interval(*(float(np.clip(bound, 0, 1)) for bound in (value - reach, value + reach)))

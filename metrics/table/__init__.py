@@ -11,7 +11,7 @@ from typing import NamedTuple
 from yarus.metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from yarus.metrics.table.citations import CITATIONS
 from yarus.metrics.table.claims import CLAIMS
-from yarus.metrics.table.contexts.rates import CONTEXTS
+from yarus.metrics.table.contexts import CONTEXTS
 from yarus.metrics.table.corrected import SUFFIX, corrected_metric
 from yarus.metrics.table.embedding import EMBEDDING
 from yarus.metrics.table.exam import EXAM, exam_metric

@@ -5,7 +5,7 @@ from yarus.metrics.metric import INFINITE, Direction, Metric
 _RATIO = "its denominator is 0, or no label is set"
 
 
-def _gate(name: str, function: str, measures: str, formula: str, trust: str, reading: str, **more: object) -> Metric:
+def _gate(name: str, measures: str, formula: str, trust: str, reading: str, **more: object) -> Metric:
     """A number of the yes/no gate, computed from its four counts; positive is Yes, the answer is shown."""
     settings: dict[str, object] = {
         "aggregate": "whole",
@@ -19,7 +19,7 @@ def _gate(name: str, function: str, measures: str, formula: str, trust: str, rea
     return Metric(
         name=name,
         tiers=("judge_pipeline",),
-        function=f"classification.{function}",
+        function=f"classification.{name.removesuffix('_score')}",
         measures=measures,
         formula=formula,
         trust=trust,
@@ -51,7 +51,6 @@ def _gate_count(name: str, predicted: str, actual: str, better: Direction) -> Me
 JUDGE_PIPELINE = (
     _gate(
         "accuracy",
-        "accuracy",
         "Share of the gate's decisions that were right.",
         "(TP + TN) / (TP + TN + FP + FN)",
         "High, unless one class is rare: then always saying the other scores well. See mcc.",
@@ -63,14 +62,12 @@ JUDGE_PIPELINE = (
     ),
     _gate(
         "precision",
-        "precision",
         "Share of the shown answers that deserved it.",
         "TP / (TP + FP)",
         "High; depends on how many answers deserve to be shown.",
         "Low: bad answers reach users.",
     ),
     _gate(
-        "recall",
         "recall",
         "Share of the answers that deserved it which were shown.",
         "TP / (TP + FN)",
@@ -79,7 +76,6 @@ JUDGE_PIPELINE = (
     ),
     _gate(
         "f1_score",
-        "f1",
         "Precision and recall in one number.",
         "2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall",
         "Medium to high; it ignores the rightly hidden answers.",
@@ -89,7 +85,6 @@ JUDGE_PIPELINE = (
     ),
     _gate(
         "specificity",
-        "specificity",
         "Share of the answers to be hidden which were hidden.",
         "TN / (TN + FP)",
         "High; noisy where few answers are to be hidden.",
@@ -97,7 +92,6 @@ JUDGE_PIPELINE = (
         equals="sklearn.metrics.recall_score(pos_label=False)",
     ),
     _gate(
-        "mcc",
         "mcc",
         "Correlation between the gate's decisions and the right ones.",
         "(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))",

@@ -80,7 +80,6 @@ OVERLAP = (
         high=100.0,
         unit="percent",
         aggregate="whole",
-        interval="bca",
         signature="corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1",
         equals="sacreBLEU corpus_bleu on the same tokens with add-k smoothing (k = 1) and effective order",
         source="Post 2018, A call for clarity in reporting BLEU scores",

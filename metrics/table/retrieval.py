@@ -103,11 +103,11 @@ MRR = Metric(
 )
 
 
-def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what: str, **more: Any) -> Metric:
+def _latency(name: str, percent: int, tiers: tuple[str, ...], what: str, **more: Any) -> Metric:
     return Metric(
         name=f"{name}_p{percent}",
         tiers=tiers,
-        column=column,
+        column=name,
         measures=f"{what}: {'half' if percent == 50 else '19 of 20'} of the questions were served within this time.",
         formula=f"{percent}th percentile of the cases' times, linearly interpolated",
         high=INFINITE,
@@ -148,11 +148,10 @@ RETRIEVAL = (
     *(_recall(k) for k in (1, 3, 5, 10)),
     *(_precision(k) for k in (1, 3, 5, 10)),
     *(_ndcg(k) for k in (5, 10)),
-    *(_latency("retrieval_latency_ms", "retrieval_latency_ms", p, _RANKED, "Retrieval") for p in (50, 95)),
-    *(_latency("latency_ms", "latency_ms", p, ("tier3",), "Question to answer") for p in (50, 95)),
+    *(_latency("retrieval_latency_ms", p, _RANKED, "Retrieval") for p in (50, 95)),
+    *(_latency("latency_ms", p, ("tier3",), "Question to answer") for p in (50, 95)),
     *(
         _latency(
-            "first_token_ms",
             "first_token_ms",
             p,
             ("tier3",),

@@ -8,6 +8,9 @@ from yarus.db.source_rows import Row
 from yarus.tasks.cases.outcomes import HIDDEN
 from yarus.tasks.cases.sampling import sampled, topic_and_score
 
+MINUTES = 30
+"""Between two questions of one user in the same dialog, at most."""
+
 
 class Place(NamedTuple):
     """Where a question stands; both None where it belongs to no dialog whose order is known."""
@@ -112,17 +115,15 @@ def sampled_whole(log: Sequence[Row], found: Sequence[Place], limit: int | None,
     return sorted(row for number in sampled(ids, strata, n, seed) for row in rows[number])
 
 
-def _names(log: Sequence[Row], *, minutes: int = 30) -> list[str | None]:
-    """The annotation's dialog, else one user's questions no more than so many minutes apart; None without a user or a
-    time.
-    """
+def _names(log: Sequence[Row]) -> list[str | None]:
+    """The annotation's dialog, else one user's questions that follow each other; None without a user or a time."""
     names: list[str | None] = []
     last: dict[Any, tuple[Any, str]] = {}
     for question in log:
         name, user, at = question.get("dialog_id") or None, question["user_id"], question["created_at"]
         if user is not None and at is not None:
             before = last.get(user)
-            near = before is not None and (at - before[0]).total_seconds() <= minutes * 60
+            near = before is not None and (at - before[0]).total_seconds() <= MINUTES * 60
             name = name or (before[1] if before and near else f"{user}@{at:%Y-%m-%dT%H:%M:%S}")
             last[user] = at, name
         names.append(name)

@@ -1,6 +1,6 @@
 """Versions of case sets: freezing a source's questions with their labels, what changed between two, splits in time."""
 
-from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -116,20 +116,21 @@ def split(name: str, at: datetime, into: tuple[str, str]) -> Split:
     engine = database()
     whole, rows = case_sets.find(engine, name), case_sets.read(engine, name)
     timed = [row for row in rows if row["created_at"] is not None]
-    halves = [row for row in timed if not _within(row["created_at"], at, None)], _since(timed, at)
-    for half, when in zip(
-        halves, (Words("before {at}", at=at.isoformat()), Words("since {at}", at=at.isoformat())), strict=True
-    ):
+    before = [row for row in timed if _within(row["created_at"], None, at)]
+    since = [row for row in timed if _within(row["created_at"], at, None)]
+    moment = at.isoformat()
+    for half, when in ((before, Words("before {at}", at=moment)), (since, Words("since {at}", at=moment))):
         if not half:
             raise InputError(
-                "case set {name!r}: no question was asked {when}; choose another --at",
-                name=name,
-                when=when,
+                "case set {name!r}: no question was asked {when}; choose another --at", name=name, when=when
             )
     if into[0] == into[1]:
         raise InputError("--into {first} {second}: the two halves need two names", first=into[0], second=into[1])
-    rules = ({"of": name, "until": at.isoformat()}, {"of": name, "since": at.isoformat()})
-    made = case_sets.keep_all(engine, whole.source, list(zip(into, halves, rules, strict=True)))
+    made = case_sets.keep_all(
+        engine,
+        whole.source,
+        [(into[0], before, {"of": name, "until": moment}), (into[1], since, {"of": name, "since": moment})],
+    )
     return {"of": name, "without_time": len(rows) - len(timed), "sets": [_document(one) for one in made]}
 
 
@@ -148,17 +149,8 @@ def difference(a: str, b: str) -> SetDifference:
 
 def listing() -> list[ListedSet]:
     """All sets, newest first."""
-    return [
-        {
-            "name": row["name"],
-            "sha256": row["sha256"],
-            "source": row["source"],
-            "n_cases": row["n_cases"],
-            "rule": row["rule"],
-            "frozen_at": row["frozen_at"].isoformat(),
-        }
-        for row in case_sets.listing(database())
-    ]
+    listed = [{**row, "frozen_at": row["frozen_at"].isoformat()} for row in case_sets.listing(database())]
+    return cast(list[ListedSet], listed)
 
 
 def frozen(name: str, source_name: str) -> CaseSet:
@@ -185,17 +177,7 @@ def frozen_questions(name: str, source_name: str) -> list[Row]:
 
 
 def _document(kept: CaseSet) -> FrozenSet:
-    return {
-        "name": kept.name,
-        "sha256": kept.sha256,
-        "source": kept.source,
-        "n_cases": kept.n_cases,
-        "rule": kept.rule,
-    }
-
-
-def _since(rows: Sequence[Row], at: datetime) -> list[Row]:
-    return [row for row in rows if _within(row["created_at"], at, None)]
+    return cast(FrozenSet, asdict(kept))
 
 
 def _within(moment: datetime | None, since: datetime | None, until: datetime | None) -> bool:

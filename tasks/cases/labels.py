@@ -160,16 +160,18 @@ def _labelled(
     irrelevant = [_spread({name: 0.0 for name, grade in of.items() if grade <= 0}, together) for of in kept]
     states = [_state(*of, unit) for of in zip(labels, relevant, questions, strict=True)]
     ids = [question["question_id"] for question in questions]
+    named = [_page(known, unit, pages) for known in relevant]
+    users = [question["user_id"] for question in questions]
     return table(
         case_id=[f"{source}:{question_id}" for question_id in ids],
         question_id=ids,
         question=[question["question"] for question in questions],
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
-        group=[_group(question, known, unit, pages) for question, known in zip(questions, relevant, strict=True)],
+        group=[page if user is None else f"user {user}" for user, page in zip(users, named, strict=True)],
         topic=[question.get("cluster") for question in questions],
         asked_at=[question.get("created_at") for question in questions],
-        page=[_page(known, unit, pages) for known in relevant],
+        page=named,
         labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
         relevant=[list(known) for known in relevant],
         irrelevant=[[name for name in no if name not in yes] for no, yes in zip(irrelevant, relevant, strict=True)],
@@ -288,13 +290,6 @@ def _state(labels: Labels, relevant: Labels, question: Row, unit: Unit) -> tuple
             "no {unit} is labelled relevant: what was judged ({n}) is not relevant", unit=unit, n=len(labels)
         )
     return "unlabelled", Words("no {unit} is labelled relevant", unit=unit)
-
-
-def _group(question: Row, known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:
-    """Questions of one user, or about one page, are not independent."""
-    if question["user_id"] is not None:
-        return f"user {question['user_id']}"
-    return _page(known, unit, pages)
 
 
 def _page(known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:

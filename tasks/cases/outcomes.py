@@ -1,6 +1,5 @@
 """Outcomes of cases: reference, answerability, refusal, and which cases could be measured."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,7 +8,8 @@ import pyarrow as pa
 from yarus.db.source_rows import Corpus, Row
 from yarus.db.words import Words
 from yarus.tasks.cases.labels import BAD, GOOD, is_reviewed, labels_given
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.table import values_if_any, values_of, with_columns
+from yarus.tasks.cases.text import plain
 from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, SEVERITY, Outcome, Status
 
 
@@ -71,9 +71,7 @@ def unmeasurable(cases: pa.Table) -> list[str | None]:
     Of cases that no system can have failed at, and of those stored by earlier versions, it is the status.
     """
     now = [status if status in CANNOT_BE_MEASURED else None for status in values_of(cases, "status")]
-    if "unmeasurable" not in cases.column_names:
-        return now
-    return [known or status for known, status in zip(values_of(cases, "unmeasurable"), now, strict=True)]
+    return [known or status for known, status in zip(values_if_any(cases, "unmeasurable"), now, strict=True)]
 
 
 def reference_given(question: Row) -> str | None:
@@ -132,12 +130,8 @@ def declined(answer: str, phrases: list[str], path: str | None = None) -> str | 
         return Words("the system's gate hid the answer")
     if not answer.strip():
         return Words("the answer is empty")
-    first = _plain(answer.strip()).split("\n")[0].split(". ")[0]
-    return Words("the system declined to answer") if any(_plain(phrase) in first for phrase in phrases) else None
-
-
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
+    first = plain(answer.strip()).split("\n")[0].split(". ")[0]
+    return Words("the system declined to answer") if any(plain(phrase) in first for phrase in phrases) else None
 
 
 HIDDEN = "hidden"

@@ -11,11 +11,16 @@ from yarus.tasks.cases.table import values_if_any, with_columns
 from yarus.tasks.cases.vocabulary import Note
 
 
-def own_documents(questions: Sequence[Row], corpus: Corpus) -> list[str | None]:
-    """The chunk that each question is itself; None for all questions of sources that are not retrieval sets.
+def with_own_documents(cases: pa.Table, questions: Sequence[Row], corpus: Corpus) -> tuple[pa.Table, list[Note]]:
+    """Adds `own_document` and a note, if any question is a document itself, as in retrieval sets.
 
-    The chunk has the id of the question and the page that only documents of retrieval sets have, its text is that of
+    Its chunk has the id of the question and the page that only documents of retrieval sets have, its text is that of
     the question, and nobody labelled it as relevant to itself.
+
+    Args:
+        cases: n rows.
+        questions: their rows in the source.
+        corpus: the chunks.
     """
     wanted = {question["question_id"]: question for question in questions}
     found = {
@@ -26,18 +31,7 @@ def own_documents(questions: Sequence[Row], corpus: Corpus) -> list[str | None]:
         and is_query_document(wanted[chunk]["question"], text)
         and not graded(wanted[chunk], "relevant_chunk_ids").get(chunk, 0) > 0
     }
-    return [question["question_id"] if question["question_id"] in found else None for question in questions]
-
-
-def with_own_documents(cases: pa.Table, questions: Sequence[Row], corpus: Corpus) -> tuple[pa.Table, list[Note]]:
-    """Adds `own_document` and a note, if any question is a document itself.
-
-    Args:
-        cases: n rows.
-        questions: their rows in the source.
-        corpus: the chunks.
-    """
-    own = own_documents(questions, corpus)
+    own = [question["question_id"] if question["question_id"] in found else None for question in questions]
     n = sum(name is not None for name in own)
     return (with_columns(cases, own_document=own), [{"note": "own documents", "n": n}]) if n else (cases, [])
 

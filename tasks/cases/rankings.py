@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from yarus.metrics import incomplete, retrieval
 from yarus.metrics.gains import Counts, Floats
-from yarus.tasks.cases.table import rows_of, values_of, with_columns
+from yarus.tasks.cases.table import rows_of, values_if_any, values_of, with_columns
 from yarus.tasks.cases.vocabulary import Twins
 
 HIT_RATE, RECALL, PRECISION, NDCG, JUDGED = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10), (1, 5, 10)
@@ -48,13 +48,12 @@ def distinct(ranking: Sequence[str], twins: Twins) -> list[str]:
 
 def judgements(cases: pa.Table, twins: Twins) -> list[Mapping[object, float]]:
     """Id -> grade, of what stands for the labelled ones and their twins; 0 where it was judged not relevant."""
-    named = ("relevant", "grades", "irrelevant")
-    if "irrelevant" not in cases.column_names:  # of an evaluation that was begun before these were told apart
-        cases = with_columns(cases, irrelevant=[None] * len(cases))
+    # Evaluations that were begun before these were told apart have no `irrelevant`.
+    named = values_of(cases, "relevant"), values_of(cases, "grades"), values_if_any(cases, "irrelevant")
     return [
         {twins.get(name, name): 0.0 for name in no or ()}
         | {twins.get(name, name): grade for name, grade in zip(yes, grades or [1.0] * len(yes), strict=True)}
-        for yes, grades, no in rows_of(cases, *named)
+        for yes, grades, no in zip(*named, strict=True)
     ]
 
 

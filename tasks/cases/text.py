@@ -23,15 +23,19 @@ was were what when where which who why will with you your
 COMMON = frozenset(COMMON_WORDS.split())
 
 
+def plain(text: str) -> str:
+    """A text in normal form and lower case, ё as е."""
+    return unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
+
+
 def words(text: str) -> set[str]:
     """The words of a text as the stand-ins compare them."""
-    plain = unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
-    return {word[:STEM] for word in WORD.findall(plain) if word not in COMMON}
+    return {word[:STEM] for word in WORD.findall(plain(text)) if word not in COMMON}
 
 
 def normalised(text: str) -> str:
     """The words of a text in lower case, ё as е: what makes two texts the same question."""
-    return " ".join(WORD.findall(unicodedata.normalize("NFC", text).casefold().replace("ё", "е")))
+    return " ".join(WORD.findall(plain(text)))
 
 
 def folded(text: str) -> str:

@@ -3,10 +3,10 @@
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from reprlib import Repr
 from typing import Any, TypeVar
 
 import httpx
+import jmespath
 
 from yarus.db.errors import InputError
 from yarus.db.words import Words
@@ -15,14 +15,9 @@ from yarus.tasks.config.secrets import echoes, redact
 from yarus.tasks.config.services import headers, open_address
 from yarus.tasks.config.settings import RetrieverService, SystemService
 from yarus.tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads, Incoming
+from yarus.tasks.systems.yarus_worker.values import SHORT, words_of
 
 Given = TypeVar("Given")
-Found = Sequence[tuple[object, float]]
-Ask = Callable[[str, int], Found]
-SHORT = Repr()
-"""Cuts only what is far longer than the words that are stored, so that no part of a secret is left at their end."""
-SHORT.maxstring = SHORT.maxother = 10_000
-SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
 
 
 class Raised(Exception):
@@ -63,11 +58,7 @@ def _stops_us(error: BaseException) -> bool:
 
 def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
     """An error as it is stored with a case: on one line, not long, without a secret."""
-    try:
-        said = str(error)
-    except BaseException:  # noqa: BLE001 - an error that is not ours may not even have words
-        said = "(it cannot be shown)"
-    words = redact_urls(redact(said, secrets))  # before it is cut: the rest of a secret would not be found
+    words = redact_urls(redact(words_of(error), secrets))  # before it is cut: the rest of a secret would not be found
     cut = " ".join(words.split())
     if isinstance(error, Raised):
         return cut[:330] + (f" ({error.place})" if error.place else "")
@@ -140,6 +131,14 @@ def as_json(content: bytes) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError):
         raise ValueError(f"the reply is no JSON: {content.decode('utf-8', 'replace')}") from None
+
+
+def compile_path(path: str, place: str) -> Any:
+    """A JMESPath of settings whose names begin so; an InputError where it is none."""
+    try:
+        return jmespath.compile(path)
+    except jmespath.exceptions.JMESPathError as error:
+        raise InputError("{place}: {error}", place=place, error=error) from None
 
 
 def has_place(template: Any, name: str) -> bool:

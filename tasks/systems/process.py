@@ -136,8 +136,7 @@ class Process:
         self._life.close()
 
     def _opened(self) -> tuple[bool, bool]:
-        program, line = self._program, self.lines[0]
-        python = f"YARUS_SUT_PYTHON {program.python!r}"
+        line, python = self.lines[0], f"YARUS_SUT_PYTHON {self._program.python!r}"
         line.settimeout(BEGUN_S)
         begun = _received(line)
         if begun is None or begun.get("late"):
@@ -148,16 +147,8 @@ class Process:
                 python=python,
                 last=last,
             )
-        task = {
-            "name": program.name,
-            "gives": program.gives,
-            "expected": program.expected,
-            "folder": program.folder,
-            "timeout_s": program.timeout_s,
-            "largest_bytes": LARGEST_BYTES,
-        }
-        reply = self._exchanged(line, task, READY_S)
-        return self._ready(reply)
+        task = self._program._asdict() | {"largest_bytes": LARGEST_BYTES}
+        return self._ready(self._exchanged(line, task, READY_S))
 
     def _ready(self, reply: Mapping[str, Any] | None) -> tuple[bool, bool]:
         program = self._program

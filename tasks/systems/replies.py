@@ -7,14 +7,12 @@ not found there is taken from where such servers put it.
 from collections.abc import Mapping
 from typing import Any
 
-import jmespath
 from pydantic import ValidationError
 
-from yarus.db.errors import InputError
 from yarus.db.tables import Json
 from yarus.tasks.config.settings import SystemService
 from yarus.tasks.models.protocol import Message, tokens
-from yarus.tasks.systems.external import short
+from yarus.tasks.systems.external import compile_path, short
 
 Parts = dict[str, Any]
 """Name of a part of an answer -> what was found; None where the system does not say."""
@@ -38,12 +36,9 @@ class Reader:
         Raises:
             InputError: a path that is no JMESPath.
         """
-        try:
-            # `path` and `latency_ms` are read under these names where the settings have no path of their own for them.
-            self._paths = {name: jmespath.compile(getattr(service, name, name)) for name in PARTS}
-            self._delta = jmespath.compile(service.delta) if service.delta else None
-        except jmespath.exceptions.JMESPathError as error:
-            raise InputError("{place}: {error}", place=place, error=error) from None
+        # `path` and `latency_ms` are read under these names where the settings have no path of their own for them.
+        self._paths = {name: compile_path(getattr(service, name, name), place) for name in PARTS}
+        self._delta = compile_path(service.delta, place) if service.delta else None
         self.delta_setting = f"{place}__DELTA"
 
     def parts(self, reply: Any) -> Parts:

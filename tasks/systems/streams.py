@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from yarus.db.tables import Json
@@ -204,7 +204,7 @@ def _documents(every: Sequence[Event]) -> Iterator[tuple[Event, Json | str | Non
     Raises:
         ValueError: an object that is none, in a stream of objects.
     """
-    kept = list(_until_done(every))
+    kept = list(takewhile(lambda event: event.data != "[DONE]", every))
     objects = [_object(event.data) for event in kept]
     plain = [event.data for event, found in zip(kept, objects, strict=True) if found is None and event.data]
     if any(found is not None for found in objects):
@@ -214,13 +214,6 @@ def _documents(every: Sequence[Event]) -> Iterator[tuple[Event, Json | str | Non
     texts = iter(_json_texts(plain) or plain)
     for event, found in zip(kept, objects, strict=True):
         yield event, found if found is not None else next(texts) if event.data else None
-
-
-def _until_done(every: Sequence[Event]) -> Iterator[Event]:
-    for event in every:
-        if event.data == "[DONE]":
-            return
-        yield event
 
 
 def _object(data: str) -> Json | None:

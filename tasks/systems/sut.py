@@ -70,20 +70,18 @@ class System:
         for row, dialog in enumerate(dialogs if self.takes_history and dialogs else [None] * len(questions)):
             places.setdefault(("alone", row) if dialog is None else ("dialog", dialog), []).append(row)
         told: dict[int, Answered] = {}
+        loop = asyncio.get_running_loop()
 
         async def in_turn(rows: Sequence[int]) -> None:
             history: tuple[Message, ...] = ()
             for row in rows:
-                said = await self._soon(questions[row], history)
+                said = await loop.run_in_executor(self._threads, self._one, questions[row], history)
                 told[row] = replace(said, history=history)
                 tick("answer", said.error)
                 history += spoken(questions[row], said.text, said.path)
 
         await asyncio.gather(*map(in_turn, places.values()))
         return [told[row] for row in range(len(questions))]
-
-    async def _soon(self, question: str, history: Sequence[Message]) -> Answered:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._one, question, history)
 
     def _one(self, question: str, history: Sequence[Message]) -> Answered:
         start = time.perf_counter()

@@ -3,6 +3,7 @@
 import logging
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from socket import socket
 from typing import Any, Literal
@@ -120,19 +121,15 @@ class UserCode:
 
     def _taken(self) -> tuple[Process, socket]:
         """A line that nobody waits at; of a new process if there is none."""
-        if not self.is_async:
+        # A process of a coroutine function is for all: of several that find no line, one starts it.
+        with self._starting if self.is_async else nullcontext():
             with self._lock:
                 if self._idle:
                     return self._idle.pop()
-            return self._lines(self._started(1))[0]
-        with self._starting:  # of several that find none, one starts a process for all
+            line, *others = self._lines(self._started(self.concurrency if self.is_async else 1))
             with self._lock:
-                if self._idle:
-                    return self._idle.pop()
-            lines = self._lines(self._started(self.concurrency))
-            with self._lock:
-                self._idle += lines[1:]
-            return lines[0]
+                self._idle += others
+            return line
 
     def _started(self, n_lines: int) -> Process:
         try:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.examples import for_all
 from yarus.metrics import text
 from yarus.metrics.exam_kinds import PROMPTS
-from yarus.metrics.metric import LADDERS
+from yarus.metrics.metric import LADDERS, bounds_of_mean
 from yarus.metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 
 RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
@@ -214,3 +214,10 @@ def test_goals_name_metrics() -> None:
     assert {goal.key for goal in GOALS} == {"retrieval", "generation", "end_to_end", "gate", "judge", "cache"}
     for goal in GOALS:
         assert all(metric(name) for name in goal.metrics)
+
+
+def test_bounds_of_a_mean_take_missing_cases_for_worst_and_best() -> None:
+    assert bounds_of_mean(0.75, 2, 2, low=0, high=1) == (0.375, 0.875)
+    assert bounds_of_mean(0.75, 2, 0, low=0, high=1) == (0.75, 0.75)
+    assert bounds_of_mean(0, 0, 1, low=-1, high=1) == (-1, 1)
+    assert bounds_of_mean(10, 1, 1, low=0, high=100) == (5, 55)

@@ -60,7 +60,7 @@ class Nights(NamedTuple):
             cases = (1 - new) * cases + ((1 - (1 - new) ** 2) * like.sampling) ** 0.5 * chance.normal()
 
 
-def false_alarms(nights: Nights, *, seed: int = 0) -> float:
+def false_alarms(nights: Nights) -> float:
     """How often a year a watch rings where nothing happens, counted in a few drawn years.
 
     Example:
@@ -73,19 +73,18 @@ def false_alarms(nights: Nights, *, seed: int = 0) -> float:
     rung = 0
     for year in range(YEARS):
         watch = Watch({METRIC: Level(nights.least)})
-        drawn = islice(nights.drawn(np.random.default_rng([seed, 0, year])), YEAR)
+        drawn = islice(nights.drawn(np.random.default_rng([0, 0, year])), YEAR)
         rung += sum(watch.look({METRIC: night}, nights.looks) == "rings" for night in drawn)
     return rung / YEARS
 
 
-def nights_to_notice(nights: Nights, loss: float = 0.0, a_night: float = 0.0, *, seed: int = 0) -> float | None:
+def nights_to_notice(nights: Nights, loss: float = 0.0, a_night: float = 0.0) -> float | None:
     """The night in which a watch tells of a loss, the first of it being 1: the median; None where it is after LONGEST.
 
     Args:
         nights: as they are; before the loss there were CALM of them.
         loss: at once, in the metric's unit, above 0 where it gets worse.
         a_night: what every night loses more.
-        seed: of the nights that are drawn.
 
     Example:
         >>> from yarus.metrics.statistics.alarms.expectation import Nights, nights_to_notice
@@ -97,7 +96,7 @@ def nights_to_notice(nights: Nights, loss: float = 0.0, a_night: float = 0.0, *,
     found = []
     for run in range(RUNS):
         watch = Watch({METRIC: Level(nights.least)})
-        drawn = islice(nights.drawn(np.random.default_rng([seed, 1, run]), loss, a_night), CALM + LONGEST)
+        drawn = islice(nights.drawn(np.random.default_rng([0, 1, run]), loss, a_night), CALM + LONGEST)
         told = LONGEST + 1
         for number, night in enumerate(drawn, start=1 - CALM):
             watch.add({METRIC: night})

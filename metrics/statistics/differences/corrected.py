@@ -7,7 +7,7 @@ from yarus.metrics.statistics.corrected import INVENTED, Estimated, Labelled, ch
 from yarus.metrics.statistics.differences.comparison import Comparison, concluded
 from yarus.metrics.statistics.differences.intervals import level_at
 from yarus.metrics.statistics.differences.numbers import Compared
-from yarus.metrics.statistics.groups import Floats, Ints, group_codes
+from yarus.metrics.statistics.groups import Floats, group_codes
 from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, normal_quantile
 from yarus.metrics.statistics.power import detectable
 
@@ -44,13 +44,10 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
         (0.9, 0.55, 'regressed')
     """
     codes = group_codes([*a.groups, *b.groups], len(a.groups) + len(b.groups))
-    samples = [
-        checked(side.scores, side.labels, side.probabilities, None, side.counted, bounded=side.bounded)
-        for side in (a, b)
-    ]
-    apart = np.split(codes, [len(a.groups)])
-    own = [kept[~np.isnan(np.asarray(side.scores, dtype=np.float64))] for kept, side in zip(apart, (a, b), strict=True)]
-    samples = [sample._replace(codes=of) for sample, of in zip(samples, own, strict=True)]
+    samples = []
+    for side, own in zip((a, b), np.split(codes, [len(a.groups)]), strict=True):
+        sample = checked(side.scores, side.labels, side.probabilities, None, side.counted, bounded=side.bounded)
+        samples.append(sample._replace(codes=own[~np.isnan(np.asarray(side.scores, dtype=np.float64))]))
     alone = [estimated(sample) for sample in samples]
     if alone[0] is None or alone[1] is None:
         return Compared(UNDEFINED, UNDEFINED, _nothing(better, confidence))
@@ -63,7 +60,8 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
 
 def _compared(one: Estimated, other: Estimated, groups: int, better: Direction, confidence: float) -> Comparison:
     sides = (one, other)
-    moved, labels = ([_by_group(side, part, groups) for side in sides] for part in range(2))
+    moved = [_by_group(side, side.influences, groups) for side in sides]
+    labels = [_by_group(side, side.w, groups) for side in sides]
     worth = [side.worth(confidence) for side in sides]
     kept = [many / (many + len(INVENTED)) for many in worth]
     invented = [
@@ -95,10 +93,8 @@ def _compared(one: Estimated, other: Estimated, groups: int, better: Direction, 
     )
 
 
-def _by_group(side: Estimated, part: int, groups: int) -> Floats:
-    """What each group moves the mean by, and its share of the labels."""
-    codes: Ints = side.of.codes
-    return np.asarray(np.bincount(codes, (side.influences, side.w)[part], minlength=groups), dtype=np.float64)
+def _by_group(side: Estimated, by_case: Floats, groups: int) -> Floats:
+    return np.asarray(np.bincount(side.of.codes, by_case, minlength=groups), dtype=np.float64)
 
 
 def _nothing(better: Direction, confidence: float) -> Comparison:

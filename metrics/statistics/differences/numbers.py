@@ -108,11 +108,9 @@ class Pair(NamedTuple):
 
     def without_draws(self, confidence: float) -> Compared:
         """Of yes/no values, or of too few."""
-        return (
-            self._mean(UNDEFINED, confidence)
-            if self.number.is_mean
-            else self._undefined("fewer than two pairs", confidence)
-        )
+        if self.number.is_mean:
+            return self._mean(UNDEFINED, confidence)
+        return self._undefined("fewer than two pairs", confidence)
 
     def from_draws(self, drawn: Floats | None, swapped: Floats, confidence: float, count: int) -> Compared:
         """From the differences after every swap and, of what is no mean, in every resample."""
@@ -122,7 +120,7 @@ class Pair(NamedTuple):
         slack = 1e-10 * (abs(a) + abs(b))  # the same sum in another order is as large
         defined = np.abs(swapped[~np.isnan(swapped)])
         larger, every = int((defined >= abs(b - a) - slack).sum()), len(defined)
-        p = larger / every if all_swaps(self._all_units, count) else (larger + 1) / (every + 1)
+        p = larger / every if all_swaps(len(self.parts[0]), count) else (larger + 1) / (every + 1)
         if drawn is None:
             return self._mean(p, confidence)
         error = float(np.nanstd(drawn))
@@ -133,10 +131,6 @@ class Pair(NamedTuple):
             lambda alpha, margin: detectable(error, alpha=alpha),
             confidence,
         )
-
-    @property
-    def _all_units(self) -> int:
-        return len(self.parts[0])
 
     def _mean(self, p: float, confidence: float) -> Compared:
         (a, b), number = self.values(), self.number

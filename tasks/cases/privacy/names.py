@@ -52,20 +52,12 @@ SOUNDS = str.maketrans(
     dict(zip("абвгдезийклмнопрстуфыэ", "abvgdeziiklmnoprstufie", strict=True))
     | {"ё": "e", "ж": "zh", "х": "h", "ц": "c", "ч": "ch", "ш": "sh", "щ": "sh", "ю": "iu", "я": "ia", "ъ": "", "ь": ""}
 )
+SPELLINGS = {"kh": "h", "ks": "x", "ts": "c", "y": "i", "j": "i", "w": "v", "shch": "sh", "ph": "f"}
 
 
 def sound_of(word: str) -> str:
     """A Latin word as it sounds, for a name has as many spellings as there are tables of letters."""
-    for many, one in (
-        ("kh", "h"),
-        ("ks", "x"),
-        ("ts", "c"),
-        ("y", "i"),
-        ("j", "i"),
-        ("w", "v"),
-        ("shch", "sh"),
-        ("ph", "f"),
-    ):
+    for many, one in SPELLINGS.items():
         word = word.replace(many, one)
     return re.sub(r"(.)\1", r"\1", word)
 

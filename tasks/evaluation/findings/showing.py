@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from yarus.metrics.selective.threshold import Shown, cheapest, costs, curve
+from yarus.metrics.selective import Shown, cheapest, costs, curve
 from yarus.metrics.statistics import mean_interval
 from yarus.tasks.cases.table import floats, values_of
 from yarus.tasks.config.settings import settings

@@ -4,21 +4,21 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-import jmespath
-
-from yarus.db.errors import InputError
 from yarus.tasks.config.secrets import redact_within
 from yarus.tasks.config.settings import RetrieverService
 from yarus.tasks.models.embedding.parts import Vectors
 from yarus.tasks.models.progress import tick
-from yarus.tasks.systems.external import Ask, Found, Service, attempt, require_question, require_storable, short
+from yarus.tasks.systems.external import Service, attempt, compile_path, require_question, require_storable, short
 from yarus.tasks.systems.retrievers.protocol import Ranking
+
+Found = Sequence[tuple[object, float]]
+Ask = Callable[[str, int], Found]
 
 
 class Outside:
@@ -93,10 +93,7 @@ def from_service(url: str, service: RetrieverService) -> Ask:
         InputError: the address, the request template or a header cannot be used, or a path is no JMESPath.
     """
     place = "YARUS_RETRIEVER_SERVICE"
-    try:
-        paths = jmespath.compile(service.ids), jmespath.compile(service.distances)
-    except jmespath.exceptions.JMESPathError as error:
-        raise InputError("{place}: {error}", place=place, error=error) from None
+    paths = compile_path(service.ids, place), compile_path(service.distances, place)
     asked = Service(url, service, place)
     require_question(asked.template, place)
     return Remote(asked, *paths)

@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-import jmespath
-
-from yarus.db.errors import InputError
 from yarus.tasks.config.factors import RerankerService
 from yarus.tasks.config.secrets import redact_within
 from yarus.tasks.config.services import is_address, is_function, open_address
 from yarus.tasks.config.settings import RetrieverService, settings
-from yarus.tasks.systems.external import Service, attempt, require_question, short
+from yarus.tasks.systems.external import Service, attempt, compile_path, require_question, short
 from yarus.tasks.systems.retrievers.cross_encoder import cross_encoder
 from yarus.tasks.systems.retrievers.protocol import Ranking
 from yarus.tasks.systems.user_code import UserCodes
@@ -176,11 +173,8 @@ def _placed(places: list[Any], scores: list[float], n: int) -> list[float]:
 
 def _service(url: str, codes: UserCodes) -> Scorer:
     service, model = settings().reranker_service, settings().reranker_model
-    try:
-        scores = jmespath.compile(service.scores)
-        indices = None if service.indices == IN_ORDER else jmespath.compile(service.indices)
-    except jmespath.exceptions.JMESPathError as error:
-        raise InputError("{place}: {error}", place=PLACE, error=error) from None
+    scores = compile_path(service.scores, PLACE)
+    indices = None if service.indices == IN_ORDER else compile_path(service.indices, PLACE)
     remote = Service(url, _asked_with(service, model), PLACE)
     require_question(remote.template, PLACE)
     return Scorer(Remote(remote, model, indices, scores), _named(url), service.concurrency, tuple(remote.secrets))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence  # noqa: UP035 - Python 3.7 has them here
 
 SHORT = reprlib.Repr()
+"""Cuts only what is far longer than the words that are stored, so that no part of a secret is left at their end."""
 SHORT.maxstring = SHORT.maxother = 10_000
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
 PARTS = ("answer", "urls", "contexts", "path", "latency_ms", "first_token_ms", "tokens_in", "tokens_out")
@@ -76,11 +77,15 @@ PLAIN: dict[str, Callable[[Any, Sequence[Any]], Any]] = {"answer": answer, "rank
 
 def told(error: BaseException, folder: str) -> dict[str, Any]:
     """An error in words, and the place in the user's folder that it came from."""
+    return {"error": f"{type(error).__name__}: {words_of(error)}", "place": place_of(error, folder)}
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says."""
     try:
-        said = str(error)
+        return str(error)
     except BaseException:  # noqa: BLE001 - an error that is not ours may not even have words
-        said = "(it cannot be shown)"
-    return {"error": f"{type(error).__name__}: {said}", "place": place_of(error, folder)}
+        return "(it cannot be shown)"
 
 
 def place_of(error: BaseException, folder: str) -> str:

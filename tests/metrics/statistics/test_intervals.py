@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarus.metrics.statistics import (
-    Interval,
-    missingness_bounds,
-    share_interval,
-    wilson_interval,
-)
+from yarus.metrics.statistics import Interval, share_interval, wilson_interval
 from yarus.metrics.statistics.intervals import grouped_mean_interval
 
 NAN = math.nan
@@ -50,25 +45,6 @@ def test_wilson_at_the_ends_is_exact() -> None:
 def test_wilson_refuses_impossible_counts(successes: float, n: int) -> None:
     with pytest.raises(ValueError, match=f"between 0 and n = {n}, got {successes}"):
         wilson_interval(successes, n)
-
-
-@pytest.mark.parametrize(
-    ("values", "options", "expected"),
-    [
-        ([1.0, 0.5, NAN, NAN], {}, (0.375, 0.875)),
-        ([1.0, 0.5], {}, (0.75, 0.75)),
-        ([NAN], {"low": -1.0, "high": 1.0}, (-1.0, 1.0)),
-        ([10.0, NAN], {"high": 100.0}, (5.0, 55.0)),
-        ([], {}, (NAN, NAN)),
-    ],
-)
-def test_missingness_bounds(values: list[float], options: dict[str, float], expected: tuple[float, float]) -> None:
-    assert same(missingness_bounds(values, **options), expected)
-
-
-def test_missingness_bounds_refuse_a_range_upside_down() -> None:
-    with pytest.raises(ValueError, match=r"got 1\.0 and 0\.0"):
-        missingness_bounds([0.5], low=1.0, high=0.0)
 
 
 def test_a_share_without_groups_has_wilsons_interval() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from yarus.metrics.selective.threshold import cheapest, costs, curve, thresholds
+from yarus.metrics.selective import cheapest, costs, curve, thresholds
 
 
 def test_the_curve_shows_all_at_its_beginning_and_nothing_at_its_end() -> None:

@@ -48,7 +48,7 @@ def costs(right: ArrayLike, shown: ArrayLike, *, wrong_shown: float, right_hidde
         wrong_shown, right_hidden: the cost of either mistake.
 
     Example:
-        >>> from yarus.metrics.selective.threshold import costs
+        >>> from yarus.metrics.selective import costs
         >>> costs([1, 0, 1], [1, 1, 0], wrong_shown=5, right_hidden=1)
         array([0., 5., 1.])
     """
@@ -61,7 +61,7 @@ def thresholds(scores: ArrayLike) -> Floats:
     """The thresholds worth trying, upward: the scores that occur, fifty of them at most, and infinity, for none.
 
     Example:
-        >>> from yarus.metrics.selective.threshold import thresholds
+        >>> from yarus.metrics.selective import thresholds
         >>> thresholds([0.5, 0.9, 0.5])
         array([0.5, 0.9, inf])
     """
@@ -89,7 +89,7 @@ def curve(scores: ArrayLike, right: ArrayLike, *, wrong_shown: float, right_hidd
     Reference: El-Yaniv and Wiener 2010, On the foundations of noise-free selective classification; Chow 1970.
 
     Example:
-        >>> from yarus.metrics.selective.threshold import curve
+        >>> from yarus.metrics.selective import curve
         >>> [tuple(point)[:3] for point in curve([0.2, 0.8], [0, 1], wrong_shown=1, right_hidden=1)]
         [(0.2, 1.0, 0.5), (0.8, 0.5, 0.0), (inf, 0.0, nan)]
     """
@@ -136,7 +136,7 @@ def cheapest(
     2011, The model confidence set.
 
     Example:
-        >>> from yarus.metrics.selective.threshold import cheapest
+        >>> from yarus.metrics.selective import cheapest
         >>> scores, right = [0.1, 0.3, 0.7, 0.9] * 25, [0, 0, 1, 1] * 25
         >>> found = cheapest(scores, right, [1] * 100, wrong_shown=1, right_hidden=1, seed=0)
         >>> found.shown.threshold, found.interval, found.saved

@@ -1,1 +1,0 @@
-"""What answers from bad contexts are measured by."""
