@@ -35,8 +35,8 @@ KILLED_AT = {
     "before anything is known of them": {"module": "yarus.db.journal", "function": "describe"},
     "the third batch is half written": {
         "module": "yarus.tasks.evaluation.result_files",
-        "function": "_move",
-        "when": "'batch-0002' in str(arguments[1])",
+        "function": "_sync",
+        "when": "'batch-0002' in str(arguments[0])",
     },
     "a batch is written but not noted": {
         "module": "yarus.db.journal",
@@ -45,8 +45,8 @@ KILLED_AT = {
     },
     "the file is half published": {
         "module": "yarus.tasks.evaluation.result_files",
-        "function": "_move",
-        "when": "'tier=' in str(arguments[1])",
+        "function": "_sync",
+        "when": "'tier=' in str(arguments[0])",
     },
     "the file is there, the metrics are not": {
         "module": "yarus.db.journal",
