@@ -68,7 +68,7 @@ class _Pairs:
     """Distinct (question, item) pairs."""
 
     def __init__(self, items: int) -> None:
-        self._items = max(1, items)
+        self._items = items
         self._seen: Counts = np.zeros(0, dtype=np.int64)
 
     def add(self, questions: Counts, items: Counts) -> None:

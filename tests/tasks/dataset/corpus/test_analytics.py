@@ -86,6 +86,16 @@ def test_what_is_used_is_counted_by_question(engine: Engine, at_home: Path, tmp_
     assert corpus(engine, name)["utilisation"]["chunks"] == used["chunks"], "the same question again is no other one"
 
 
+def test_corpus_without_pages_is_counted_by_chunk(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    chunks = [{"id": f"c{i}", "confluence_url": None, "text": f"Пункт {i}: справка в кабинете {i}."} for i in range(12)]
+    questions = [question(i, relevant_chunk_ids=[f"c{i}"], relevant_urls=None) for i in range(3)]
+    name = load(tmp_path, "pageless_corpus", questions, chunks)
+    evaluate("tier1", source=name)
+    used = corpus(engine, name)["utilisation"]
+    assert used["chunks"]["retrieved"]
+    assert (used["pages"]["total"], used["pages"]["share"], used["pages"]["dead"]) == (0, None, [])
+
+
 @pytest.mark.parametrize("n", [5, 25])
 def test_few_questions_and_equal_ones_are_one_topic(engine: Engine, at_home: Path, tmp_path: Path, n: int) -> None:
     equal = [question(i, question="Где взять справку?") for i in range(n)]
