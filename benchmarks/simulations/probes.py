@@ -99,7 +99,7 @@ def measured(planted: "Planted", seed: int) -> tuple[Value, list[tuple[bool, boo
     config = EvaluationConfig(language="ru", context_perturbation=perturbed_context(planted.kind, seed))
     run = Run(f"simulated-{seed}", "tier2", Tier2(source="sample", seed=seed), config)
     model = Mock(planted, seed)
-    with mock.patch.multiple("yarus.tasks.steps.generation", chat=model.opened, database=lambda: None):
+    with mock.patch("yarus.tasks.steps.generation.open_model", model.opened):
         cases = asyncio.run(generate(run, cases))
     cases = score_contexts(run, cases)
     (value,) = summarise([METRICS[planted.metric]], cases, seed=seed, options={}, whole={})

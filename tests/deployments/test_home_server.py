@@ -227,6 +227,33 @@ main()
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "")
 
 
+def test_ctrl_c_that_python_drops_ends_the_command_all_the_same(fresh: CommandLine) -> None:
+    """In the callback of a weak reference no error can be raised, and SQLAlchemy has many of them."""
+    (fresh.home / "dropped.py").write_text("""
+import os, signal, time, weakref
+from yarus.__main__ import main
+from yarus.deployments.prefect import home_server
+
+def interrupt(_):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+
+def begin():
+    dropped = {1}
+    reference = weakref.ref(dropped, interrupt)
+    del dropped
+
+home_server.begin = begin
+main()
+""")
+    command = [sys.executable, "-m", "dropped", *RUN]
+    ended = subprocess.run(
+        command, env=environment(fresh.home), cwd=fresh.home, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (130, ""), ended.stderr
+    assert "KeyboardInterrupt" not in ended.stderr
+
+
 @pytest.mark.slow("wait: PostgreSQL looks once a minute whether its files are there")
 def test_its_postgresql_follows(removed: CommandLine) -> None:
     until("end of the servers", lambda: not servers(removed.home), 180)

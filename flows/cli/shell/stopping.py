@@ -17,9 +17,10 @@ ASKED: list[int] = []
 
 
 def listen() -> None:
-    """Takes both signals as Python takes Ctrl-C, and remembers them: see `asked`."""
+    """Take both signals as Python takes Ctrl-C, and remember them: see `asked`."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, partial(_note, signal.default_int_handler))
+    sys.unraisablehook = _pass_over_stop
 
 
 def asked() -> bool:
@@ -51,7 +52,11 @@ def leave(codes: Sequence[int]) -> None:
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """`asyncio.run`, which cancels the work at the first Ctrl-C: it does so in place of Python's own handler only."""
+    """`asyncio.run`, which cancels the work at the first Ctrl-C: it does so in place of Python's own handler only.
+
+    Raises:
+        KeyboardInterrupt: a stop was asked for, also if Python has dropped it, as in the callback of a weak reference.
+    """
 
     async def heard() -> T:
         signal.signal(signal.SIGINT, partial(_note, signal.getsignal(signal.SIGINT)))
@@ -61,6 +66,8 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             exit_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
             raise
 
+    if asked():
+        raise KeyboardInterrupt
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -68,6 +75,12 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     finally:
         for number, handler in before.items():  # a loop that ends leaves the system's own for what it has handled
             signal.signal(number, handler)
+
+
+def _pass_over_stop(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Report what Python has to drop, but for a stop, which `asked` knows."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
 
 
 def _note(passed_on: Any, number: int, frame: FrameType | None) -> None:
