@@ -17,7 +17,7 @@ from yarus.metrics.statistics.differences.paired import compare_numbers
 from yarus.metrics.statistics.groups import effective_groups, group_codes
 from yarus.metrics.table import METRICS
 from yarus.tasks.cases.table import floats, values_of
-from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
+from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, tier_of_stratum
 from yarus.tasks.comparison.common_cases import common, differences, headline, read_cases, require_cases
 from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
 from yarus.tasks.comparison.corrected_means import compare_means, is_corrected
@@ -104,7 +104,7 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
 
 def applies(rule: Rule, tier: str) -> bool:
     """Whether a rule is about a tier."""
-    if rule.stratum is not None and tier != "real_users":
+    if rule.stratum is not None and tier != tier_of_stratum(rule.stratum):
         return False
     return rule.tier == tier if rule.tier is not None else tier in measure(rule.metric).tiers
 

@@ -190,6 +190,17 @@ def test_strata_are_judged_apart(engine: Engine, tmp_path: Path) -> None:
     assert [rule["verdict"] for rule in found["rules"]] == ["pass", "pass", "fail", "fail", "fail"]
 
 
+def test_rule_of_a_turn_in_dialogs_judges_its_cases_alone(engine: Engine, tmp_path: Path) -> None:
+    turn = [1, 2] * (N // 2)
+    good, bad = ({"turn": turn, "answer": ["a"] * N, "hit_rate@1": [1.0, rest] * (N // 2)} for rest in (1.0, 0.0))
+    rules = [Rule("hit_rate@1", "no regression", stratum=name) for name in ("standalone", "follow_up", "confirmed")]
+    found = judged(engine, tmp_path, good, bad, *rules, tier="tier3")
+    assert [(rule["stratum"], rule["verdict"]) for rule in found["rules"]] == [
+        ("standalone", "pass"),
+        ("follow_up", "fail"),
+    ]
+
+
 def test_the_worst_rule_decides(engine: Engine, tmp_path: Path) -> None:
     columns = {"hit_rate@1": hits(0.8)}
     rules = [Rule("hit_rate@1", "floor", bound) for bound in (0.1, 0.8, 0.99)]
