@@ -72,7 +72,7 @@ def read_version(engine: Engine, name: str | None) -> Version | None:
         if page is not None:
             texts[page].add(digest)
             on[digest].add(page)
-    return Version(dict(zip(chunks, pages, strict=True)), texts, on)
+    return Version(dict(zip(chunks, pages, strict=True)), dict(texts), dict(on))
 
 
 def fates(a: Version, b: Version) -> dict[str, Fate]:
