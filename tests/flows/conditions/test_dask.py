@@ -77,7 +77,6 @@ def same(found: Document, local: Document) -> None:
 
 
 @pytest.mark.slow("process: a cluster")
-@pytest.mark.timeout(240)
 def test_a_worker_is_killed_and_every_case_is_there_once(
     yarus: CommandLine, home: Path, engine: Engine, source: str, local: Document, prefect_server: dict[str, str]
 ) -> None:
@@ -126,7 +125,6 @@ def bucket() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow("process: a cluster")
-@pytest.mark.timeout(240)
 def test_a_cluster_of_this_machine_and_an_object_store_for_work_and_results(
     yarus_alone: CommandLine, source: str, local: Document, bucket: dict[str, str]
 ) -> None:

@@ -28,7 +28,6 @@ def started(yarus: CommandLine, *words: str, env: dict[str, str]) -> Forked:
 
 
 @pytest.mark.slow("process: three kills at random moments")
-@pytest.mark.timeout(240)
 def test_killed_and_resumed(
     yarus: CommandLine, at_home: Path, engine: Any, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:

@@ -22,7 +22,7 @@ from tests.support.processes import until
 from yarus.db import journal
 from yarus.db.tables import evaluation
 
-pytestmark = [pytest.mark.slow("prefect: workers, and processes of theirs"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow("prefect: workers, and processes of theirs")
 
 
 def kill(worker: Forked) -> None:
