@@ -21,27 +21,27 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """How many times faster than the peer (`at least`) or how many times the limit (`at most`)."""
+        """Return how many times faster than the peer (`at least`), or how many times the limit (`at most`)."""
         return self.peer_s / self.ours_s if self.goal == "at least" else self.ours_s / self.peer_s
 
     @property
     def met(self) -> bool:
-        """Whether the ratio reaches its target."""
+        """Return whether the ratio reaches its target."""
         return self.ratio >= self.target if self.goal == "at least" else self.ratio <= self.target
 
 
-def medians(ours: Callable[[], object], peer: Callable[[], object], *, rounds: int = 5) -> tuple[float, float]:
-    """Median seconds of both, run in turn (ours, peer, ours, …) after one warm-up of each, so that drift hits both.
+def time_in_turn(ours: Callable[[], object], peer: Callable[[], object], *, rounds: int = 5) -> tuple[float, float]:
+    """Return the median seconds of both, run in turn after one warm-up each, so that drift hits both.
 
-    A single round is for what takes so long that a warm-up would only double it: then there is none.
+    Use a single round for slow functions: it has no warm-up.
     """
     times: tuple[list[float], list[float]] = ([], [])
     if rounds > 1:
         ours(), peer()
     for _ in range(rounds):
-        for function, into in zip((ours, peer), times, strict=True):
+        for function, times_of_function in zip((ours, peer), times, strict=True):
             gc.collect()
             start = time.perf_counter()
             function()
-            into.append(time.perf_counter() - start)
+            times_of_function.append(time.perf_counter() - start)
     return median(times[0]), median(times[1])

@@ -1,4 +1,4 @@
-"""Runs the benchmarks named on the command line, or all of them, and prints each area's rows as it ends."""
+"""Run the benchmarks named on the command line, or all of them, and print each area's rows as it ends."""
 
 import importlib
 import sys
@@ -43,12 +43,12 @@ AREAS = (
 
 
 def main(areas: list[str]) -> int:
-    """Exit code 1 when a target is not met."""
+    """Return exit code 1 if a target is not met."""
     if unknown := set(areas) - set(AREAS):
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(AREAS)}")
-    console, named, missed = Console(width=150), areas or AREAS, 0
-    for number, area in enumerate(named, start=1):
-        print(f"{area} … ({number} of {len(named)})", file=sys.stderr, flush=True)
+    console, chosen, missed = Console(width=150), areas or AREAS, 0
+    for position, area in enumerate(chosen, start=1):
+        print(f"{area} … ({position} of {len(chosen)})", file=sys.stderr, flush=True)
         start = time.perf_counter()
         rows = list(importlib.import_module(f"benchmarks.{area}").run())
         console.print(table(f"{area}, {time.perf_counter() - start:.0f} s", rows))
@@ -57,12 +57,12 @@ def main(areas: list[str]) -> int:
 
 
 def table(title: str, rows: list[Row]) -> Table:
-    """One area's rows."""
-    made = Table("what", "peer", "ours, s", "peer, s", "ratio", "target", "met", title=title, title_justify="left")
+    """Return the table of one area's rows."""
+    rendered = Table("what", "peer", "ours, s", "peer, s", "ratio", "target", "met", title=title, title_justify="left")
     for row in rows:
         figures = (f"{row.ours_s:.4f}", f"{row.peer_s:.4f}", f"{row.ratio:.2f}", f"{row.goal} {row.target:g}")
-        made.add_row(row.what, row.peer, *figures, "yes" if row.met else "NO")
-    return made
+        rendered.add_row(row.what, row.peer, *figures, "yes" if row.met else "NO")
+    return rendered
 
 
 if __name__ == "__main__":

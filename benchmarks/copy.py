@@ -1,7 +1,7 @@
 """`yarus load postgres`: 100,000 chunks and 100,000 log rows with vectors, from database to database, within a minute.
 
-Both databases are on one embedded server here, which therefore reads and writes at the same time. Each load is a
-process of its own: what one held at most includes whatever it held before.
+Both databases are on one embedded server here, which therefore reads and writes at the same time. Each load is its own
+process, because its peak memory includes everything it held before.
 """
 
 import json
@@ -22,20 +22,20 @@ COPY = """
 import json, resource, sys, time
 from dataclasses import asdict
 from pathlib import Path
-from yarus.db.engine import own, read_only
-from yarus.db.importers.postgres import reading
-from yarus.db.loading.fill import fill
+from yarus.db.engine import open_own_database, read_only_engine
+from yarus.db.importers.postgres import open_source_snapshot
+from yarus.db.loading.load_rows import fill
 from yarus.db.sources import Source
 from yarus.db.tables import source_tables
 home, url = sys.argv[1:]
-engine, there = own(Path(home), None), read_only(url, timeout_s=120)
+engine, there = open_own_database(Path(home), None), read_only_engine(url, timeout_s=120)
 start = time.perf_counter()
-with reading(Source("production", "production", "ru", there, source_tables(None))) as rows:
+with open_source_snapshot(Source("production", "production", "ru", there, source_tables(None))) as rows:
     report = fill(engine, "copied", rows, language="ru", origin="benchmark")
 seconds, most = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"report": asdict(report), "seconds": seconds, "megabytes": most / 1024}))
 """
-# From a small process: what one held at most includes what the process held that started it.
+# Started from a small process: peak memory includes that of the parent process.
 SMALL = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], check=True)"
 MAKE = """
     CREATE EXTENSION vector;
@@ -53,7 +53,7 @@ MAKE = """
 
 
 def run() -> Iterator[Row]:
-    """The first load, which adds everything, and a second, which finds nothing new; both against the limit."""
+    """Yield the first load, which adds everything, and a second, which finds nothing new; both against the limit."""
     with temporary_home() as (home, engine):
         with create_engine(engine.url, isolation_level="AUTOCOMMIT", poolclass=NullPool).connect() as connection:
             connection.execute(text("CREATE DATABASE production"))
@@ -62,15 +62,15 @@ def run() -> Iterator[Row]:
             connection.execute(text(MAKE.replace("ROWS", str(N)).replace("DIMENSIONS", str(DIMENSIONS))))
         command = [sys.executable, "-c", SMALL, "-c", COPY, str(home), url.render_as_string(hide_password=False)]
         for what, added in (("new", N), ("unchanged", 0)):
-            done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            _check(done["report"], added)
+            result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            _check(result["report"], added)
             rows = f"{N:,} chunks and {N:,} questions, {what}"
-            yield Row(rows, "the limit", done["seconds"], LIMIT_S)
-            yield Row("… memory in MB, not seconds", "the limit", done["megabytes"], LIMIT_MB)
+            yield Row(rows, "the limit", result["seconds"], LIMIT_S)
+            yield Row("… memory in MB, not seconds", "the limit", result["megabytes"], LIMIT_MB)
 
 
 def _check(report: dict[str, Any], added: int) -> None:
-    """Everything came over."""
-    wanted = {"read": N, "added": added, "updated": 0, "skipped": 0}
-    if report["chunks"] != wanted or report["questions"] != wanted or report["problems"]:
+    """Raise if anything is missing in the copy."""
+    expected = {"read": N, "added": added, "updated": 0, "skipped": 0}
+    if report["chunks"] != expected or report["questions"] != expected or report["problems"]:
         raise AssertionError(report)

@@ -1,7 +1,7 @@
-"""The exam of tier `judge` against the limit of its calls: the whole of `yarus run`, less its start.
+"""The exam of tier `judge` against the limit of its calls: the time of `yarus run`, less its start.
 
-Four prompts of ours and a rubric; the gate is the stand-in. The limit is calls x 50 ms / concurrency. What starting
-costs is measured by the same command again, when every reply is in the call store, and taken off.
+Four built-in prompts and a rubric; the gate is the stand-in. The limit is calls x 50 ms / concurrency. The cost of
+starting is measured by the same command again, when every reply is in the call store, and subtracted.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks import Row
 from benchmarks.chat import DELAY_S
-from benchmarks.home import said, yarus
-from benchmarks.judged import CONCURRENCY, prepared
+from benchmarks.home import read_json_output, time_command
+from benchmarks.judged import CONCURRENCY, prepare_source
 from yarus.metrics.exam_kinds import DAMAGES
 
 CASES = 60
@@ -26,7 +26,7 @@ lowered_by: {", ".join(DAMAGES)}
 
 
 def questions() -> Iterator[dict[str, object]]:
-    """Each about a passage of its own, four to a page."""
+    """Yield questions about one passage each, four to a page."""
     for number in range(CASES):
         yield {
             "id": str(number),
@@ -46,24 +46,24 @@ def chunks() -> Iterator[dict[str, object]]:
 
 
 def run() -> Iterator[Row]:
-    """The exam by the limit of its calls."""
-    with prepared(chunks(), questions()) as variables:
+    """Compare the exam with the limit of its calls."""
+    with prepare_source(chunks(), questions()) as variables:
         rubrics = Path(variables["YARUS_HOME"]) / "rubrics"
         rubrics.mkdir()
         (rubrics / "useful.txt").write_text(RUBRIC, encoding="utf-8")
         variables |= {"YARUS_RUBRICS": str(rubrics)}
         words = ("run", "judge", "--source", "bench", "--json")
-        whole_s, start_s = yarus(variables, *words), yarus(variables, *words)
-        exam = newest(variables)["exam"]
-    asked = [of["asked"] for prompt, of in exam.items() if prompt != "gate"]
-    calls = sum(asked)
-    what = f"exam, {CASES} cases, {len(asked)} prompts, {calls:,} calls, {CONCURRENCY} at once"
+        total_s, start_s = time_command(variables, *words), time_command(variables, *words)
+        exam = read_newest_summary(variables)["exam"]
+    calls_by_prompt = [prompt_exam["asked"] for prompt, prompt_exam in exam.items() if prompt != "gate"]
+    calls = sum(calls_by_prompt)
+    what = f"exam, {CASES} cases, {len(calls_by_prompt)} prompts, {calls:,} calls, {CONCURRENCY} at once"
     limit_s = calls * DELAY_S / CONCURRENCY
-    yield Row(f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET)
+    yield Row(f"{what} (start {start_s:.1f} s off)", "the network's limit", total_s - start_s, limit_s, TARGET)
 
 
-def newest(variables: dict[str, str]) -> dict[str, Any]:
-    """The summary of the newest evaluation."""
-    last = said(variables, "runs", "--json")[0]["evaluation_id"]
-    found: dict[str, Any] = said(variables, "show", last, "--json")
-    return found
+def read_newest_summary(variables: dict[str, str]) -> dict[str, Any]:
+    """Return the summary of the newest evaluation."""
+    evaluation_id = read_json_output(variables, "runs", "--json")[0]["evaluation_id"]
+    summary: dict[str, Any] = read_json_output(variables, "show", evaluation_id, "--json")
+    return summary

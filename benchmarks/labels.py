@@ -1,4 +1,4 @@
-"""People's labels of 10,000 answers: corrected values, and how long a label takes to be kept and told about."""
+"""People's labels of 10,000 answers: corrected values, and the time to store a label and report on it."""
 
 import time
 from collections.abc import Iterator
@@ -8,36 +8,36 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import Row
-from benchmarks.home import keep, temporary_home
-from yarus.metrics.table import metric
-from yarus.tasks.dataset.labelling.answers import Answers
-from yarus.tasks.dataset.labelling.estimate import estimate
-from yarus.tasks.dataset.labelling.session import Labelling
+from benchmarks.home import store_evaluation, temporary_home
+from yarus.metrics.table import get_metric
+from yarus.tasks.dataset.labelling.answers import JudgedAnswers
+from yarus.tasks.dataset.labelling.estimate import estimate_corrected_mean
+from yarus.tasks.dataset.labelling.session import LabellingSession
 
 CASES, LABELS, METRICS, LIMIT_S, KEY_S = 10_000, 500, 20, 1.0, 0.1
 JUDGED = "avg_faithfulness"
 
 
 def run() -> Iterator[Row]:
-    """Both by their limit."""
+    """Compare both with their limit."""
     config = {"judge": {"model": "m", "prompts": {"faithfulness": "x"}}}
     with temporary_home() as (home, engine):
         file = home / "tier2-bench.parquet"
-        keep(engine, file, "tier2", _cases(), config)
-        labelling, kept = Labelling(engine, file.stem, JUDGED), []
+        store_evaluation(engine, file, "tier2", _cases(), config)
+        labelling, times = LabellingSession(engine, file.stem, JUDGED), []
         for number in range(LABELS):
-            asked = labelling.next("anna")
-            if asked is None:
+            task = labelling.next("anna")
+            if task is None:
                 raise RuntimeError("fewer cases than labels")
             start = time.perf_counter()
-            labelling.save("anna", asked["case_id"], float(number % 4 > 0))
+            labelling.save("anna", task["case_id"], float(number % 4 > 0))
             labelling.progress("anna")
             labelling.next("anna")
-            kept.append(time.perf_counter() - start)
-        seconds = _corrected(labelling)
+            times.append(time.perf_counter() - start)
+        seconds = _time_corrections(labelling)
     what = f"corrected values of {METRICS} metrics, {CASES:,} answers, {LABELS} labels"
     yield Row(what, "limit", seconds, LIMIT_S)
-    yield Row(f"a label among {CASES:,} answers, slowest of the last 100", "limit", max(kept[-100:]), KEY_S)
+    yield Row(f"a label among {CASES:,} answers, slowest of the last 100", "limit", max(times[-100:]), KEY_S)
 
 
 def _cases() -> pa.Table:
@@ -52,11 +52,11 @@ def _cases() -> pa.Table:
     )
 
 
-def _corrected(labelling: Labelling) -> float:
-    """Seconds for that many metrics, each of an evaluation that nobody has looked at before."""
+def _time_corrections(labelling: LabellingSession) -> float:
+    """Return the seconds for all metrics, each of an evaluation that was not read before."""
     labels, start = labelling.said(), time.perf_counter()
     for _ in range(METRICS):
-        fresh: Answers = replace(labelling.answers, metric=metric(JUDGED))
-        if estimate(fresh, labels)["n_labels"] != LABELS:
+        answers: JudgedAnswers = replace(labelling.answers, metric=get_metric(JUDGED))
+        if estimate_corrected_mean(answers, labels)["n_labels"] != LABELS:
             raise RuntimeError("labels were lost")
     return time.perf_counter() - start

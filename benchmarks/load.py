@@ -1,4 +1,4 @@
-"""How long it takes until a source is filled, help is shown and XQuAD-ru is evaluated, against limits."""
+"""Times to load a source, show the help and evaluate XQuAD-ru, against limits."""
 
 import time
 from pathlib import Path
@@ -7,16 +7,16 @@ import pandas as pd
 from sqlalchemy import Engine
 
 from benchmarks import Row
-from benchmarks.home import ran, temporary_home, variables_of
-from yarus.db.loading.fill import Row as Loaded
-from yarus.db.loading.fill import Rows, fill
+from benchmarks.home import build_environment, run_python, temporary_home
+from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import IncomingRow as Loaded
 
 CHUNKS = QUESTIONS = 50_000
 ROWS = 100_000
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.ru.json"
 WORDS = ("студент", "заявление", "стипендия", "приказ", "корпус", "экзамен", "справка", "общежитие", "перевод")
 
-# What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
+# The fixed cost of every flow: the imports of an evaluation, and Prefect's server, database and start.
 EMPTY = """
 import asyncio, yarus.flows
 from yarus.deployments.prefect.local_server import prepare_prefect, start_server
@@ -32,53 +32,53 @@ asyncio.run(empty())
 """
 
 
-def rows() -> Rows:
-    """Chunks of about 100 words, and a labelled question for each."""
-    made = Rows()
+def rows() -> ImportedRows:
+    """Return chunks of about 100 words, and a labelled question for each."""
+    loaded = ImportedRows()
     for number in range(CHUNKS):
         text = f"Пункт {number}. " + " ".join(WORDS[(number + n * n) % len(WORDS)] for n in range(100))
-        made.chunks.append(
+        loaded.chunks.append(
             Loaded(f"c{number}", {"id": f"c{number}", "confluence_url": f"page:{number // 10}", "text": text})
         )
     for number in range(QUESTIONS):
         name = f"q{number}"
-        made.questions.append(Loaded(name, {"id": name, "question": f"Что сказано в пункте {number}?"}))
+        loaded.questions.append(Loaded(name, {"id": name, "question": f"Что сказано в пункте {number}?"}))
         label = {"question_id": name, "ground_truth_answer": str(number), "relevant_chunk_ids": [f"c{number}"]}
-        made.annotations.append(Loaded(name, label))
-    return made
+        loaded.annotations.append(Loaded(name, label))
+    return loaded
 
 
 def seconds(home: Path, *command: str) -> float:
-    """How long a process of this Python takes, on that home."""
-    return ran(variables_of(home), *command)[0]
+    """Return the seconds of a process of this Python in that home."""
+    return run_python(build_environment(home), *command)[0]
 
 
 def fastest(home: Path, *command: str, rounds: int = 2) -> float:
-    """The fastest of some rounds: what the command itself takes, without what else the machine does."""
+    """Return the fastest of some rounds, which excludes other load of the machine."""
     return min(seconds(home, *command) for _ in range(rounds))
 
 
-def loading(engine: Engine) -> Row:
-    given = rows()
+def time_load(engine: Engine) -> Row:
+    source_rows = rows()
     start = time.perf_counter()
-    report = fill(engine, "many", given, language="ru", origin="benchmark")
+    report = fill(engine, "many", source_rows, language="ru", origin="benchmark")
     ours_s = time.perf_counter() - start
     assert (report.chunks.added, report.questions.added) == (CHUNKS, QUESTIONS)
     return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30)
 
 
-def evaluating(home: Path) -> Row:
-    """XQuAD-ru loaded and run, beyond an empty flow in the same conditions, the Prefect database made."""
+def time_evaluation(home: Path) -> Row:
+    """Measure XQuAD-ru loaded and run, beyond an empty flow in the same conditions and with Prefect's database made."""
     load = ("-m", "yarus", "load", "squad", str(XQUAD), "--into", "xquad_ru")
     run = ("-m", "yarus", "run", "tier1", "--source", "xquad_ru", "--retriever", "fulltext")
-    seconds(home, "-c", EMPTY)  # makes Prefect's database
+    seconds(home, "-c", EMPTY)  # creates Prefect's database
     empty = fastest(home, "-c", EMPTY)
     ours_s = seconds(home, *load) + fastest(home, *run)
     return Row("XQuAD-ru loaded and run, beyond an empty flow", "limit", ours_s - empty, 3)
 
 
-def beginning(home: Path) -> list[Row]:
-    """`yarus init` of a table of 100,000 rows, against 1.5 times what pandas takes to read it, and 3 s."""
+def time_init(home: Path) -> list[Row]:
+    """Measure `yarus init` of a table of 100,000 rows, against 1.5 times pandas' reading time plus 3 s."""
     table = pd.DataFrame(
         {
             "id": range(ROWS),
@@ -94,9 +94,9 @@ def beginning(home: Path) -> list[Row]:
     table.to_json(home / "log.json", orient="records", force_ascii=False)
     table.to_parquet(home / "log.parquet")
     rows = []
-    for suffix, read in (("csv", pd.read_csv), ("json", pd.read_json), ("parquet", pd.read_parquet)):
+    for suffix, read_table in (("csv", pd.read_csv), ("json", pd.read_json), ("parquet", pd.read_parquet)):
         start = time.perf_counter()
-        read(home / f"log.{suffix}")
+        read_table(home / f"log.{suffix}")
         limit_s = 1.5 * (time.perf_counter() - start) + 3
         words = ("-m", "yarus", "init", f"log.{suffix}", "--into", f"begun_{suffix}", "--yes")
         plan_s = fastest(home, *words, "--dry-run")
@@ -106,10 +106,10 @@ def beginning(home: Path) -> list[Row]:
 
 
 def run() -> list[Row]:
-    """Loading, looking at files, the start; the evaluation only where XQuAD is."""
+    """Yield loading, `init` of files, the start; the evaluation only if XQuAD is there."""
     with temporary_home() as (home, engine):
-        measured = [loading(engine), *beginning(home)]
+        measured = [time_load(engine), *time_init(home)]
         measured.append(Row("yarus --help", "limit", fastest(home, "-m", "yarus", "--help"), 0.5))
         if XQUAD.exists():
-            measured.append(evaluating(home))
+            measured.append(time_evaluation(home))
     return measured

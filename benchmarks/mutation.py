@@ -1,12 +1,12 @@
-"""Do the tests notice when a metric is wrong? Breaks metrics/ in one place at a time and runs its tests on each break.
+"""Mutation testing of metrics/: break one place at a time and run the tests on each break.
 
 `make mutate`, or `python -m benchmarks.mutation [module …] [--sample N] [--jobs N]`. The breaks are cosmic-ray's. Its
-own runner writes each one into the source tree and starts Python anew for it (4 s with SciPy); here each is imported
+own runner writes each one into the source tree and starts Python again for it (4 s with SciPy); here each is imported
 into a fork of a process that has the libraries loaded: nothing on disk changes, and most take a fraction of a second.
 
-A break that no test notices has survived. Those that change nothing that could be noticed are listed with the reason in
+A break that no test detects has survived. Those that change nothing observable are listed with the reason in
 benchmarks/mutation_survivors.toml. Exit code 1 below 95 % killed, or with a survivor that has no reason.
-Half an hour on two idle cores with 30 breaks a module, which is the default; all of them take some hours.
+Half an hour on two idle cores with 30 breaks per module, which is the default; all of them take some hours.
 """
 
 import argparse
@@ -74,7 +74,7 @@ class Mutant:
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives the mutated source when the module is imported."""
+    """An importer that loads the mutated source of the module."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant
@@ -93,37 +93,39 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def mutants(module: str) -> Iterator[Mutant]:
-    """Every break of a module, in order of the operators; annotations, which nothing runs, are left alone."""
+    """Yield every break of a module, in order of the operators; annotations, which are not executed, are skipped."""
     source = _path(module).read_text(encoding="utf-8")
-    annotated = set(_annotated(source))
+    annotated = set(_annotation_positions(source))
     for name in OPERATORS:
         operator = get_operator(f"core/{name}")()
-        places = ((node, place) for node in ast_nodes(get_ast(source)) for place in operator.mutation_positions(node))
-        for occurrence, (node, (start, _)) in enumerate(places):
-            # The star between parameters is no product.
+        positions = (
+            (node, position) for node in ast_nodes(get_ast(source)) for position in operator.mutation_positions(node)
+        )
+        for occurrence, (node, (start, _)) in enumerate(positions):
+            # The star between parameters is not a product.
             star = node.type == "operator" and node.parent.type in ("parameters", "arglist", "argument")
             mutated = None if star or start in annotated else mutate_code(source, operator, occurrence)
             if mutated is None or mutated == source:
                 continue
             pairs = zip(source.splitlines(), mutated.splitlines(), strict=True)
             line, before, after = next((i, old, new) for i, (old, new) in enumerate(pairs, 1) if old != new)
-            # What `strict` guards against is a slip of ours, which no input brings about.
+            # `strict` guards against programming errors, which no input causes.
             if after == before.replace("strict=True", "strict=False"):
                 continue
             yield Mutant(module, line, before.strip(), after.strip(), mutated)
 
 
-def _annotated(source: str) -> Iterator[tuple[int, int]]:
-    """Where the parts of annotations and type aliases start, and what stands between them."""
+def _annotation_positions(source: str) -> Iterator[tuple[int, int]]:
+    """Yield all source positions within annotations and type aliases."""
     for node in ast.walk(ast.parse(source)):
-        found = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-        for annotation in filter(None, found):
+        annotations = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        for annotation in filter(None, annotations):
             for line in range(annotation.lineno, annotation.end_lineno + 1):
                 yield from ((line, column) for column in range(annotation.col_offset, annotation.end_col_offset))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 where the tests notice too little."""
+    """Return exit code 1 if the tests detect too little."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.split("\n")[0])
     parser.add_argument("modules", nargs="*", help="such as statistics.intervals; all of metrics/ without")
     parser.add_argument(
@@ -134,47 +136,51 @@ def main(arguments: Sequence[str]) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     settings.register_profile("mutation", derandomize=True, database=None, deadline=None, max_examples=30)
     settings.load_profile("mutation")
-    imports = {path: _reached(path) for path in TESTS}
-    _preload(_reached(CONFTEST).union(*imports.values()))
+    imports = {path: _collect_imports(path) for path in TESTS}
+    _preload(_collect_imports(CONFTEST).union(*imports.values()))
     names = [f"yarus.metrics.{name}" for name in chosen.modules] or [
         _module(path) for path in sorted(METRICS.rglob("*.py"))
     ]
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
-    total = lost = unexplained = 0
+    total = n_survivors = unexplained = 0
     start = time.monotonic()
-    needed = [path for path in imports if imports[path].intersection(names)]
-    limits_s = dict(zip(needed, _in_child(partial(_clean_times, needed)), strict=True))
+    relevant_tests = [path for path in imports if imports[path].intersection(names)]
+    limits_s = dict(zip(relevant_tests, _in_child(partial(_clean_times, relevant_tests)), strict=True))
     for name in names:
-        # The module's own tests are the quickest to notice.
-        own = f"test_{name.rpartition('.')[2]}"
+        # The module's own tests are the fastest to detect it.
+        own_test = f"test_{name.rpartition('.')[2]}"
         tests = sorted(
-            (path for path in needed if name in imports[path]), key=lambda path: not path.stem.startswith(own)
+            (path for path in relevant_tests if name in imports[path]),
+            key=lambda path: not path.stem.startswith(own_test),
         )
-        found = list(mutants(name))
-        picked = random.Random(0).sample(found, min(len(found), chosen.sample or len(found)))
-        survivors = _survivors(picked, {path: limits_s[path] for path in tests}, chosen.jobs) if tests else picked
-        total, lost = total + len(picked), lost + len(survivors)
-        killed, minutes = len(picked) - len(survivors), (time.monotonic() - start) / 60
-        print(f"{name}: {killed} of {len(picked)} killed ({len(found)} possible), {minutes:.1f} min so far", flush=True)
+        all_mutants = list(mutants(name))
+        sample = random.Random(0).sample(all_mutants, min(len(all_mutants), chosen.sample or len(all_mutants)))
+        survivors = _find_survivors(sample, {path: limits_s[path] for path in tests}, chosen.jobs) if tests else sample
+        total, n_survivors = total + len(sample), n_survivors + len(survivors)
+        killed, minutes = len(sample) - len(survivors), (time.monotonic() - start) / 60
+        print(
+            f"{name}: {killed} of {len(sample)} killed ({len(all_mutants)} possible), {minutes:.1f} min so far",
+            flush=True,
+        )
         for mutant in survivors:
-            reason = next((known["reason"] for known in reasons if _same(known, mutant)), None)
+            reason = next((entry["reason"] for entry in reasons if _same(entry, mutant)), None)
             unexplained += reason is None
             print(f"  line {mutant.line}: {mutant.before}\n     became: {mutant.after}")
             print(f"     {reason or 'NO REASON GIVEN'}")
-    explained = lost - unexplained
-    killed, shows = total - lost, max(total - explained, 1)
+    explained = n_survivors - unexplained
+    killed, shows = total - n_survivors, max(total - explained, 1)
     print(f"{killed} of {total} killed: {killed / max(total, 1):.1%} of all; goal {GOAL:.0%} of those that can show,")
     print(f"which leaves out {explained} survivors with a reason: {killed / shows:.1%}; {unexplained} without a reason")
     return 0 if killed >= GOAL * (total - explained) and not unexplained else 1
 
 
-def _same(known: dict[str, str], mutant: Mutant) -> bool:
-    return (known["module"], known["before"], known["after"]) == (mutant.module, mutant.before, mutant.after)
+def _same(entry: dict[str, str], mutant: Mutant) -> bool:
+    return (entry["module"], entry["before"], entry["after"]) == (mutant.module, mutant.before, mutant.after)
 
 
-def _survivors(picked: list[Mutant], limits_s: dict[Path, float], jobs: int) -> list[Mutant]:
-    """The mutants on which all of these tests pass, each of which takes so long as things are."""
-    waiting, running, survivors = list(reversed(picked)), list[tuple[Mutant, BaseProcess]](), list[Mutant]()
+def _find_survivors(sample: list[Mutant], limits_s: dict[Path, float], jobs: int) -> list[Mutant]:
+    """Return the mutants on which all of these tests pass; limits are CPU seconds of each test file without a break."""
+    waiting, running, survivors = list(reversed(sample)), list[tuple[Mutant, BaseProcess]](), list[Mutant]()
     while waiting or running:
         while waiting and len(running) < jobs:
             mutant = waiting.pop()
@@ -188,7 +194,7 @@ def _survivors(picked: list[Mutant], limits_s: dict[Path, float], jobs: int) -> 
 
 
 def _clean_times(tests: list[Path]) -> list[float]:
-    """Seconds of processor time of each test file as things are."""
+    """Return the seconds of processor time of each test file without a break."""
     times = []
     for path in tests:
         start = time.process_time()
@@ -199,11 +205,11 @@ def _clean_times(tests: list[Path]) -> list[float]:
 
 
 def _test(mutant: Mutant, limits_s: dict[Path, float]) -> None:
-    """In the child: import the mutant in place of the module and run the test files up to the first failure."""
+    """Run in the child: import the mutant in place of the module and run the test files up to the first failure."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.meta_path.insert(0, Mutated(mutant))
     for path, clean_s in limits_s.items():
-        # An endless loop is noticed too: by the system, which ends the process.
+        # An endless loop is detected too: by the system, which ends the process.
         limit_s = int(time.process_time() + 5 + 2 * clean_s)
         resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
         if failed := _pytest("-x", str(path)):
@@ -217,17 +223,19 @@ def _pytest(*arguments: str) -> int:
         return int(pytest.main([*quiet, *arguments]))
 
 
-def _reached(path: Path) -> set[str]:
-    """The modules that a file imports, directly or through metrics/ or tests/. Nothing is imported to find out."""
-    found: set[str] = set()
-    waiting = [path]
-    while waiting:
-        fresh = _imported(waiting.pop()) - found
-        found |= fresh
-        waiting += [
-            _path(name) for name in fresh if name.startswith(("yarus.metrics.", "tests.")) and _path(name).exists()
+def _collect_imports(path: Path) -> set[str]:
+    """Return the modules that a file imports, directly or through metrics/ or tests/, without importing them."""
+    modules: set[str] = set()
+    paths = [path]
+    while paths:
+        new_modules = _imported(paths.pop()) - modules
+        modules |= new_modules
+        paths += [
+            _path(name)
+            for name in new_modules
+            if name.startswith(("yarus.metrics.", "tests.")) and _path(name).exists()
         ]
-    return found
+    return modules
 
 
 def _imported(path: Path) -> set[str]:
@@ -249,20 +257,20 @@ def _in_child(compute: Callable[[], list[T]]) -> list[T]:
 
     child = multiprocessing.get_context("fork").Process(target=run, args=(sender,))
     child.start()
-    sender.close()  # so that a child that dies ends the waiting
-    found: list[T] = json.loads(receiver.recv_bytes())
+    sender.close()  # so that the death of the child ends the waiting
+    result: list[T] = json.loads(receiver.recv_bytes())
     child.join()
-    return found
+    return result
 
 
 def _preload(names: set[str]) -> None:
     """Import the libraries once, for all forks to share."""
     for name in sorted(names):
         if not name.startswith(("yarus", "tests", "__future__")):
-            # Half of the names are classes and functions, not modules.
+            # About half of the names are classes and functions, not modules.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-    gc.freeze()  # so that no fork walks through all of it
+    gc.freeze()  # so that no fork traverses all of it
 
 
 def _module(path: Path) -> str:

@@ -1,7 +1,7 @@
-"""Tier 1's metrics of 20,000 questions, from lists of text ids to one value a question, against the field's tools.
+"""Tier 1's metrics of 20,000 questions, from lists of text ids to one value per question, against the field's tools.
 
-Each tool is timed with the building of its own input from the same lists; ranx after the compilation of its kernels.
-ir_measures is asked for RR@10, its name for MRR over ten ranks; its plain RR, equal on rankings cut at ten, takes half.
+Each tool is timed with the construction of its own input from the same lists; ranx after the compilation of its
+kernels. ir_measures computes RR@10, its name for MRR over ten ranks; its plain RR, equal on such rankings, takes half.
 """
 
 import random
@@ -14,7 +14,7 @@ import numpy as np
 import pytrec_eval
 import ranx
 
-from benchmarks import Row, medians
+from benchmarks import Row, time_in_turn
 from yarus.metrics import retrieval
 
 N, DEPTH = 20_000, 10
@@ -27,8 +27,8 @@ Relevant = list[set[str]]
 Values = dict[str, Any]
 
 
-def questions() -> tuple[Rankings, Relevant]:
-    """N rankings over 50,000 ids, one to three relevant ones a question, most of them found."""
+def draw_questions() -> tuple[Rankings, Relevant]:
+    """Return N rankings over 50,000 ids, with one to three relevant ids per question, most of them retrieved."""
     rng = random.Random(0)
     ids = [f"chunk-{number}" for number in range(50_000)]
     rankings = [rng.sample(ids, DEPTH) for _ in range(N)]
@@ -36,7 +36,7 @@ def questions() -> tuple[Rankings, Relevant]:
     return rankings, relevant
 
 
-def ours(rankings: Rankings, relevant: Relevant) -> Values:
+def compute_ours(rankings: Rankings, relevant: Relevant) -> Values:
     gains, n_relevant = retrieval.gain_matrix(rankings, relevant, depth=DEPTH)
     values: Values = {"mrr": retrieval.reciprocal_rank(gains)}
     values |= {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in CUTS["hit_rate"]}
@@ -45,31 +45,31 @@ def ours(rankings: Rankings, relevant: Relevant) -> Values:
     return values | {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k) for k in CUTS["ndcg"]}
 
 
-def dictionaries(
+def build_dictionaries(
     rankings: Rankings, relevant: Relevant
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """The input that all peers take; scores fall with the rank, so that no tie is broken differently."""
+    """Return the input of all peers; scores fall with the rank, so that there are no ties."""
     scores = [float(score) for score in range(DEPTH, 0, -1)]
     run = {str(row): dict(zip(ranking, scores, strict=True)) for row, ranking in enumerate(rankings)}
     return {str(row): dict.fromkeys(labels, 1) for row, labels in enumerate(relevant)}, run
 
 
-def trec(rankings: Rankings, relevant: Relevant) -> dict[str, dict[str, float]]:
-    qrels, run = dictionaries(rankings, relevant)
+def compute_with_trec(rankings: Rankings, relevant: Relevant) -> dict[str, dict[str, float]]:
+    qrels, run = build_dictionaries(rankings, relevant)
     cut = {measure: ",".join(map(str, CUTS[name])) for measure, name in TREC.items() if name in CUTS}
     measures = {"recip_rank", *(f"{measure}.{ks}" for measure, ks in cut.items())}
     values: dict[str, dict[str, float]] = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     return values
 
 
-def with_ranx(rankings: Rankings, relevant: Relevant) -> Values:
-    qrels, run = dictionaries(rankings, relevant)
+def compute_with_ranx(rankings: Rankings, relevant: Relevant) -> Values:
+    qrels, run = build_dictionaries(rankings, relevant)
     values: Values = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), NAMES, return_mean=False)
     return values
 
 
-def with_ir_measures(rankings: Rankings, relevant: Relevant) -> Values:
-    qrels, run = dictionaries(rankings, relevant)
+def compute_with_ir_measures(rankings: Rankings, relevant: Relevant) -> Values:
+    qrels, run = build_dictionaries(rankings, relevant)
     names = {"hit_rate": "Success", "recall": "R", "precision": "P", "ndcg": "nDCG"}
     parsed = {f"{name}@{k}": ir_measures.parse_measure(f"{names[name]}@{k}") for name, ks in CUTS.items() for k in ks}
     parsed["mrr"] = ir_measures.RR @ DEPTH
@@ -78,27 +78,35 @@ def with_ir_measures(rankings: Rankings, relevant: Relevant) -> Values:
 
 
 def check(values: Values, rankings: Rankings, relevant: Relevant) -> None:
-    """Every value of every question equals the peers' to 1e-9 (ir_measures': their means)."""
-    by_trec = trec(rankings, relevant)
+    """Check that every value of every question equals the peers' to 1e-9 (ir_measures': their means)."""
+    by_trec = compute_with_trec(rankings, relevant)
     for measure, name in TREC.items():
         for key in [f"{name}@{k}" for k in CUTS[name]] if name in CUTS else [name]:
             peer = [
                 by_trec[str(row)][key.replace(f"{name}@", f"{measure}_").replace("mrr", measure)] for row in range(N)
             ]
             np.testing.assert_allclose(values[key], peer, rtol=0, atol=1e-9, err_msg=f"pytrec_eval {key}")
-    for name, peer in with_ranx(rankings, relevant).items():
+    for name, peer in compute_with_ranx(rankings, relevant).items():
         order = np.argsort(np.array([str(row) for row in range(N)]))  # ranx sorts the questions by name
         np.testing.assert_allclose(values[name][order], peer, rtol=0, atol=1e-9, err_msg=f"ranx {name}")
-    for name, mean in with_ir_measures(rankings, relevant).items():
+    for name, mean in compute_with_ir_measures(rankings, relevant).items():
         np.testing.assert_allclose(values[name].mean(), mean, rtol=0, atol=1e-9, err_msg=f"ir_measures {name}")
 
 
 def run() -> Iterator[Row]:
-    """One row a peer."""
-    rankings, relevant = questions()
-    check(ours(rankings, relevant), rankings, relevant)
-    peers = (("pytrec-eval-terrier", trec, 3, 3), ("ranx", with_ranx, 10, 3), ("ir-measures", with_ir_measures, 100, 1))
+    """Yield one row per peer."""
+    rankings, relevant = draw_questions()
+    check(compute_ours(rankings, relevant), rankings, relevant)
+    peers = (
+        ("pytrec-eval-terrier", compute_with_trec, 3, 3),
+        ("ranx", compute_with_ranx, 10, 3),
+        ("ir-measures", compute_with_ir_measures, 100, 1),
+    )
     for package, peer, target, rounds in peers:
-        ours_s, peer_s = medians(lambda: ours(rankings, relevant), lambda: peer(rankings, relevant), rounds=rounds)  # noqa: B023
+        ours_s, peer_s = time_in_turn(
+            lambda: compute_ours(rankings, relevant),
+            lambda: peer(rankings, relevant),  # noqa: B023
+            rounds=rounds,
+        )
         what = f"tier 1's {len(NAMES)} metrics, {N:,} questions"
         yield Row(what, f"{package} {version(package)}", ours_s, peer_s, target, "at least")

@@ -1,7 +1,7 @@
-"""Embedding over HTTP against the network's own limit: a server in a process of its own, 20 ms a batch.
+"""Embedding over HTTP against the network's own limit: a server in its own process, 20 ms per batch.
 
-The limit is batches x 20 ms / concurrency. A bare aiohttp client that asks for floats and makes an array of them,
-without limits, retries, checks or store, runs in turn. At 16 at once the CPU decides, so that it is compared with that.
+The limit is batches x 20 ms / concurrency. A bare aiohttp client that requests floats and makes an array of them,
+without limits, retries, checks or store, runs in turn. At 16 at once the CPU is the limit, so CPU times are compared.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ import aiohttp
 import numpy as np
 from sqlalchemy import Engine
 
-from benchmarks import Row, chat, medians
+from benchmarks import Row, chat, time_in_turn
 from benchmarks.home import temporary_home
 from yarus.tasks.config.settings import EmbedderService, Settings
-from yarus.tasks.models.embedding.cache import embed
-from yarus.tasks.models.embedding.embedders import Embedder, embedders
+from yarus.tasks.models.embedding.cache import embed_texts
+from yarus.tasks.models.embedding.embedders import Embedder, get_embedder_pair
 
 TEXTS, BATCH, DIMENSIONS = 6_400, 32, 384
 DELAY_S = 0.02
@@ -36,53 +36,55 @@ def embedded_texts(n: int, form: str) -> bytes:
 
 
 class Server(chat.Server):
-    """As many vectors as texts, in the form that is asked for."""
+    """A server that returns as many vectors as texts, in the requested form."""
 
     def reply(self, head: bytes, content: bytes) -> None:
-        asked = json.loads(content)
-        answer = embedded_texts(len(asked["input"]), asked.get("encoding_format", "float"))
+        request = json.loads(content)
+        answer = embedded_texts(len(request["input"]), request.get("encoding_format", "float"))
         asyncio.get_running_loop().call_later(DELAY_S, self.transport.write, answer)
 
 
-def texts() -> list[str]:
-    """None of which was embedded before."""
+def new_texts() -> list[str]:
+    """Return texts that were not embedded before."""
     mark = uuid.uuid4().hex
     return [f"{mark} {number} " + "Документы принимают до 25 июля. " * 4 for number in range(TEXTS)]
 
 
-async def bare(url: str, concurrency: int) -> None:
-    """One aiohttp session."""
-    given = texts()
-    batches = iter([given[start : start + BATCH] for start in range(0, TEXTS, BATCH)])
+async def embed_with_aiohttp(url: str, concurrency: int) -> None:
+    """Embed the texts with one aiohttp session."""
+    texts = new_texts()
+    batches = iter([texts[start : start + BATCH] for start in range(0, TEXTS, BATCH)])
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=concurrency)) as session:
 
-        async def ask(batch: list[str]) -> None:
+        async def post(batch: list[str]) -> None:
             async with session.post(f"{url}/embeddings", json={"model": "bench", "input": batch}) as response:
-                np.array([one["embedding"] for one in (await response.json())["data"]], dtype=np.float32)
+                np.array([item["embedding"] for item in (await response.json())["data"]], dtype=np.float32)
 
-        await chat.at_once(batches, concurrency, ask)
+        await chat.run_concurrently(batches, concurrency, post)
 
 
 def run() -> Iterator[Row]:
-    """Ours with the store of vectors and without, by the limit; then the bare client by the limit."""
-    with chat.serving("served") as url, temporary_home() as (_, engine):
+    """Yield our time with the store of vectors and without, by the limit; then the bare client by the limit."""
+    with chat.start_server("served") as url, temporary_home() as (_, engine):
         yield from _rows(url, engine)
 
 
 def _rows(url: str, engine: Engine) -> Iterator[Row]:
-    few, many = (_model(url, concurrency) for concurrency in (FEW, MANY))
+    slow_model, fast_model = (_model(url, concurrency) for concurrency in (FEW, MANY))
     limit_s = TEXTS / BATCH * DELAY_S / FEW
     what = f"{TEXTS:,} texts in batches of {BATCH}, {FEW} at once"
-    asked_s, bare_s = medians(lambda: few.encode(texts()), lambda: asyncio.run(bare(url, FEW)))
-    kept_s, _ = medians(lambda: embed(texts(), few, engine), lambda: None)
-    yield Row(what, "the network's limit", asked_s, limit_s, TARGET)
-    yield Row("… store included", "the network's limit", kept_s, limit_s, TARGET)
+    encode_s, bare_s = time_in_turn(
+        lambda: slow_model.encode(new_texts()), lambda: asyncio.run(embed_with_aiohttp(url, FEW))
+    )
+    stored_s, _ = time_in_turn(lambda: embed_texts(new_texts(), slow_model, engine), lambda: None)
+    yield Row(what, "the network's limit", encode_s, limit_s, TARGET)
+    yield Row("… store included", "the network's limit", stored_s, limit_s, TARGET)
     yield Row("… bare aiohttp, no store", "the network's limit", bare_s, limit_s, float("inf"))
-    times = medians(lambda: many.encode(texts()), lambda: asyncio.run(bare(url, MANY)))
+    times = time_in_turn(lambda: fast_model.encode(new_texts()), lambda: asyncio.run(embed_with_aiohttp(url, MANY)))
     yield Row(f"the same, {MANY} at once", "bare aiohttp", *times, target=FASTER, goal="at least")
 
 
 def _model(url: str, concurrency: int) -> Embedder:
     service = EmbedderService(batch=BATCH, concurrency=concurrency)
-    model, _ = embedders(f"{url}#bench", Settings(_env_file=None, embedder_service=service))
+    model, _ = get_embedder_pair(f"{url}#bench", Settings(_env_file=None, embedder_service=service))
     return model

@@ -1,10 +1,10 @@
-"""From Enter to the end: commands as whole processes, beside the import of Prefect's server in the same rounds.
+"""Whole commands from start to end, compared with the import of Prefect's server in the same rounds.
 
-`no server there`: a run that has to start Prefect's server. `with one`: a run that finds what another has left there.
+`no server there`: a run that has to start Prefect's server. `with one`: a run with a server that is already running.
 
-Where a run with a server spends its CPU (sampled; 3.7 s, the peer 4.2 to 5): 78 % in imports (40 in Prefect's
-client, 5 in FastAPI, by which Prefect writes a run's parameters, 33 in SQLAlchemy, NumPy, Arrow, pydantic and our own
-modules), 13 % in the evaluation, 5 % in Prefect's flow engine, 4 % at the end. It waits for nothing.
+CPU of a run with a server (sampled; 3.7 s, the peer 4.2 to 5): 78 % in imports (40 in Prefect's client, 5 in FastAPI,
+which Prefect uses to write a run's parameters, 33 in SQLAlchemy, NumPy, Arrow, pydantic and our own modules), 13 % in
+the evaluation, 5 % in Prefect's flow engine, 4 % at the end. It does not wait for anything.
 """
 
 import tempfile
@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import Row
-from benchmarks.home import load, ran, variables_of
+from benchmarks.home import build_environment, load_source, run_python
 
 ROUNDS = 5
 PEER = "import prefect.server.api.server"
@@ -30,7 +30,7 @@ IMPORTS = {
     "yarus.db": 0.6,
     "yarus.deployments": 1.8,
 }
-"""Every module of our packages, imported by a process of its own, and the most that it may take."""
+"""Every module of our packages, imported by a process of its own, and the most time that it may take."""
 QUESTIONS, CHUNKS = 5_000, 200
 RUN = ("run", "tier0", "--json")
 RUNS = (("yarus run tier0, no server there", 1.6), ("yarus run tier0, with one", 0.8))
@@ -45,39 +45,41 @@ READING = (
     (("report",), 1.0),
     (("export", "last", "--mlflow", "--tracking-uri", "sqlite:///mlflow.db"), 1.0),
 )
-"""What is read of the sample's evaluations, the database being up, and the most that it may take."""
+"""Commands that read the sample's evaluations, while the database runs, and the most time that they may take."""
 
 
 def run() -> Iterator[Row]:
-    """Seconds by those of the peer."""
+    """Yield seconds by those of the peer."""
     with tempfile.TemporaryDirectory() as folder:
-        variables = variables_of(Path(folder))
+        variables = build_environment(Path(folder))
         try:
-            _yarus(variables, *RUN)  # makes the databases
+            _yarus(variables, *RUN)  # creates the databases
             peers, times = _rounds(variables)
             peer_s = median(peers)
-            for (what, target), seconds in zip((*RUNS, *_named()), times, strict=True):
+            for (what, target), seconds in zip((*RUNS, *_reading_commands()), times, strict=True):
                 yield Row(what, PEER, median(seconds), peer_s, target)
-            face = [ran(variables, "-c", "import yarus")[0] for _ in range(ROUNDS)]
-            yield Row("import yarus", PEER, median(face), peer_s, 0.03)
+            import_times = [run_python(variables, "-c", "import yarus")[0] for _ in range(ROUNDS)]
+            yield Row("import yarus", PEER, median(import_times), peer_s, 0.03)
             for package, target in IMPORTS.items():
-                imported = [ran(variables, "-c", EVERYTHING.format(package))[0] for _ in range(ROUNDS)]
-                yield Row(f"import all of {package}", PEER, median(imported), peer_s, target)
-            yield Row("real_users, 1,000 cases beyond the start", PEER, _thousand(variables), peer_s, 0.15)
+                import_times_of_package = [
+                    run_python(variables, "-c", EVERYTHING.format(package))[0] for _ in range(ROUNDS)
+                ]
+                yield Row(f"import all of {package}", PEER, median(import_times_of_package), peer_s, target)
+            yield Row("real_users, 1,000 cases beyond the start", PEER, _time_thousand(variables), peer_s, 0.15)
         finally:
             _yarus(variables, "stop")
 
 
-def _named() -> list[tuple[str, float]]:
+def _reading_commands() -> list[tuple[str, float]]:
     return [(f"yarus {' '.join(words[:2])}", target) for words, target in READING]
 
 
 def _rounds(variables: Mapping[str, str]) -> tuple[list[float], list[list[float]]]:
-    """Seconds of the peer and of every command, in turn, round by round."""
+    """Return the seconds of the peer and of every command, in turn, round by round."""
     peers: list[float] = []
     times: list[list[float]] = [[] for _ in (*RUNS, *READING)]
     for _ in range(ROUNDS):
-        peers.append(ran(variables, "-c", PEER)[0])
+        peers.append(run_python(variables, "-c", PEER)[0])
         _yarus(variables, "stop")
         commands = [RUN, RUN, *(words for words, _ in READING)]
         for seconds, words in zip(times, commands, strict=True):
@@ -85,8 +87,8 @@ def _rounds(variables: Mapping[str, str]) -> tuple[list[float], list[list[float]
     return peers, times
 
 
-def _thousand(variables: Mapping[str, str]) -> float:
-    """Seconds of a thousand cases of a made-up log: what all of them take longer than one, by thousands."""
+def _time_thousand(variables: Mapping[str, str]) -> float:
+    """Return the seconds per thousand cases of a made-up log: those of all cases less those of one."""
     rows = [
         {
             "id": f"q{number}",
@@ -101,11 +103,11 @@ def _thousand(variables: Mapping[str, str]) -> float:
         {"id": f"c{number}", "confluence_url": f"page:{number}", "text": f"Правило {number}: принимают до 25 июля."}
         for number in range(CHUNKS)
     ]
-    load(variables, chunks, rows)
+    load_source(variables, chunks, rows)
     run_log = ("run", "real_users", "--source", "bench", "--json")
     seconds = [(_yarus(variables, *run_log, "--limit", "1"), _yarus(variables, *run_log)) for _ in range(ROUNDS)]
-    return median(every - one for one, every in seconds) / (QUESTIONS / 1_000)
+    return median(all_s - one_s for one_s, all_s in seconds) / (QUESTIONS / 1_000)
 
 
 def _yarus(variables: Mapping[str, str], *words: str) -> float:
-    return ran(variables, "-m", "yarus", *words, codes=(0, 1))[0]  # 1: an evaluation or gate that was judged
+    return run_python(variables, "-m", "yarus", *words, codes=(0, 1))[0]  # 1: an evaluation or gate that was judged

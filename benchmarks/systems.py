@@ -1,7 +1,7 @@
-"""Systems under test that take a second an answer: 32 questions at once, against the limit of calls x 1 s / 32.
+"""Systems under test that take a second per answer: 32 questions at once, against the limit of calls x 1 s / 32.
 
-What is asked stands in `systems`, by name: a system of another kind is a line there. The server runs in a process of
-its own. Bare aiohttp shows how near the limit can be.
+`systems` lists them by name: add a line for another kind. The server runs in its own process. Bare aiohttp shows how
+near the limit can be.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import aiohttp
 
 from benchmarks import Row, chat
-from benchmarks.chat import serving
+from benchmarks.chat import start_server
 from yarus.tasks.config.settings import Settings, SystemService
 from yarus.tasks.systems.sut import System, system
-from yarus.tasks.systems.user_code import UserCodes
+from yarus.tasks.systems.user_code import UserFunctions
 
 CALLS = 320
 CONCURRENCY = 32
@@ -33,9 +33,9 @@ def chunk(event: object) -> bytes:
 
 
 class Server(chat.Server):
-    """Answers after a second, as JSON, or from the first moment to that second in events of OpenAI's form."""
+    """A server that answers after a second, as JSON, or during that second in events of OpenAI's form."""
 
-    whole = chat.response(json.dumps(ANSWER).encode())
+    response = chat.response(json.dumps(ANSWER).encode())
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     token = chunk({"id": "1", "model": "bench", "choices": [{"index": 0, "delta": {"content": "слово "}}]})
     last = chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + chunk("[DONE]") + b"0\r\n\r\n"
@@ -43,7 +43,7 @@ class Server(chat.Server):
     def reply(self, head: bytes, content: bytes) -> None:
         loop = asyncio.get_running_loop()
         if b"/chat/completions " not in head:
-            loop.call_later(ANSWER_S, self.transport.write, self.whole)
+            loop.call_later(ANSWER_S, self.transport.write, self.response)
             return
         self.transport.write(self.head)
         for number in range(1, TOKENS):
@@ -52,50 +52,50 @@ class Server(chat.Server):
 
 
 def systems(url: str) -> dict[str, tuple[str, SystemService]]:
-    """What is asked: its name as a system under test, and how."""
+    """Return the systems under test by description: name and settings."""
     return {
         "JSON over HTTP": (f"{url}/ask", SystemService()),
         f"a stream of {TOKENS} tokens": (f"openai:{url}", SystemService(model="bench")),
     }
 
 
-async def ours(asked: System) -> None:
-    answers = await asked.answers([f"{number}?" for number in range(CALLS)])
+async def ask_system(tested_system: System) -> None:
+    answers = await tested_system.answers([f"{number}?" for number in range(CALLS)])
     assert all(answer.text == "слово " * TOKENS for answer in answers)
 
 
-async def bare(url: str) -> None:
-    """One aiohttp session."""
+async def ask_with_aiohttp(url: str) -> None:
+    """Ask with one aiohttp session."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
 
-        async def ask(number: int) -> None:
+        async def post(number: int) -> None:
             async with session.post(url, json={"question": f"{number}?"}) as response:
                 await response.read()
 
-        await chat.at_once(iter(range(CALLS)), CONCURRENCY, ask)
+        await chat.run_concurrently(iter(range(CALLS)), CONCURRENCY, post)
 
 
-def timed(work: Callable[[], None]) -> tuple[float, float]:
-    """Wall and CPU seconds."""
+def measure_times(work: Callable[[], None]) -> tuple[float, float]:
+    """Return wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def run() -> Iterator[Row]:
-    """Ours by the limit, start included, and the client's CPU a call; bare aiohttp by the limit; what a token waits."""
-    with serving("systems") as url:
+    """Yield our time by the limit, the client's CPU per call, and bare aiohttp's; then a token's delay."""
+    with start_server("systems") as url:
         for what, (name, service) in systems(url).items():
             settings = Settings(_env_file=None, sut_service=service, sut_concurrency=CONCURRENCY)
-            wall_s, cpu_s = timed(lambda: asyncio.run(ours(system(name, settings, UserCodes()))))  # noqa: B023
+            wall_s, cpu_s = measure_times(lambda: asyncio.run(ask_system(system(name, settings, UserFunctions()))))  # noqa: B023
             path = "chat/completions" if name.startswith("openai:") else "ask"
-            bare_s, bare_cpu_s = timed(lambda: asyncio.run(bare(f"{url}/{path}")))  # noqa: B023
+            bare_s, bare_cpu_s = measure_times(lambda: asyncio.run(ask_with_aiohttp(f"{url}/{path}")))  # noqa: B023
             yield Row(f"{CALLS} questions, {CONCURRENCY} at once: {what}", "calls x 1 s / 32", wall_s, LIMIT_S, TARGET)
             yield Row(
                 f"… client CPU, {cpu_s / CALLS * 1_000:.2f} ms a call", "bare aiohttp", cpu_s, bare_cpu_s, float("inf")
             )
             yield Row("… bare aiohttp", "calls x 1 s / 32", bare_s, LIMIT_S, float("inf"))
-        streaming = system(name, settings, UserCodes())  # the last
+        streaming = system(name, settings, UserFunctions())  # the last of the loop
         answers = asyncio.run(streaming.answers(["?"] * CONCURRENCY))
         first_s = statistics.median(answer.first_token_ms or 0 for answer in answers) / 1_000
         yield Row("… its first token as it is measured", "as it was sent", first_s, ANSWER_S / TOKENS, float("inf"))

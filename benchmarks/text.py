@@ -18,7 +18,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from benchmarks import Row, medians
+from benchmarks import Row, time_in_turn
 from yarus.metrics import text
 from yarus.metrics.text.rouge import ROUGE_VARIANTS
 
@@ -28,22 +28,24 @@ Pair = tuple[str, str]
 
 
 def run() -> Iterator[Row]:
-    """One row a metric and length of text; first asserts that every value equals the peer's."""
+    """Yield one row per metric and length of text, after a check that every value equals the peer's."""
     if not XQUAD.exists():
         print(f"text: left out, it needs {XQUAD}", file=sys.stderr)
         return
     for kind, pairs in {"short": short_pairs(), "long": long_pairs()}.items():
         hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        for what, (peer, ours, theirs, targets) in CONTESTS.items():
-            np.testing.assert_allclose(ours(hypotheses, references), theirs(hypotheses, references), rtol=0, atol=1e-9)
+        for what, (peer, our_function, peer_function, targets) in CONTESTS.items():
+            np.testing.assert_allclose(
+                our_function(hypotheses, references), peer_function(hypotheses, references), rtol=0, atol=1e-9
+            )
 
-            def of_ours(ours: Callable[..., Any] = ours) -> object:
-                return ours(hypotheses, references)  # noqa: B023  # called before the loop goes on
+            def call_ours(our_function: Callable[..., Any] = our_function) -> object:
+                return our_function(hypotheses, references)  # noqa: B023  # called before the loop goes on
 
-            def of_peer(theirs: Callable[..., Any] = theirs) -> object:
-                return theirs(hypotheses, references)  # noqa: B023
+            def call_peer(peer_function: Callable[..., Any] = peer_function) -> object:
+                return peer_function(hypotheses, references)  # noqa: B023
 
-            ours_s, peer_s = medians(of_ours, of_peer, rounds=3)
+            ours_s, peer_s = time_in_turn(call_ours, call_peer, rounds=3)
             yield Row(f"{what}, {kind}", f"{peer} {version(peer)}", ours_s, peer_s, targets[kind], "at least")
 
 
@@ -54,7 +56,7 @@ def paragraphs() -> list[dict[str, Any]]:
 
 
 def short_pairs() -> list[Pair]:
-    """An answer against the sentence that it stands in."""
+    """Return answers with the sentence of each."""
     pairs = []
     for paragraph in paragraphs():
         context = paragraph["context"]
@@ -66,7 +68,7 @@ def short_pairs() -> list[Pair]:
 
 
 def long_pairs() -> list[Pair]:
-    """A paragraph with a tenth of its words changed against the paragraph."""
+    """Return paragraphs with a tenth of their words changed, and the originals."""
     rng = random.Random(0)
     words = [word for paragraph in paragraphs() for word in paragraph["context"].split()]
     pairs = []
@@ -77,7 +79,7 @@ def long_pairs() -> list[Pair]:
 
 
 class Words:
-    """Our tokenizer as rouge-score takes one."""
+    """Our tokenizer with the interface of rouge-score."""
 
     tokenize = staticmethod(text.tokenize)
 
@@ -88,10 +90,10 @@ def _ours_rouge(hypotheses: list[str], references: list[str]) -> Any:
 
 
 def peer_rouge(hypotheses: list[str], references: list[str]) -> Any:
-    """ROUGE-1, 2 and L of rouge-score on our words, one row a pair."""
+    """Return ROUGE-1, 2 and L of rouge-score on our words, one row per pair."""
     scorer = RougeScorer(ROUGE_VARIANTS, tokenizer=Words())
     scores = [scorer.score(reference, hypothesis) for hypothesis, reference in zip(hypotheses, references, strict=True)]
-    return np.array([[score.fmeasure for score in of_pair.values()] for of_pair in scores])
+    return np.array([[score.fmeasure for score in scores_of_pair.values()] for scores_of_pair in scores])
 
 
 def _sentence_scores(hypotheses: list[str], references: list[str], scorer: Any) -> Any:

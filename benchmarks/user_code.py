@@ -1,7 +1,7 @@
-"""Functions of the user's in their own processes, against what they would take if nothing stood between.
+"""Functions of users in their own processes, compared with their time without a process in between.
 
-A coroutine that takes a second is limited by questions x 1 s / concurrency; what a call through a process adds to a
-function that does nothing is held against 0.3 ms.
+A coroutine that takes a second is limited by questions x 1 s / concurrency; the overhead of a call through a process
+for a function that does nothing has a limit of 0.3 ms.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import Row
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.systems.sut import system
-from yarus.tasks.systems.user_code import UserCodes
+from yarus.tasks.systems.user_code import UserFunctions
 
 CONCURRENCY, QUESTIONS, TAKES_S = 32, 1_000, 1.0
 CALLS, ADDED_S = 2_000, 0.000_3
@@ -38,12 +38,12 @@ async def quick(question):
 def run() -> Iterator[Row]:
     with _bot() as codes:
         start = time.perf_counter()
-        asked = system("bench_bot:slow", settings(), codes)
+        tested_system = system("bench_bot:slow", get_settings(), codes)
         started_s = time.perf_counter() - start
         start = time.perf_counter()
-        found = asyncio.run(asked.answers([f"question {number}" for number in range(QUESTIONS)]))
+        answers = asyncio.run(tested_system.answers([f"question {number}" for number in range(QUESTIONS)]))
         took_s = time.perf_counter() - start
-        assert all(said.text for said in found)
+        assert all(answer.text for answer in answers)
         limit_s = QUESTIONS * TAKES_S / CONCURRENCY
         yield Row(f"{QUESTIONS:,} questions, {CONCURRENCY} at once, 1 s each", "the limit and the start",
                   took_s + started_s, limit_s + started_s, 1.1)  # fmt: skip
@@ -51,8 +51,8 @@ def run() -> Iterator[Row]:
             yield Row(f"a call of a {function} function", "0.3 ms", _call_s(codes, f"bench_bot:{function}"), ADDED_S)
 
 
-def _call_s(codes: UserCodes, name: str) -> float:
-    """The median of single calls: what others do with the processor meanwhile is not what a call adds."""
+def _call_s(codes: UserFunctions, name: str) -> float:
+    """Return the median of single calls, which excludes other load of the processor."""
     code = codes.get(name, "YARUS_SUT", "answer")
     times = []
     for number in range(CALLS):
@@ -63,8 +63,8 @@ def _call_s(codes: UserCodes, name: str) -> float:
 
 
 @contextmanager
-def _bot() -> Iterator[UserCodes]:
-    before, codes = Path.cwd(), UserCodes()
+def _bot() -> Iterator[UserFunctions]:
+    before, codes = Path.cwd(), UserFunctions()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "bench_bot.py").write_text(BOT, encoding="utf-8")
         os.chdir(folder)

@@ -1,4 +1,4 @@
-"""What was found over several evaluations: sweeps, robustness probes, corpus analytics; one document each."""
+"""Store findings over several evaluations: sweeps, robustness probes, corpus analytics; one document each."""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -11,38 +11,38 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
-from yarus.db.engine import reaching
-from yarus.db.errors import InputError, the_one
+from yarus.db.engine import reporting_unreachable
+from yarus.db.errors import InputError, resolve_id
+from yarus.db.messages import Words
 from yarus.db.tables import analysis
-from yarus.db.words import Words
 
-Kind = Literal["sweep", "robustness", "corpus"]
+AnalysisKind = Literal["sweep", "robustness", "corpus"]
 StoredDocument = dict[str, Any]
-"""What was found, as `--json` printed it."""
+"""The findings, as `--json` prints them."""
 
 
-def keep(engine: Engine, analysis_id: str, document: Mapping[str, Any], state: str) -> None:
-    """Writes what has been found so far, and the state; `running` has no end."""
-    ended = None if state == "running" else journal.now_after(analysis)
+def save_analysis(engine: Engine, analysis_id: str, document: Mapping[str, Any], state: str) -> None:
+    """Store the findings so far and the state; an analysis in state `running` has no end time."""
+    ended = None if state == "running" else journal.time_not_before_start(analysis)
     values = {"document": dict(document), "state": state, "finished_at": ended}
-    with reaching(engine), engine.begin() as connection:
+    with reporting_unreachable(engine), engine.begin() as connection:
         connection.execute(update(analysis).where(analysis.c.id == analysis_id).values(**values))
 
 
 @contextmanager
-def analysing(
-    engine: Engine, kind: Kind, source: str, parameters: Mapping[str, Any], *, resume: str | None = None
+def open_analysis(
+    engine: Engine, kind: AnalysisKind, source: str, parameters: Mapping[str, Any], *, resume: str | None = None
 ) -> Iterator[str]:
-    """Opens an analysis or goes on with one; yields its id. Whatever ends it early is written down.
+    """Start or resume an analysis and yield its id; if it ends early, store the state.
 
     Raises:
-        InputError: there is nothing to resume under that id, or another process is at it.
+        InputError: there is nothing to resume under that id, or another process is running it.
     """
     analysis_id = resume or f"{kind}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    # The lock comes before the row: an analysis in state running without it would be taken for dead.
-    with journal.alive(engine, analysis_id):
-        open_row(engine, analysis_id, kind, source, parameters)
-        state = "cancelled"  # by whatever is no Exception: Ctrl-C, SIGTERM
+    # The lock comes before the row: without it, a running analysis would be marked as failed.
+    with journal.hold_evaluation_lock(engine, analysis_id):
+        insert_analysis(engine, analysis_id, kind, source, parameters)
+        state = "cancelled"  # by a BaseException, such as Ctrl-C or SIGTERM
         try:
             yield analysis_id
             state = ""
@@ -54,56 +54,65 @@ def analysing(
                 _end(engine, analysis_id, state)
 
 
-def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
-    """The analysis with that id, the only one whose id begins or ends so, or the `last` of its kind.
+def find_analysis(engine: Engine, kind: AnalysisKind, name: str) -> RowMapping:
+    """Return the analysis with that id, the only one whose id begins or ends so, or the `last` of its kind.
 
     Raises:
-        InputError: none, or several; the nearest are named.
+        InputError: no analysis matches, or several do; the message names the nearest.
     """
     _fail_orphaned(engine)
-    ids = select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
-    with reaching(engine), engine.connect() as connection:
-        known = connection.scalars(ids).all()
-        one = the_one(
-            known, name, none=Words("no {kind}", kind=kind), several=Words("several analyses ({kind})", kind=kind)
+    id_query = (
+        select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
+    )
+    with reporting_unreachable(engine), engine.connect() as connection:
+        known_ids = connection.scalars(id_query).all()
+        analysis_id = resolve_id(
+            known_ids, name, none=Words("no {kind}", kind=kind), several=Words("several analyses ({kind})", kind=kind)
         )
-        return connection.execute(select(analysis).where(analysis.c.id == one)).mappings().one()
+        return connection.execute(select(analysis).where(analysis.c.id == analysis_id)).mappings().one()
 
 
-def listing(engine: Engine, kind: Kind, *, source: str | None = None, limit: int | None = None) -> list[RowMapping]:
-    """The analyses of a kind, newest first; those whose process died are `failed`."""
+def list_analyses(
+    engine: Engine, kind: AnalysisKind, *, source: str | None = None, limit: int | None = None
+) -> list[RowMapping]:
+    """Return the analyses of a kind, newest first; mark those whose process died as `failed`."""
     _fail_orphaned(engine)
     rows = select(analysis).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     if source is not None:
-        rows = rows.where(of_source(source))
-    with reaching(engine), engine.connect() as connection:
+        rows = rows.where(concerns_source(source))
+    with reporting_unreachable(engine), engine.connect() as connection:
         return list(connection.execute(rows.limit(limit)).mappings())
 
 
-def of_source(source: str) -> ColumnElement[bool]:
-    """Which analyses are of a source: its own, and the sweeps over several of which it is one."""
+def concerns_source(source: str) -> ColumnElement[bool]:
+    """Return a condition for the analyses of a source: its own, and sweeps over several sources with it."""
     return or_(analysis.c.source == source, analysis.c.parameters["sources"].contains([source]))
 
 
-def open_row(engine: Engine, analysis_id: str, kind: Kind, source: str, parameters: Mapping[str, Any]) -> None:
-    """Writes the row of an analysis that begins."""
+def insert_analysis(
+    engine: Engine, analysis_id: str, kind: AnalysisKind, source: str, parameters: Mapping[str, Any]
+) -> None:
+    """Insert the row of a new analysis, or set an existing one back to `running`."""
     row = {"id": analysis_id, "kind": kind, "source": source, "parameters": dict(parameters), "state": "running"}
-    fresh = insert(analysis).values(**row, started_at=datetime.now(UTC))
-    again = fresh.on_conflict_do_update(index_elements=["id"], set_={"state": "running", "finished_at": None})
-    with reaching(engine), engine.begin() as connection:
-        connection.execute(again)
+    statement = insert(analysis).values(**row, started_at=datetime.now(UTC))
+    upsert = statement.on_conflict_do_update(index_elements=["id"], set_={"state": "running", "finished_at": None})
+    with reporting_unreachable(engine), engine.begin() as connection:
+        connection.execute(upsert)
 
 
 def _fail_orphaned(engine: Engine) -> None:
     running = select(analysis.c.id).where(analysis.c.state == "running")
-    with reaching(engine), engine.connect() as connection:
+    with reporting_unreachable(engine), engine.connect() as connection:
         ids = connection.scalars(running).all()
     for analysis_id in ids:
-        with suppress(InputError), journal.alive(engine, analysis_id):  # somebody holds it: it lives
+        with (
+            suppress(InputError),
+            journal.hold_evaluation_lock(engine, analysis_id),
+        ):  # a process that holds the lock is alive
             _end(engine, analysis_id, "failed")
 
 
 def _end(engine: Engine, analysis_id: str, state: str) -> None:
-    with reaching(engine), engine.begin() as connection:
+    with reporting_unreachable(engine), engine.begin() as connection:
         ended = update(analysis).where(analysis.c.id == analysis_id, analysis.c.state == "running")
-        connection.execute(ended.values(state=state, finished_at=journal.now_after(analysis)))
+        connection.execute(ended.values(state=state, finished_at=journal.time_not_before_start(analysis)))

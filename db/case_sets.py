@@ -1,4 +1,4 @@
-"""Frozen case sets: questions with their labels, kept as they were, under a name and a hash of their content."""
+"""Store frozen case sets: questions with their labels, unchanged, under a name and a hash of their content."""
 
 import hashlib
 import json
@@ -11,68 +11,72 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError, unknown
-from yarus.db.source_rows import Row
-from yarus.db.sources import checked_name
+from yarus.db.source_rows import QuestionRow
+from yarus.db.sources import validate_source_name
 from yarus.db.tables import case_set, case_set_row
 
-Rule = dict[str, Any]
-"""How the questions of a set were chosen: limit, seed, since, until, or the set that was split."""
-LABELS = (
+SelectionRule = dict[str, Any]
+"""How the questions of a set were selected: limit, seed, since, until, or the set that was split."""
+LABEL_COLUMNS = (
     "ground_truth_answer", "relevant_chunk_ids", "relevant_urls", "ground_truth_show", "answerable", "nuggets",
     "cluster", "dialog_id", "turn", "origin", "confluence_url", "answer", "score",
 )  # fmt: skip
-"""What of a question labels it: what people said, else what the log knows."""
+"""Columns that label a question: people's annotations, then columns of the log."""
 
 
 @dataclass(frozen=True)
 class CaseSet:
-    """A frozen set: what it is called, what it holds, and where that came from."""
+    """A frozen set: its name, content hash, source, size and selection rule."""
 
     name: str
     sha256: str
     source: str
     n_cases: int
-    rule: Rule
+    rule: SelectionRule
 
     @property
     def identity(self) -> dict[str, str]:
-        """Name and hash, as they stand in a comparability key."""
+        """Return name and hash, as in a comparability key."""
         return {"name": self.name, "sha256": self.sha256}
 
 
-def content_hash(rows: Sequence[Row]) -> str:
-    """SHA-256 of the questions with everything that was read of them, whatever their order."""
-    lines = sorted(json.dumps(_packed(row), ensure_ascii=False, sort_keys=True) for row in rows)
+def content_hash(rows: Sequence[QuestionRow]) -> str:
+    """Return the SHA-256 of the questions with all their values, independent of their order."""
+    lines = sorted(json.dumps(_to_json(row), ensure_ascii=False, sort_keys=True) for row in rows)
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()
 
 
-def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: Rule) -> CaseSet:
-    """Freezes the rows under a name; freezing the same content under the same name again changes nothing.
+def freeze_case_set(
+    engine: Engine, name: str, source: str, rows: Sequence[QuestionRow], rule: SelectionRule
+) -> CaseSet:
+    """Freeze the rows under a name; to freeze the same content under the same name again changes nothing.
 
     Args:
-        engine: of our own database.
-        name: of the set.
-        source: where the rows are from.
-        rows: questions with their annotations, as `yarus.db.source_rows.read_questions` gives them.
-        rule: how they were chosen, as it is shown.
+        engine: the engine of Yarus's own database.
+        name: name of the set.
+        source: source of the rows.
+        rows: questions with their annotations, as `yarus.db.source_rows.read_questions` returns them.
+        rule: how they were selected, for display.
 
     Raises:
-        InputError: the name cannot be used or stands for another content, or there are no rows.
+        InputError: the name is invalid or has another content, or there are no rows.
     """
-    (kept,) = keep_all(engine, source, [(name, rows, rule)])
-    return kept
+    (new_set,) = freeze_case_sets(engine, source, [(name, rows, rule)])
+    return new_set
 
 
-def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row], Rule]]) -> list[CaseSet]:
-    """Freezes several sets of one source, each with its name, rows and rule: all of them, or none where one fails.
+def freeze_case_sets(
+    engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[QuestionRow], SelectionRule]]
+) -> list[CaseSet]:
+    """Freeze several sets of one source, each with its name, rows and rule: all of them, or none if one fails.
 
     Raises:
-        InputError: as `keep`.
+        InputError: as `freeze_case_set`.
     """
     for name, rows, rule in sets:
-        checked_name(name)
+        validate_source_name(name)
         if not rows:
             raise InputError(
                 "case set {name!r} would be empty: no question of source {source!r} is chosen by {rule}",
@@ -80,102 +84,113 @@ def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row
                 source=source,
                 rule=rule,
             )
-    with reaching(engine), engine.begin() as connection:
-        return [_keep(connection, source, *one) for one in sets]
+    with reporting_unreachable(engine), engine.begin() as connection:
+        return [_freeze(connection, source, *entry) for entry in sets]
 
 
-def _keep(connection: Connection, source: str, name: str, rows: Sequence[Row], rule: Rule) -> CaseSet:
-    kept = CaseSet(name, content_hash(rows), source, len(rows), rule)
-    fresh = insert(case_set).values(**asdict(kept)).on_conflict_do_nothing().returning(case_set.c.name)
-    if connection.scalar(fresh) is not None:
-        packed = [{"name": name, "question_id": row["question_id"], "content": _packed(row)} for row in rows]
-        connection.execute(insert(case_set_row), packed)
-    elif (there := _find(connection, name)).identity != kept.identity or there.source != source:
+def _freeze(
+    connection: Connection, source: str, name: str, rows: Sequence[QuestionRow], rule: SelectionRule
+) -> CaseSet:
+    new_set = CaseSet(name, content_hash(rows), source, len(rows), rule)
+    insert_set = insert(case_set).values(**asdict(new_set)).on_conflict_do_nothing().returning(case_set.c.name)
+    if connection.scalar(insert_set) is not None:
+        content_rows = [{"name": name, "question_id": row["question_id"], "content": _to_json(row)} for row in rows]
+        connection.execute(insert(case_set_row), content_rows)
+    elif (existing := _find_case_set(connection, name)).identity != new_set.identity or existing.source != source:
         raise InputError(
             "case set {name!r} is frozen with other content ({n_cases} cases of {source!r}, hash {sha256}); a frozen "
             "set is never changed: choose another name",
             name=name,
-            n_cases=there.n_cases,
-            source=there.source,
-            sha256=there.sha256[:12],
+            n_cases=existing.n_cases,
+            source=existing.source,
+            sha256=existing.sha256[:12],
         )
-    return kept
+    return new_set
 
 
-def find(engine: Engine, name: str) -> CaseSet:
-    """The set of that name.
+def find_case_set(engine: Engine, name: str) -> CaseSet:
+    """Return the set of that name.
 
     Raises:
-        InputError: there is none; the nearest is named.
+        InputError: no set has that name; the message names the nearest.
     """
-    with reaching(engine), engine.connect() as connection:
-        return _find(connection, name)
+    with reporting_unreachable(engine), engine.connect() as connection:
+        return _find_case_set(connection, name)
 
 
-def _find(connection: Connection, name: str) -> CaseSet:
+def _find_case_set(connection: Connection, name: str) -> CaseSet:
     columns = (case_set.c[column.name] for column in fields(CaseSet))
     row = connection.execute(select(*columns).where(case_set.c.name == name)).one_or_none()
     if row is None:
-        known = list(connection.scalars(select(case_set.c.name)))
-        raise unknown("case set", name, known, "Freeze one: yarus dataset freeze NAME --source SOURCE")
+        names = list(connection.scalars(select(case_set.c.name)))
+        raise unknown("case set", name, names, "Freeze one: yarus dataset freeze NAME --source SOURCE")
     return CaseSet(*row)
 
 
-def read(engine: Engine, name: str) -> list[Row]:
-    """The questions of a set with their labels as they were frozen, in the order of the source's ids.
+def read_case_set(engine: Engine, name: str) -> list[QuestionRow]:
+    """Return the questions of a set with their labels as frozen, ordered by the source's ids.
 
     Raises:
-        InputError: there is no such set.
+        InputError: no set has that name.
     """
-    chosen = select(case_set_row.c.content).where(case_set_row.c.name == name).order_by(case_set_row.c.position)
-    with reaching(engine), engine.connect() as connection:
-        _find(connection, name)
-        return [_unpacked(content) for content in connection.scalars(chosen)]
+    query = select(case_set_row.c.content).where(case_set_row.c.name == name).order_by(case_set_row.c.position)
+    with reporting_unreachable(engine), engine.connect() as connection:
+        _find_case_set(connection, name)
+        return [_from_json(content) for content in connection.scalars(query)]
 
 
-def listing(engine: Engine) -> list[RowMapping]:
-    """All sets, newest first."""
-    with reaching(engine), engine.connect() as connection:
-        newest = select(case_set).order_by(case_set.c.frozen_at.desc(), case_set.c.name)
-        return list(connection.execute(newest).mappings())
+def list_case_sets(engine: Engine) -> list[RowMapping]:
+    """Return all sets, newest first."""
+    with reporting_unreachable(engine), engine.connect() as connection:
+        query = select(case_set).order_by(case_set.c.frozen_at.desc(), case_set.c.name)
+        return list(connection.execute(query).mappings())
 
 
-def difference(before: Sequence[Row], after: Sequence[Row]) -> dict[str, list[Any]]:
-    """What changed between two sets.
+def diff_case_sets(before: Sequence[QuestionRow], after: Sequence[QuestionRow]) -> dict[str, list[Any]]:
+    """Return what changed between two sets.
 
     Returns:
-        `added` and `removed`: ids; `reworded`: ids whose question has another text; `relabelled`: id and the labels
-        that differ, with both values.
+        `added` and `removed`: ids; `reworded`: ids with another question text; `relabelled`: id and the labels that
+        differ, with both values.
     """
     old, new = ({row["question_id"]: row for row in rows} for rows in (before, after))
-    common = [name for name in old if name in new]
-    changes = {name: _changes(old[name], new[name]) for name in common}
+    common_ids = [question_id for question_id in old if question_id in new]
+    changes = {question_id: _label_changes(old[question_id], new[question_id]) for question_id in common_ids}
     return {
-        "added": [name for name in new if name not in old],
-        "removed": [name for name in old if name not in new],
-        "reworded": [name for name in common if old[name]["question"] != new[name]["question"]],
-        "relabelled": [{"question_id": name, "labels": changed} for name, changed in changes.items() if changed],
+        "added": [question_id for question_id in new if question_id not in old],
+        "removed": [question_id for question_id in old if question_id not in new],
+        "reworded": [
+            question_id for question_id in common_ids if old[question_id]["question"] != new[question_id]["question"]
+        ],
+        "relabelled": [
+            {"question_id": question_id, "labels": labels} for question_id, labels in changes.items() if labels
+        ],
     }
 
 
-def _changes(old: Row, new: Row) -> dict[str, dict[str, Any]]:
-    pairs = {label: (old.get(label), new.get(label)) for label in LABELS}
-    return {label: {"before": one, "after": two} for label, (one, two) in pairs.items() if one != two}
+def _label_changes(old: QuestionRow, new: QuestionRow) -> dict[str, dict[str, Any]]:
+    pairs = {label: (old.get(label), new.get(label)) for label in LABEL_COLUMNS}
+    return {
+        label: {"before": old_value, "after": new_value}
+        for label, (old_value, new_value) in pairs.items()
+        if old_value != new_value
+    }
 
 
-def _packed(row: Row) -> Row:
-    """The row as JSON holds it: moments as text, in UTC where they have a zone; no word of nuggets or a record where
-    there are none, as in sets that were frozen before there were any.
+def _to_json(row: QuestionRow) -> QuestionRow:
+    """Return the row as stored in JSON: times as text, in UTC if they have a zone.
+
+    Nuggets and record are left out if they are NULL, as in sets frozen before these columns existed.
     """
-    later = ("nuggets", "recorded")
-    known = {name: value for name, value in row.items() if name not in later or value is not None}
-    return {name: _moment(value) if isinstance(value, datetime) else value for name, value in known.items()}
+    optional = ("nuggets", "recorded")
+    present = {name: value for name, value in row.items() if name not in optional or value is not None}
+    return {name: _to_iso(value) if isinstance(value, datetime) else value for name, value in present.items()}
 
 
-def _moment(value: datetime) -> str:
+def _to_iso(value: datetime) -> str:
     return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
 
 
-def _unpacked(content: Row) -> Row:
+def _from_json(content: QuestionRow) -> QuestionRow:
     asked_at = content.get("created_at")
     return content | {"created_at": datetime.fromisoformat(asked_at) if asked_at else None}

@@ -1,4 +1,4 @@
-"""Connections: our own database with its schema up to date, and sources opened read-only."""
+"""Connections: Yarus's own database with an up-to-date schema, and sources, opened read-only."""
 
 import re
 import threading
@@ -13,34 +13,34 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from yarus.db.errors import DatabaseUnavailable
-from yarus.db.privileged import guard
-from yarus.db.words import Words
+from yarus.db.messages import Words
+from yarus.db.privileged import harden_connection
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 _MIGRATING = threading.Lock()
-CONNECTION = {"connect_timeout": 10}
-"""Arguments of every connection; in seconds."""
-CONFIDENTIAL = (
+CONNECT_ARGS = {"connect_timeout": 10}
+"""Arguments of every connection; the timeout is in seconds."""
+CONFIDENTIAL_OPTIONS = (
     r"(?:[\w.-]*(?:passw(?:or)?d|passphrase|pwd|token|secret)"
     r"|(?:[\w.-]*[_.-])?(?:ssl|api|access)?(?:key|auth|authorization|credentials?|sig|signature)|code)"
 )
-"""Regular expression of the options of an address whose values nobody else may see, such as api_key; any case.
+"""Regular expression of the options of an address whose values are secret, such as api_key; case is ignored.
 
 `code` is the key of Azure Functions.
 """
 
 
-def own(home: Path, url: str | None) -> Engine:
-    """The engine of our own tables, migrated to this version.
+def open_own_database(home: Path, url: str | None) -> Engine:
+    """Return the engine of Yarus's own tables, migrated to this version.
 
     Args:
-        home: `YARUS_HOME`; the embedded PostgreSQL lives there.
+        home: `YARUS_HOME`, the folder of the embedded PostgreSQL.
         url: a PostgreSQL server to use instead, or None for the embedded one.
 
     Raises:
-        DatabaseUnavailable: no connection, or no right to create our schema.
+        DatabaseUnavailable: no connection, or no right to create the schema.
     """
     with _MIGRATING:
         return own_at(home.absolute(), url)
@@ -48,15 +48,15 @@ def own(home: Path, url: str | None) -> Engine:
 
 @lru_cache
 def own_at(home: Path, url: str | None) -> Engine:
-    """The engine of a home, or of an address; one each."""
+    """Return the engine of a home or of an address; each has one."""
     if url is None:
-        from yarus.db.embedded.server import running
+        from yarus.db.embedded.server import acquire_server
 
-        url = running(home)
-    engine = create_engine(url, pool_pre_ping=True, connect_args=CONNECTION)
-    event.listen(engine, "connect", _in_utc)
+        url = acquire_server(home)
+    engine = create_engine(url, pool_pre_ping=True, connect_args=CONNECT_ARGS)
+    event.listen(engine, "connect", _set_utc)
     try:
-        with reaching(engine):
+        with reporting_unreachable(engine):
             migrate(engine)
     except DatabaseUnavailable:
         engine.dispose()
@@ -64,34 +64,34 @@ def own_at(home: Path, url: str | None) -> Engine:
     return engine
 
 
-def _in_utc(connection: "psycopg.Connection[Any]", record: object) -> None:
-    """Times come as UTC, wherever the server is. No option of the connection, which would override the address's."""
+def _set_utc(connection: "psycopg.Connection[Any]", record: object) -> None:
+    """Set the session's time zone to UTC. A connection option for it would override those of the address."""
     connection.execute("SET TIME ZONE 'UTC'")
     connection.commit()  # else the first rollback would undo it
 
 
 @lru_cache
-def read_only(url: str, *, timeout_s: float) -> Engine:
-    """The engine of a production database: every transaction read-only and REPEATABLE READ, long statements ended.
+def read_only_engine(url: str, *, timeout_s: float) -> Engine:
+    """Return the engine of a production database: each transaction is read-only and REPEATABLE READ, with a time limit.
 
-    A role that rules its server reads no code of others (db/privileged.py).
+    A role with rights over its server never runs code of other roles (db/privileged.py).
     """
     options = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1000)}"
     engine = create_engine(
         url,
         pool_pre_ping=True,
         isolation_level="REPEATABLE READ",
-        connect_args={"options": options, **CONNECTION},
+        connect_args={"options": options, **CONNECT_ARGS},
     )
-    event.listen(engine, "do_connect", _guarded)
+    event.listen(engine, "do_connect", _connect_guarded)
     return engine
 
 
-def _guarded(dialect: Any, record: object, arguments: Any, options: Any) -> "psycopg.Connection[Any]":
-    """A connection that is guarded before SQLAlchemy asks it anything."""
+def _connect_guarded(dialect: Any, record: object, arguments: Any, options: Any) -> "psycopg.Connection[Any]":
+    """Open a connection and guard it before SQLAlchemy sends anything."""
     connection: psycopg.Connection[Any] = dialect.connect(*arguments, **options)
     try:
-        guard(connection)
+        harden_connection(connection)
     except BaseException:
         connection.close()
         raise
@@ -99,62 +99,66 @@ def _guarded(dialect: Any, record: object, arguments: Any, options: Any) -> "psy
 
 
 @contextmanager
-def reaching(engine: Engine) -> Iterator[None]:
-    """Turns a database's refusal into a message that says which database, why, and what to do.
+def reporting_unreachable(engine: Engine) -> Iterator[None]:
+    """Turn a database's refusal into a message that names the database, the reason and a fix.
 
     Raises:
-        DatabaseUnavailable: unreachable, an address with an option that there is none of, wrong password, missing
-            right, a full disk, or a statement that took too long.
+        DatabaseUnavailable: unreachable, an unknown option in the address, wrong password, missing right, a full
+            disk, or a statement that took too long.
     """
     try:
         yield
     except DBAPIError as error:
-        unconnected = isinstance(error, ProgrammingError) and error.statement is None  # the address is wrong
-        unreachable = isinstance(error, OperationalError) or error.connection_invalidated or unconnected
-        refused = isinstance(error.orig, psycopg.errors.InsufficientPrivilege)
-        if not (unreachable or refused):
+        is_bad_address = isinstance(error, ProgrammingError) and error.statement is None  # the address is wrong
+        is_unreachable = isinstance(error, OperationalError) or error.connection_invalidated or is_bad_address
+        is_refused = isinstance(error.orig, psycopg.errors.InsufficientPrivilege)
+        if not (is_unreachable or is_refused):
             raise
         reason = " ".join(str(error.orig).split())
-        way_out = Words("Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)")
+        fix = Words("Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)")
         if isinstance(error.orig, psycopg.errors.DiskFull):
-            way_out = Words("The disk under the database is full: make room there, then try again")
+            fix = Words("The disk under the database is full: make room there, then try again")
         unavailable = DatabaseUnavailable(
-            "database {database}: {reason}. {way_out}", database=shown(engine.url), reason=reason, way_out=way_out
+            "database {database}: {reason}. {way_out}",
+            database=redact_database_url(engine.url),
+            reason=reason,
+            way_out=fix,
         )
         unavailable.connection_lost = error.connection_invalidated or error.statement is None
         raise unavailable from None
 
 
-def driver_of(connection: Connection) -> Any:
-    """Psycopg's connection below SQLAlchemy's, for COPY."""
+def driver_connection(connection: Connection) -> Any:
+    """Return psycopg's connection below SQLAlchemy's, for COPY."""
     return connection.connection.driver_connection
 
 
 @lru_cache
-def autocommitting(engine: Engine) -> Engine:
-    """The same database for frequent short statements, each a transaction of its own; disposed of with the engine.
+def get_autocommit_engine(engine: Engine) -> Engine:
+    """Return an engine of the same database for frequent short statements, each its own transaction.
 
-    Its connections stay as they are between statements: BEGIN, COMMIT and a changed isolation level cost as much CPU.
+    It is disposed of with the given engine. Its connections are not reset between statements: BEGIN, COMMIT and a
+    changed isolation level would cost as much CPU as a statement.
     """
-    found = create_engine(
+    autocommit_engine = create_engine(
         engine.url,
         pool_pre_ping=True,
         isolation_level="AUTOCOMMIT",
         pool_reset_on_return=None,
-        connect_args=CONNECTION,
+        connect_args=CONNECT_ARGS,
     )
-    event.listen(engine, "engine_disposed", lambda disposed: found.dispose())
-    return found
+    event.listen(engine, "engine_disposed", lambda disposed: autocommit_engine.dispose())
+    return autocommit_engine
 
 
-def shown(url: URL) -> str:
-    """The address of a database for messages and results: without its password and other secret options."""
-    secret = {name: "***" for name in url.query if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)}
-    return url.update_query_dict(secret).render_as_string(hide_password=True)
+def redact_database_url(url: URL) -> str:
+    """Return the address of a database for messages and results, without its password and other secret options."""
+    redacted = {name: "***" for name in url.query if re.fullmatch(CONFIDENTIAL_OPTIONS, name, re.IGNORECASE)}
+    return url.update_query_dict(redacted).render_as_string(hide_password=True)
 
 
 def migrate(engine: Engine) -> None:
-    """Brings the schema `yarus` to this version; several processes may try at once."""
+    """Migrate the schema `yarus` to this version; safe if several processes do so at once."""
     head = head_revision()
     with engine.connect() as connection:
         if current_revision(connection) == head:
@@ -173,18 +177,18 @@ def migrate(engine: Engine) -> None:
 
 
 def _require_vector(connection: Connection, engine: Engine) -> None:
-    known = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-    if connection.scalar(text(known)) is None:
+    query = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+    if connection.scalar(text(query)) is None:
         raise DatabaseUnavailable(
             "database {database}: the extension pgvector is not installed there; install it, or unset "
             "YARUS_DATABASE_URL to use the embedded PostgreSQL, which has it",
-            database=shown(engine.url),
+            database=redact_database_url(engine.url),
         )
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
 
 
 def current_revision(connection: Connection) -> str | None:
-    """The revision that the database has; None before the first."""
+    """Return the database's revision; None before the first migration."""
     if connection.scalar(text("SELECT to_regclass('yarus.alembic_version')")) is None:
         return None
     version: str | None = connection.scalar(text("SELECT version_num FROM yarus.alembic_version"))
@@ -192,13 +196,13 @@ def current_revision(connection: Connection) -> str | None:
 
 
 def head_revision() -> str:
-    """The newest migration, by file name: 0001_first.py, 0002_…"""
+    """Return the newest migration, by file name: 0001_first.py, 0002_…"""
     names = sorted(path.stem for path in (Path(__file__).parent / "migrations" / "versions").glob("[0-9]*.py"))
     return names[-1][:4]
 
 
 def alembic_config() -> "Config":
-    """How Alembic finds the migrations."""
+    """Return the configuration with which Alembic finds the migrations."""
     from alembic.config import Config
 
     config = Config()

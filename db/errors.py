@@ -1,84 +1,84 @@
-"""What can go wrong outside our own code, told apart by who can mend it."""
+"""Errors outside Yarus's own code, by who can fix them."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 
-from yarus.db.words import Words, joined
+from yarus.db.messages import Words, join_messages
 
-NAMED = 10
-"""Ids in a message."""
+MAX_LISTED_IDS = 10
+"""Largest number of ids in a message."""
 
 
-class Told(Exception):
-    """An error whose message is kept apart from its values: `InputError("no source {name!r}", name=name)`."""
+class TemplatedError(Exception):
+    """An error that keeps its message's template and values: `InputError("no source {name!r}", name=name)`."""
 
     def __init__(self, template: str, /, **values: object) -> None:
         super().__init__(Words(template, **values))
 
 
-class InputError(Told, ValueError):
-    """The user gave something that cannot be used: the message names it, its place and the way out. Exit code 2."""
+class InputError(TemplatedError, ValueError):
+    """The user gave an invalid value. The message names it, its place and a fix. Exit code 2."""
 
 
-class DatabaseUnavailable(Told, RuntimeError):
-    """The database cannot be reached or refuses us: the message says what to do. Exit code 3."""
+class DatabaseUnavailable(TemplatedError, RuntimeError):
+    """The database is unreachable or refuses access. The message names a fix. Exit code 3."""
 
     connection_lost = False
-    """There was no connection, or it broke: what was asked may succeed a moment later."""
+    """There was no connection, or it broke: the same request may succeed a moment later."""
 
 
-class ModelUnavailable(Told, RuntimeError):
-    """A language model refuses us or its settings are wrong: the message says what to fix. Exit code 3."""
+class ModelUnavailable(TemplatedError, RuntimeError):
+    """A language model refuses access, or its settings are wrong. The message names a fix. Exit code 3."""
 
 
-class ResultsUnavailable(Told, OSError):
-    """The file of an evaluation is gone, damaged, another one's, or has no place: the message says what to do.
+class ResultsUnavailable(TemplatedError, OSError):
+    """The file of an evaluation is missing, damaged, of another evaluation, or cannot be written.
 
-    Exit code 3.
+    The message names a fix. Exit code 3.
     """
 
 
-class SourceChanged(Told, OSError):
-    """A source was loaded anew while an evaluation was still reading it: the message says what to do. Exit code 3."""
+class SourceChanged(TemplatedError, OSError):
+    """A source was loaded again while an evaluation was reading it. The message names a fix. Exit code 3."""
 
 
 def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> InputError:
-    """The error for a name that is not among the known ones: it names the nearest, or all.
+    """Return the error for an unknown name; it suggests the nearest known name, or lists all.
 
     Args:
-        what: it is no name of, such as "source": in the catalogue of messages stands "no source".
-        given: the name.
-        known: the names that there are.
-        hint: the way out.
+        what: the kind of thing, such as "source"; the catalogue of messages has "no source".
+        given: the unknown name.
+        known: the existing names.
+        hint: what the user can do.
     """
-    of = Words(what)
-    parts: dict[str, object] = {"what": Words(f"no {of.template}", **of.values), "given": given}
+    kind = Words(what)
+    parts: dict[str, object] = {"what": Words(f"no {kind.template}", **kind.values), "given": given}
     names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=1)
-    if near:
-        said = Words("{what} {given!r}; did you mean {near!r}?", near=near[0], **parts)
+    matches = difflib.get_close_matches(given, names, n=1)
+    if matches:
+        message = Words("{what} {given!r}; did you mean {near!r}?", near=matches[0], **parts)
     elif names:
-        said = Words("{what} {given!r}; there are: {names}", names=", ".join(names), **parts)
+        message = Words("{what} {given!r}; there are: {names}", names=", ".join(names), **parts)
     else:
-        said = Words("{what} {given!r}; there are: none", **parts)
-    between = " " if near or hint.startswith("(") else ". "
-    return InputError(joined((said, Words(hint)), between) if hint else said)
+        message = Words("{what} {given!r}; there are: none", **parts)
+    separator = " " if matches or hint.startswith("(") else ". "
+    return InputError(join_messages((message, Words(hint)), separator) if hint else message)
 
 
-def nothing_in(source: str, what: Words) -> InputError:
-    """The error for a source that has none of what is needed.
+def empty_source_error(source: str, what: Words) -> InputError:
+    """Return the error for a source that lacks required data.
 
     Args:
-        source: its name.
-        what: it has none of, such as "chunks".
+        source: name of the source.
+        what: the missing data, such as "chunks".
     """
     return InputError(
         "source {source!r} has no {what}; load some: yarus load … --into {source}", source=source, what=what
     )
 
 
-def nothing_to_search(source: str) -> InputError:
-    """Return the error for a source without pages whose questions our own retriever should answer.
+def nothing_to_search_error(source: str) -> InputError:
+    """Return the error for a source without pages, when Yarus's own retriever should answer its questions.
 
     Args:
         source: its name.
@@ -90,30 +90,34 @@ def nothing_to_search(source: str) -> InputError:
     )
 
 
-def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
-    """The id that is meant: `name` itself, the only one that begins or ends so, or the `last`.
+def resolve_id(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
+    """Return the id that `name` means: `name` itself, the only id that begins or ends with it, or the `last`.
 
     Args:
-        ids: newest first.
-        name: as it was given.
-        none: what the error says where there is none.
-        several: the same where there are several.
+        ids: all ids, newest first.
+        name: the user's text.
+        none: beginning of the message if no id matches.
+        several: beginning of the message if several match.
 
     Raises:
-        InputError: none, or several; the nearest are named.
+        InputError: no id matches, or several do; the message names the nearest.
     """
-    matching = [name] if name in ids else [known for known in ids if known.startswith(name) or known.endswith(name)]
+    matches = (
+        [name]
+        if name in ids
+        else [candidate for candidate in ids if candidate.startswith(name) or candidate.endswith(name)]
+    )
     if name == "last":
-        matching = list(ids[:1])
-    if len(matching) != 1:
-        near = matching or difflib.get_close_matches(name, ids, n=3) or ids[:3]
-        what = Words(several if matching else none)
-        if not near:
+        matches = list(ids[:1])
+    if len(matches) != 1:
+        nearest = matches or difflib.get_close_matches(name, ids, n=3) or ids[:3]
+        what = Words(several if matches else none)
+        if not nearest:
             raise InputError("{what} {name!r}; there are: none yet", what=what, name=name)
-        raise InputError("{what} {name!r}; there are: {named}", what=what, name=name, named=named_ids(near))
-    return matching[0]
+        raise InputError("{what} {name!r}; there are: {named}", what=what, name=name, named=list_first_ids(nearest))
+    return matches[0]
 
 
-def named_ids(ids: Sequence[str]) -> str:
-    """Ids as a message names them: the first ones, and that there are more."""
-    return ", ".join([*ids[:NAMED], *(["…"] if len(ids) > NAMED else [])])
+def list_first_ids(ids: Sequence[str]) -> str:
+    """Join ids for a message: the first ones, and "…" if there are more."""
+    return ", ".join([*ids[:MAX_LISTED_IDS], *(["…"] if len(ids) > MAX_LISTED_IDS else [])])

@@ -1,8 +1,8 @@
-"""Roles that rule their server: what they read may run no code of somebody else.
+"""Privileged roles: a role with rights over its server must not run another role's code when it reads.
 
-A view, an index on an expression, a cast or a function that stands before PostgreSQL's own is run with the rights of
-whoever reads. A read-only transaction stops writing by SQL, but not a superuser's COPY … TO PROGRAM. So such a role
-reads tables without foreign code, and nothing else; code that belongs to a superuser or to the role itself is none.
+PostgreSQL runs a view, an index on an expression, a cast, or a function that hides PostgreSQL's own with the rights of
+the reading role. A read-only transaction prevents writing by SQL, but not a superuser's COPY … TO PROGRAM. So such a
+role reads only tables without foreign code. Code of a superuser or of the role itself is not foreign.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ import psycopg
 from sqlalchemy import Connection, Table, text
 
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
-ROLE = """
+PRIVILEGED_ROLE_QUERY = """
     SELECT role.rolname || CASE WHEN role.rolsuper THEN ', a superuser' ELSE ', a member of ' || string_agg(
         dangerous.rolname, ', ' ORDER BY dangerous.rolname) END
     FROM pg_catalog.pg_roles AS role LEFT JOIN pg_catalog.pg_roles AS dangerous ON dangerous.rolname IN
@@ -23,17 +23,17 @@ ROLE = """
     WHERE role.rolname IN (SESSION_USER, CURRENT_USER) AND (role.rolsuper OR dangerous.oid IS NOT NULL)
     GROUP BY role.rolname, role.rolsuper
 """
-"""A role of this session that can reach beyond the database, and why; no row if there is none."""
+"""Selects a role of this session with access beyond the database, and why; no row if there is none."""
 
-FOREIGN_CODE = """
+FOREIGN_CODE_QUERY = """
     WITH written AS (
         SELECT code.oid, code.proname AS name, code.pronamespace AS namespace
         FROM pg_catalog.pg_proc AS code JOIN pg_catalog.pg_roles AS owner ON owner.oid = code.proowner
         WHERE NOT owner.rolsuper AND owner.rolname <> SESSION_USER
     )
 """
-# S608: all of it stands in this file.
-SHADOWING = f"""{FOREIGN_CODE}
+# S608: all of it is in this file.
+SHADOWING_QUERY = f"""{FOREIGN_CODE_QUERY}
     SELECT pg_catalog.format('function %%I.%%I', nspname, written.name)
     FROM written JOIN pg_catalog.pg_namespace AS schema ON schema.oid = written.namespace
     WHERE nspname = ANY (%(path)s) AND nspname <> 'pg_catalog' AND EXISTS (
@@ -45,9 +45,9 @@ SHADOWING = f"""{FOREIGN_CODE}
     WHERE nspname = ANY (%(path)s) AND nspname <> 'pg_catalog' AND oprcode IN (SELECT oid FROM written)
     LIMIT 1
 """  # noqa: S608
-"""Foreign code that a name in a statement may reach instead of PostgreSQL's or an extension's."""
+"""Selects foreign code that a name in a statement could call instead of PostgreSQL's or an extension's."""
 
-REACHED = f"""
+RELATION_CODE_QUERY = f"""
     WITH RECURSIVE relation AS (
         SELECT oid, relname, relkind FROM pg_catalog.pg_class WHERE oid = CAST(:relation AS pg_catalog.regclass)
         UNION
@@ -55,7 +55,7 @@ REACHED = f"""
         JOIN pg_catalog.pg_inherits ON inhparent = relation.oid
         JOIN pg_catalog.pg_class AS child ON child.oid = inhrelid
     ),
-    {FOREIGN_CODE.strip().removeprefix("WITH ")},
+    {FOREIGN_CODE_QUERY.strip().removeprefix("WITH ")},
     used AS (
         SELECT classid, objid FROM pg_catalog.pg_depend WHERE refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
             AND refobjid IN (SELECT oid FROM written)
@@ -80,61 +80,65 @@ REACHED = f"""
         SELECT oid FROM written)
     LIMIT 1
 """  # noqa: S608
-"""What would run when a relation is read: the planner evaluates what is constant in an index."""
+"""Selects foreign code that runs when a relation is read: the planner evaluates constants in indexes."""
 
-SETTINGS = """
+HARDENING_QUERY = """
     SELECT pg_catalog.set_config(name, CASE name WHEN 'restrict_nonsystem_relation_kind' THEN 'view,foreign-table'
         ELSE 'off' END, false)
     FROM pg_catalog.pg_settings
     WHERE name IN ('restrict_nonsystem_relation_kind', 'row_security', 'constraint_exclusion')
 """
-"""What the server itself can refuse: views (since August 2024), policies of rows; and what no plan needs."""
+"""Forbids views and row policies on servers that can (since August 2024), and turns off an unneeded optimization."""
 
 
-def guard(connection: "psycopg.Connection[Any]") -> None:
-    """Makes a new connection safe for a role that rules its server, before anything else is asked.
+def harden_connection(connection: "psycopg.Connection[Any]") -> None:
+    """Make a new connection safe for a privileged role, before any other statement.
 
     Raises:
-        InputError: the role is one, and a name in our statements could reach another role's code.
+        InputError: the role is privileged, and a name in Yarus's statements could call another role's code.
     """
     (path,) = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchone() or ([],)
     connection.execute("SET LOCAL search_path = pg_catalog")
-    found = connection.execute(ROLE).fetchone()
-    if found is not None:
-        connection.execute(SETTINGS)
-        shadow = connection.execute(SHADOWING, {"path": path}).fetchone()
+    role_row = connection.execute(PRIVILEGED_ROLE_QUERY).fetchone()
+    if role_row is not None:
+        connection.execute(HARDENING_QUERY)
+        shadow = connection.execute(SHADOWING_QUERY, {"path": path}).fetchone()
         if shadow is not None or "pg_catalog" in path[1:]:
-            what = (
+            foreign_code = (
                 shadow[0]
                 if shadow
                 else Words("schemas before pg_catalog in the search_path ({path})", path=", ".join(path))
             )
-            raise _refusal(found[0], Words("statements could reach {what}, which another role has made", what=what))
+            raise _refusal(
+                role_row[0], Words("statements could reach {what}, which another role has made", what=foreign_code)
+            )
     connection.commit()
 
 
-def check(connection: Connection, tables: Iterable[Table], source: str) -> None:
-    """That reading the tables runs no code of others, where the role rules its server.
+def require_safe_tables(connection: Connection, tables: Iterable[Table], source: str) -> None:
+    """Check that reading the tables runs no foreign code, if the role is privileged.
 
     Raises:
-        InputError: it would; the role, the table and a safer role are named.
+        InputError: it would; the message names the role, the table and a safer role.
     """
-    if (role := privilege(connection)) is None:
+    if (role := find_privileged_role(connection)) is None:
         return
     for table in tables:
         name = connection.dialect.identifier_preparer.format_table(table)
-        there = connection.scalar(text("SELECT pg_catalog.to_regclass(CAST(:name AS pg_catalog.text))"), {"name": name})
-        reached = None if there is None else connection.scalar(text(REACHED), {"relation": there})
-        if reached is not None:
+        relation = connection.scalar(
+            text("SELECT pg_catalog.to_regclass(CAST(:name AS pg_catalog.text))"), {"name": name}
+        )
+        finding = None if relation is None else connection.scalar(text(RELATION_CODE_QUERY), {"relation": relation})
+        if finding is not None:
             raise _refusal(
-                role, Words("{table} in source {source!r} is {what}", table=table.fullname, source=source, what=reached)
+                role, Words("{table} in source {source!r} is {what}", table=table.fullname, source=source, what=finding)
             )
 
 
-def privilege(connection: Connection) -> str | None:
-    """The role of a connection that can reach beyond the database, and by what; None if it cannot."""
-    found: str | None = connection.scalar(text(ROLE))
-    return found
+def find_privileged_role(connection: Connection) -> str | None:
+    """Return the role of a connection with access beyond the database, and by which right; None without one."""
+    role: str | None = connection.scalar(text(PRIVILEGED_ROLE_QUERY))
+    return role
 
 
 def _refusal(role: str, why: str) -> InputError:

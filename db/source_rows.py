@@ -1,4 +1,4 @@
-"""Reading the rows of a source, a loaded one or a production database, by the same queries."""
+"""Read the rows of a source, loaded or production, by the same queries."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,72 +34,74 @@ from sqlalchemy.types import LargeBinary, TypeEngine
 
 from yarus.db import tables
 from yarus.db.errors import InputError, unknown
-from yarus.db.loading.recorded import TEXT_NAMES
+from yarus.db.loading.recorded import TEXT_KEYS
+from yarus.db.messages import Words, join_messages
 from yarus.db.sources import Source, snapshot
-from yarus.db.words import Words, joined
 
-Row = dict[str, Any]
-"""A question of a source with its annotation: our column -> value."""
-LARGEST = 2**31 - 1
+QuestionRow = dict[str, Any]
+"""A question of a source with its annotation: Yarus's column name -> value."""
+MAX_INTEGER = 2**31 - 1
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-"""Between these a time is one in every time zone."""
+"""Times between these bounds exist in every time zone."""
 
-QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
-CHUNK = ("id", "confluence_url", "text")
-TEXTS_OF_ANSWERS = ("answer", "ground_truth_answer")
-RECORDED = "recorded"
-"""How the answer in the log came about, where the log says so (`yarus.db.loading.recorded`)."""
-TEXT_HERE = '{} ? (@ like_regex "[^[:space:]]")'
-WITHOUT_TEXT = "$[*] ? ({})".format(
-    " && ".join(f"!exists({TEXT_HERE.format(place)})" for place in ("@", *(f"@.{name}" for name in TEXT_NAMES)))
+QUESTION_COLUMNS = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
+CHUNK_COLUMNS = ("id", "confluence_url", "text")
+ANSWER_COLUMNS = ("answer", "ground_truth_answer")
+RECORDED_COLUMN = "recorded"
+"""Column with how the answer came about, if the log records it (`yarus.db.loading.recorded`)."""
+VISIBLE_TEXT_PATH = '{} ? (@ like_regex "[^[:space:]]")'
+PASSAGES_WITHOUT_TEXT_PATH = "$[*] ? ({})".format(
+    " && ".join(f"!exists({VISIBLE_TEXT_PATH.format(place)})" for place in ("@", *(f"@.{name}" for name in TEXT_KEYS)))
 )
-"""JSON path of the passages of a record that have no text of their own (`yarus.db.loading.recorded.passage`)."""
-ELLIPSIS = {"id": "…", "text": "…"}
-"""In an outline, all passages of a record that have a text."""
-READ_FROM: dict[type, tuple[type, ...]] = {
+"""JSON path of the recorded passages without a text of their own (`yarus.db.loading.recorded.parse_passage`)."""
+OUTLINED_PASSAGE = {"id": "…", "text": "…"}
+"""Stands in an outline for all recorded passages with a text."""
+COMPATIBLE_TYPES: dict[type, tuple[type, ...]] = {
     Integer: (Integer, Numeric),
     Boolean: (Boolean,),
     DateTime: (DateTime, Date),
     JSONB: (JSON, JSONB),
 }
-"""What the values of our types are read from; a text from anything."""
+"""Database types from which each of Yarus's types is read; text is read from any type."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The chunks of a source in the order of their ids, which decides ties."""
+    """The chunks of a source, ordered by id, which decides ties."""
 
     ids: list[str]
     urls: list[str | None]
     texts: list[str]
     vectors: NDArray[np.float32] | None
-    """(n, d) as stored in the source; rows of chunks without one are NaN; None if there is none at all."""
+    """(n, d) as stored in the source; NaN rows for chunks without a vector; None if no chunk has one."""
 
 
 def has_annotations(connection: Connection, source: Source) -> bool:
-    """Whether the source has our optional table of labels; another table of that name is not it."""
-    table = source.tables[tables.ANNOTATION]
+    """Return whether the source has Yarus's table of labels; another table with that name does not count."""
+    table = source.tables[tables.ANNOTATION_TABLE]
     return table.c.question_id.name in _column_types(connection, table)
 
 
 def label_columns(connection: Connection, source: Source) -> list[str]:
-    """Return which labels the table of annotations has: those that somebody else's lacks are not known there.
+    """Return the label columns that the annotation table has; the labels of missing columns are unknown.
 
-    A label that the settings map is expected; so are all, where the table has none of them.
+    Labels mapped by settings are required; if the table has no label column at all, all are.
     """
-    table = source.tables[tables.ANNOTATION]
-    there = _column_types(connection, table)
+    table = source.tables[tables.ANNOTATION_TABLE]
+    types = _column_types(connection, table)
     labels = [column for column in table.columns if column.key != "question_id"]
-    return [one.key for one in labels if one.name in there or one.name != one.key] or [one.key for one in labels]
+    return [column.key for column in labels if column.name in types or column.name != column.key] or [
+        column.key for column in labels
+    ]
 
 
 def _is_recorded(connection: Connection, question: Table) -> bool:
-    """Whether the log says how its answers came about; somebody else's column of that name may be another thing."""
-    return isinstance(_column_types(connection, question).get(question.c[RECORDED].name), JSON)
+    """Return whether the log has Yarus's column `recorded`; a foreign column with that name is not JSON."""
+    return isinstance(_column_types(connection, question).get(question.c[RECORDED_COLUMN].name), JSON)
 
 
 def _column_types(connection: Connection, table: Table) -> dict[str, TypeEngine[Any]]:
-    """The types of a table's columns by their names; none where there is no such table or view."""
+    """Return the types of a table's columns by name; empty if there is no such table or view."""
     try:
         columns = inspect(connection).get_columns(table.name, schema=table.schema)
     except NoSuchTableError:
@@ -107,20 +109,20 @@ def _column_types(connection: Connection, table: Table) -> dict[str, TypeEngine[
     return {column["name"]: column["type"] for column in columns}
 
 
-def verify(source: Source) -> None:
-    """That what every tier reads is there.
+def require_source_tables(source: Source) -> None:
+    """Check that the tables and columns that every tier reads exist.
 
     Raises:
-        InputError: a table or column is missing or of another type; the setting that maps it is named.
+        InputError: a table or column is missing or has another type; the message names the setting that maps it.
         DatabaseUnavailable: the source cannot be reached.
     """
     with snapshot(source) as connection:
-        _check(connection, source, "question_answer", QUESTION)
-        _check(connection, source, "chunk", CHUNK)
+        _checked_columns(connection, source, "question_answer", QUESTION_COLUMNS)
+        _checked_columns(connection, source, "chunk", CHUNK_COLUMNS)
 
 
-def is_empty(source: Source, table: str) -> bool:
-    """Whether a table of a source has no row that an evaluation could use.
+def is_source_empty(source: Source, table: str) -> bool:
+    """Return whether a table of a source lacks any row that an evaluation could use.
 
     Raises:
         DatabaseUnavailable: the source cannot be reached.
@@ -130,66 +132,70 @@ def is_empty(source: Source, table: str) -> bool:
         return connection.execute(select(text).where(text.is_not(None)).limit(1)).first() is None
 
 
-def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[Row]:
-    """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
+def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[QuestionRow]:
+    """Read the rows of `question_answer` with a question and their annotations, by id, under Yarus's column names.
 
-    Ids become text, whatever they are in the database. What an annotator has rejected is left out.
+    Ids become text, whatever their type in the database. Rows that an annotator has rejected are left out.
 
     Args:
         connection: in a snapshot of the source, or under its lock.
-        source: where to read.
-        all_rows: also those without a question and those rejected, with `review`, for an audit.
+        source: the source to read.
+        all_rows: also read rows without a question and rejected rows, with `review`, for an audit.
 
     Raises:
-        InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
+        InputError: a table or column is missing (the message names the setting that maps it), or an id is not unique.
     """
     return _read_questions(connection, source, all_rows=all_rows, outlined=False)
 
 
-def outline_questions(connection: Connection, source: Source) -> list[Row]:
-    """Read the questions with their labels, as `read_questions` does, but leave long texts where they are.
+def outline_questions(connection: Connection, source: Source) -> list[QuestionRow]:
+    """Read the questions with their labels, as `read_questions` does, but without long texts.
 
-    Of an answer or a reference only its first character is read: whether there is one. Of the passages recorded with an
-    answer, only those without a text are read, and one in the place of all others. So whatever decides whether a
-    question can be measured decides the same on these rows.
+    Answers and references are cut to their first character, which shows whether they exist. Recorded passages are
+    reduced to those without a text, and one that stands for all others. These rows are enough to decide which
+    questions can be measured.
 
     Args:
         connection: in a snapshot of the source.
-        source: where to read.
+        source: the source to read.
 
     Raises:
         InputError: as `read_questions`.
     """
     rows = _read_questions(connection, source, all_rows=False, outlined=True)
     for row in rows:
-        if (record := row.get(RECORDED)) is not None:
-            without, n = record["without_text"], record["n_contexts"]
-            contexts = None if without is None else [*without, *([ELLIPSIS] if n > len(without) else [])]
-            row[RECORDED] = {"error": record["error"], "contexts": contexts}
+        if (record := row.get(RECORDED_COLUMN)) is not None:
+            without_text, n = record["without_text"], record["n_contexts"]
+            contexts = (
+                None
+                if without_text is None
+                else [*without_text, *([OUTLINED_PASSAGE] if n > len(without_text) else [])]
+            )
+            row[RECORDED_COLUMN] = {"error": record["error"], "contexts": contexts}
     return rows
 
 
-def _read_questions(connection: Connection, source: Source, *, all_rows: bool, outlined: bool) -> list[Row]:
+def _read_questions(connection: Connection, source: Source, *, all_rows: bool, outlined: bool) -> list[QuestionRow]:
     question = source.tables["question_answer"]
-    values = _check(connection, source, "question_answer", QUESTION)
+    values = _checked_columns(connection, source, "question_answer", QUESTION_COLUMNS)
     key = values["id"]
-    columns: list[Any] = [key.label("question_id"), *_labelled(values, QUESTION[1:], outlined=outlined)]
+    columns: list[Any] = [key.label("question_id"), *_labelled_columns(values, QUESTION_COLUMNS[1:], outlined=outlined)]
     if _is_recorded(connection, question):
-        record = question.c[RECORDED]
-        columns.append((_outlined_record(cast(record, JSONB)) if outlined else record).label(RECORDED))
+        record = question.c[RECORDED_COLUMN]
+        columns.append((_outlined_record(cast(record, JSONB)) if outlined else record).label(RECORDED_COLUMN))
     statement: Select[Any] = select(*columns).order_by(question.c.id)
     if not all_rows:
         statement = statement.where(values["question"].regexp_match(r"\S"))
     if has_annotations(connection, source):
-        label = source.tables[tables.ANNOTATION]
-        there = label_columns(connection, source)
-        labels = [name for name in there if name != "review"]
-        values = _check(connection, source, tables.ANNOTATION, ["question_id", *labels])
-        statement = statement.add_columns(*_labelled(values, labels, outlined=outlined))
+        label = source.tables[tables.ANNOTATION_TABLE]
+        present = label_columns(connection, source)
+        labels = [name for name in present if name != "review"]
+        values = _checked_columns(connection, source, tables.ANNOTATION_TABLE, ["question_id", *labels])
+        statement = statement.add_columns(*_labelled_columns(values, labels, outlined=outlined))
         statement = statement.outerjoin_from(question, label, values["question_id"] == key)
-        if "review" in there and all_rows:
+        if "review" in present and all_rows:
             statement = statement.add_columns(label.c.review)
-        elif "review" in there:
+        elif "review" in present:
             rejected = cast(label.c.review, JSONB)["rejected"].astext
             statement = statement.where(rejected.is_distinct_from("true"))
     stream = connection.execute(statement.execution_options(yield_per=5_000))
@@ -199,26 +205,26 @@ def _read_questions(connection: Connection, source: Source, *, all_rows: bool, o
     return rows
 
 
-def _labelled(
+def _labelled_columns(
     values: Mapping[str, ColumnElement[Any]], names: Iterable[str], *, outlined: bool
 ) -> Iterator[ColumnElement[Any]]:
-    """The values under our names; of an outlined answer its first character, not white space if it has another."""
+    """Yield the values under Yarus's names; an outline cuts answers to one visible character."""
     for name in names:
         value = values[name]
-        if outlined and name in TEXTS_OF_ANSWERS:
+        if outlined and name in ANSWER_COLUMNS:
             value = func.coalesce(func.substring(value, r"\S"), func.left(value, 1))
         yield value.label(name)
 
 
 def _outlined_record(record: ColumnElement[Any]) -> ColumnElement[Any]:
-    """How many passages a record has, those of them that have no text, and why there was no answer."""
+    """Return, as SQL, a record's error, number of passages, and passages without a text."""
     contexts = record["contexts"]
     is_list = func.jsonb_typeof(contexts) == "array"
     outline = func.jsonb_build_object(
         "error",
         record["error"],
         "without_text",
-        case((is_list, func.jsonb_path_query_array(contexts, cast(WITHOUT_TEXT, JSONPATH)))),
+        case((is_list, func.jsonb_path_query_array(contexts, cast(PASSAGES_WITHOUT_TEXT_PATH, JSONPATH)))),
         "n_contexts",
         case((is_list, func.jsonb_array_length(contexts))),
         type_=JSONB,
@@ -227,17 +233,17 @@ def _outlined_record(record: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def outline_corpus(connection: Connection, source: Source) -> Corpus:
-    """Read ids and addresses of all chunks, by id; their texts are empty here.
+    """Read ids and addresses of all chunks, by id; the texts stay empty.
 
     Args:
         connection: in a snapshot of the source.
-        source: where to read.
+        source: the source to read.
 
     Raises:
-        InputError: a table or column is missing, or an id is there twice.
+        InputError: a table or column is missing, or an id is not unique.
     """
     chunk = source.tables["chunk"]
-    values = _check(connection, source, "chunk", CHUNK)
+    values = _checked_columns(connection, source, "chunk", CHUNK_COLUMNS)
     statement = select(values["id"], values["confluence_url"]).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)
     rows = connection.execute(statement).all()
     _check_unique([row[0] for row in rows], source, "chunk")
@@ -246,13 +252,13 @@ def outline_corpus(connection: Connection, source: Source) -> Corpus:
 
 def read_chunk_texts(connection: Connection, source: Source, ids: Iterable[str]) -> dict[str, str]:
     """Read the texts of some chunks, by id."""
-    values = _check(connection, source, "chunk", CHUNK)
+    values = _checked_columns(connection, source, "chunk", CHUNK_COLUMNS)
     statement = select(values["id"], values["text"]).where(values["id"].in_(list(ids)), values["text"].is_not(None))
     return {row[0]: row[1] for row in connection.execute(statement)}
 
 
 def has_recorded_contexts(source: Source) -> bool:
-    """Return whether a source records, for any answer, the passages that it was given.
+    """Return whether a source records the passages of any answer.
 
     Raises:
         DatabaseUnavailable: the source cannot be reached.
@@ -261,48 +267,48 @@ def has_recorded_contexts(source: Source) -> bool:
     with snapshot(source) as connection:
         if not _is_recorded(connection, question):
             return False
-        contexts = cast(question.c[RECORDED], JSONB)["contexts"]
+        contexts = cast(question.c[RECORDED_COLUMN], JSONB)["contexts"]
         passages = case((func.jsonb_typeof(contexts) == "array", func.jsonb_array_length(contexts)), else_=0)
-        some = select(question.c.id).where(passages > 0)
-        return connection.execute(some.limit(1)).first() is not None
+        with_passages = select(question.c.id).where(passages > 0)
+        return connection.execute(with_passages.limit(1)).first() is not None
 
 
 def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Corpus:
-    """All chunks, by id; with their stored vectors if asked for.
+    """Read all chunks, by id; with their stored vectors on request.
 
     Raises:
-        InputError: a table or column is missing, an id is there twice, or the vectors differ in their dimensions.
+        InputError: a table or column is missing, an id is not unique, or the vectors have different dimensions.
     """
     chunk = source.tables["chunk"]
-    values = _check(connection, source, "chunk", [*CHUNK, *(["embedding"] if vectors else [])])
-    columns: list[Any] = [values[name] for name in CHUNK]
+    values = _checked_columns(connection, source, "chunk", [*CHUNK_COLUMNS, *(["embedding"] if vectors else [])])
+    columns: list[Any] = [values[name] for name in CHUNK_COLUMNS]
     if vectors:
         columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))
     stream = connection.execution_options(yield_per=5_000)
-    corpus, packed = Corpus([], [], [], None), _Packed()
+    corpus, buffer = Corpus([], [], [], None), _VectorBuffer()
     for row in stream.execute(select(*columns).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)):
         corpus.ids.append(row[0])
         corpus.urls.append(row[1])
         corpus.texts.append(row[2])
         if vectors:
-            packed.append(row[0], row[3])
+            buffer.append(row[0], row[3])
     _check_unique(corpus.ids, source, "chunk")
-    return replace(corpus, vectors=packed.matrix(source))
+    return replace(corpus, vectors=buffer.matrix(source))
 
 
-def whole(number: Column[Any]) -> ColumnElement[Any]:
-    """A number as an integer, or NULL where it is not whole or too large: 4.5 stars are no verdict, nor are they 5."""
-    return case((number.between(-LARGEST, LARGEST) & (func.trunc(number) == number), cast(number, Integer)))
+def parse_integer_sql(number: Column[Any]) -> ColumnElement[Any]:
+    """Return, as SQL, a number as an integer; NULL if it has a fraction or is too large."""
+    return case((number.between(-MAX_INTEGER, MAX_INTEGER) & (func.trunc(number) == number), cast(number, Integer)))
 
 
-def moment(time: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A point in time, or NULL where it is infinite, before Christ or beyond what Python can say: when is not known."""
+def parse_time_sql(time: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return, as SQL, a point in time; NULL if it is infinite, before Christ, or outside Python's range."""
     first, last = (literal_column(f"TIMESTAMPTZ '{bound.isoformat()}'", time.type) for bound in (EARLIEST, LATEST))
     return case((time.between(first, last), time))
 
 
-class _Packed:
-    """Vectors in pgvector's wire format, two 16-bit numbers and then big-endian float32, each let go of at once."""
+class _VectorBuffer:
+    """Buffer of vectors read in pgvector's wire format: two 16-bit numbers, then big-endian float32."""
 
     def __init__(self) -> None:
         self._missing: list[bool] = []
@@ -316,9 +322,9 @@ class _Packed:
             self._numbers += memoryview(vector)[4:]
 
     def matrix(self, source: Source) -> NDArray[np.float32] | None:
-        """See `Corpus.vectors`."""
+        """Return the matrix; see `Corpus.vectors`."""
         if len(self._sizes) > 1:
-            examples = joined(
+            examples = join_messages(
                 (
                     Words("{size} (chunk {id})", size=size, id=chunk_id)
                     for size, chunk_id in sorted(self._sizes.items())
@@ -335,15 +341,15 @@ class _Packed:
         if not self._sizes:
             return None
         stored = np.frombuffer(self._numbers, dtype=">f4").reshape(-1, *self._sizes)
-        there = stored.byteswap(inplace=True).view(stored.dtype.newbyteorder())
+        vectors = stored.byteswap(inplace=True).view(stored.dtype.newbyteorder())
         if not any(self._missing):
-            return there
-        matrix = np.full((len(self._missing), there.shape[1]), np.nan, dtype=np.float32)
-        matrix[~np.array(self._missing)] = there
+            return vectors
+        matrix = np.full((len(self._missing), vectors.shape[1]), np.nan, dtype=np.float32)
+        matrix[~np.array(self._missing)] = vectors
         return matrix
 
 
-def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
+def _check_unique(ids: Iterable[str], source: Source, table_name: str) -> None:
     counts = Counter(ids).most_common(1)
     if counts and counts[0][1] > 1:
         raise InputError(
@@ -352,30 +358,32 @@ def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
             source=source.name,
             id=counts[0][0],
             n=counts[0][1],
-            table=source.tables[ours].fullname,
-            variable=ours.upper(),
+            table=source.tables[table_name].fullname,
+            variable=table_name.upper(),
         )
 
 
-def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> dict[str, ColumnElement[Any]]:
-    """That the table and its columns are there, and hold what they should: a score of true is not a 1.
+def _checked_columns(
+    connection: Connection, source: Source, table_name: str, column_keys: Iterable[str]
+) -> dict[str, ColumnElement[Any]]:
+    """Check that the table and its columns exist with compatible types.
 
     Returns:
-        Our column name -> its value in our type.
+        Yarus's column name -> its value in Yarus's type.
 
     Raises:
-        InputError: naming what is missing or of another type, and the setting that maps it.
+        InputError: a table or column is missing or has another type; the message names the setting that maps it.
     """
-    table = source.tables[ours]
+    table = source.tables[table_name]
     types = _column_types(connection, table)
     if not types:
-        raise missing_table(connection, source, ours)
+        raise missing_table(connection, source, table_name)
     values = {}
-    for key in wanted:
-        name, kind = table.c[key].name, table.c[key].type
+    for key in column_keys:
+        name, type_ = table.c[key].name, table.c[key].type
         if name not in types:
-            raise missing_column(source, ours, key, types)
-        if not isinstance(types[name], READ_FROM.get(type(kind), object)):
+            raise missing_column(source, table_name, key, types)
+        if not isinstance(types[name], COMPATIBLE_TYPES.get(type(type_), object)):
             raise InputError(
                 "source {source!r}: column {name!r} of {table!r} is {type}, not {kind}; map another, or one of a "
                 "view that converts it: {mapping}",
@@ -383,49 +391,49 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
                 name=name,
                 table=table.fullname,
                 type=types[name],
-                kind=kind,
-                mapping=column_setting(ours, key),
+                kind=type_,
+                mapping=column_setting(table_name, key),
             )
-        values[key] = _converted(table.c[key], types[name])
+        values[key] = _converted_value(table.c[key], types[name])
     return values
 
 
-def missing_table(connection: Connection, source: Source, ours: str) -> InputError:
-    """Return the error for a table that is not there; the setting that maps it is named."""
-    table = source.tables[ours]
+def missing_table(connection: Connection, source: Source, table_name: str) -> InputError:
+    """Return the error for a missing table; it names the setting that maps it."""
+    table = source.tables[table_name]
     return unknown(
         Words("table in source {source!r}:", source=source.name),
         table.fullname,
         inspect(connection).get_table_names(table.schema),
-        Words("Map it: YARUS_SOURCE_TABLES__{variable}=NAME", variable=ours.upper()),
+        Words("Map it: YARUS_SOURCE_TABLES__{variable}=NAME", variable=table_name.upper()),
     )
 
 
-def missing_column(source: Source, ours: str, key: str, there: Iterable[str]) -> InputError:
-    """Return the error for a column that is not there; the setting that maps it is named."""
-    table = source.tables[ours]
+def missing_column(source: Source, table_name: str, key: str, existing: Iterable[str]) -> InputError:
+    """Return the error for a missing column; it names the setting that maps it."""
+    table = source.tables[table_name]
     return unknown(
         Words("column in table {table!r} of source {source!r}:", table=table.fullname, source=source.name),
         table.c[key].name,
-        there,
-        Words("Map it: {mapping}", mapping=column_setting(ours, key)),
+        existing,
+        Words("Map it: {mapping}", mapping=column_setting(table_name, key)),
     )
 
 
-def column_setting(ours: str, key: str) -> str:
-    """Return the setting that maps a column, both by our names."""
-    return f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
+def column_setting(table_name: str, key: str) -> str:
+    """Return the setting that maps a column; both names are Yarus's."""
+    return f"YARUS_SOURCE_COLUMNS__{table_name.upper()}__{key.upper()}=NAME"
 
 
-def _converted(column: Column[Any], theirs: object) -> ColumnElement[Any]:
-    """The column's value in our type; a day begins at midnight UTC, a time without a zone is left without.
+def _converted_value(column: Column[Any], source_type: object) -> ColumnElement[Any]:
+    """Return, as SQL, the column's value in Yarus's type; a date becomes midnight UTC.
 
-    What is no value of our type is NULL, as if it were not known.
+    Values that Yarus's type cannot hold become NULL.
     """
     if isinstance(column.type, Text):
         return cast(column, Text)
     if isinstance(column.type, Integer):
-        return whole(column)
-    if isinstance(column.type, DateTime) and isinstance(theirs, Date):
-        return moment(func.timezone("UTC", cast(column, DateTime), type_=column.type))
-    return moment(column) if isinstance(column.type, DateTime) else column
+        return parse_integer_sql(column)
+    if isinstance(column.type, DateTime) and isinstance(source_type, Date):
+        return parse_time_sql(func.timezone("UTC", cast(column, DateTime), type_=column.type))
+    return parse_time_sql(column) if isinstance(column.type, DateTime) else column

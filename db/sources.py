@@ -1,4 +1,4 @@
-"""The sources that can be read: loaded ones and a production database, each in one snapshot."""
+"""Sources: loaded ones and a production database, each read in one snapshot."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, Table, select
 from sqlalchemy.exc import DataError, InternalError, ProgrammingError
 
 from yarus.db import privileged, tables
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError, SourceChanged, unknown
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
 SAMPLE, PRODUCTION = "sample", "production"
 SCHEMA_PREFIX = "source_"
@@ -21,7 +21,7 @@ SCHEMA_PREFIX = "source_"
 
 @dataclass(frozen=True)
 class Source:
-    """A source that can be read: where it is, and what its tables and columns are called there."""
+    """A source: its engine, and the names of its tables and columns there."""
 
     name: str
     kind: Literal["loaded", "production"]
@@ -29,14 +29,14 @@ class Source:
     engine: Engine
     tables: dict[str, Table]
     loaded_at: datetime | None = None
-    """When a loaded source's rows were last changed, as `registered` found it."""
+    """When a loaded source's rows were last changed, as read by `registered`."""
 
 
-def checked_name(name: str) -> str:
-    """The name, if a source can have it.
+def validate_source_name(name: str) -> str:
+    """Return the name if a source can have it.
 
     Raises:
-        InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
+        InputError: it has other characters than a-z, 0-9 and _, is too long, or is reserved for YARUS_SOURCE_URL.
     """
     if name == PRODUCTION:
         raise InputError(
@@ -50,31 +50,33 @@ def checked_name(name: str) -> str:
     return name
 
 
-def loaded(engine: Engine, name: str) -> Source:
-    """A source that was filled by `yarus load`.
+def find_loaded_source(engine: Engine, name: str) -> Source:
+    """Return a source that `yarus load` filled.
 
     Raises:
-        InputError: there is none of that name; the nearest is named.
+        InputError: no source has that name; the message names the nearest.
     """
-    checked_name(name)
-    with reaching(engine), engine.connect() as connection:
-        known = connection.execute(select(tables.source.c.name, tables.source.c.language))
-        languages = {row.name: row.language for row in known}
+    validate_source_name(name)
+    with reporting_unreachable(engine), engine.connect() as connection:
+        rows = connection.execute(select(tables.source.c.name, tables.source.c.language))
+        languages = {row.name: row.language for row in rows}
     if name not in languages:
         raise unknown("source", name, languages, Words("Fill one with: yarus init FILE --into {name}", name=name))
     return Source(name, "loaded", languages[name], engine, tables.source_tables(SCHEMA_PREFIX + name))
 
 
-def registered(connection: Connection, source: Source) -> Source:
-    """A loaded source with the language and the time of the rows that this transaction sees; another as it is.
+def refresh_source(connection: Connection, source: Source) -> Source:
+    """Return a loaded source with the language and load time that this transaction sees; others unchanged.
 
     Raises:
-        InputError: it is no longer there.
+        InputError: it was removed.
     """
     if source.kind != "loaded":
         return source
-    known = tables.source.c
-    row = connection.execute(select(known.language, known.loaded_at).where(known.name == source.name)).one_or_none()
+    columns = tables.source.c
+    row = connection.execute(
+        select(columns.language, columns.loaded_at).where(columns.name == source.name)
+    ).one_or_none()
     if row is None:
         raise InputError(
             "source {source!r} was removed meanwhile; fill it anew: yarus load … --into {source}", source=source.name
@@ -83,12 +85,12 @@ def registered(connection: Connection, source: Source) -> Source:
 
 
 def require_unchanged(connection: Connection, source: Source, loaded_at: datetime) -> None:
-    """That what this transaction has read so far is of the load that the evaluation began with.
+    """Check that this transaction reads the same load that the evaluation started with.
 
     Raises:
-        SourceChanged: the source was loaded anew.
+        SourceChanged: the source was loaded again.
     """
-    if registered(connection, source).loaded_at != loaded_at:
+    if refresh_source(connection, source).loaded_at != loaded_at:
         raise SourceChanged(
             "source {source!r} was loaded anew while its vectors were searched: the rankings would be of two loads",
             source=source.name,
@@ -97,18 +99,18 @@ def require_unchanged(connection: Connection, source: Source, loaded_at: datetim
 
 @contextmanager
 def snapshot(source: Source) -> Iterator[Connection]:
-    """One read-only REPEATABLE READ transaction, so that questions and chunks belong together.
+    """Open one read-only REPEATABLE READ transaction, so that questions and chunks belong together.
 
     Raises:
-        DatabaseUnavailable: the database cannot be reached or refuses us.
-        InputError: it cannot do what is asked, because a mapped column is of another kind; or what is mapped would run
-            code of others with the rights of a role that rules its server.
+        DatabaseUnavailable: the database cannot be reached or refuses access.
+        InputError: the query fails because a mapped column has another type; or a mapped table would run code of
+            others with the rights of a privileged role.
     """
     try:
-        with reaching(source.engine), source.engine.connect() as connection:
+        with reporting_unreachable(source.engine), source.engine.connect() as connection:
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             if source.kind == "production":
-                privileged.check(connection, source.tables.values(), source.name)
+                privileged.require_safe_tables(connection, source.tables.values(), source.name)
             yield connection
     except (ProgrammingError, DataError, InternalError) as error:
         raise InputError(

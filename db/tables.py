@@ -1,4 +1,4 @@
-"""The tables: ours in the schema `yarus`, and the source tables that we read, shaped as in production."""
+"""Tables: Yarus's own in the schema `yarus`, and source tables, which have the shape of production."""
 
 from collections.abc import Mapping
 from typing import Any, NotRequired
@@ -29,40 +29,40 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 from typing_extensions import TypedDict
 
 from yarus.db.errors import unknown
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
-Json = dict[str, Any]
-"""An object of JSON whose names others define: of a server, a system under test, Prefect or a person."""
+JsonObject = dict[str, Any]
+"""A JSON object whose names others define: a server, a system under test, Prefect or a person."""
 SCHEMA = "yarus"
-OURS = MetaData(schema=SCHEMA)
-FINISHED = ("completed", "invalid")
-"""States in which an evaluation has its metrics."""
-REPEATED = "resolved ->> 'again' IS NOT NULL"
+YARUS_METADATA = MetaData(schema=SCHEMA)
+FINISHED_STATES = ("completed", "invalid")
+"""States of evaluations that have metrics."""
+IS_REPEAT = "resolved ->> 'again' IS NOT NULL"
 
 
-def _at(name: str, comment: str, **kwargs: Any) -> Column[Any]:
+def _time_column(name: str, comment: str, **kwargs: Any) -> Column[Any]:
     return Column(name, DateTime(timezone=True), comment=comment, **kwargs)
 
 
 source = Table(
     "source",
-    OURS,
+    YARUS_METADATA,
     Column("name", Text, primary_key=True, comment="what --source names"),
     Column("language", Text, nullable=False, comment="ru or en: decides text search and prompts"),
     Column("origin", Text, nullable=False, comment="the file or database that it was loaded from, without secrets"),
-    _at("loaded_at", "when rows were last added or changed", nullable=False),
+    _time_column("loaded_at", "when rows were last added or changed", nullable=False),
     comment="loaded sources; the rows of each are in the schema source_NAME",
 )
 
 evaluation = Table(
     "evaluation",
-    OURS,
+    YARUS_METADATA,
     Column("id", Text, primary_key=True, comment="tier, start in UTC and a random part"),
     Column("tier", Text, nullable=False),
     Column("state", Text, nullable=False, comment="running, completed, invalid, failed or cancelled"),
     Column("error", Text, comment="why it failed, or how to resume it"),
-    _at("started_at", "start in UTC", nullable=False),
-    _at("finished_at", "end in UTC; NULL while running"),
+    _time_column("started_at", "start in UTC", nullable=False),
+    _time_column("finished_at", "end in UTC; NULL while running"),
     Column("source", Text, nullable=False),
     Column("n_cases", Integer, comment="cases asked for"),
     Column("case_set_hash", Text, comment="SHA-256 of the cases with their labels"),
@@ -84,46 +84,46 @@ evaluation = Table(
     Column("tokens_out", BigInteger),
     Column("cost_usd", Numeric(12, 6)),
     Column("parquet", Text, comment="path or URL of the file with one row a case"),
-    _at("accepted_at", "when it became the baseline of its key, as the first or by a person"),
+    _time_column("accepted_at", "when it became the baseline of its key, as the first or by a person"),
     Index("evaluation_by_start", "tier", "source", "started_at"),
     Index("evaluation_newest", "started_at"),
     Index("evaluation_by_key", "comparability_key", "started_at"),
     Index("evaluation_by_flow_run", "flow_run_id"),
     Index("evaluation_by_name", "name", postgresql_where=text("name IS NOT NULL")),
     Index("evaluation_running", "id", postgresql_where=text("state = 'running'")),
-    Index("evaluation_repeated", "comparability_key", "started_at", postgresql_where=text(REPEATED)),
+    Index("evaluation_repeated", "comparability_key", "started_at", postgresql_where=text(IS_REPEAT)),
     Index("evaluation_begins", "id", postgresql_ops={"id": "text_pattern_ops"}),
     Index("evaluation_ends", func.reverse(text("id")).label("end"), postgresql_ops={"end": "text_pattern_ops"}),
     comment="one execution of one tier; there from the start in state running",
 )
 
 
-def config_at(*path: str, table: FromClause = evaluation) -> Any:
-    """Return, as SQL, what the configuration or the findings of an evaluation have at a path; NULL where nothing.
+def config_value(*path: str, table: FromClause = evaluation) -> Any:
+    """Return, as SQL, the value at a path in an evaluation's configuration or findings; NULL if there is none.
 
     Args:
-        path: keys, each in what the one before it names.
-        table: evaluations, where it is not the table itself but an alias of it.
+        path: keys, outermost first.
+        table: the table of evaluations, or an alias of it.
     """
-    found: ColumnElement[Any] = table.c.resolved
+    value: ColumnElement[Any] = table.c.resolved
     for key in path:
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
 evaluation_batch = Table(
     "evaluation_batch",
-    OURS,
+    YARUS_METADATA,
     Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), nullable=False),
     Column("batch", Integer, nullable=False, comment="number of the batch, from 0"),
-    _at("finished_at", "when its file was whole", server_default=func.now(), nullable=False),
+    _time_column("finished_at", "when its file was whole", server_default=func.now(), nullable=False),
     PrimaryKeyConstraint("evaluation_id", "batch"),
     comment="finished batches of an evaluation, for resuming it",
 )
 
 evaluation_metric = Table(
     "evaluation_metric",
-    OURS,
+    YARUS_METADATA,
     Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), nullable=False),
     Column("metric", Text, nullable=False, comment="as in docs/metrics.md"),
     Column("stratum", Text, nullable=False, comment="'' where the tier has no strata"),
@@ -143,7 +143,7 @@ evaluation_metric = Table(
 
 
 class MetricColumns(TypedDict):
-    """A row of `evaluation_metric` without the evaluation and the metric that it is of."""
+    """A row of `evaluation_metric` without evaluation and metric."""
 
     stratum: str
     value: float | None
@@ -155,30 +155,30 @@ class MetricColumns(TypedDict):
     grade: str | None
     direction: str
     signature: str
-    labels: NotRequired[Json]
+    labels: NotRequired[JsonObject]
 
 
 class MetricRow(MetricColumns):
-    """A row of `evaluation_metric` without the evaluation that it is of."""
+    """A row of `evaluation_metric` without the evaluation."""
 
     metric: str
 
 
 nightly_verdict = Table(
     "nightly_verdict",
-    OURS,
+    YARUS_METADATA,
     Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), primary_key=True),
     Column("verdict", Text, nullable=False, comment="good, accepted, regressed, invalid, failed or inconclusive"),
     Column("baseline", Text, comment="the accepted evaluation that it was compared with"),
     Column("changes", JSONB, nullable=False, comment="metrics that fell: metric, a, b, difference, low, high, since"),
-    _at("judged_at", "when the night judged it", server_default=func.now(), nullable=False),
+    _time_column("judged_at", "when the night judged it", server_default=func.now(), nullable=False),
     Index("nightly_verdict_bad", "evaluation_id", postgresql_where=text("verdict NOT IN ('good', 'accepted')")),
     comment="what nights said of their evaluations: an incident begins with a bad one; docs/alerts.md",
 )
 
 embedding = Table(
     "embedding",
-    OURS,
+    YARUS_METADATA,
     Column("model", Text, nullable=False, comment="embedder with everything that changes its vectors"),
     Column("text_hash", LargeBinary, nullable=False, comment="SHA-256 of the text as it was embedded"),
     Column("vector", LargeBinary, nullable=False, comment="little-endian float32"),
@@ -188,7 +188,7 @@ embedding = Table(
 
 fulltext = Table(
     "fulltext",
-    OURS,
+    YARUS_METADATA,
     Column("corpus", Text, nullable=False, comment="hash of the text search configuration and the corpus"),
     Column("position", Integer, nullable=False, comment="of the chunk in the corpus, by id"),
     Column("vector", TSVECTOR, nullable=False),
@@ -198,7 +198,7 @@ fulltext = Table(
 
 chunk_vector = Table(
     "chunk_vector",
-    OURS,
+    YARUS_METADATA,
     Column("corpus", Text, nullable=False, comment="hash of the embedder and the corpus"),
     Column("position", Integer, nullable=False, comment="of the chunk in the corpus, by id"),
     Column("chunk_id", Text, nullable=False),
@@ -209,7 +209,7 @@ chunk_vector = Table(
 
 call = Table(
     "call",
-    OURS,
+    YARUS_METADATA,
     Column("key", LargeBinary, primary_key=True, comment="SHA-256 of role, model, messages, parameters and repeat"),
     Column("role", Text, nullable=False, comment="generator, judge or gate"),
     Column("model", Text, nullable=False, comment="the model that was asked for"),
@@ -223,14 +223,14 @@ call = Table(
     Column("cost_usd", Double, comment="NULL without a price"),
     Column("latency_ms", Double, nullable=False, comment="of the attempt that succeeded"),
     Column("logprobs", ARRAY(Double), comment="natural logarithms, one a token, where they were asked for"),
-    _at("created_at", "when it was received", server_default=func.now(), nullable=False),
+    _time_column("created_at", "when it was received", server_default=func.now(), nullable=False),
     Index("call_by_evaluation", "evaluation_id"),
     comment="replies of language models, bought once; emptying it means buying them again",
 )
 
 server_profile = Table(
     "server_profile",
-    OURS,
+    YARUS_METADATA,
     Column("address", Text, primary_key=True, comment="of the completions"),
     Column("model", Text, primary_key=True, comment="name of the model"),
     Column(
@@ -239,13 +239,13 @@ server_profile = Table(
         nullable=False,
         comment="name of the reply limit, omitted parameters, JSON format, room for thinking, token cap",
     ),
-    _at("learnt_at", "when it was stored", server_default=func.now(), nullable=False),
+    _time_column("learnt_at", "when it was stored", server_default=func.now(), nullable=False),
     comment="parameters that a server takes for a model, learnt from its refusals; empty it to learn again",
 )
 
 spending = Table(
     "spending",
-    OURS,
+    YARUS_METADATA,
     Column("evaluation_id", Text, primary_key=True, comment="the evaluation or synthesis that pays"),
     Column("booked_usd", Double, nullable=False, comment="what its calls can have cost at most"),
     comment="what counts against the budget; while calls are under way, the most that they can cost is in it",
@@ -253,19 +253,19 @@ spending = Table(
 
 case_set = Table(
     "case_set",
-    OURS,
+    YARUS_METADATA,
     Column("name", Text, primary_key=True, comment="what --cases names"),
     Column("sha256", Text, nullable=False, comment="of its questions and labels: equal for equal content"),
     Column("source", Text, nullable=False, comment="where they were frozen from"),
     Column("n_cases", Integer, nullable=False),
     Column("rule", JSONB, nullable=False, comment="how they were chosen: limit, seed, since, until, or the set split"),
-    _at("frozen_at", "when they were frozen", server_default=func.now(), nullable=False),
+    _time_column("frozen_at", "when they were frozen", server_default=func.now(), nullable=False),
     comment="frozen case sets; never changed",
 )
 
 case_set_row = Table(
     "case_set_row",
-    OURS,
+    YARUS_METADATA,
     Column("name", Text, ForeignKey(case_set.c.name, ondelete="CASCADE"), nullable=False),
     Column("question_id", Text, nullable=False),
     Column("position", Integer, Identity(), nullable=False, comment="their order"),
@@ -276,21 +276,21 @@ case_set_row = Table(
 
 analysis = Table(
     "analysis",
-    OURS,
+    YARUS_METADATA,
     Column("id", Text, primary_key=True, comment="kind, start in UTC and a random part"),
     Column("kind", Text, nullable=False, comment="sweep, robustness or corpus"),
     Column("source", Text, nullable=False),
     Column("state", Text, nullable=False, comment="running, completed, invalid, failed or cancelled"),
-    _at("started_at", "start in UTC", nullable=False),
-    _at("finished_at", "end in UTC; NULL while running"),
+    _time_column("started_at", "start in UTC", nullable=False),
+    _time_column("finished_at", "end in UTC; NULL while running"),
     Column("parameters", JSONB, nullable=False, comment="as given"),
     Column("document", JSONB, comment="what was found, as --json prints it; NULL before anything was"),
     Index("analysis_by_start", "kind", "source", "started_at"),
     comment="what was found over several evaluations: sweeps, robustness probes, corpus analytics",
 )
 
-ANNOTATION = "annotation"
-REQUIRED = ("question_answer", "chunk")
+ANNOTATION_TABLE = "annotation"
+REQUIRED_TABLES = ("question_answer", "chunk")
 
 
 def source_tables(
@@ -299,25 +299,25 @@ def source_tables(
     names: Mapping[str, str] | None = None,
     columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Table]:
-    """The source tables under our names, whatever they and their columns are called in the database.
+    """Return the source tables under Yarus's names, whatever their names and columns' names in the database.
 
     Args:
         schema: their schema; None for the search path.
-        names: our table name -> theirs, with a schema or without.
-        columns: our table name -> our column name -> theirs.
+        names: Yarus's table name -> the source's, with or without a schema.
+        columns: Yarus's table name -> Yarus's column name -> the source's.
 
     Returns:
-        `question_answer`, `chunk` and `annotation`; columns are reached by our names: `table.c.confluence_url`.
+        `question_answer`, `chunk` and `annotation`; columns have Yarus's names: `table.c.confluence_url`.
 
     Raises:
-        InputError: a name of ours that there is no table or column of; the nearest is named.
+        InputError: a key is not a table or column of Yarus; the message names the nearest.
     """
     metadata, names, columns = MetaData(), names or {}, columns or {}
     shapes: dict[str, dict[str, Any]] = {
         "question_answer": {"id": Text, "question": Text, "embedding": VECTOR, "answer": Text, "confluence_url": Text}
         | {"score": Integer, "user_id": Text, "created_at": DateTime(timezone=True), "recorded": JSONB},
         "chunk": {"id": Text, "confluence_url": Text, "text": Text, "embedding": VECTOR},
-        ANNOTATION: {
+        ANNOTATION_TABLE: {
             "question_id": Text,
             "ground_truth_answer": Text,
             "relevant_chunk_ids": JSONB,
@@ -332,24 +332,24 @@ def source_tables(
             "review": JSONB,
         },
     }
-    for ours in {**names, **columns}:
-        if ours not in shapes:
-            raise unknown("source table", ours, shapes, "(YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)")
+    for table_name in {**names, **columns}:
+        if table_name not in shapes:
+            raise unknown("source table", table_name, shapes, "(YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)")
     tables = {}
-    for ours, shape in shapes.items():
-        within, _, name = names.get(ours, ours).rpartition(".")
-        mapped = columns.get(ours, {})
-        for column in mapped:
+    for table_name, shape in shapes.items():
+        own_schema, _, name = names.get(table_name, table_name).rpartition(".")
+        source_columns = columns.get(table_name, {})
+        for column in source_columns:
             if column not in shape:
                 raise unknown(
-                    Words("column of {ours}:", ours=ours),
+                    Words("column of {ours}:", ours=table_name),
                     column,
                     shape,
-                    Words("(YARUS_SOURCE_COLUMNS__{variable}__…)", variable=ours.upper()),
+                    Words("(YARUS_SOURCE_COLUMNS__{variable}__…)", variable=table_name.upper()),
                 )
-        made = (
-            Column(mapped.get(column, column), kind, key=column, primary_key=not place, autoincrement=False)
-            for place, (column, kind) in enumerate(shape.items())
+        table_columns = (
+            Column(source_columns.get(column, column), type_, key=column, primary_key=not index, autoincrement=False)
+            for index, (column, type_) in enumerate(shape.items())
         )
-        tables[ours] = Table(name, metadata, *made, schema=within or schema)
+        tables[table_name] = Table(name, metadata, *table_columns, schema=own_schema or schema)
     return tables

@@ -1,6 +1,6 @@
-"""SQL views over the journal for BI tools; every column has its meaning as a comment (docs/sql.md).
+"""SQL views over the journal for BI tools; every column has a comment (docs/sql.md).
 
-Views hold no data, so that the newest migration that concerns them drops and makes them all; older ones then make none.
+Views hold no data, so the newest migration about them drops and creates all of them; older ones then create none.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class View(NamedTuple):
     query: str
 
 
-MEASURED = {
+METRIC_COLUMNS = {
     "metric": "as in docs/metrics.md",
     "stratum": "part of the cases; '' where the tier has none",
     "value": "NULL when it was not measured",
@@ -30,9 +30,9 @@ MEASURED = {
     "grade": "excellent, good, attention (silhouette: strong … none)",
 }
 
-CALLED = {"name": "what people call the evaluation", "tags": "words that people gave it: 'nightly' = ANY(tags)"}
-LIVE = "NOT (jsonb_strip_nulls(coalesce({}.resolved, '{{}}')) ?| ARRAY['again', 'anchor', 'answers_of', 'part_of'])"
-"""An evaluation that says something new of the system: no repeat, no judging of stored answers, no arm of a sweep."""
+NAME_COLUMNS = {"name": "what people call the evaluation", "tags": "words that people gave it: 'nightly' = ANY(tags)"}
+IS_LIVE = "NOT (jsonb_strip_nulls(coalesce({}.resolved, '{{}}')) ?| ARRAY['again', 'anchor', 'answers_of', 'part_of'])"
+"""SQL condition for evaluations of the live system: no repeat, no judging of stored answers, no sweep variant."""
 
 LATEST = View(
     "the newest finished evaluation of every tier and source, a row a metric",
@@ -44,10 +44,10 @@ LATEST = View(
         "started_at": "start in UTC",
         "finished_at": "end in UTC",
         "sut_label": "version of the system under test",
-        **CALLED,
+        **NAME_COLUMNS,
         "comparability_key": "equal keys: the metrics can be compared",
         "coverage": "measured cases / cases that could be measured",
-        **MEASURED,
+        **METRIC_COLUMNS,
         "direction": "higher, lower or neither is better",
         "reason": "why value is NULL",
     },
@@ -57,11 +57,11 @@ LATEST = View(
            m.n_scored, m.n_total, m.grade, m.direction, m.reason
     FROM (
         SELECT DISTINCT ON (tier, source) * FROM yarus.evaluation AS of
-        WHERE state IN ('completed', 'invalid') AND {LIVE.format("of")}
+        WHERE state IN ('completed', 'invalid') AND {IS_LIVE.format("of")}
         ORDER BY tier, source, started_at DESC, id DESC
     ) AS e
     JOIN yarus.evaluation_metric AS m ON m.evaluation_id = e.id
-    """,  # noqa: S608 - nothing from outside is put in
+    """,  # noqa: S608 - no outside values
 )
 
 TREND = View(
@@ -69,11 +69,11 @@ TREND = View(
     {
         "tier": "tier0 … ux",
         "source": "where the questions came from",
-        **MEASURED,
+        **METRIC_COLUMNS,
         "evaluation_id": "id in yarus.evaluation",
         "started_at": "start in UTC",
         "sut_label": "version of the system under test",
-        **CALLED,
+        **NAME_COLUMNS,
         "comparability_key": "draw one line a key: values of different keys must not be joined",
         "previous_id": "the evaluation before it with the same key; NULL for the first of a key",
         "previous_value": "its value",
@@ -89,12 +89,12 @@ TREND = View(
            coalesce(e.comparability_key <> lag(e.comparability_key) OVER of_line, false) AS is_break
     FROM yarus.evaluation AS e
     JOIN yarus.evaluation_metric AS m ON m.evaluation_id = e.id
-    WHERE e.state = 'completed' AND {LIVE.format("e")}
+    WHERE e.state = 'completed' AND {IS_LIVE.format("e")}
     WINDOW of_key AS (
                PARTITION BY e.tier, e.source, m.metric, m.stratum, e.comparability_key ORDER BY e.started_at, e.id
            ),
            of_line AS (PARTITION BY e.tier, e.source, m.metric, m.stratum ORDER BY e.started_at, e.id)
-    """,  # noqa: S608 - nothing from outside is put in
+    """,  # noqa: S608 - no outside values
 )
 
 FAILURES = View(
@@ -106,7 +106,7 @@ FAILURES = View(
         "started_at": "start in UTC",
         "state": "completed or invalid",
         "sut_label": "version of the system under test",
-        **CALLED,
+        **NAME_COLUMNS,
         "status": "sut_error, sut_refusal, judge_error, parse_error, unlabelled, stale_label, not_applicable, …",
         "measurable": "false where no evaluation could have scored them: unlabelled, stale_label, not_applicable",
         "cases": "how many cases have this status",
@@ -126,7 +126,7 @@ VIEWS: dict[str, View] = {"latest": LATEST, "trend": TREND, "failures": FAILURES
 
 
 def create(connection: Connection) -> None:
-    """Drops and makes all views, with a comment on each and on its columns."""
+    """Drop and create all views, with a comment on each view and column."""
     drop(connection)
     for name, view in VIEWS.items():
         connection.exec_driver_sql(f"CREATE VIEW {SCHEMA}.{name} AS {view.query}")
@@ -136,7 +136,7 @@ def create(connection: Connection) -> None:
 
 
 def drop(connection: Connection) -> None:
-    """Drops the views that are there."""
+    """Drop the existing views."""
     for name in VIEWS:
         connection.execute(text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
 

@@ -1,6 +1,7 @@
-"""Automations of Prefect's server, from automations.yaml: alerts by webhook, and dead runs marked as crashed.
+"""Set up automations on Prefect's server from automations.yaml: alerts by webhook, and dead runs marked as crashed.
 
-Prefect's own webhook client reads all that a receiver sends, however slow and large; ours is bounded.
+Prefect's own webhook client reads everything that a receiver sends, however slow and large; Yarus's transport has
+limits.
 """
 
 import asyncio
@@ -25,27 +26,36 @@ from prefect.settings import PREFECT_API_URL
 from typing_extensions import TypedDict
 
 from yarus.db.errors import InputError
-from yarus.db.tables import Json
-from yarus.db.words import Words
-from yarus.deployments.prefect.local_server import let_in, require_compatible
-from yarus.tasks.config.settings import settings
+from yarus.db.messages import Words
+from yarus.db.tables import JsonObject
+from yarus.deployments.prefect.local_server import require_compatible, use_home_password
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 
 BLOCK = "yarus-alerts"
 INCIDENTS = "yarus: incidents"
-PAGE = 50
-"""Events that the server gives at once."""
+EVENTS_PER_REQUEST = 50
+"""Events that the server returns at once."""
 ANSWER_S = 30.0
 """Longest wait for the server to have called the webhook."""
-PAYLOAD: tuple[str, ...] = ("text", "incident", "evaluation_id", "tier", "source", "verdict", "baseline", "metric")
-PAYLOAD += ("change", "changes", "sut_label", "comparability_key", "run", "link")
-"""What the event of a night holds, for templates."""
+PAYLOAD_FIELDS: tuple[str, ...] = (
+    "text",
+    "incident",
+    "evaluation_id",
+    "tier",
+    "source",
+    "verdict",
+    "baseline",
+    "metric",
+)
+PAYLOAD_FIELDS += ("change", "changes", "sut_label", "comparability_key", "run", "link")
+"""Fields of the event of a night, for templates."""
 
 
 WebhookState = Literal["set", "kept", "none"]
 
 
-class Applied(TypedDict):
+class AppliedAutomations(TypedDict):
     """The automations on Prefect's server."""
 
     automations: dict[str, str]
@@ -54,7 +64,7 @@ class Applied(TypedDict):
     """Whether alerts have somewhere to go."""
 
 
-class Tested(TypedDict):
+class WebhookTest(TypedDict):
     """What came of a test message."""
 
     status_code: int
@@ -62,33 +72,33 @@ class Tested(TypedDict):
 
 
 class DeclaredAutomations(TypedDict):
-    """What automations.yaml says."""
+    """The content of automations.yaml."""
 
     body: str
     """Jinja template of what is sent."""
-    automations: list[Json]
-    """Without what only the server knows."""
+    automations: list[JsonObject]
+    """The automations, without values that only the server knows."""
 
 
 @cache
-def declared() -> DeclaredAutomations:
-    """What automations.yaml says."""
+def load_automations() -> DeclaredAutomations:
+    """Return the content of automations.yaml."""
     document: DeclaredAutomations = yaml.safe_load(
         (Path(__file__).parent / "automations.yaml").read_text(encoding="utf-8")
     )
     return document
 
 
-async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str]) -> Applied:
-    """Creates the automations on Prefect's server, or changes those that are there; as often as wanted.
+async def apply_automations(webhook: str | None, body: str | None, headers: Mapping[str, str]) -> AppliedAutomations:
+    """Create or update the automations on Prefect's server; it can be repeated.
 
     Args:
-        webhook: where alerts go, kept in a block of the server as a secret; None leaves what an earlier call has set.
+        webhook: the address of alerts, stored in a block of the server as a secret; None keeps the earlier one.
         body: Jinja template of what is sent, of the variable `event`; None for the default.
-        headers: sent along.
+        headers: sent with each alert.
 
     Raises:
-        InputError: no server is named, no address, or a template that the server refuses.
+        InputError: no server is configured, the address is not valid, or the server refuses the template.
     """
     if webhook is not None:
         _require_http(webhook)
@@ -96,55 +106,60 @@ async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str
         raise InputError("--header needs --webhook: both are kept together, as a secret")
     _require_server()
     async with get_client() as client:
-        block, known = await _webhook(client, webhook, headers)
-        done = {}
-        for automation in declared()["automations"]:
+        block, webhook_state = await _store_webhook(client, webhook, headers)
+        states = {}
+        for automation in load_automations()["automations"]:
             if block is None and any(action["type"] == "call-webhook" for action in automation["actions"]):
                 continue
-            done[automation["name"]] = await _put(client, _completed(automation, block, body))
-    return {"automations": done, "webhook": known}
+            states[automation["name"]] = await _put_automation(client, _complete_automation(automation, block, body))
+    return {"automations": states, "webhook": webhook_state}
 
 
-async def test() -> Tested:
-    """Has the server send a test message.
+async def send_test_message() -> WebhookTest:
+    """Send a test message from the server.
 
     Raises:
         InputError: nothing is set up, or the receiver refuses.
-        OSError: the server has not called it in time.
+        OSError: the server has not called the webhook in time.
     """
     _require_server()
-    begun = datetime.now(UTC)
+    started_at = datetime.now(UTC)
     async with get_client() as client:
         if not await client.read_automations_by_name(INCIDENTS):
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
-        said = texts("alerts", settings().language)["test"]
-        like_others: dict[str, Any] = dict.fromkeys(PAYLOAD) | {"text": said, "incident": "test"}
-        payload = like_others | {"verdict": "test", "changes": [], "incidents": [], "link": settings().report_url or ""}
+        test_text = texts("alerts", get_settings().language)["test"]
+        defaults: dict[str, Any] = dict.fromkeys(PAYLOAD_FIELDS) | {"text": test_text, "incident": "test"}
+        payload = defaults | {
+            "verdict": "test",
+            "changes": [],
+            "incidents": [],
+            "link": get_settings().report_url or "",
+        }
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
-        answer = await _answer(client, begun)
+        answer = await _wait_for_call(client, started_at)
     status = answer.get("status_code")
     if status is None or not httpx.codes.is_success(status):
-        moved = (
+        redirect_hint = (
             Words("; redirects are not followed: give the address that it leads to") if status and status < 400 else ""
         )
         raise InputError(
             "the receiver of alerts answered {status}{moved}: check --webhook, --header and --body of `yarus alerts "
             "apply`",
             status=status or answer.get("reason"),
-            moved=moved,
+            moved=redirect_hint,
         )
     return {"status_code": status}
 
 
-async def _answer(client: PrefectClient, since: datetime) -> Json:
-    """What came of the webhook's call: the payload of the action's event."""
+async def _wait_for_call(client: PrefectClient, since: datetime) -> JsonObject:
+    """Wait for the call of the webhook, and return the payload of the action's event."""
     names = ["prefect.automation.action.executed", "prefect.automation.action.failed"]
     try:
         async with asyncio.timeout(ANSWER_S):
             while True:
                 occurred = EventOccurredFilter(since=since, until=datetime.now(UTC))
-                wanted = EventFilter(event=EventNameFilter(name=names), occurred=occurred)
-                for event in (await client.read_events(wanted, limit=PAGE)).events:
+                event_filter = EventFilter(event=EventNameFilter(name=names), occurred=occurred)
+                for event in (await client.read_events(event_filter, limit=EVENTS_PER_REQUEST)).events:
                     if event.payload.get("action_type") == "call-webhook":
                         return dict(event.payload)
                 await asyncio.sleep(0.5)
@@ -155,7 +170,7 @@ async def _answer(client: PrefectClient, since: datetime) -> Json:
 
 
 def _require_server() -> None:
-    let_in()
+    use_home_password()
     url = PREFECT_API_URL.value()
     if not url:
         raise InputError(
@@ -165,19 +180,19 @@ def _require_server() -> None:
     require_compatible(url)
 
 
-async def _webhook(
+async def _store_webhook(
     client: PrefectClient, url: str | None, headers: Mapping[str, str]
 ) -> tuple[str | None, WebhookState]:
-    """The id of the block that holds the webhook, and whether it was set now, kept, or there is none."""
+    """Return the id of the webhook's block, and whether it was set now, kept, or does not exist."""
     if url is not None:
         sent = {"Content-Type": "application/json"} | dict(headers)
         block = Webhook(url=url, headers=sent)  # both become secrets
         return str(await block.asave(BLOCK, overwrite=True)), "set"
     try:
-        kept = await client.read_block_document_by_name(BLOCK, "webhook")
+        stored = await client.read_block_document_by_name(BLOCK, "webhook")
     except ObjectNotFound:
         return None, "none"
-    return str(kept.id), "kept"
+    return str(stored.id), "kept"
 
 
 def _require_http(url: str) -> None:
@@ -190,53 +205,55 @@ def _require_http(url: str) -> None:
         raise InputError("--webhook: expected an http(s) address (the value may be a secret and is not shown)")
 
 
-def _completed(automation: Json, block: str | None, body: str | None) -> AutomationCore:
-    """The automation with what its webhook sends, and where."""
-    payload = {"block_document_id": block, "payload": body or declared()["body"]}
+def _complete_automation(automation: JsonObject, block: str | None, body: str | None) -> AutomationCore:
+    """Return the automation with the address and template of its webhook."""
+    payload = {"block_document_id": block, "payload": body or load_automations()["body"]}
     actions = [action | payload if action["type"] == "call-webhook" else action for action in automation["actions"]]
     return AutomationCore.model_validate(automation | {"actions": actions})
 
 
-async def _put(client: PrefectClient, automation: AutomationCore) -> str:
-    """Creates or updates an automation by its name; a second one of that name is deleted."""
-    known = await client.read_automations_by_name(automation.name)
+async def _put_automation(client: PrefectClient, automation: AutomationCore) -> str:
+    """Create or update an automation by its name; a second one of that name is deleted."""
+    existing = await client.read_automations_by_name(automation.name)
     try:
-        if known:
-            await client.update_automation(known[0].id, automation)
+        if existing:
+            await client.update_automation(existing[0].id, automation)
         else:
             await client.create_automation(automation)
     except PrefectHTTPStatusError as error:
         if error.response.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
             raise
-        raise InputError("--body: {why}; it is a Jinja template of `event`", why=_why(error.response)) from None
-    # Prefect's client asks a busy server again, which may have created it the first time: read anew.
+        raise InputError("--body: {why}; it is a Jinja template of `event`", why=_error_text(error.response)) from None
+    # Prefect's client repeats requests to a busy server, which may have created it the first time: read again.
     for extra in (await client.read_automations_by_name(automation.name))[1:]:
         await client.delete_automation(extra.id)
-    return "updated" if known else "created"
+    return "updated" if existing else "created"
 
 
-def _why(response: httpx.Response) -> str:
+def _error_text(response: httpx.Response) -> str:
     try:
-        said = response.json()["exception_detail"]
+        details = response.json()["exception_detail"]
     except (json.JSONDecodeError, KeyError):
         return response.text[:300]
-    return "; ".join(str(part.get("msg", part)) for part in said)
+    return "; ".join(str(part.get("msg", part)) for part in details)
 
 
 WEBHOOK_S = 20.0
-"""For a whole call: shorter than the wait of `yarus alerts test`."""
+"""Time limit of a whole call: shorter than the wait of `yarus alerts test`."""
 
 
-class Bounded(httpx.AsyncBaseTransport):
-    """Sends one request and tells its status alone; Prefect would store what the receiver says in an event."""
+class LimitedTransport(httpx.AsyncBaseTransport):
+    """Transport that sends one request and returns only its status; Prefect would store the receiver's reply in an
+    event.
+    """
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.AsyncBaseTransport`.
 
         Raises:
-            httpx.TransportError: no answer in time, or none that is within the limits.
+            httpx.TransportError: there was no answer in time or within the limits.
         """
-        from yarus.tasks.models.transport import Transport  # here: most servers call no webhook, and start the sooner
+        from yarus.tasks.models.transport import Transport  # imported here because most servers call no webhook
 
         transport = Transport(str(request.url))
         request.headers["accept-encoding"] = "gzip"
@@ -247,6 +264,6 @@ class Bounded(httpx.AsyncBaseTransport):
         return httpx.Response(response.status, request=request)
 
 
-def bound() -> None:
-    """Has the webhooks of this process called so; those that forbid private addresses keep Prefect's own client."""
-    webhook._http_transport = Bounded()  # type: ignore[assignment]
+def limit_webhooks() -> None:
+    """Send the webhooks of this process through the limited transport, except those that forbid private addresses."""
+    webhook._http_transport = LimitedTransport()  # type: ignore[assignment]

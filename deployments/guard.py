@@ -1,4 +1,4 @@
-"""What stands before Prefect's server and the report pages: by which names they are reached, and from which pages."""
+"""Guard Prefect's server and the report pages: allowed host names, page origins and passwords."""
 
 import hashlib
 import hmac
@@ -16,56 +16,56 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from yarus.deployments.prefect.server_access import ENTER, is_loopback
+from yarus.deployments.prefect.server_access import LOGIN_PATH, is_loopback
 
-PAGE = Path(__file__).with_name("enter.html").read_text(encoding="utf-8")
-LONGEST = 1000
-"""Bytes of a password."""
-A_YEAR_S = 365 * 24 * 3600
-CONFINED = {
-    "X-Frame-Options": "SAMEORIGIN",  # no page of others shows ours as a part of its own, for people to click on
+LOGIN_PAGE = Path(__file__).with_name("enter.html").read_text(encoding="utf-8")
+MAX_PASSWORD_BYTES = 1000
+"""Longest password in bytes."""
+YEAR_S = 365 * 24 * 3600
+SECURITY_HEADERS = {
+    "X-Frame-Options": "SAMEORIGIN",  # other pages cannot embed ours in a frame
     "X-Content-Type-Options": "nosniff",
-    # Nothing is asked of other servers: neither to tell somebody that a page was opened, nor for an image in a text.
+    # Nothing is loaded from other servers, neither trackers nor images in texts.
     "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; "
     "base-uri 'self'; form-action 'self'; frame-ancestors 'self'",
 }
 
 
-def names(host: str, further: str) -> frozenset[str]:
-    """The names by which what listens at a host is reached, beside addresses in numbers.
+def allowed_hosts(host: str, further: str) -> frozenset[str]:
+    """Return the host names by which a server is reached, besides numeric addresses.
 
     Args:
-        host: where it listens.
-        further: names by which a proxy is reached that stands before it, with commas between them.
+        host: the host it listens on.
+        further: names of a proxy before it, separated by commas.
     """
-    own = {"localhost", host.lower()} | (set() if is_loopback(host) else {socket.gethostname().lower()})
-    return frozenset(own | _listed(further))
+    own_names = {"localhost", host.lower()} | (set() if is_loopback(host) else {socket.gethostname().lower()})
+    return frozenset(own_names | _split_names(further))
 
 
-def _listed(further: str) -> set[str]:
+def _split_names(further: str) -> set[str]:
     return {name.strip().lower() for name in further.split(",") if name.strip()}
 
 
-def refusal(host: str | None, origin: str | None, known: Collection[str], further: str) -> str | None:
-    """Why a request is not answered; None where it is.
+def refusal_reason(host: str | None, origin: str | None, allowed: Collection[str], further: str) -> str | None:
+    """Return why a request is refused; None if it is allowed.
 
-    A page of others cannot choose its Origin, nor, by a name that it has lead to our address, another Host than that
-    name. An address in numbers is no such name.
+    A page of another site cannot choose its Origin, and a name that it directs to our address is visible as the Host. A
+    numeric address is not such a name.
 
     Args:
-        host: of its header.
-        origin: of the page that asks, where a page does.
-        known: as `names` gives them.
-        further: see `names`; pages of those names may ask by another, as a proxy does that changes Host.
+        host: the Host header.
+        origin: the Origin of the requesting page, if there is one.
+        allowed: the names from `names`.
+        further: see `names`; pages of these names are allowed under another Host, because a proxy may change it.
     """
-    found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([\w.-]+))(?::\d*)?", host or "")
-    named = (found[1] or found[2]).lower() if found else ""
-    if not (named in known or _is_number(named)):
+    match = re.fullmatch(r"(?:\[([^\[\]]+)\]|([\w.-]+))(?::\d*)?", host or "")
+    host_name = (match[1] or match[2]).lower() if match else ""
+    if not (host_name in allowed or _is_number(host_name)):
         return f"{(host or '')[:100]!r} is not a name of this server: use localhost, or set YARUS_SERVE_NAMES"
     if origin is None:
         return None
     page = _without_port(origin.lower().partition("://")[2])
-    if page in _listed(further) or (page and page == _without_port((host or "").lower())):
+    if page in _split_names(further) or (page and page == _without_port((host or "").lower())):
         return None
     return "requests from a page of another server are refused"
 
@@ -79,59 +79,59 @@ def _is_number(name: str) -> bool:
 
 
 def _without_port(netloc: str) -> str:
-    """Without the port that goes without saying."""
+    """Return the address without a default port."""
     return netloc.removesuffix(":80").removesuffix(":443")
 
 
-class Lock:
-    """The password of pages, as a browser shows that it has it."""
+class PageAuth:
+    """The password of pages, and the cookie by which a browser proves it."""
 
     def __init__(self, password: str | None) -> None:
         self._password = (password or "").encode()
         proof = hmac.digest(self._password, b"report pages", hashlib.sha256).hex()
-        self._name, self._proof = f"yarus-{proof[:8]}", proof[8:]  # two servers of one machine share its cookies
+        self._name, self._proof = f"yarus-{proof[:8]}", proof[8:]  # two servers of one machine share cookies
         self._once: str | None = None
 
     def once(self) -> str:
-        """Words that open it in the password's place, one time."""
+        """Return a token that opens the pages once instead of the password."""
         self._once = secrets.token_urlsafe(24)
         return self._once
 
     def opened_by(self, password: bytes) -> bool:
-        """Whether it is the password, or the words that open once."""
+        """Return whether it is the password or the one-time token."""
         if self._once and hmac.compare_digest(password, self._once.encode()):
             self._once = None
             return True
         return hmac.compare_digest(password, self._password)
 
     def open(self, cookies: str | None, authorization: str | None) -> bool:
-        """Whether a request with these headers is let in: it has our cookie, or the password itself."""
+        """Return whether a request with these headers is allowed: it has our cookie or the password."""
         if not self._password:
             return True
         try:
-            found = SimpleCookie(cookies or "").get(self._name)
+            cookie = SimpleCookie(cookies or "").get(self._name)
         except CookieError:
-            found = None
-        if found and hmac.compare_digest(found.value.encode(), self._proof.encode()):
+            cookie = None
+        if cookie and hmac.compare_digest(cookie.value.encode(), self._proof.encode()):
             return True
-        scheme, _, given = (authorization or "").partition(" ")
+        scheme, _, credentials = (authorization or "").partition(" ")
         try:
-            return scheme.lower() == "basic" and self.opened_by(b64decode(given, validate=True))
+            return scheme.lower() == "basic" and self.opened_by(b64decode(credentials, validate=True))
         except ValueError:
             return False
 
     @property
     def cookie(self) -> str:
-        """What a browser is given that has the password: it opens the report pages and nothing else."""
-        return f"{self._name}={self._proof}; Path=/; Max-Age={A_YEAR_S}; HttpOnly; SameSite=Lax"
+        """Return the cookie for a browser that has the password; it opens only the report pages."""
+        return f"{self._name}={self._proof}; Path=/; Max-Age={YEAR_S}; HttpOnly; SameSite=Lax"
 
 
-class Guard:
-    """Before Prefect's application: refuses foreign names and pages, and logs browsers in."""
+class AccessMiddleware:
+    """Middleware before Prefect's application: refuses foreign names and pages, and logs browsers in."""
 
     def __init__(self, application: ASGIApp, host: str, further: str, password: str | None) -> None:
-        self._application, self._further, self._lock = application, further, Lock(password)
-        self._names = names(host, further)
+        self._application, self._further, self._lock = application, further, PageAuth(password)
+        self._names = allowed_hosts(host, further)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -139,31 +139,31 @@ class Guard:
             await self._application(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if why := refusal(headers.get("host"), headers.get("origin"), self._names, self._further):
-            answer = PlainTextResponse(why, 403) if scope["type"] == "http" else _closed
+        if why := refusal_reason(headers.get("host"), headers.get("origin"), self._names, self._further):
+            answer = PlainTextResponse(why, 403) if scope["type"] == "http" else _close_websocket
             await answer(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"] == ENTER:
-            await (await self._entered(Request(scope, receive)))(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] == LOGIN_PATH:
+            await (await self._handle_login(Request(scope, receive)))(scope, receive, send)
         else:
-            await self._application(scope, receive, _confined(send) if scope["type"] == "http" else send)
+            await self._application(scope, receive, _add_headers(send) if scope["type"] == "http" else send)
 
-    async def _entered(self, request: Request) -> Response:
+    async def _handle_login(self, request: Request) -> Response:
         if request.method != "POST":
-            return HTMLResponse(PAGE, headers=CONFINED)
+            return HTMLResponse(LOGIN_PAGE, headers=SECURITY_HEADERS)
         length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) <= LONGEST and self._lock.opened_by(await request.body()):
+        if length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES and self._lock.opened_by(await request.body()):
             return Response(status_code=204, headers={"Set-Cookie": self._lock.cookie})
         return PlainTextResponse("no", 403)
 
 
-async def _closed(scope: Scope, receive: Receive, send: Send) -> None:
+async def _close_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "websocket.close", "code": 1008})
 
 
-def _confined(send: Send) -> Send:
+def _add_headers(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(CONFINED)
+            MutableHeaders(scope=message).update(SECURITY_HEADERS)
         await send(message)
 
     return with_headers

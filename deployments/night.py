@@ -1,4 +1,4 @@
-"""What `yarus serve` will run at night, looked at when it starts: over which source, and whether that can be."""
+"""Check at the start of `yarus serve` what runs at night: from which source, and whether that is possible."""
 
 import re
 from typing import NamedTuple
@@ -6,71 +6,71 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.source_rows import verify
+from yarus.db.source_rows import require_source_tables
 from yarus.db.sources import PRODUCTION, snapshot
-from yarus.db.tables import Json
-from yarus.tasks.config.connections import source as source_of
+from yarus.db.tables import JsonObject
+from yarus.tasks.config.connections import open_source as source_of
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 
 DAILY = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* \*")
-"""A cron of every day at an hour."""
+"""A cron expression of a daily time."""
 
 
-class Night(NamedTuple):
-    """The night as it is planned."""
+class NightlyPlan(NamedTuple):
+    """The planned night."""
 
     when: str
     source: str
     problem: str | None
-    """Why it could not be run now, and the way out."""
+    """Why it could not run now, and how to fix it."""
     possible: bool
-    """Whether it stays on the schedule: what cannot be reached now may be by night, what is not set up will not."""
+    """Whether it stays on the schedule: an unreachable source may recover by night, a missing setting will not."""
 
     @property
     def sentence(self) -> str:
-        """What people are told when `yarus serve` starts."""
-        words = texts("night", settings().language)
-        said = "planned" if self.problem is None else "doubtful" if self.possible else "off"
-        return words[said].format(when=self.when, source=self.source, problem=self.problem)
+        """Return the message about the night when `yarus serve` starts."""
+        words = texts("night", get_settings().language)
+        key = "planned" if self.problem is None else "doubtful" if self.possible else "off"
+        return words[key].format(when=self.when, source=self.source, problem=self.problem)
 
 
-def plan_night(deployments: list[Json], source: str | None) -> Night:
-    """Looks at the source of the night, and takes the night from the schedule where there is none.
+def plan_night(deployments: list[JsonObject], source: str | None) -> NightlyPlan:
+    """Check the source of the night, and deactivate the night's schedule if it does not exist.
 
     Args:
-        deployments: as prefect.yaml declares them; the night's is changed.
-        source: of the night, in place of the one that is declared.
+        deployments: the deployments of prefect.yaml; the night's is changed.
+        source: the source of the night, instead of the declared one.
     """
-    [nightly] = [found for found in deployments if found["name"] == "nightly"]
-    given = nightly["parameters"]["parameters"]
-    name = given["source"] = source or given["source"]
-    problem, possible = _problem(name)
+    [nightly] = [deployment for deployment in deployments if deployment["name"] == "nightly"]
+    parameters = nightly["parameters"]["parameters"]
+    name = parameters["source"] = source or parameters["source"]
+    problem, possible = _find_problem(name)
     for schedule in nightly["schedules"]:
         schedule["active"] = schedule["active"] and possible
-    return Night(", ".join(map(_when, nightly["schedules"])), name, problem, possible)
+    return NightlyPlan(", ".join(map(_format_schedule, nightly["schedules"])), name, problem, possible)
 
 
-def _problem(name: str) -> tuple[str | None, bool]:
-    """What is the matter with a source, and whether it may be mended by itself until night."""
-    words = texts("night", settings().language)
-    if name == PRODUCTION and settings().source_url is None:
+def _find_problem(name: str) -> tuple[str | None, bool]:
+    """Return the problem of a source, and whether it may disappear by itself until night."""
+    words = texts("night", get_settings().language)
+    if name == PRODUCTION and get_settings().source_url is None:
         return words["not configured"], False
     try:
         source = source_of(name)
     except InputError as error:
-        return redact_urls(told(error, settings().language)), False
+        return redact_urls(told(error, get_settings().language)), False
     try:
-        verify(source)
+        require_source_tables(source)
         with snapshot(source) as connection:
             questions = connection.scalar(select(func.count()).select_from(source.tables["question_answer"]))
     except (InputError, DatabaseUnavailable) as error:
-        return redact_urls(told(error, settings().language)), True
+        return redact_urls(told(error, get_settings().language)), True
     return (None if questions else words["empty"].format(source=name)), True
 
 
-def _when(schedule: Json) -> str:
+def _format_schedule(schedule: JsonObject) -> str:
     daily = DAILY.fullmatch(schedule["cron"])
     return f"{f'{daily[2]:0>2}:{daily[1]:0>2}' if daily else schedule['cron']}, {schedule['timezone']}"

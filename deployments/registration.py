@@ -1,4 +1,4 @@
-"""The deployments that `prefect.yaml` declares, made known to a Prefect server."""
+"""Register the deployments of `prefect.yaml` with a Prefect server."""
 
 import os
 from collections.abc import Collection
@@ -18,27 +18,27 @@ from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 
-from yarus.db.tables import Json
-from yarus.deployments.choices import Offered, with_choices
-from yarus.tasks.config.forms import in_language
-from yarus.tasks.config.settings import settings
+from yarus.db.tables import JsonObject
+from yarus.deployments.choices import FormChoices, add_form_choices
+from yarus.tasks.config.forms import translate_schema
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.tiers import TIERS
 
 FILE = Path(__file__).with_name("prefect.yaml")
-Declared = Json
+Declaration = JsonObject
 """A deployment as prefect.yaml declares it."""
 
 
-def declared() -> list[Declared]:
-    """The deployments of the file, with the variables of the environment put in."""
-    found = yaml.safe_load(FILE.read_text(encoding="utf-8"))["deployments"]
-    deployments: list[Declared] = apply_values(found, dict(os.environ))
+def load_deployments() -> list[Declaration]:
+    """Return the deployments of the file, with environment variables filled in."""
+    document = yaml.safe_load(FILE.read_text(encoding="utf-8"))["deployments"]
+    deployments: list[Declaration] = apply_values(document, dict(os.environ))
     return deployments
 
 
-def flow_of(deployment: Declared) -> Flow[..., Any]:
-    """The flow of a deployment.
+def load_flow(deployment: Declaration) -> Flow[..., Any]:
+    """Return the flow of a deployment.
 
     Raises:
         whatever its module raises on import: a flow that cannot run is not deployed.
@@ -46,13 +46,15 @@ def flow_of(deployment: Declared) -> Flow[..., Any]:
     return load_flow_from_entrypoint(deployment["entrypoint"], use_placeholder_flow=False)
 
 
-async def register(client: PrefectClient, deployments: list[Declared], found: Offered, *, scheduled: bool) -> list[str]:
-    """Creates the work pools and the deployments, or brings those that are there up to date.
+async def register_deployments(
+    client: PrefectClient, deployments: list[Declaration], choices: FormChoices, *, scheduled: bool
+) -> list[str]:
+    """Create or update the work pools and the deployments.
 
     Args:
-        client: of the server.
-        deployments: as the file declares them.
-        found: what their forms offer.
+        client: the client of the server.
+        deployments: the deployments of the file.
+        choices: the choices in their forms.
         scheduled: whether their schedules are active.
 
     Returns:
@@ -63,15 +65,15 @@ async def register(client: PrefectClient, deployments: list[Declared], found: Of
         template = job_template(variables["working_dir"])
         try:
             await client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
-        except ObjectAlreadyExists:  # its other settings are its owner's
+        except ObjectAlreadyExists:  # its other settings belong to its owner
             await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
     for deployment in deployments:
-        await _register(client, deployment, found, scheduled=scheduled)
+        await _register_deployment(client, deployment, choices, scheduled=scheduled)
     return await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
 
 
 async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], entrypoints: Collection[str]) -> list[str]:
-    """Update the deployments of our flows that were made before these were imported as `yarus.flows`."""
+    """Update deployments of our flows that were made before the package was called `yarus.flows`."""
     in_pools = WorkPoolFilter(name=WorkPoolFilterName(any_=[*pools]))
     renamed = []
     offset = 0
@@ -85,30 +87,32 @@ async def _rename_entrypoints(client: PrefectClient, pools: Collection[str], ent
     return renamed
 
 
-async def offer(client: PrefectClient, deployments: list[Declared], found: Offered) -> None:
-    """Has the forms of registered deployments offer what exists now; one that was deleted meanwhile stays so."""
+async def update_form_choices(client: PrefectClient, deployments: list[Declaration], choices: FormChoices) -> None:
+    """Update the choices in the forms of registered deployments; deleted ones are skipped."""
     for deployment in deployments:
-        update = DeploymentUpdate(parameter_openapi_schema=_schema(deployment, found))
+        update = DeploymentUpdate(parameter_openapi_schema=_parameter_schema(deployment, choices))
         with suppress(ObjectNotFound):
-            known = await client.read_deployment_by_name(f"{flow_of(deployment).name}/{deployment['name']}")
-            await client.update_deployment(known.id, update)
+            registered = await client.read_deployment_by_name(f"{load_flow(deployment).name}/{deployment['name']}")
+            await client.update_deployment(registered.id, update)
 
 
-def job_template(working_dir: str) -> Declared:
-    """What a pool's runs are started by: nothing that a run, or whoever makes one, has a say in.
+def job_template(working_dir: str) -> Declaration:
+    """Return the job template of a pool: a run, or its creator, cannot change any of it.
 
-    Prefect's own template takes a command, an environment and a folder from each run, which is to take a program.
-    An `env` here would be merged with a run's: the variables that ours need, our worker puts in.
+    Prefect's own template takes a command, an environment and a folder from each run, which means any program. An `env`
+    here would be merged with that of a run, so the worker sets the variables of our flows.
     """
-    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
-    return {"variables": nothing, "job_configuration": {"working_dir": working_dir, "stream_output": True}}
+    no_variables = {"type": "object", "properties": {}, "additionalProperties": False}
+    return {"variables": no_variables, "job_configuration": {"working_dir": working_dir, "stream_output": True}}
 
 
-async def _register(client: PrefectClient, deployment: Declared, found: Offered, *, scheduled: bool) -> None:
-    flow = flow_of(deployment)
+async def _register_deployment(
+    client: PrefectClient, deployment: Declaration, choices: FormChoices, *, scheduled: bool
+) -> None:
+    flow = load_flow(deployment)
     limit = deployment.get("concurrency_limit", {})
     strategy = limit.get("collision_strategy")
-    description, tag = _told(deployment)
+    description, tag = _describe_deployment(deployment)
     await client.create_deployment(
         flow_id=await client.create_flow_from_name(flow.name),
         name=deployment["name"],
@@ -117,9 +121,9 @@ async def _register(client: PrefectClient, deployment: Declared, found: Offered,
         tags=[tag, *deployment["tags"]],  # the list of deployments shows tags and no descriptions
         entrypoint=deployment["entrypoint"],
         parameters=deployment["parameters"],
-        parameter_openapi_schema=_schema(deployment, found),
+        parameter_openapi_schema=_parameter_schema(deployment, choices),
         enforce_parameter_schema=True,
-        schedules=[_schedule(given, scheduled=scheduled) for given in deployment.get("schedules", [])],
+        schedules=[_build_schedule(schedule, scheduled=scheduled) for schedule in deployment.get("schedules", [])],
         concurrency_limit=limit.get("limit"),
         concurrency_options=ConcurrencyOptions(collision_strategy=strategy) if strategy else None,
         work_pool_name=deployment["work_pool"]["name"],
@@ -128,15 +132,15 @@ async def _register(client: PrefectClient, deployment: Declared, found: Offered,
     )
 
 
-def _schema(deployment: Declared, found: Offered) -> Declared:
-    # Without this Prefect takes a parameter that there is none of, and the run crashes.
-    form = in_language(parameter_schema(flow_of(deployment)).model_dump_for_openapi(), settings().language)
-    return with_choices(form | {"additionalProperties": False}, found)
+def _parameter_schema(deployment: Declaration, choices: FormChoices) -> Declaration:
+    # Without this, Prefect accepts unknown parameters, and the run crashes.
+    form = translate_schema(parameter_schema(load_flow(deployment)).model_dump_for_openapi(), get_settings().language)
+    return add_form_choices(form | {"additionalProperties": False}, choices)
 
 
-def _told(deployment: Declared) -> tuple[str, str]:
-    """What a deployment is for, in a sentence and in a word, in the language of the settings."""
-    name, language = deployment["entrypoint"].rpartition(":")[2], settings().language
+def _describe_deployment(deployment: Declaration) -> tuple[str, str]:
+    """Return the description of a deployment and its tag, in the language of the settings."""
+    name, language = deployment["entrypoint"].rpartition(":")[2], get_settings().language
     words = texts("deployments", language)
     if name in TIERS:
         tier = texts(f"tiers.{name}", language)
@@ -144,6 +148,6 @@ def _told(deployment: Declared) -> tuple[str, str]:
     return words[name], words[f"{name} tag"]
 
 
-def _schedule(given: Declared, *, scheduled: bool) -> DeploymentScheduleCreate:
-    schedule = CronSchedule(cron=given["cron"], timezone=given["timezone"])
-    return DeploymentScheduleCreate(schedule=schedule, active=scheduled and given["active"])
+def _build_schedule(declared_schedule: Declaration, *, scheduled: bool) -> DeploymentScheduleCreate:
+    schedule = CronSchedule(cron=declared_schedule["cron"], timezone=declared_schedule["timezone"])
+    return DeploymentScheduleCreate(schedule=schedule, active=scheduled and declared_schedule["active"])

@@ -1,4 +1,4 @@
-"""`yarus serve`: server, deployments, worker and report pages, from one start to one stop."""
+"""Run `yarus serve`: server, deployments, worker and report pages, from one start to one stop."""
 
 import asyncio
 import logging
@@ -16,30 +16,30 @@ import httpx
 from dotenv import dotenv_values
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.home import make
+from yarus.db.home import make_private_folder
 from yarus.deployments import server
 from yarus.deployments.pages import report_server
 from yarus.deployments.prefect import home_server, server_access, server_process
-from yarus.deployments.prefect.local_server import READY_S, let_in, require_compatible
+from yarus.deployments.prefect.local_server import READY_S, require_compatible, use_home_password
 from yarus.deployments.prefect.server_process import ServerUnavailable
-from yarus.tasks.config.checkout import commit
-from yarus.tasks.config.settings import PREFIX, settings
+from yarus.tasks.config.checkout import find_commit
+from yarus.tasks.config.settings import ENV_PREFIX, get_settings
 from yarus.tasks.config.texts import texts
 
 if TYPE_CHECKING:
-    from yarus.deployments.choices import Offered
-    from yarus.deployments.registration import Declared
-    from yarus.deployments.worker import Worker
+    from yarus.deployments.choices import FormChoices
+    from yarus.deployments.registration import Declaration
+    from yarus.deployments.worker import YarusWorker
 
 log = logging.getLogger("yarus")
 CANCEL_S = 30.0
 """Longest wait for running evaluations to stop."""
-OFFER_S = 5.0
-"""How often it is looked whether there are other sources, for the forms to offer."""
+CHOICES_S = 5.0
+"""Seconds between checks for other sources, which the forms offer."""
 
 
-class Serving(NamedTuple):
-    """What is served, and where."""
+class ServeInfo(NamedTuple):
+    """The served addresses."""
 
     ui: str
     reports: str
@@ -47,9 +47,9 @@ class Serving(NamedTuple):
     deployments: int
     api: str
     night: str
-    """What will be run at night, or why nothing will."""
+    """The planned night, or why there is none."""
     renamed: str = ""
-    """Names of people's own deployments of our flows whose former entrypoints were updated, if there were any."""
+    """Names of people's own deployments of our flows whose old entrypoints were updated, if there were any."""
 
 
 def serve(
@@ -59,95 +59,95 @@ def serve(
     report_port: int,
     scheduled: bool,
     source: str | None,
-    ready: Callable[[Serving], None],
+    ready: Callable[[ServeInfo], None],
 ) -> None:
-    """Serves until it is stopped by Ctrl-C or SIGTERM; what runs then is cancelled and can be resumed.
+    """Serve until Ctrl-C or SIGTERM; runs in progress are cancelled and can be resumed.
 
     Args:
-        host: where server and pages listen.
-        port: of the Prefect server, where PREFECT_API_URL names no other.
-        report_port: of the report pages.
+        host: the host that server and pages listen on.
+        port: the port of the Prefect server, if PREFECT_API_URL is not set.
+        report_port: the port of the report pages.
         scheduled: whether the deployments' schedules are active.
-        source: of the night; None for the one that prefect.yaml names.
+        source: the source of the night; None for that of prefect.yaml.
         ready: called when all of it works.
 
     Raises:
-        InputError: a host or a setting that cannot be.
+        InputError: a host or a setting is not valid.
         ServerUnavailable: a port is taken, or the Prefect server does not answer, is too old, or has ended.
         DatabaseUnavailable: our database or Prefect's cannot be used.
     """
-    given = server_access.given("PREFECT_API_URL")
-    home = settings().home.absolute()
+    api_url = server_access.read_variable("PREFECT_API_URL")
+    home = get_settings().home.absolute()
     server.require_free(host, report_port, "--report-port")
-    if not given:
+    if not api_url:
         server.require_free(host, port, "--port")
     password = server_access.password_for(home, host)
-    api = given or f"http://{_reached(host)}:{port}/api"
-    reports = f"http://{_seen(host)}:{report_port}"
-    _prepare(home, host, port, reports)
-    if given:
-        let_in()
-        require_compatible(given)
+    api = api_url or f"http://{_local_host(host)}:{port}/api"
+    reports = f"http://{_public_host(host)}:{report_port}"
+    _prepare_environment(home, host, port, reports)
+    if api_url:
+        use_home_password()
+        require_compatible(api_url)
     else:
-        os.environ |= server_access.protection(api, password)
-        server_access.past_proxies(api)
-    words = home / "prefect" / "server.log"
-    seen = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
-    os.environ.setdefault("PREFECT_UI_URL", seen if given else f"{seen}/v2")  # what links in alerts begin with
-    ui = seen if given else server_access.link(seen, password)
-    with suppress(KeyboardInterrupt), nullcontext() if given else _running(home, host, port, words) as process:
-        deployments, night = _everything_imported(source, scheduled=scheduled)  # while the server starts
+        os.environ |= server_access.access_settings(api, password)
+        server_access.bypass_proxies(api)
+    log_path = home / "prefect" / "server.log"
+    ui_url = api_url.removesuffix("/api") if api_url else f"http://{_public_host(host)}:{port}"
+    os.environ.setdefault("PREFECT_UI_URL", ui_url if api_url else f"{ui_url}/v2")  # what links in alerts begin with
+    ui = ui_url if api_url else server_access.login_link(ui_url, password)
+    with suppress(KeyboardInterrupt), nullcontext() if api_url else _run_server(home, host, port, log_path) as process:
+        deployments, night = _import_flows(source, scheduled=scheduled)  # while the server starts
         if process:
-            _wait_until_ready(api, words)
-        with report_server.serving(home / "reports", host, report_port, password) as pages:
-            linked, labels = server_access.link(reports, password), f"{reports}{pages.labels.path}"
-            serving = Serving(ui, linked, labels, len(deployments), api, night)
+            _wait_until_ready(api, log_path)
+        with report_server.serve_reports(home / "reports", host, report_port, password) as pages:
+            reports_link, labels = server_access.login_link(reports, password), f"{reports}{pages.labels.path}"
+            serving = ServeInfo(ui, reports_link, labels, len(deployments), api, night)
             asyncio.run(
-                _work(
+                _run_worker(
                     deployments,
                     process,
-                    words,
+                    log_path,
                     scheduled=scheduled,
                     ready=lambda renamed: ready(serving._replace(renamed=renamed)),
                 )
             )
 
 
-def _wait_until_ready(api: str, words: Path) -> None:
+def _wait_until_ready(api: str, log_path: Path) -> None:
     try:
         require_compatible(api, f"the server at {api}", READY_S)
     except ServerUnavailable:
-        raise server_process.not_started(words, os.environ[home_server.DATABASE]) from None
+        raise server_process.start_error(log_path, os.environ[home_server.DATABASE]) from None
 
 
 @contextmanager
-def _running(home: Path, host: str, port: int, words: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """The server while the block lasts; other commands of this home find its password meanwhile."""
-    with server.bound(host, port, "--port") as listener:
-        process = server_process.start(listener, words, {})
+def _run_server(home: Path, host: str, port: int, log_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the server during the block; meanwhile other commands of this home find its password."""
+    with server.bind_socket(host, port, "--port") as listener:
+        process = server_process.start(listener, log_path, {})
     try:
-        with home_server.announced(home, os.environ["PREFECT_API_URL"]):
+        with home_server.announce_server(home, os.environ["PREFECT_API_URL"]):
             yield process
     finally:
         server_process.stop(process)
 
 
-def _prepare(home: Path, host: str, port: int, reports: str) -> None:
-    """Puts into the environment what server, worker and the runs that it starts go by; what the user has set stays."""
+def _prepare_environment(home: Path, host: str, port: int, reports: str) -> None:
+    """Set the environment of the server, the worker and its runs; values that the user has set stay."""
     for part in ("prefect", "reports"):
-        make(home / part, home)
-    found = settings()
-    url = found.prefect_database_url.get_secret_value() if found.prefect_database_url else None
-    database = server.database_of(home, url)
-    # Runs start in a process of their own, which may stand elsewhere: they get what `.env` says, and whole paths.
+        make_private_folder(home / part, home)
+    current_settings = get_settings()
+    url = current_settings.prefect_database_url.get_secret_value() if current_settings.prefect_database_url else None
+    database = server.prefect_database_url(home, url)
+    # Runs start in their own process, perhaps in another folder: they get the values of `.env`, and full paths.
     for name, value in dotenv_values(".env").items():
-        if name.upper().startswith(PREFIX) and value is not None:
+        if name.upper().startswith(ENV_PREFIX) and value is not None:
             os.environ.setdefault(name.upper(), value)
-    os.environ |= {"PWD": str(Path.cwd()), "YARUS_HOME": str(home), "GIT_VERSION": built_from()}
+    os.environ |= {"PWD": str(Path.cwd()), "YARUS_HOME": str(home), "GIT_VERSION": build_version()}
     os.environ |= {"PREFECT_SERVER_API_HOST": host, "PREFECT_SERVER_API_PORT": str(port)}
     for name, value in {
         "PREFECT_API_DATABASE_CONNECTION_URL": database,
-        "PREFECT_UI_API_URL": "/api",  # by whatever name the browser knows this machine
+        "PREFECT_UI_API_URL": "/api",  # whatever name the browser uses for this machine
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_LOGGING_SERVER_LEVEL": "WARNING",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
@@ -159,58 +159,58 @@ def _prepare(home: Path, host: str, port: int, reports: str) -> None:
         os.environ.setdefault(name, value)
 
 
-def built_from() -> str:
+def build_version() -> str:
     """Return the version of Yarus, with the commit if it is a git checkout: `0.1.0+862e072`."""
-    code = commit()
+    code = find_commit()
     suffix = f"+{code.sha[:7]}{'-dirty' * code.is_dirty}" if code else ""
     return f"{version('yarus')}{suffix}"
 
 
-def _everything_imported(source: str | None, *, scheduled: bool) -> tuple[list["Declared"], str]:
-    """The deployments, their flows imported: what cannot run is found here; and what is said of the night.
+def _import_flows(source: str | None, *, scheduled: bool) -> tuple[list["Declaration"], str]:
+    """Return the deployments with their flows imported, so that errors show here, and the text on the night.
 
-    Our database is started, too.
+    This also starts our database.
     """
     from yarus.deployments.night import plan_night
-    from yarus.deployments.registration import declared, flow_of
+    from yarus.deployments.registration import load_deployments, load_flow
     from yarus.tasks.config.connections import database
 
     database()
-    deployments = declared()
+    deployments = load_deployments()
     for deployment in deployments:
-        flow_of(deployment)
+        load_flow(deployment)
     if not scheduled:
-        return deployments, texts("night", settings().language)["unscheduled"]
+        return deployments, texts("night", get_settings().language)["unscheduled"]
     return deployments, plan_night(deployments, source).sentence
 
 
-async def _work(
-    deployments: list["Declared"],
+async def _run_worker(
+    deployments: list["Declaration"],
     process: "subprocess.Popen[bytes] | None",
-    words: Path,
+    log_path: Path,
     *,
     scheduled: bool,
     ready: Callable[[str], None],
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from yarus.deployments.choices import offered
-    from yarus.deployments.registration import register
+    from yarus.deployments.choices import read_form_choices
+    from yarus.deployments.registration import register_deployments
 
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stop.set)
     async with get_client() as client:
-        found = await asyncio.to_thread(offered)
-        renamed = await register(client, deployments, found, scheduled=scheduled)
+        choices = await asyncio.to_thread(read_form_choices)
+        renamed = await register_deployments(client, deployments, choices, scheduled=scheduled)
     pool = deployments[0]["work_pool"]["name"]
-    async with _working(pool) as (worker, working), _offering(deployments, found):
+    async with _start_worker(pool) as (worker, working), _update_choices(deployments, choices):
         if not stop.is_set():
             ready(", ".join(renamed))
         while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(0.2)
         if process and process.poll() is not None:
-            raise ServerUnavailable("Prefect's server stopped unexpectedly; see {words}", words=words)
+            raise ServerUnavailable("Prefect's server stopped unexpectedly; see {words}", words=log_path)
         if not working.done():
             await worker.cancel_runs(CANCEL_S)
         if working.done() and not stop.is_set():
@@ -218,11 +218,11 @@ async def _work(
 
 
 @asynccontextmanager
-async def _working(pool: str) -> AsyncIterator[tuple["Worker", "asyncio.Task[None]"]]:
-    """A worker of the pool while the block lasts."""
-    from yarus.deployments.worker import Worker
+async def _start_worker(pool: str) -> AsyncIterator[tuple["YarusWorker", "asyncio.Task[None]"]]:
+    """Run a worker of the pool during the block."""
+    from yarus.deployments.worker import YarusWorker
 
-    worker = Worker(pool, name=f"yarus serve on {socket.gethostname()}")
+    worker = YarusWorker(pool, name=f"yarus serve on {socket.gethostname()}")
     working = asyncio.create_task(worker.start(printer=log.debug))
     try:
         yield worker, working
@@ -232,35 +232,35 @@ async def _working(pool: str) -> AsyncIterator[tuple["Worker", "asyncio.Task[Non
 
 
 @asynccontextmanager
-async def _offering(deployments: list["Declared"], found: "Offered") -> AsyncIterator[None]:
-    """While the block lasts, the forms offer what was loaded, frozen or removed meanwhile."""
+async def _update_choices(deployments: list["Declaration"], choices: "FormChoices") -> AsyncIterator[None]:
+    """Update the forms during the block with what was loaded, frozen or removed."""
     from prefect.client.orchestration import get_client
 
-    from yarus.deployments.choices import offered
-    from yarus.deployments.registration import offer
+    from yarus.deployments.choices import read_form_choices
+    from yarus.deployments.registration import update_form_choices
 
-    async def look() -> None:
-        known = found
+    async def update_forms() -> None:
+        registered = choices
         while True:
-            await asyncio.sleep(OFFER_S)
-            with suppress(DatabaseUnavailable, InputError, httpx.HTTPError):  # it is looked at again
-                if (now := await asyncio.to_thread(offered)) != known:
+            await asyncio.sleep(CHOICES_S)
+            with suppress(DatabaseUnavailable, InputError, httpx.HTTPError):  # the next check tries again
+                if (current := await asyncio.to_thread(read_form_choices)) != registered:
                     async with get_client() as client:
-                        await offer(client, deployments, now)
-                    known = now
+                        await update_form_choices(client, deployments, current)
+                    registered = current
 
-    looking = asyncio.create_task(look())
+    updating = asyncio.create_task(update_forms())
     try:
         yield
     finally:
-        looking.cancel()
+        updating.cancel()
 
 
-def _reached(host: str) -> str:
-    """The name by which this machine reaches what listens at the host."""
+def _local_host(host: str) -> str:
+    """Return the name by which this machine reaches the host."""
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
 
 
-def _seen(host: str) -> str:
-    """The name by which people reach it."""
-    return socket.gethostname() if host in ("0.0.0.0", "::") else _reached(host)  # noqa: S104
+def _public_host(host: str) -> str:
+    """Return the name by which people reach the host."""
+    return socket.gethostname() if host in ("0.0.0.0", "::") else _local_host(host)  # noqa: S104

@@ -1,4 +1,4 @@
-"""What `yarus serve` needs before it starts Prefect's server: a free port, and a database."""
+"""Prepare for Prefect's server in `yarus serve`: a free port and a database."""
 
 import errno
 import socket
@@ -7,34 +7,34 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from yarus.db.engine import shown
+from yarus.db.engine import redact_database_url
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.home import prefect_database
-from yarus.db.words import Words
+from yarus.db.home import make_prefect_database
+from yarus.db.messages import Words
 from yarus.deployments.prefect.server_process import SQLITE, ServerUnavailable
 from yarus.tasks.config.redaction import redact_urls
 
 
 def require_free(host: str, port: int, option: str) -> None:
-    """Finds a taken port before anything is started; see `bound`."""
-    bound(host, port, option).close()
+    """Check that a port is free before anything is started; see `bound`."""
+    bind_socket(host, port, option).close()
 
 
-def bound(host: str, port: int, option: str) -> socket.socket:
-    """A socket that has the port, for a server to listen on.
+def bind_socket(host: str, port: int, option: str) -> socket.socket:
+    """Return a socket bound to the port, for a server to listen on.
 
     Args:
-        host: where to listen.
-        port: on what.
-        option: of the command line that chooses another.
+        host: the host to listen on.
+        port: the port.
+        option: the command line option for another port.
 
     Raises:
-        InputError: there is no such host here.
-        ServerUnavailable: something listens there already.
+        InputError: this machine does not have the host.
+        ServerUnavailable: the port is in use.
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return _bound(family, address)
+        return _bind(family, address)
     except socket.gaierror:
         raise InputError(
             "--host {host!r}: no such host; 127.0.0.1 is this machine, 0.0.0.0 all its networks", host=host
@@ -57,35 +57,37 @@ def bound(host: str, port: int, option: str) -> socket.socket:
         ) from None
 
 
-def _bound(family: int, address: tuple[str, int] | tuple[int, bytes] | tuple[str, int, int, int]) -> socket.socket:
-    taken = socket.socket(family, socket.SOCK_STREAM)
+def _bind(family: int, address: tuple[str, int] | tuple[int, bytes] | tuple[str, int, int, int]) -> socket.socket:
+    bound_socket = socket.socket(family, socket.SOCK_STREAM)
     try:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(address)
+        bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound_socket.bind(address)
     except OSError:
-        taken.close()
+        bound_socket.close()
         raise
-    return taken
+    return bound_socket
 
 
-def database_of(home: Path, url: str | None) -> str:
-    """The address of Prefect's own database, as Prefect wants it.
+def prefect_database_url(home: Path, url: str | None) -> str:
+    """Return the address of Prefect's own database, in the form that Prefect expects.
 
     Args:
         home: `YARUS_HOME`; without an address it is an SQLite file there.
         url: a PostgreSQL server to use instead.
 
     Raises:
-        DatabaseUnavailable: no connection, or it has no extension `pg_trgm` and we may not create it.
+        DatabaseUnavailable: there is no connection, or the extension `pg_trgm` is missing and cannot be created.
     """
     if url is None:
-        return f"{SQLITE}{prefect_database(home.absolute())}"
+        return f"{SQLITE}{make_prefect_database(home.absolute())}"
     address = make_url(url)
-    _require_trigrams(address.set(drivername="postgresql").render_as_string(hide_password=False), shown(address))
+    _require_trigrams(
+        address.set(drivername="postgresql").render_as_string(hide_password=False), redact_database_url(address)
+    )
     return address.set(drivername="postgresql+asyncpg").render_as_string(hide_password=False)
 
 
-def _require_trigrams(url: str, named: str) -> None:
+def _require_trigrams(url: str, display_url: str) -> None:
     try:
         with psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
@@ -98,10 +100,10 @@ def _require_trigrams(url: str, named: str) -> None:
     except psycopg.OperationalError as error:
         reason = redact_urls(" ".join(str(error).split()))
         raise DatabaseUnavailable(
-            "database {named}: {reason}. Check YARUS_PREFECT_DATABASE_URL", named=named, reason=reason
+            "database {named}: {reason}. Check YARUS_PREFECT_DATABASE_URL", named=display_url, reason=reason
         ) from None
     else:
         return
     raise DatabaseUnavailable(
-        "database {named}: Prefect needs the extension pg_trgm; {way_out}", named=named, way_out=way_out
+        "database {named}: Prefect needs the extension pg_trgm; {way_out}", named=display_url, way_out=way_out
     )

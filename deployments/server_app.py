@@ -1,7 +1,8 @@
-"""Prefect's server behind our guard, mended in two places; for automations see there.
+"""Run Prefect's server behind the guard, with fixes for SQLite and webhooks (see `automations`).
 
-With SQLite it begins transactions without a lock and asks for one when it comes to write. If another has written since,
-SQLite refuses at once, whatever the time-out: "database is locked". Asking at the beginning, it waits its turn.
+With SQLite, Prefect begins transactions without a lock and requests one at the first write. If another connection has
+written since, SQLite refuses at once, whatever the time-out: "database is locked". A lock requested at the beginning
+waits its turn.
 """
 
 from prefect.server.api import server
@@ -10,17 +11,17 @@ from prefect.settings import get_current_settings
 from sqlalchemy import Connection
 
 from yarus.deployments import automations
-from yarus.deployments.guard import Guard
-from yarus.tasks.config.settings import settings
+from yarus.deployments.guard import AccessMiddleware
+from yarus.tasks.config.settings import get_settings
 
 
-def create_app() -> Guard:
-    """The application, for uvicorn."""
+def create_app() -> AccessMiddleware:
+    """Return the application for uvicorn."""
     AioSqliteConfiguration.begin_sqlite_stmt = _begin  # type: ignore[method-assign,assignment]
-    automations.bound()
-    chosen = get_current_settings().server.api
-    password = chosen.auth_string.get_secret_value() if chosen.auth_string else None
-    return Guard(server.create_app(final=True), chosen.host, settings().serve_names, password)
+    automations.limit_webhooks()
+    api_settings = get_current_settings().server.api
+    password = api_settings.auth_string.get_secret_value() if api_settings.auth_string else None
+    return AccessMiddleware(server.create_app(final=True), api_settings.host, get_settings().serve_names, password)
 
 
 def _begin(configuration: AioSqliteConfiguration, connection: Connection) -> None:

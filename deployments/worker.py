@@ -1,4 +1,4 @@
-"""The worker of `yarus serve`: Prefect's, which runs every flow run in a process of its own, and can be stopped."""
+"""Run the worker of `yarus serve`: Prefect's, with a process per flow run, which can be stopped."""
 
 import asyncio
 import tempfile
@@ -14,44 +14,49 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
 
-from yarus.deployments.registration import declared
-from yarus.tasks.config.settings import settings
+from yarus.deployments.registration import load_deployments
+from yarus.tasks.config.settings import get_settings
 
 
-class Job(ProcessJobConfiguration):
-    """How a run is started: as prefect.yaml says, whatever the server has been told since."""
+class FlowRunJob(ProcessJobConfiguration):
+    """The start of a flow run: as in prefect.yaml, whatever the server has stored since."""
 
     def prepare_for_flow_run(self, flow_run: FlowRun, deployment: Any = None, *rest: Any, **named: Any) -> None:
         """See `ProcessJobConfiguration`.
 
         Raises:
-            ValueError: the deployment is none of ours, or was changed to do something first.
+            ValueError: the deployment is not one of ours, or was changed to run other steps first.
         """
-        ours = {found["entrypoint"]: found["work_pool"]["job_variables"] for found in declared()}
+        variables_by_entrypoint = {
+            declared_deployment["entrypoint"]: declared_deployment["work_pool"]["job_variables"]
+            for declared_deployment in load_deployments()
+        }
         entrypoint = deployment and deployment.entrypoint
-        if entrypoint not in ours or deployment.pull_steps:
+        if entrypoint not in variables_by_entrypoint or deployment.pull_steps:
             raise ValueError(f"{entrypoint!r} is not a deployment in prefect.yaml; `yarus serve` runs only those")
-        variables = ours[entrypoint]
+        variables = variables_by_entrypoint[entrypoint]
         self.command, self.env, self.working_dir = None, dict(variables["env"]), Path(variables["working_dir"])
         super().prepare_for_flow_run(flow_run, deployment, *rest, **named)
 
 
-class Worker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise Prefect enters it as a type of worker
-    """Knows which flow runs are its own: those are cancelled when it stops, and no other worker's."""
+class YarusWorker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise Prefect registers it as a worker type
+    """Worker that knows its own flow runs: when it stops, only these are cancelled."""
 
-    job_configuration = Job
+    job_configuration = FlowRunJob
 
     def __init__(self, work_pool_name: str, **named: Any) -> None:
         super().__init__(work_pool_name, **named)
         self.own: set[UUID] = set()
 
-    async def __aenter__(self) -> "Worker":
-        """See `ProcessWorker`. Prefect's folder below /tmp belongs to whoever served first, and keeps others out."""
-        shared, tempfile.tempdir = tempfile.tempdir, str(settings().home.absolute() / "prefect")
+    async def __aenter__(self) -> "YarusWorker":
+        """See `ProcessWorker`. Prefect's folder below /tmp belongs to the first user who served, and is closed to
+        others.
+        """
+        system_tempdir, tempfile.tempdir = tempfile.tempdir, str(get_settings().home.absolute() / "prefect")
         try:
             await super().__aenter__()
         finally:
-            tempfile.tempdir = shared
+            tempfile.tempdir = system_tempdir
         return self
 
     async def run(
@@ -65,12 +70,12 @@ class Worker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise Prefe
             self.own.discard(flow_run.id)
 
     async def cancel_runs(self, patience_s: float) -> None:
-        """Cancels what runs here, as the button in the UI does, and waits until it has stopped."""
+        """Cancel the runs of this worker, as the button in the UI does, and wait until they have stopped."""
         if not self.own:
             return
-        wanted = FlowRunFilter(id=FlowRunFilterId(any_=list(self.own)))
+        run_filter = FlowRunFilter(id=FlowRunFilterId(any_=list(self.own)))
         async with get_client() as client:
-            for flow_run in await client.read_flow_runs(flow_run_filter=wanted):
+            for flow_run in await client.read_flow_runs(flow_run_filter=run_filter):
                 if flow_run.state is None or not flow_run.state.is_final():
                     await client.set_flow_run_state(flow_run.id, Cancelling(message="yarus serve was stopped"))
         deadline = time.monotonic() + patience_s

@@ -7,11 +7,11 @@ from typing import Any
 if __name__ == "flows":
     raise ImportError("`flows` is now `yarus.flows`; use `from yarus.flows import …`")
 
-# Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
+# Set before Prefect is imported, because it reads its settings once. The user's own settings stay.
 for _name, _value in {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # of a flow that is awaited without `start_prefect`
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # for a flow that is awaited without `start_prefect`
     "PREFECT_LOGGING_EXTRA_LOGGERS": "yarus",
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",  # s; deployments/automations.yaml waits for it
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
@@ -19,6 +19,6 @@ for _name, _value in {
     os.environ.setdefault(_name, _value)
 
 
-def flow_of(name: str) -> Any:
-    """Return the flow of that name: each is in a file of its own, as `yarus.flows.NAME:NAME`."""
+def get_flow(name: str) -> Any:
+    """Return the flow of that name from its file, `yarus.flows.NAME:NAME`."""
     return resolve_name(f"yarus.flows.{name}:{name}")

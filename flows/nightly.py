@@ -9,32 +9,38 @@ from uuid import UUID
 from prefect import flow
 from prefect.runtime import flow_run
 
-from yarus.deployments.alarms.incidents import follow
-from yarus.deployments.alarms.night_message import NightMessage, one_message
-from yarus.deployments.alarms.nightly_retry import begun_by, completed, going_on
+from yarus.deployments.alarms.incidents import follow_flow_run
+from yarus.deployments.alarms.night_message import NightMessage, open_message
+from yarus.deployments.alarms.nightly_retry import find_completed, read_started, resume_parameters
 from yarus.deployments.prefect.artifacts import report_of, show_night
-from yarus.deployments.prefect.flow_states import Ended, flow_state, with_gate
-from yarus.flows import flow_of
+from yarus.deployments.prefect.flow_states import FlowResult, add_gate_outcome, flow_state
+from yarus.flows import get_flow
 from yarus.flows.before.night_plan import describe_skipped, plan_night_or_all
-from yarus.tasks.comparison.gate_rules import policy_set
+from yarus.tasks.comparison.gate_rules import configured_gate_rules
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.flow_parameters import Nightly
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.flow_parameters import NightlyParameters
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.dataset.corpus.analytics import describe_corpus
-from yarus.tasks.evaluation.repeats import anchored
-from yarus.tasks.evaluation.resources import share
-from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
-from yarus.tasks.models.progress import numbered
+from yarus.tasks.evaluation.repeats import anchor_evaluations
+from yarus.tasks.evaluation.resources import share_sources
+from yarus.tasks.evaluation.summary import (
+    EvaluationSummary,
+    FailedEvaluation,
+    combine_summaries,
+    has_metrics,
+    read_summary,
+)
+from yarus.tasks.models.progress import number_evaluations
 
 log = logging.getLogger("yarus")
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")
-async def nightly(parameters: Nightly) -> Ended:
-    """Evaluates every tier and puts their summaries together; a retry goes on where the night was left.
+async def nightly(parameters: NightlyParameters) -> FlowResult:
+    """Evaluate every tier and combine their summaries; a retry continues the interrupted run.
 
-    A tier that can measure nothing of the source is skipped, with a line that says why.
+    A tier that can measure nothing of the source is skipped, and a log line says why.
 
     Args:
         parameters: what to evaluate.
@@ -46,18 +52,21 @@ async def nightly(parameters: Nightly) -> Ended:
         InputError: an anchor or a gate that cannot serve, or a source without anything to measure, before anything is
             evaluated.
     """
-    policy_set()
+    configured_gate_rules()
     plan = await asyncio.to_thread(plan_night_or_all, parameters)
     for skipped in plan.skipped:
-        log.warning("%s", told(describe_skipped(skipped), settings().language))
-    with one_message(parameters.source) as message:
-        summaries = await _every_tier(parameters, plan.begun, message)
+        log.warning("%s", told(describe_skipped(skipped), get_settings().language))
+    with open_message(parameters.source) as message:
+        summaries = await _evaluate_tiers(parameters, plan.begun, message)
         if plan.has_corpus:
-            # A night is no worse where it fails; Prefect types the call as if it were not awaited.
+            # Its failure does not fail the night; Prefect types the call as if it were not awaited.
             await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
-        # What the judge of the night was found to be worth holds for the tiers before it, too.
-        judged = [with_gate(summary(database(), of["evaluation_id"])) if has_metrics(of) else of for of in summaries]
-        night = together(judged)
+        # The exam of the night's judge applies to the tiers before it, too.
+        checked = [
+            add_gate_outcome(read_summary(database(), result["evaluation_id"])) if has_metrics(result) else result
+            for result in summaries
+        ]
+        night = combine_summaries(checked)
         if plan.skipped:
             night["skipped"] = plan.skipped
         page = message.report = await report_of(night)
@@ -67,25 +76,27 @@ async def nightly(parameters: Nightly) -> Ended:
     return await flow_state(night)
 
 
-async def _every_tier(
-    parameters: Nightly, tiers: Sequence[str], message: NightMessage
+async def _evaluate_tiers(
+    parameters: NightlyParameters, tiers: Sequence[str], message: NightMessage
 ) -> list[EvaluationSummary | FailedEvaluation]:
-    """The summaries of the tiers and anchors, each judged when it has ended."""
+    """Return the summaries of the tiers and anchors, each checked by its gate when it has ended."""
     summaries: list[EvaluationSummary | FailedEvaluation] = []
-    live = ((tier, parameters.of(tier)) for tier in tiers)
-    parts = [*live, *anchored(database(), parameters)]
-    begun = await begun_by(database(), flow_run.get_id())
-    with share():
-        for tier, chosen in numbered(parts):
-            evaluate = flow_of(tier)
-            if done := completed(begun, tier, chosen):
-                # The try may have ended before it was judged.
-                await follow(UUID(done["flow_run_id"]), evaluate, message.add)
-                summaries.append(with_gate(summary(database(), done["id"])))
+    live_parts = ((tier, parameters.of(tier)) for tier in tiers)
+    parts = [*live_parts, *anchor_evaluations(database(), parameters)]
+    earlier_runs = await read_started(database(), flow_run.get_id())
+    with share_sources():
+        for tier, tier_parameters in number_evaluations(parts):
+            evaluate = get_flow(tier)
+            if earlier := find_completed(earlier_runs, tier, tier_parameters):
+                # The earlier attempt may have ended before its gate check.
+                await follow_flow_run(UUID(earlier["flow_run_id"]), evaluate, message.add)
+                summaries.append(add_gate_outcome(read_summary(database(), earlier["id"])))
                 continue
-            state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
+            state = await evaluate(
+                resume_parameters(database(), earlier_runs, tier, tier_parameters), return_state=True
+            )
             result = await state.aresult(raise_on_failure=False)
-            await follow(state.state_details.flow_run_id, evaluate, message.add)
-            failed: FailedEvaluation = {"tier": tier, "state": "failed", "error": str(result)}
-            summaries.append(cast(EvaluationSummary, result) if isinstance(result, dict) else failed)
+            await follow_flow_run(state.state_details.flow_run_id, evaluate, message.add)
+            failure: FailedEvaluation = {"tier": tier, "state": "failed", "error": str(result)}
+            summaries.append(cast(EvaluationSummary, result) if isinstance(result, dict) else failure)
     return summaries

@@ -8,19 +8,19 @@ from prefect.artifacts import acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
-from yarus.flows import flow_of
+from yarus.flows import get_flow
 from yarus.tasks.comparison.experiments import experiments_schema
-from yarus.tasks.comparison.experiments.arms import Arm, outcome
-from yarus.tasks.comparison.experiments.sweep import Sweeping, sweeping
-from yarus.tasks.comparison.experiments.sweep_table import rows
-from yarus.tasks.config.flow_parameters import Sweep
-from yarus.tasks.evaluation.resources import share
-from yarus.tasks.models.progress import numbered
+from yarus.tasks.comparison.experiments.arms import Arm, arm_outcome
+from yarus.tasks.comparison.experiments.sweep import RunningSweep, open_sweep
+from yarus.tasks.comparison.experiments.sweep_table import table_rows
+from yarus.tasks.config.flow_parameters import SweepParameters
+from yarus.tasks.evaluation.resources import share_sources
+from yarus.tasks.models.progress import number_evaluations
 
 
 @flow(name="sweep", flow_run_name="sweep {parameters.source}")
-async def sweep(parameters: Sweep) -> Any:
-    """Evaluates every arm, one after another; one that fails does not stop the others.
+async def sweep(parameters: SweepParameters) -> Any:
+    """Evaluate every arm, one after another; an arm that fails does not stop the others.
 
     Args:
         parameters: what to compare, and on what.
@@ -28,35 +28,35 @@ async def sweep(parameters: Sweep) -> Any:
     Returns:
         The sweep, as `yarus sweep --json` prints it.
     """
-    with sweeping(parameters) as running, share(running.id, rankings=True):
-        for arm in numbered(running.waiting()):
-            running.keep(outcome(arm, await evaluated(arm)))
+    with open_sweep(parameters) as running, share_sources(running.id, rankings=True):
+        for arm in number_evaluations(running.waiting()):
+            running.keep(arm_outcome(arm, await evaluate_arm(arm)))
         document = await compare_arms(running)
         await show_arms(document)
-        return incomplete(document)
+        return make_flow_result(document)
 
 
-def incomplete(document: experiments_schema.Sweep | experiments_schema.Robustness) -> Any:
-    """What the flow returns: its run bears the name of what it came to, where that is not all that was asked for."""
+def make_flow_result(document: experiments_schema.Sweep | experiments_schema.Robustness) -> Any:
+    """Return the flow's result; the flow run's state is named Incomplete if an evaluation did not complete."""
     if document["state"] == "completed":
         return document
     return Completed(name="Incomplete", message=f"an evaluation is {document['state']}", data=document)
 
 
-async def evaluated(arm: Arm) -> Any:
-    """The summary of an arm's evaluation, or what ended it."""
-    evaluate = flow_of(arm.tier)
+async def evaluate_arm(arm: Arm) -> Any:
+    """Return the summary of an arm's evaluation, or the error that ended it."""
+    evaluate = get_flow(arm.tier)
     state = await evaluate(arm.parameters, return_state=True)
     return await state.aresult(raise_on_failure=False)
 
 
 @task(task_run_name="compare_arms", cache_policy=NO_CACHE)
-async def compare_arms(running: Sweeping) -> experiments_schema.Sweep:
-    """Writes what the arms come to."""
+async def compare_arms(running: RunningSweep) -> experiments_schema.Sweep:
+    """Compare the arms, and store the result."""
     return await asyncio.to_thread(running.finish)
 
 
 @task(task_run_name="show_arms", cache_policy=NO_CACHE)
 async def show_arms(document: experiments_schema.Sweep) -> None:
-    """The table of arms, as an artifact in the Prefect UI."""
-    await acreate_table_artifact(rows(document), key="sweep", description=document["sweep_id"])
+    """Show the table of arms as an artifact in the Prefect UI."""
+    await acreate_table_artifact(table_rows(document), key="sweep", description=document["sweep_id"])

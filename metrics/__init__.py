@@ -1,4 +1,4 @@
-"""Metrics as pure functions of arrays and texts, the statistics about them, and the one table of them all."""
+"""Metrics as pure functions of arrays and texts, statistics about them, and the table of all metrics."""
 
 if __name__ == "metrics":
     raise ImportError("`metrics` is now `yarus.metrics`; use `from yarus.metrics import …`")

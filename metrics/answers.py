@@ -1,4 +1,4 @@
-"""Answers as wholes: how near in meaning to the reference, and whether the same question gets the same answer again."""
+"""Answer-level metrics: similarity in meaning to the reference, and equality of repeated answers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
-    """Cosine of the embeddings of each answer and its reference.
+    """Return the cosine of the embeddings of each answer and its reference.
 
     Args:
-        hypotheses: (n, d) embedded answers; a row of NaN where there is none.
+        hypotheses: (n, d) embedded answers; a row of NaN for a missing answer.
         references: (n, d) embedded references of the same cases.
 
     Returns:
-        float64 (n,), -1 to 1, higher is better; NaN where a side is NaN or a zero vector, which has no direction.
+        float64 (n,), -1 to 1, higher is better; NaN if a vector is NaN or zero, which has no direction.
 
     Raises:
         ValueError: different shapes, an infinite number.
@@ -31,28 +31,28 @@ def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
         >>> semantic_similarity([[3.0, 4.0], [1.0, 0.0]], [[4.0, 3.0], [0.0, 2.0]])
         array([0.96, 0.  ])
     """
-    given, expected = _vectors(hypotheses), _vectors(references)
-    if given.shape != expected.shape or given.ndim != 2:
+    actual, expected = _vectors(hypotheses), _vectors(references)
+    if actual.shape != expected.shape or actual.ndim != 2:
         raise ValueError(
-            f"hypotheses are {given.shape} but references {expected.shape}; give one vector a case of each"
+            f"hypotheses are {actual.shape} but references {expected.shape}; give one vector a case of each"
         )
-    if np.isinf(given).any() or np.isinf(expected).any():
+    if np.isinf(actual).any() or np.isinf(expected).any():
         raise ValueError("vectors must be finite, or NaN where there is none; got an infinite number")
-    lengths = np.sqrt(_products(given, given) * _products(expected, expected))
-    cosines = _products(given, expected) / np.where(lengths > 0, lengths, np.nan)
+    lengths = np.sqrt(_row_products(actual, actual) * _row_products(expected, expected))
+    cosines = _row_products(actual, expected) / np.where(lengths > 0, lengths, np.nan)
     return np.asarray(np.clip(cosines, -1.0, 1.0))
 
 
 def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
-    """Share of equal pairs among the repeated answers to each question.
+    """Return the share of equal pairs among the repeated answers to each question.
 
-    Texts are brought to Unicode normal form C; everything else counts, a capital and a full stop too.
+    Texts are compared in Unicode normal form C; case and punctuation count.
 
     Args:
-        answers: for each of n questions its answers, None where the system failed.
+        answers: for each of n questions its answers, None if the system failed.
 
     Returns:
-        float64 (n,), 0 to 1, higher is steadier; NaN below two answers.
+        float64 (n,), 0 to 1, higher is more consistent; NaN below two answers.
 
     Raises:
         TypeError: one text instead of a list of answers.
@@ -70,14 +70,14 @@ def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
     return np.array([_equal_pairs([text for text in repeats if text is not None]) for repeats in answers], np.float64)
 
 
-def _vectors(given: ArrayLike) -> NDArray[Any]:
-    vectors = np.asarray(given)
+def _vectors(series: ArrayLike) -> NDArray[Any]:
+    vectors = np.asarray(series)
     return vectors if vectors.dtype.kind == "f" else vectors.astype(np.float64)
 
 
-def _products(one: NDArray[Any], other: NDArray[Any]) -> Floats:
-    """The inner product of each pair of rows, added up in float64 without a copy of them in it."""
-    return np.asarray(np.einsum("ij,ij->i", one, other, dtype=np.float64))
+def _row_products(first: NDArray[Any], second: NDArray[Any]) -> Floats:
+    """Return the inner product of each pair of rows, summed in float64 without a float64 copy of them."""
+    return np.asarray(np.einsum("ij,ij->i", first, second, dtype=np.float64))
 
 
 def _equal_pairs(texts: list[str]) -> float:

@@ -1,6 +1,6 @@
-"""Rankings and labels become one matrix of gains (questions x ranks, best rank first): what retrieval metrics read.
+"""The matrix of gains (questions x ranks, best rank first) that retrieval metrics read, from rankings and labels.
 
-It also marks what cannot be scored: the row of a question without labels, or whose retriever failed, is NaN throughout.
+It also marks questions without scores: the row of a question without labels, or whose retriever failed, is NaN.
 """
 
 from collections.abc import Hashable, Mapping, Sequence, Set
@@ -12,22 +12,24 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 Ranking: TypeAlias = Sequence[Hashable] | None
-Labels: TypeAlias = Set[Hashable] | Mapping[Hashable, float]
+RelevanceLabels: TypeAlias = Set[Hashable] | Mapping[Hashable, float]
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 
-def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, depth: int) -> tuple[Floats, Counts]:
-    """The gain of what stands at each rank: its grade (1 without grades), 0 for what is not labelled or beyond the end.
+def gain_matrix(
+    rankings: Sequence[Ranking], relevant: Sequence[RelevanceLabels], *, depth: int
+) -> tuple[Floats, Counts]:
+    """Return the gain at each rank: the grade (1 without grades), or 0 for an unlabelled result or beyond the end.
 
     Args:
-        rankings: n sequences of distinct ids, best first, cut at `depth`; None where the retriever failed.
+        rankings: n sequences of distinct ids, best first, cut at `depth`; None if the retriever failed.
         relevant: n sets of ids of the same type, or mappings of id to grade; grade 0 is "judged, not relevant".
-        depth: number of ranks kept, the largest k that will be asked for.
+        depth: number of ranks to keep, the largest k that will be used.
 
     Returns:
-        gains, float64 (n, depth), at least 0; a row is NaN where the ranking is None or nothing is relevant.
-        n_relevant, int (n,): labels with a grade above 0, whether retrieved or not; 0 where unlabelled.
+        gains, float64 (n, depth), at least 0; a row is NaN if the ranking is None or nothing is relevant.
+        n_relevant, int (n,): labels with a grade above 0, whether retrieved or not; 0 if unlabelled.
 
     Raises:
         ValueError: different lengths, a ranking with a duplicate, a grade below 0 or NaN, depth < 1.
@@ -47,34 +49,34 @@ def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, dept
         raise ValueError(f"{n} rankings but {len(relevant)} relevant sets; give one of each per question")
     grades, owner = label_grades(relevant, depth)
     n_relevant = np.bincount(owner[grades > 0], minlength=n)
-    answered, lengths = checked_rankings(rankings, depth)
+    answered, lengths = check_rankings(rankings, depth)
     # Everything per id stays inside map and fromiter: a Python loop over a million ids would take longer than the rest.
-    # Rankings [а б в] and [г], labels {б} and {г}, depth 3: `found` has a lazy row each, "is а in {б}, is б, is в"
-    # and "is г in {г}". Chained they are 0 1 0 1, and fill, row by row, the places that hold an id:
-    #     places [[id id id] [id -- --]]  ->  gains [[0 1 0] [1 0 0]], where what holds no id stays 0
+    # Rankings [а б в] and [г], labels {б} and {г}, depth 3: `looked_up` has a lazy row each, "is а in {б}, is б, is в"
+    # and "is г in {г}". Chained they are 0 1 0 1, and fill, row by row, the cells with an id:
+    #     cells [[id id id] [id -- --]]  ->  gains [[0 1 0] [1 0 0]], where cells without an id stay 0
     dtype: DTypeLike = np.bool_
-    found = map(map, map(attrgetter("__contains__"), relevant), answered)
-    if _any_graded(relevant):
+    looked_up = map(map, map(attrgetter("__contains__"), relevant), answered)
+    if _has_grades(relevant):
         dtype = np.float64
         graded = (labels if isinstance(labels, Mapping) else dict.fromkeys(labels, 1.0) for labels in relevant)
-        found = map(map, map(attrgetter("get"), graded), answered, repeat(repeat(0.0)))
-    # Ranks apart in memory (Fortran order): sums and maxima over a question's ranks then run over whole columns.
+        looked_up = map(map, map(attrgetter("get"), graded), answered, repeat(repeat(0.0)))
+    # Fortran order: sums and maxima over a question's ranks then run over whole columns.
     gains = np.zeros((n, depth), order="F")
-    gains[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(found), dtype, lengths.sum())
+    gains[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(looked_up), dtype, lengths.sum())
     gains[n_relevant == 0] = np.nan
     gains[[row for row, ranking in enumerate(rankings) if ranking is None]] = np.nan
     return gains, n_relevant
 
 
-def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
-    """The gains of the best possible ranking: each question's positive grades, highest first. NDCG needs it for grades.
+def ideal_gains(relevant: Sequence[RelevanceLabels], *, depth: int) -> Floats:
+    """Return the gains of the best possible ranking: each question's positive grades, highest first, for graded NDCG.
 
     Args:
         relevant: n sets of ids, or mappings of id to grade.
-        depth: number of ranks kept.
+        depth: number of ranks to keep.
 
     Returns:
-        float64 (n, depth), at least 0; a row of zeros where nothing is relevant.
+        float64 (n, depth), at least 0; a row of zeros if nothing is relevant.
 
     Raises:
         ValueError: a grade below 0 or NaN, depth < 1.
@@ -87,19 +89,19 @@ def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
     """
     grades, owner = label_grades(relevant, depth)
     order = np.lexsort((-grades, owner))
-    starts = np.searchsorted(owner, owner)  # owner is sorted: where the labels of the same question begin
+    starts = np.searchsorted(owner, owner)  # owner is sorted: the start of the labels of the same question
     rank = np.arange(len(owner)) - starts
     ideal = np.zeros((len(relevant), depth), order="F")
     ideal[owner[rank < depth], rank[rank < depth]] = grades[order][rank < depth]
     return ideal
 
 
-def checked_rankings(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequence[Hashable]], Counts]:
-    """The rankings cut at depth, empty where the retriever failed, and their lengths; refuses texts and duplicates.
+def check_rankings(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequence[Hashable]], Counts]:
+    """Return the rankings cut at depth, empty if the retriever failed, and their lengths; raise on texts, duplicates.
 
     Example:
-        >>> from yarus.metrics.gains import checked_rankings
-        >>> checked_rankings([["а", "б", "в"], None], 2)
+        >>> from yarus.metrics.gains import check_rankings
+        >>> check_rankings([["а", "б", "в"], None], 2)
         ([['а', 'б'], ()], array([2, 0]))
     """
     if str in set(map(type, rankings)):
@@ -109,27 +111,27 @@ def checked_rankings(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequ
     lengths = np.fromiter(map(len, answered), np.int64, len(answered))
     distinct = np.fromiter(map(len, map(set, answered)), np.int64, len(answered))
     if (lengths != distinct).any():
-        raise ValueError(_duplicate(int(np.argmax(lengths != distinct)), answered))
+        raise ValueError(_describe_duplicate(int(np.argmax(lengths != distinct)), answered))
     if lengths.max(initial=0) > depth:
         answered = [ranking[:depth] for ranking in answered]
     return answered, np.minimum(lengths, depth)
 
 
-def _duplicate(row: int, rankings: Sequence[Sequence[Hashable]]) -> str:
-    """What to tell of the first id that comes twice in a ranking."""
-    first: dict[Hashable, int] = {}
-    again = next(rank for rank, name in enumerate(rankings[row], 1) if first.setdefault(name, rank) != rank)
-    name = rankings[row][again - 1]
-    return f"ranking {row} has {name!r} twice, at ranks {first[name]} and {again}; keep the better one of each id"
+def _describe_duplicate(row: int, rankings: Sequence[Sequence[Hashable]]) -> str:
+    """Return the error message about the first duplicate id in a ranking."""
+    ranks: dict[Hashable, int] = {}
+    repeat_rank = next(rank for rank, name in enumerate(rankings[row], 1) if ranks.setdefault(name, rank) != rank)
+    name = rankings[row][repeat_rank - 1]
+    return f"ranking {row} has {name!r} twice, at ranks {ranks[name]} and {repeat_rank}; keep the better one of each id"
 
 
-def _any_graded(relevant: Sequence[Labels]) -> bool:
-    """Whether any labels are a mapping; asks each type once."""
+def _has_grades(relevant: Sequence[RelevanceLabels]) -> bool:
+    """Return whether any labels are a mapping; checks each type once."""
     return any(issubclass(kind, Mapping) for kind in set(map(type, relevant)))
 
 
-def label_grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
-    """The grade of every label and the question that it belongs to, question after question.
+def label_grades(relevant: Sequence[RelevanceLabels], depth: int) -> tuple[Floats, Counts]:
+    """Return the grade of every label and the question that it belongs to, question after question.
 
     Example:
         >>> from yarus.metrics.gains import label_grades
@@ -143,10 +145,12 @@ def label_grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts
         raise TypeError(f"relevant {row} is {relevant[row]!r}; give a set of ids (empty if unlabelled) or id -> grade")
     sizes = np.fromiter(map(len, relevant), np.int64, len(relevant))
     owner = np.repeat(np.arange(len(relevant)), sizes)
-    if not _any_graded(relevant):
+    if not _has_grades(relevant):
         return np.ones(len(owner)), owner
-    each = (labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant)
-    grades = np.fromiter(chain.from_iterable(each), np.float64, len(owner))
+    question_grades = (
+        labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant
+    )
+    grades = np.fromiter(chain.from_iterable(question_grades), np.float64, len(owner))
     if (bad := ~((grades >= 0) & np.isfinite(grades))).any():
         row = owner[np.argmax(bad)]
         raise ValueError(

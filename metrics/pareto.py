@@ -1,4 +1,4 @@
-"""Which of several systems nobody beats: the Pareto front of quality against cost and latency."""
+"""The Pareto front of several systems: quality against cost and latency."""
 
 from collections.abc import Sequence
 
@@ -9,20 +9,20 @@ from yarus.metrics.metric import Direction
 
 
 def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArray[np.bool_]:
-    """Whether no other system is at least as good in every objective and better in one.
+    """Return whether each system is undominated: no other is at least as good in every objective and better in one.
 
-    An objective that is unknown for every system is left out. A system with an unknown value in one of the others
-    cannot be placed: it is not on the front, and keeps nobody from it.
+    An objective that is unknown for every system is left out. A system with an unknown value in one of the others is
+    incomparable: it is not on the front, and does not dominate any other.
 
     Args:
-        objectives: (n, m) one row a system, one column an objective; NaN where unknown.
+        objectives: (n, m) one row per system, one column per objective; NaN if unknown.
         better: m times "higher" or "lower".
 
     Returns:
         (n,) true for the systems on the front; equal systems are on it together.
 
     Raises:
-        ValueError: another number of directions than of objectives, or an objective without a better direction.
+        ValueError: different numbers of directions and objectives, or an objective without a better direction.
 
     Reference: Pareto 1896, Cours d'économie politique; Kung, Luccio, Preparata 1975, On finding the maxima of a set of
     vectors.
@@ -40,10 +40,12 @@ def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArr
         raise ValueError(f"every objective needs a better direction, got {list(better)}")
     signed = np.where(np.asarray(better) == "higher", values, -values)
     signed = signed[:, ~np.isnan(signed).all(axis=0)]
-    placed = ~np.isnan(signed).any(axis=1) if signed.shape[1] else np.zeros(len(values), dtype=bool)
-    known = signed[placed]
-    at_least = (known[:, None, :] >= known[None, :, :]).all(axis=2)  # row is at least as good as column
-    ahead = (known[:, None, :] > known[None, :, :]).any(axis=2)
+    is_comparable = ~np.isnan(signed).any(axis=1) if signed.shape[1] else np.zeros(len(values), dtype=bool)
+    comparable = signed[is_comparable]
+    is_at_least = (comparable[:, None, :] >= comparable[None, :, :]).all(
+        axis=2
+    )  # whether row is at least as good as column
+    is_better = (comparable[:, None, :] > comparable[None, :, :]).any(axis=2)
     front = np.zeros(len(values), dtype=bool)
-    front[placed] = ~(at_least & ahead).any(axis=0)
+    front[is_comparable] = ~(is_at_least & is_better).any(axis=0)
     return front

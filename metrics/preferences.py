@@ -1,4 +1,4 @@
-"""How far differences of a score follow people who compared the same two answers."""
+"""Agreement of differences of a score with the preferences of people who compared the same two answers."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -7,14 +7,14 @@ Floats = NDArray[np.float64]
 
 
 def pearson(differences: ArrayLike, labels: ArrayLike) -> float:
-    """Pearson's correlation of a score's differences with people's labels, every person's label a pair of its own.
+    """Return Pearson's correlation of a score's differences with people's labels, one pair per label.
 
     Args:
-        differences: (n,) score of the second answer - score of the first; NaN where there is none.
-        labels: (n, people) how much better the second is, NaN where a person said nothing.
+        differences: (n,) score of the second answer - score of the first; NaN if missing.
+        labels: (n, people) how much better the second is, NaN if a person did not label it.
 
     Returns:
-        -1 to 1; NaN below two pairs, or where one side does not vary.
+        -1 to 1; NaN below two pairs, or if one side does not vary.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -26,23 +26,23 @@ def pearson(differences: ArrayLike, labels: ArrayLike) -> float:
         >>> round(pearson([0.5, -0.5, 0.25], [[2, 1], [-2, -1], [0, 1]]), 3)
         0.924
     """
-    apart, said = _pairs(differences, labels)
-    one, two = np.repeat(apart, said.shape[1]), said.ravel()
-    kept = ~np.isnan(one) & ~np.isnan(two)
-    one, two = one[kept], two[kept]
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+    deltas, ratings = _pairs(differences, labels)
+    deltas_by_label, labels_flat = np.repeat(deltas, ratings.shape[1]), ratings.ravel()
+    is_complete = ~np.isnan(deltas_by_label) & ~np.isnan(labels_flat)
+    deltas_by_label, labels_flat = deltas_by_label[is_complete], labels_flat[is_complete]
+    if len(deltas_by_label) < 2 or np.ptp(deltas_by_label) == 0 or np.ptp(labels_flat) == 0:
         return np.nan
-    return float(np.corrcoef(one, two)[0, 1])
+    return float(np.corrcoef(deltas_by_label, labels_flat)[0, 1])
 
 
 def accuracy(differences: ArrayLike, labels: ArrayLike) -> float:
-    """Share of the answers that people prefer on the whole which also score higher; an equal score is half right.
+    """Return the share of the answers preferred by people overall that also score higher; an equal score counts half.
 
     Args:
-        differences, labels: as of `pearson`.
+        differences, labels: as in `pearson`.
 
     Returns:
-        0 to 1, 0.5 for whoever guesses; NaN where people prefer none, or none was scored.
+        0 to 1, 0.5 for guessing; NaN if people prefer no answer, or none was scored.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -52,18 +52,18 @@ def accuracy(differences: ArrayLike, labels: ArrayLike) -> float:
         >>> accuracy([0.5, 0.5, 0.0, 0.9], [[2, 1], [-2, -1], [1, 1], [1, -1]])
         0.5
     """
-    apart, said = _pairs(differences, labels)
-    there = ~np.isnan(said)
-    preferred = np.sign(np.where(there, said, 0).sum(axis=1))
-    kept = (preferred != 0) & ~np.isnan(apart)
-    if not kept.any():
+    deltas, ratings = _pairs(differences, labels)
+    is_rated = ~np.isnan(ratings)
+    preferred = np.sign(np.where(is_rated, ratings, 0).sum(axis=1))
+    is_counted = (preferred != 0) & ~np.isnan(deltas)
+    if not is_counted.any():
         return np.nan
-    right = np.sign(apart[kept]) * preferred[kept]
+    right = np.sign(deltas[is_counted]) * preferred[is_counted]
     return float(np.mean((right > 0) + 0.5 * (right == 0)))
 
 
 def _pairs(differences: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
-    apart, said = np.asarray(differences, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    if apart.ndim != 1 or said.ndim != 2 or len(apart) != len(said):
-        raise ValueError(f"{apart.shape} differences but {said.shape} labels; one row of labels a difference")
-    return apart, said
+    deltas, ratings = np.asarray(differences, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    if deltas.ndim != 1 or ratings.ndim != 2 or len(deltas) != len(ratings):
+        raise ValueError(f"{deltas.shape} differences but {ratings.shape} labels; one row of labels a difference")
+    return deltas, ratings

@@ -1,6 +1,6 @@
 """Retrieval metrics. All read one matrix of gains (questions x ranks, best rank first), so each is a line of NumPy.
 
-The matrix comes from `gain_matrix` (metrics/gains.py), which also marks what cannot be scored: the row of a question
+The matrix comes from `gain_matrix` (metrics/gains.py), which also marks questions without scores: the row of a question
 without labels, or whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on
 the same ranking.
 """
@@ -14,14 +14,14 @@ __all__ = ["gain_matrix", "hit_rate", "ideal_gains", "ndcg", "precision", "recal
 
 
 def hit_rate(gains: ArrayLike, *, k: int) -> Floats:
-    """1 where one of the first k is relevant, else 0.
+    """Return 1 if one of the first k results is relevant, else 0.
 
     Args:
         gains: (n, depth) from `gain_matrix`; above 0 is relevant.
-        k: ranks looked at, 1 to depth.
+        k: number of ranks, 1 to depth.
 
     Returns:
-        float64 (n,), 0 or 1, higher is better; NaN where the row is NaN (unlabelled, or the retriever failed).
+        float64 (n,), 0 or 1, higher is better; NaN if the row is NaN (unlabelled, or the retriever failed).
 
     Raises:
         ValueError: k below 1 or beyond the depth.
@@ -35,18 +35,18 @@ def hit_rate(gains: ArrayLike, *, k: int) -> Floats:
         >>> hit_rate([[0, 1, 0], [0, 0, 1]], k=2)
         array([1., 0.])
     """
-    return np.asarray(np.sign(_top(gains, k)).max(axis=1))
+    return np.asarray(np.sign(_first_ranks(gains, k)).max(axis=1))
 
 
 def precision(gains: ArrayLike, *, k: int) -> Floats:
-    """Share of the k places that hold something relevant; divides by k even if fewer came back.
+    """Return the share of relevant results among the first k; divides by k even if fewer were retrieved.
 
     Args:
         gains: (n, depth) from `gain_matrix`; above 0 is relevant.
-        k: ranks looked at, 1 to depth.
+        k: number of ranks, 1 to depth.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN.
+        float64 (n,), 0 to 1, higher is better; NaN if the row is NaN.
 
     Raises:
         ValueError: k below 1 or beyond the depth.
@@ -60,19 +60,19 @@ def precision(gains: ArrayLike, *, k: int) -> Floats:
         >>> precision([[0, 1, 0, 1], [0, 0, 0, 0]], k=4)
         array([0.5, 0. ])
     """
-    return np.asarray(np.sign(_top(gains, k)).sum(axis=1) / k)
+    return np.asarray(np.sign(_first_ranks(gains, k)).sum(axis=1) / k)
 
 
 def recall(gains: ArrayLike, n_relevant: ArrayLike, *, k: int) -> Floats:
-    """Share of all that is relevant that stands among the first k.
+    """Return the share of all relevant documents that are among the first k results.
 
     Args:
         gains: (n, depth) from `gain_matrix`; above 0 is relevant.
-        n_relevant: (n,) from `gain_matrix`: how much is relevant, retrieved or not.
-        k: ranks looked at, 1 to depth.
+        n_relevant: (n,) from `gain_matrix`: number of relevant documents, retrieved or not.
+        k: number of ranks, 1 to depth.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN or nothing is relevant.
+        float64 (n,), 0 to 1, higher is better; NaN if the row is NaN or nothing is relevant.
 
     Raises:
         ValueError: k below 1 or beyond the depth, different lengths.
@@ -86,18 +86,18 @@ def recall(gains: ArrayLike, n_relevant: ArrayLike, *, k: int) -> Floats:
         >>> recall([[0, 1, 0, 1]], [4], k=4)  # two of four are found
         array([0.5])
     """
-    top, total = _top(gains, k), _totals(gains, n_relevant)
+    top, total = _first_ranks(gains, k), _check_totals(gains, n_relevant)
     return np.asarray(np.sign(top).sum(axis=1) / np.where(total > 0, total, np.nan))
 
 
 def reciprocal_rank(gains: ArrayLike) -> Floats:
-    """1 / rank of the first relevant one, over the whole depth; 0 where there is none. Its mean is MRR.
+    """Return 1 / rank of the first relevant result, over the whole depth; 0 if there is none. Its mean is MRR.
 
     Args:
         gains: (n, depth) from `gain_matrix`; above 0 is relevant.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN.
+        float64 (n,), 0 to 1, higher is better; NaN if the row is NaN.
 
     Raises:
         ValueError: gains that are not a matrix of at least one rank.
@@ -111,21 +111,21 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
         >>> reciprocal_rank([[0, 1, 1], [0, 0, 0]])
         array([0.5, 0. ])
     """
-    top = _top(gains)
+    top = _first_ranks(gains)
     return np.asarray((np.sign(top) / np.arange(1, top.shape[1] + 1)).max(axis=1))
 
 
 def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | None = None) -> Floats:
-    """Discounted gain of the first k over that of the best possible ranking; linear gain, discount log2(rank + 1).
+    """Return the discounted gain of the first k over that of the best ranking; linear gain, discount log2(rank + 1).
 
     Args:
         gains: (n, depth) from `gain_matrix`.
-        n_relevant: (n,) from `gain_matrix`; without grades it is all that the best possible ranking depends on.
-        k: ranks looked at, 1 to depth.
-        ideal: (n, at least k) from `ideal_gains`; needed where the labels have grades other than 1, ignored otherwise.
+        n_relevant: (n,) from `gain_matrix`; without grades it determines the best possible ranking.
+        k: number of ranks, 1 to depth.
+        ideal: (n, at least k) from `ideal_gains`; needed if the labels have grades other than 1, otherwise ignored.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN or nothing is relevant.
+        float64 (n,), 0 to 1, higher is better; NaN if the row is NaN or nothing is relevant.
 
     Raises:
         ValueError: k below 1 or beyond the depth, different lengths, gains other than 0 and 1 without `ideal`.
@@ -140,25 +140,27 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
         >>> ndcg([[0, 1, 1]], [2], k=3).round(3)  # (1 / log2(3) + 1 / 2) / (1 + 1 / log2(3))
         array([0.693])
     """
-    top, total = _top(gains, k), _totals(gains, n_relevant)
+    top, total = _first_ranks(gains, k), _check_totals(gains, n_relevant)
     if ideal is not None:
-        best = _discounted(_top(ideal, k))
+        best = _discounted(_first_ranks(ideal, k))
         if len(best) != len(top):
             raise ValueError(f"gains for {len(top)} questions but ideal gains for {len(best)}")
-    elif (graded := np.abs((whole := _top(gains)) - np.sign(whole)) > 0).any():
-        raise ValueError(f"a gain of {whole[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
+    elif (graded := np.abs((all_gains := _first_ranks(gains)) - np.sign(all_gains)) > 0).any():
+        raise ValueError(
+            f"a gain of {all_gains[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too"
+        )
     else:
         best = _discounted(np.tri(k + 1, k, -1))[np.minimum(total, k)]
     return np.asarray(_discounted(top) / np.where(best > 0, best, np.nan))
 
 
 def _discounted(gains: Floats) -> Floats:
-    """DCG of whole rows. Added rank by rank, whatever the shape, so that a perfect ranking is exactly the ideal."""
+    """Return DCG of whole rows, summed rank by rank, whatever the shape, so that a perfect ranking equals the ideal."""
     return np.asarray(sum(gain / np.log2(rank + 1) for rank, gain in enumerate(gains.T, 1)))
 
 
-def _top(gains: ArrayLike, k: int | None = None) -> Floats:
-    """The first k ranks (all, if k is None) of a matrix of gains, ranks apart in memory."""
+def _first_ranks(gains: ArrayLike, k: int | None = None) -> Floats:
+    """Return the first k ranks (all, if k is None) of a matrix of gains, in Fortran order."""
     matrix = np.asfortranarray(gains, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 1:
         raise ValueError(f"gains of shape {matrix.shape} are not (questions, ranks); make them by gain_matrix")
@@ -167,8 +169,8 @@ def _top(gains: ArrayLike, k: int | None = None) -> Floats:
     return matrix[:, :k]
 
 
-def _totals(gains: ArrayLike, n_relevant: ArrayLike) -> Counts:
-    """n_relevant as an array, one for each row of gains."""
+def _check_totals(gains: ArrayLike, n_relevant: ArrayLike) -> Counts:
+    """Return n_relevant as an array, one value per row of gains."""
     totals, n = np.asarray(n_relevant), len(np.asarray(gains))
     if totals.shape != (n,):
         raise ValueError(f"gains for {n} questions but n_relevant of shape {totals.shape}")

@@ -1,4 +1,4 @@
-"""What all tests share: the real text that stands beside the project, one home, and the command line on it."""
+"""Fixtures of all tests: the XQuAD files beside the project, one home, and the command line on it."""
 
 import gc
 import json
@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 
-from tests.support.command_line import CommandLine, environment
-from tests.support.database.production import PRODUCTION
+from tests.support.command_line import CommandLine, make_environment
+from tests.support.database.production import PRODUCTION_SCHEMA
 from tests.support.durations import (  # noqa: F401 - hooks of pytest
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -24,23 +24,23 @@ from tests.support.durations import (  # noqa: F401 - hooks of pytest
 )
 from tests.support.examples import EVERYDAY
 from tests.support.llm_server import FakeLLMServer
-from tests.support.processes import answers
+from tests.support.processes import is_port_open
 from yarus.db.embedded import server as embedded
-from yarus.db.engine import own, own_at
+from yarus.db.engine import open_own_database, own_at
 from yarus.deployments.prefect.server_process import SQLITE
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
-# The same examples in every run, and no deadline: a busy machine is no failure.
-# make test-all asks for all of them: --hypothesis-profile=thorough.
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes of a shell ignore it
+# The same examples in every run, and no deadline: a busy machine is not a failure.
+# make test-all runs all of them: --hypothesis-profile=thorough.
 hypothesis_settings.register_profile("thorough", deadline=None, derandomize=True, database=None, max_examples=100)
 hypothesis_settings.register_profile(EVERYDAY, hypothesis_settings.get_profile("thorough"), max_examples=25)
 hypothesis_settings.load_profile(EVERYDAY)
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad"
 
 
-def _xquad(language: str) -> Path:
+def _find_xquad(language: str) -> Path:
     path = XQUAD / f"xquad.{language}.json"
     if not path.exists():
         pytest.skip(f"needs the XQuAD files in {XQUAD}")
@@ -48,7 +48,7 @@ def _xquad(language: str) -> Path:
 
 
 def pytest_collection_finish() -> None:
-    """Lets the collector of garbage pass over what was collected here: every test would pay for 10,000 items."""
+    """Exclude the collected items from garbage collection, because every test would pay for 10,000 items."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 20)
@@ -56,9 +56,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_connection_of_prefect_left() -> Iterator[None]:
-    """Closes what Prefect tells its server by, after a module that ran a flow in this process.
+    """Close Prefect's event connection after a module that ran a flow in this process.
 
-    That connection's pings draw from the global random state, and Hypothesis fails whatever test it sees that in.
+    Its pings draw from the global random state, and Hypothesis fails any test in which that happens.
     """
     yield
     if (prefect := sys.modules.get("prefect.events.worker")) is not None:
@@ -67,7 +67,7 @@ def no_connection_of_prefect_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_server_of_prefect_left() -> Iterator[None]:
-    """Stops what Prefect started for flows in this process: one of many processes is ended before Prefect would."""
+    """Stop the server that Prefect started for flows in this process, before the process is ended."""
     yield
     if (prefect := sys.modules.get("prefect.server.api.server")) is not None:
         for server in list(prefect.SubprocessASGIServer._instances.values()):
@@ -76,19 +76,19 @@ def no_server_of_prefect_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def xquad_ru() -> Path:
-    """The path of the Russian XQuAD file."""
-    return _xquad("ru")
+    """Return the path of the Russian XQuAD file."""
+    return _find_xquad("ru")
 
 
 @pytest.fixture(scope="session")
 def xquad_en() -> Path:
-    """The path of the English XQuAD file."""
-    return _xquad("en")
+    """Return the path of the English XQuAD file."""
+    return _find_xquad("en")
 
 
 @pytest.fixture(scope="session")
 def xquad_pairs(xquad_ru: Path) -> list[tuple[str, str]]:
-    """(answer, the sentence it stands in) of every Russian question: short hypotheses against longer references."""
+    """Return (answer, its sentence) of every Russian question: short hypotheses and longer references."""
     pairs = []
     for article in json.loads(xquad_ru.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
@@ -103,39 +103,39 @@ def xquad_pairs(xquad_ru: Path) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One YARUS_HOME for all tests that do not need their own, with its PostgreSQL running; the path is awkward."""
+    """Make one YARUS_HOME with a running PostgreSQL for all tests that need no own; its path is awkward."""
     folder = tmp_path_factory.mktemp("home") / "Ярус, дом"
     folder.mkdir()
-    embedded.running(folder)
+    embedded.acquire_server(folder)
     yield folder
     own_at.cache_clear()
-    embedded.release(folder)
+    embedded.release_server(folder)
 
 
 @pytest.fixture(scope="session")
 def engine(home: Path) -> Iterator[Engine]:
-    """The engine of our own tables in the shared home."""
-    made = own(home, None)
-    yield made
-    made.dispose()
+    """Return the engine of Yarus's tables in the shared home."""
+    own_engine = open_own_database(home, None)
+    yield own_engine
+    own_engine.dispose()
 
 
 @pytest.fixture
 def at_home(home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The shared home, set as YARUS_HOME for this process too, where nothing else is set."""
+    """Set the shared home as YARUS_HOME for this process, and clear all other settings."""
     _go_home(home, monkeypatch)
     return home
 
 
 @pytest.fixture
 def english(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is logged is English, for tests of words that stand in the code."""
+    """Set the language to English, for tests of texts that are in the code."""
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
 
 
 @pytest.fixture(scope="module")
 def at_home_for_module(home: Path, engine: Engine) -> Iterator[Path]:
-    """The same for fixtures of a module."""
+    """Set the shared home like `at_home`, for fixtures of a module."""
     with pytest.MonkeyPatch.context() as patch:
         _go_home(home, patch)
         yield home
@@ -143,19 +143,19 @@ def at_home_for_module(home: Path, engine: Engine) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home of the module's own, with nothing in it."""
+    """Make an empty home for one module."""
     folder = tmp_path_factory.mktemp("own") / "дом"
     folder.mkdir()
     yield folder
-    embedded.release(folder)
+    embedded.release_server(folder)
 
 
 @pytest.fixture
 def at_own_home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """That home, set as YARUS_HOME for this process too: for what looks at every source that there is."""
+    """Set the module's home as YARUS_HOME, for tests that look at every existing source."""
     _go_home(own_home, monkeypatch)
     yield own_home
-    own(own_home, None).dispose()
+    open_own_database(own_home, None).dispose()
 
 
 def _go_home(home: Path, patch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def _go_home(home: Path, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def llm_server() -> Iterator[FakeLLMServer]:
-    """A server of language models on sockets, which answers as its script says."""
+    """Serve language models on sockets; the server answers as its script says."""
     server = FakeLLMServer()
     server.start()
     yield server
@@ -177,29 +177,29 @@ def llm_server() -> Iterator[FakeLLMServer]:
 
 @pytest.fixture(scope="session")
 def yarus(home: Path, request: pytest.FixtureRequest) -> CommandLine:
-    """The command line on the shared home, and for flows on the shared Prefect server."""
+    """Return the command line on the shared home; its flows use the shared Prefect server."""
     return CommandLine(home, lambda: request.getfixturevalue("prefect_server"))
 
 
 @pytest.fixture(scope="session")
 def yarus_alone(home: Path) -> CommandLine:
-    """The command line on the shared home, as a user has it who runs no Prefect server."""
+    """Return the command line on the shared home, for a user without a Prefect server."""
     return CommandLine(home)
 
 
 @pytest.fixture(scope="session")
 def xquad_source(yarus: CommandLine, xquad_ru: Path) -> str:
-    """XQuAD-ru loaded; the name of the source."""
+    """Load XQuAD-ru, and return the name of the source."""
     yarus("load", "squad", str(xquad_ru), "--into", "xquad_ru")
     return "xquad_ru"
 
 
 @pytest.fixture(scope="session")
 def prefect_server(home: Path) -> Iterator[dict[str, str]]:
-    """A Prefect server for tests of many runs, each of which would start its own; yields the variable that names it."""
+    """Run a shared Prefect server, because each run would start its own; yield the variable that names it."""
     folder = home / "prefect-server"
     folder.mkdir()
-    variables = environment(home) | {
+    variables = make_environment(home) | {
         "PREFECT_HOME": str(folder),
         "PREFECT_API_DATABASE_CONNECTION_URL": f"{SQLITE}{folder / 'prefect.db'}",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -208,15 +208,15 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     }
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        port, number = listener.getsockname()[1], listener.fileno()
-        command = [sys.executable, "-m", "yarus.deployments.process", str(number)]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [number]}
-        # It ends when its input does; its SQLite waits its turn where Prefect's own answers 503.
-        started = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, cwd=home, **quiet)
+        port, descriptor = listener.getsockname()[1], listener.fileno()
+        command = [sys.executable, "-m", "yarus.deployments.process", str(descriptor)]
+        process_options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [descriptor]}
+        # It ends when its input ends; its SQLite waits for locks, where Prefect's own would answer 503.
+        started = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, cwd=home, **process_options)
     with started as server:
         try:
             deadline = time.monotonic() + 180  # a busy machine is slow
-            while not answers(port):
+            while not is_port_open(port):
                 assert server.poll() is None, f"the Prefect server ended with {server.returncode}"
                 assert time.monotonic() < deadline, "the Prefect server does not answer"
                 time.sleep(0.1)
@@ -227,17 +227,17 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def production(engine: Engine) -> Callable[..., str]:
-    """Makes a database shaped as in production: three chunks, four questions; then runs what differs. Gives its URL."""
+    """Return a function that makes a production database, runs further statements, and returns its URL."""
 
     def make(name: str, *statements: str) -> str:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text(f"CREATE DATABASE {name}"))
         url = engine.url.set(database=name)
-        made = create_engine(url)
-        with made.begin() as connection:
-            for statement in (PRODUCTION, *statements):
+        database_engine = create_engine(url)
+        with database_engine.begin() as connection:
+            for statement in (PRODUCTION_SCHEMA, *statements):
                 connection.exec_driver_sql(statement)
-        made.dispose()
+        database_engine.dispose()
         return url.render_as_string(hide_password=False)
 
     return make

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
     from sqlalchemy import Engine
 
-    from yarus.db.loading.fill import LoadReport
+    from yarus.db.loading.load_rows import LoadReport
     from yarus.tasks.comparison.comparison_schema import EvaluationComparison
     from yarus.tasks.comparison.explanation.explanation_schema import Explanation
     from yarus.tasks.comparison.gate_verdicts import GateResult
@@ -40,11 +40,11 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
     from yarus.flows.cli import runner
     from yarus.tasks.evaluation.resources import open_for_checks
 
-    chosen = runner.parameters(tier, parameters, (), ())
+    chosen = runner.parse_parameters(tier, parameters, (), ())
     with open_for_checks() as opened:
-        runner.check(chosen, opened)
+        runner.check_evaluation(chosen, opened)
         start_prefect()
-        return await runner.evaluate(tier, chosen)
+        return await runner.run_evaluation(tier, chosen)
 
 
 def run_sync(tier: str, /, **parameters: Any) -> dict[str, Any]:
@@ -71,31 +71,31 @@ def load(*files: str | os.PathLike[str], into: str, language: str | None = None,
         files: tables of any tool, traces, retrieval sets, pages or folders of pages (docs/sources.md).
         into: name of the source.
         language: `ru` or `en`; default: that of the texts.
-        mapping: our column -> theirs, if names and values do not show it.
+        mapping: Yarus's field -> the file's column, if names and values do not show it.
 
     Returns:
         One report per file: how many rows were read, added, updated and skipped, and what could not be read.
 
     Raises:
-        InputError: a file cannot be read, or nobody can tell what it holds; nothing was loaded.
-        DatabaseUnavailable: our own database cannot be reached.
+        InputError: a file cannot be read, or its content is not recognised; nothing was loaded.
+        DatabaseUnavailable: the database of Yarus cannot be reached.
     """
     from pathlib import Path
 
-    from yarus.deployments.upkeep.setup.files import describe, language_of, load_files, recognise_all
-    from yarus.flows.cli import own_database
-    from yarus.flows.cli.load import checked_name
+    from yarus.deployments.upkeep.setup.files import describe_file, detect_language, load_files, recognise_all
+    from yarus.flows.cli import open_database
+    from yarus.flows.cli.load import choose_source_name
 
     recognised = recognise_all([Path(file) for file in files], mapping)
-    spoken = language or language_of(map(describe, recognised))
-    return load_files(own_database(), checked_name(into, into), recognised, language=spoken)
+    texts_language = language or detect_language(map(describe_file, recognised))
+    return load_files(open_database(), choose_source_name(into, into), recognised, language=texts_language)
 
 
 def start_prefect() -> None:
-    """Find the Prefect server that PREFECT_API_URL or the profile names, or that of the home, or start that.
+    """Connect to the server of PREFECT_API_URL, the profile or the home; start the home's server if none runs.
 
     Raises:
-        ServerUnavailable: there is none, and none can be started.
+        ServerUnavailable: no server runs, and none can be started.
     """
     from yarus import flows  # noqa: F401 - its defaults for Prefect come first
     from yarus.deployments.prefect.local_server import prepare_prefect, start_server
@@ -106,7 +106,7 @@ def start_prefect() -> None:
 
 
 def cases(evaluation: str) -> "DataFrame":
-    """Return the cases of an evaluation, one row per case, with every stored column; what is NULL there is NA.
+    """Return the cases of an evaluation, one row per case, with every stored column; NULL becomes NA.
 
     Args:
         evaluation: its id, the beginning or end of it, its name, or `last`.
@@ -115,9 +115,9 @@ def cases(evaluation: str) -> "DataFrame":
         InputError: there is no such evaluation, or it has no cases yet.
         ResultsUnavailable: its file cannot be read.
     """
-    from yarus.tasks.evaluation.queries import cases_where
+    from yarus.tasks.evaluation.queries import filter_cases
 
-    return _frame(evaluation, lambda engine, found: cases_where(engine, found, ()))
+    return _frame(evaluation, lambda engine, evaluation_id: filter_cases(engine, evaluation_id, ()))
 
 
 def scores(evaluation: str) -> "DataFrame":
@@ -129,9 +129,9 @@ def scores(evaluation: str) -> "DataFrame":
     Raises:
         InputError: there is no such evaluation, or it has no metrics.
     """
-    from yarus.tasks.evaluation.export import metric_rows
+    from yarus.tasks.evaluation.export import read_metric_rows
 
-    return _frame(evaluation, metric_rows)
+    return _frame(evaluation, read_metric_rows)
 
 
 def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
@@ -148,10 +148,10 @@ def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
     Raises:
         InputError: no such evaluation, nothing in common, or not comparable and not forced.
     """
-    from yarus.flows.cli import own_database
+    from yarus.flows.cli import open_database
     from yarus.tasks.comparison import compare as comparison
 
-    return comparison.compare(own_database(), a, b, force=force)
+    return comparison.compare(open_database(), a, b, force=force)
 
 
 def explain(a: str, b: str, *, force: bool = False) -> "Explanation":
@@ -165,10 +165,10 @@ def explain(a: str, b: str, *, force: bool = False) -> "Explanation":
     Raises:
         InputError: no such evaluation, or not comparable and not forced.
     """
-    from yarus.flows.cli import own_database
+    from yarus.flows.cli import open_database
     from yarus.tasks.comparison.explanation import explain as explanation
 
-    return explanation.explain(own_database(), a, b, force=force)
+    return explanation.explain(open_database(), a, b, force=force)
 
 
 def gate(
@@ -189,11 +189,11 @@ def gate(
     """
     from pathlib import Path
 
-    from yarus.flows.cli import own_database
-    from yarus.tasks.comparison.gate import gate as judge
-    from yarus.tasks.comparison.gate_rules import read_policy
+    from yarus.flows.cli import open_database
+    from yarus.tasks.comparison.gate import gate as check_gate
+    from yarus.tasks.comparison.gate_rules import read_gate_rules
 
-    return judge(own_database(), evaluation, read_policy(Path(file) if file else None), baseline=baseline)
+    return check_gate(open_database(), evaluation, read_gate_rules(Path(file) if file else None), baseline=baseline)
 
 
 def report(*evaluations: str, out: str | os.PathLike[str] | None = None, language: "Language | None" = None) -> "Path":
@@ -211,10 +211,10 @@ def report(*evaluations: str, out: str | os.PathLike[str] | None = None, languag
     """
     from pathlib import Path
 
-    from yarus.flows.cli import own_database
-    from yarus.tasks.report.write import report as write
+    from yarus.flows.cli import open_database
+    from yarus.tasks.report.write import write_report as write_report
 
-    return write(own_database(), evaluations, Path(out) if out else None, language)
+    return write_report(open_database(), evaluations, Path(out) if out else None, language)
 
 
 def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":
@@ -222,11 +222,11 @@ def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFram
     import pandas as pd
 
     from yarus.db import journal
-    from yarus.flows.cli import own_database
+    from yarus.flows.cli import open_database
     from yarus.tasks.cases.privacy import pseudonyms
 
-    engine = own_database()
-    row = journal.find(engine, evaluation)
-    shown = pseudonyms.cases(rows(engine, row["id"]), row["source"])
-    frame: pd.DataFrame = shown.to_pandas(types_mapper=pd.ArrowDtype)
+    engine = open_database()
+    row = journal.find_evaluation(engine, evaluation)
+    visible_cases = pseudonyms.mask_cases(rows(engine, row["id"]), row["source"])
+    frame: pd.DataFrame = visible_cases.to_pandas(types_mapper=pd.ArrowDtype)
     return frame

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from yarus.db.errors import DatabaseUnavailable, InputError, ModelUnavailable
-from yarus.flows.cli import Process
+from yarus.flows.cli import ProcessState
 from yarus.flows.cli.alerts import alerts
 from yarus.flows.cli.compare import compare, explain, trend
 from yarus.flows.cli.corpus import corpus
@@ -22,12 +22,12 @@ from yarus.flows.cli.prune import prune
 from yarus.flows.cli.run import demo, doctor, run
 from yarus.flows.cli.serve import label, serve, stop, view
 from yarus.flows.cli.shell import stopping
-from yarus.flows.cli.shell.language import shown, spoken, told
+from yarus.flows.cli.shell.language import format_usage_error, localize_cli, translate
 from yarus.flows.cli.sweep import examine, robustness, sweep
-from yarus.tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
+from yarus.tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED_EXIT_CODE, force_exit_after
 
-GARBAGE = 100_000
-"""New objects before Python looks for cycles; of itself it looks hundreds of times while a command is imported."""
+GC_THRESHOLD = 100_000
+"""New objects before Python looks for reference cycles; by default it does so hundreds of times during the imports."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -72,59 +72,59 @@ for _command in (
 
 
 def main() -> None:
-    """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
-    stopping.listen()
+    """Run the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 an external failure."""
+    stopping.install_signal_handlers()
     codes: list[int] = []
-    atexit.register(stopping.leave, codes)  # first, so that it comes last
-    Process.ends_with_the_command = True
-    gc.set_threshold(GARBAGE)
-    code = exit_code(sys.argv[1:])
+    atexit.register(stopping.exit_if_stopped, codes)  # registered first, so that it runs last
+    ProcessState.ends_with_the_command = True
+    gc.set_threshold(GC_THRESHOLD)
+    code = run_command_line(sys.argv[1:])
     codes.append(code)
-    stopping.no_more()
-    gc.freeze()  # or Python looks through every object of every library once more before it ends
+    stopping.ignore_signals()
+    gc.freeze()  # or Python's last garbage collection would visit every object of every library
     if "prefect" in sys.modules:
-        exit_within(GRACE_S if code == STOPPED else ENDING_S, code)
+        force_exit_after(GRACE_S if code == STOPPED_EXIT_CODE else ENDING_S, code)
     sys.exit(code)
 
 
-def exit_code(arguments: Sequence[str]) -> int:
-    """Does what the arguments of the command line ask for, and says what went wrong; see `main`."""
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run the command line with these arguments, report errors, and return the exit code; see `main`."""
     try:
-        return spoken(cli, arguments).main(arguments, "yarus", standalone_mode=False) or 0
-    except SystemExit as ended:
-        return int(ended.code or 0)
+        return localize_cli(cli, arguments).main(arguments, "yarus", standalone_mode=False) or 0
+    except SystemExit as exit_request:
+        return int(exit_request.code or 0)
     except (click.Abort, KeyboardInterrupt):
-        return STOPPED
-    except Exception as error:  # noqa: BLE001 - every way to fail ends in words and a code
-        return STOPPED if stopping.asked() else _failed(error)
+        return STOPPED_EXIT_CODE
+    except Exception as error:  # noqa: BLE001 - every failure ends in a message and an exit code
+        return STOPPED_EXIT_CODE if stopping.is_stop_requested() else _report_error(error)
 
 
-def _failed(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     if isinstance(error, click.ClickException):
-        click.echo(_harmless(shown(error)), err=True, nl=False)
+        click.echo(_escape_message(format_usage_error(error)), err=True, nl=False)
         return error.exit_code
     if isinstance(error, InputError):
-        _say(f"yarus: {told(error)}")
+        _print_error(f"yarus: {translate(error)}")
         return 2
     if isinstance(error, DatabaseUnavailable | ModelUnavailable | OSError):
-        _say(f"yarus: {told(error)}")
+        _print_error(f"yarus: {translate(error)}")
         return 3
     import traceback
 
-    _say("".join(traceback.format_exception(error)))
-    return 3  # a mistake of ours; Python's own exit code 1 would say that the result is invalid
+    _print_error("".join(traceback.format_exception(error)))
+    return 3  # a bug in Yarus; Python's own exit code 1 would say that the result is invalid
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     from yarus.tasks.config.redaction import redact_urls  # here, because the help needs no settings
 
-    click.echo(_harmless(redact_urls(message)), err=True)
+    click.echo(_escape_message(redact_urls(message)), err=True)
 
 
-def _harmless(message: str) -> str:
-    from yarus.tasks.config.redaction import harmless
+def _escape_message(message: str) -> str:
+    from yarus.tasks.config.redaction import escape_control_characters
 
-    return harmless(message)
+    return escape_control_characters(message)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Statistical claims, counted: each area repeats what the real code decides on data whose truth is known."""
+"""Statistical claims, tested by simulation: each area repeats decisions of the real code on data with known truth."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -6,43 +6,43 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from yarus.db.importers.sample import FOLDER
+from yarus.db.importers.sample import SAMPLE_FOLDER
 
 
 class Claim(NamedTuple):
-    """What is promised of a figure, and what came out."""
+    """A promised range of a figure, and its measured value."""
 
     what: str
     low: float
-    """The figure is to lie between `low` and `high`."""
+    """The figure must lie between `low` and `high`."""
     high: float
     measured: float
     repetitions: int
-    """How many times it was tried; of a share, so many were counted."""
+    """Number of repetitions; for a share, the number of trials."""
     is_share: bool = True
     """Whether the figure is a share of the repetitions, 0..1."""
 
     @property
     def slack(self) -> float:
-        """How far chance alone takes a share from what it is: three standard deviations; 0 of what is no share."""
+        """Return the tolerance for chance in a share: three standard deviations; 0 for other figures."""
         nearest = min(max(self.measured, self.low), self.high)
         return 3 * float(np.sqrt(nearest * (1 - nearest) / self.repetitions)) if self.is_share else 0.0
 
     @property
     def holds(self) -> bool:
-        """Whether the figure lies where it was promised to, but for chance."""
+        """Return whether the figure is in the promised range, apart from chance."""
         return self.low - self.slack <= self.measured <= self.high + self.slack
 
 
-def counted(what: str, low: float, high: float, found: Iterable[bool | np.bool_]) -> Claim:
-    """The claim of the share of these that are true."""
-    tried = [bool(one) for one in found]
-    return Claim(what, low, high, float(np.mean(tried)), len(tried))
+def share_claim(what: str, low: float, high: float, outcomes: Iterable[bool | np.bool_]) -> Claim:
+    """Return the claim about the share of true outcomes."""
+    trials = [bool(outcome) for outcome in outcomes]
+    return Claim(what, low, high, float(np.mean(trials)), len(trials))
 
 
 def sample_rows(name: str) -> list[dict[str, Any]]:
-    """The rows of one table of the bundled sample."""
-    with (FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
+    """Return the rows of one table of the bundled sample."""
+    with (SAMPLE_FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -50,7 +50,7 @@ class Area(Protocol):
     """A module of simulations."""
 
     def claims(self, effort: float) -> Iterator[Claim]:
-        """Every claim of the area.
+        """Yield every claim of the area.
 
         Args:
             effort: share of the repetitions that `make simulate` makes: 1 there, less in the everyday suite.

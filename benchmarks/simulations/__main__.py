@@ -1,4 +1,4 @@
-"""Runs the simulations, prints every claim, and writes docs/simulated.json: `make simulate`."""
+"""Run the simulations, print every claim, and write docs/simulated.json: `make simulate`."""
 
 import importlib
 import json
@@ -38,7 +38,7 @@ RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 
 def main(areas: list[str]) -> int:
-    """Exit code 1 when a claim does not hold."""
+    """Return exit code 1 if a claim does not hold."""
     if unknown := set(areas) - set(AREAS):
         sys.exit(f"no simulation {', '.join(sorted(unknown))}; there are: {', '.join(AREAS)}")
     console, start = Console(width=120), time.perf_counter()
@@ -57,19 +57,19 @@ def main(areas: list[str]) -> int:
 
 
 def simulate(area: str) -> list[Claim]:
-    """All claims of one area."""
+    """Return all claims of one area."""
     return list(importlib.import_module(f"benchmarks.simulations.{area}").claims(1.0))
 
 
 def table(title: str, claims: list[Claim]) -> Table:
-    """One area's claims."""
-    made = Table("what", "promised", "measured", "repetitions", "holds", title=title, title_justify="left")
+    """Return the table of one area's claims."""
+    rendered = Table("what", "promised", "measured", "repetitions", "holds", title=title, title_justify="left")
     for claim in claims:
-        promised = f"{claim.low:g} to {claim.high:g}"
-        made.add_row(
-            claim.what, promised, f"{claim.measured:.3f}", str(claim.repetitions), "yes" if claim.holds else "NO"
+        promised_range = f"{claim.low:g} to {claim.high:g}"
+        rendered.add_row(
+            claim.what, promised_range, f"{claim.measured:.3f}", str(claim.repetitions), "yes" if claim.holds else "NO"
         )
-    return made
+    return rendered
 
 
 if __name__ == "__main__":

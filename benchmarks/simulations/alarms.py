@@ -1,4 +1,4 @@
-"""Years of nights in each kind of log: how often somebody is woken for nothing, how soon for a loss, how it ends."""
+"""Years of nights in each kind of log: false alarms per year, detection delays of losses, and how incidents end."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,84 +6,100 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim, counted
-from yarus.deployments.alarms.budget import LEAST
-from yarus.metrics.statistics.alarms.level import Level
-from yarus.metrics.statistics.alarms.noise import Night, of_cases
-from yarus.metrics.statistics.alarms.watch import Watch
-from yarus.metrics.statistics.differences.changes import Change, change
-from yarus.metrics.statistics.differences.numbers import Number
-from yarus.metrics.statistics.paired_chart import LAG
-from yarus.tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED
+from benchmarks.simulations import Claim, share_claim
+from yarus.deployments.alarms.budget import LEAST_SHARE
+from yarus.metrics.statistics.alarms.level import LevelDetector
+from yarus.metrics.statistics.alarms.noise import NightlyValue, variance_around_zero
+from yarus.metrics.statistics.alarms.watch import ChangeMonitor
+from yarus.metrics.statistics.differences.changes import StatisticChange, estimate_change
+from yarus.metrics.statistics.differences.compared_statistics import SampleStatistic
+from yarus.metrics.statistics.paired_chart import COMPARISON_LAG
+from yarus.tasks.comparison.paired_changes import MIN_FOLLOWED_CASES, MIN_SHARED
 
 TIERS, YEAR, CALM = 8, 365, 60
 LOOKS = float(TIERS * YEAR)
-"""A year's, of which one false alarm may come."""
+"""Looks of a year, in which one false alarm may occur."""
 N, HIT_RATE, NEW = 400, 0.8, 8
 ROLLING, NEW_OF_ROLLING = 300, (0, 8, 40, 100, 140, 160, 220, 300)
-"""Cases of a log that rolls, and how many of them are new in a night."""
+"""Cases of a rolling log, and how many of them are new in a night."""
 SOON, USUAL_NOISE = (10, 30), 0.02
 LASTS = 120
-"""Nights that a loss goes on after it."""
+"""Nights that a loss lasts after it began."""
 Floats = NDArray[np.float64]
 
 
-class Asked(NamedTuple):
-    """The scores of one night's cases, which follow one another in the log."""
+class NightScores(NamedTuple):
+    """The scores of one night's cases, which are consecutive in the log."""
 
     first: int
     scores: Floats
 
     @property
     def last(self) -> int:
-        """The case after the last."""
+        """Return the index after the last case."""
         return self.first + len(self.scores)
 
 
 class World(NamedTuple):
-    """What is asked every night, and what comes out otherwise by itself."""
+    """The questions of every night, and the changes that happen without a cause."""
 
     name: str
     noise: float = 0.0
-    """Share of the answers that come out otherwise in a night."""
+    """Share of the answers that change in a night."""
     new: int = 0
-    """Questions a night."""
+    """New questions per night."""
     cases: int = N
     rolling: bool = False
-    """Whether as many old ones leave."""
+    """Whether as many old questions leave."""
     judge: float = 0.0
-    """Standard deviation of what a judge adds to a score."""
-    stays: float = 0.0
-    """Share of the answers that come out otherwise which do so the next night, too."""
+    """Standard deviation of the noise of a judge's scores."""
+    persistence: float = 0.0
+    """Share of the changed answers that are also changed the next night."""
     sway: float = 0.0
-    """Standard deviation of what whole nights add, 70 % of which the next night has, too."""
+    """Standard deviation of the common noise of a night, 70 % of which carries over to the next."""
     flips: float = 0.0
-    """Cases a night whose result changes for good, as many to the better as to the worse."""
-    false: float = 1.0
-    """Most false alarms a year of an installation all of whose tiers are such; of one tier, an eighth of it."""
-    found: tuple[float, ...] = (0.9, 0.9, 0.9, 0.9)
-    """Least share of losses that are told of in time, in the order of LOSSES."""
+    """Cases per night whose result changes for good, as often for the better as for the worse."""
+    max_false_alarms: float = 1.0
+    """Most false alarms per year of an installation with only such tiers; of one tier, an eighth of it."""
+    min_detection_rates: tuple[float, ...] = (0.9, 0.9, 0.9, 0.9)
+    """Least share of losses that are detected in time, in the order of LOSSES."""
 
 
 WORLDS = (
     World("frozen set, no noise"),
     World("frozen set, 2 % of answers come out otherwise", noise=0.02),
-    World("frozen set, 5 %", noise=0.05, found=(0.9, 0.6, 0.9, 0.9)),
+    World("frozen set, 5 %", noise=0.05, min_detection_rates=(0.9, 0.6, 0.9, 0.9)),
     World("frozen set, a judge's scores with noise of 0.1", judge=0.1),
-    World("frozen set, 2 %, four fifths of them the next night too", noise=0.02, stays=0.8, found=(0.9, 0.2, 0, 0.9)),
     World(
-        "frozen set, 2 %, a case changes for good every 3rd night", noise=0.02, flips=1 / 3, found=(0.9, 0.5, 0.7, 0.9)
+        "frozen set, 2 %, four fifths of them the next night too",
+        noise=0.02,
+        persistence=0.8,
+        min_detection_rates=(0.9, 0.2, 0, 0.9),
+    ),
+    World(
+        "frozen set, 2 %, a case changes for good every 3rd night",
+        noise=0.02,
+        flips=1 / 3,
+        min_detection_rates=(0.9, 0.5, 0.7, 0.9),
     ),
     World(
         "frozen set, 2 %, whole nights sway by 0.5 points",
         noise=0.02,
         sway=0.005,
-        false=2.5,
-        found=(0.8, 0.6, 0.7, 0.8),
+        max_false_alarms=2.5,
+        min_detection_rates=(0.8, 0.6, 0.7, 0.8),
     ),
-    World("whole log growing by 8, 2 %", noise=0.02, new=NEW, found=(0.9, 0.7, 0.9, 0.9)),
-    World("last 400 of a log growing by 8, 2 %", noise=0.02, new=NEW, rolling=True, found=(0.9, 0.1, 0.3, 0.9)),
-    World("400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, found=(0.05, 0.1, 0.4, 0.05)),
+    World("whole log growing by 8, 2 %", noise=0.02, new=NEW, min_detection_rates=(0.9, 0.7, 0.9, 0.9)),
+    World(
+        "last 400 of a log growing by 8, 2 %",
+        noise=0.02,
+        new=NEW,
+        rolling=True,
+        min_detection_rates=(0.9, 0.1, 0.3, 0.9),
+    ),
+    World(
+        "400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, min_detection_rates=(0.05, 0.1, 0.4, 0.05)
+    ),
 )
 
 
@@ -99,14 +115,14 @@ class Kind(NamedTuple):
 
     name: str
     within: int
-    """Nights within which it is to be told of."""
+    """Nights within which it must be detected."""
     at_once: float = 0.0
     a_night: float = 0.0
     rewritten: float = 0.0
-    """Share of the cases that change with it, half of them to the better."""
+    """Share of the cases that change with it, half of them for the better."""
 
-    def lost(self, night: int) -> float:
-        """After so many nights of it, from 0."""
+    def loss_at(self, night: int) -> float:
+        """Return the loss after so many nights, from 0."""
         return self.at_once + self.a_night * min(self.within, night + 1)
 
 
@@ -119,128 +135,140 @@ LOSSES = (
 
 
 def claims(effort: float) -> Iterator[Claim]:
-    """False incidents a year in each world, losses told of in time, and lasting losses that seem to be over."""
+    """Yield false incidents per year in each world, losses detected in time, and lasting losses that seem over."""
     years, repetitions = max(1, round(120 * effort)), max(6, round(150 * effort))
-    rates = [_false_alarms(world, number, years) for number, world in enumerate(WORLDS)]
+    rates = [_false_alarms(world, world_number, years) for world_number, world in enumerate(WORLDS)]
     for world, rate in zip(WORLDS, rates, strict=True):
-        yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.false / TIERS, rate, years)
+        yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.max_false_alarms / TIERS, rate, years)
     average = TIERS * float(np.mean(rates))
     yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
-    for number, world in enumerate(WORLDS):
-        ended: list[bool] = []
-        for kind, least in zip(LOSSES, world.found, strict=True):
-            found = [_told(world, kind, [2, number, LOSSES.index(kind), again]) for again in range(repetitions)]
-            in_time = [told is not None and told < kind.within for told, _ in found]
-            yield counted(f"{world.name}, {kind.name}: told of within {kind.within} nights", least, 1, in_time)
-            ended += [over for _, over in found]
-        yield counted(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, ended)
+    for world_number, world in enumerate(WORLDS):
+        has_ended: list[bool] = []
+        for kind, least in zip(LOSSES, world.min_detection_rates, strict=True):
+            detections = [
+                _detect(world, kind, [2, world_number, LOSSES.index(kind), repetition])
+                for repetition in range(repetitions)
+            ]
+            in_time = [detected is not None and detected < kind.within for detected, _ in detections]
+            yield share_claim(f"{world.name}, {kind.name}: told of within {kind.within} nights", least, 1, in_time)
+            has_ended += [is_over for _, is_over in detections]
+        yield share_claim(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, has_ended)
     yield from _rolling(max(1, years // 3), repetitions)
 
 
 def _rolling(years: int, repetitions: int) -> Iterator[Claim]:
-    """A log of which more or fewer questions are new."""
-    rates = [_false_alarms(world, 100 + number, years) for number, world in enumerate(ROLLING_WORLDS)]
+    """Yield claims about a log with different shares of new questions."""
+    rates = [_false_alarms(world, 100 + world_number, years) for world_number, world in enumerate(ROLLING_WORLDS)]
     for world, rate in zip(ROLLING_WORLDS, rates, strict=True):
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
-    for number, world in enumerate(ROLLING_WORLDS):
+    for world_number, world in enumerate(ROLLING_WORLDS):
         if world.noise != USUAL_NOISE:
             continue
-        found = [
-            _told(world, LOSSES[0], [3, number, again], SOON[1] - LOSSES[0].within)[0] for again in range(repetitions)
+        detections = [
+            _detect(world, LOSSES[0], [3, world_number, repetition], SOON[1] - LOSSES[0].within)[0]
+            for repetition in range(repetitions)
         ]
         for nights, least in zip(SOON, (0.8, 0.95), strict=True):
-            in_time = [told is not None and told < nights for told in found]
-            yield counted(f"{world.name}, {LOSSES[0].name}: told of within {nights} nights", least, 1, in_time)
+            in_time = [detected is not None and detected < nights for detected in detections]
+            yield share_claim(f"{world.name}, {LOSSES[0].name}: told of within {nights} nights", least, 1, in_time)
 
 
 def _false_alarms(world: World, seed: int, years: int) -> float:
-    """A year, of one tier in so many years of that world."""
-    chances = [np.random.default_rng([1, seed, year]) for year in range(years)]
-    return sum(len(watched(nights(world, YEAR, chance))[0]) for chance in chances) / years
+    """Return the false alarms per year of one tier in so many years of that world."""
+    generators = [np.random.default_rng([1, seed, year]) for year in range(years)]
+    return sum(len(find_incidents(simulate_nights(world, YEAR, generator))[0]) for generator in generators) / years
 
 
-def _told(world: World, kind: Kind, seed: list[int], lasts: int = LASTS) -> tuple[int | None, bool]:
-    """In which night of a loss it is told of, from 0, and whether it is said to be over, which it never is."""
-    opened, over = watched(nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind))
-    told = next((night for night in opened if night >= CALM), None)
-    return (None, False) if told is None else (told - CALM, any(night > told for night in over))
+def _detect(world: World, kind: Kind, seed: list[int], lasts: int = LASTS) -> tuple[int | None, bool]:
+    """Return the night of a loss in which it is detected, from 0, and whether it seems to be over (it never is)."""
+    opened, closed = find_incidents(
+        simulate_nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind)
+    )
+    detected = next((night for night in opened if night >= CALM), None)
+    return (None, False) if detected is None else (detected - CALM, any(night > detected for night in closed))
 
 
-def watched(nights: list[Night]) -> tuple[list[int], list[int]]:
-    """The nights in which an incident began, and in which one ended."""
-    watch = Watch({"metric": Level(LEAST)})
-    told = [watch.look({"metric": night}, LOOKS) for night in nights]
-    opened, over = ([night for night, what in enumerate(told) if what == kind] for kind in ("rings", "over"))
-    return opened, over
+def find_incidents(nights: list[NightlyValue]) -> tuple[list[int], list[int]]:
+    """Return the nights in which an incident began, and in which one ended."""
+    watch = ChangeMonitor({"metric": LevelDetector(LEAST_SHARE)})
+    events = [watch.look({"metric": night}, LOOKS) for night in nights]
+    opened, closed = ([night for night, event in enumerate(events) if event == kind] for kind in ("rings", "over"))
+    return opened, closed
 
 
-def nights(world: World, count: int, chance: np.random.Generator, loss: Kind | None = None) -> list[Night]:
-    """What evaluations keep of so many nights, of a loss that begins after the calm ones."""
-    return nights_of(list(_results(world, count, chance, loss)))
+def simulate_nights(
+    world: World, count: int, generator: np.random.Generator, loss: Kind | None = None
+) -> list[NightlyValue]:
+    """Return the stored values of so many nights, with a loss that begins after the calm ones."""
+    return to_nights(list(_results(world, count, generator, loss)))
 
 
-def nights_of(results: list[Asked]) -> list[Night]:
-    """What evaluations keep of nights."""
-    found = []
-    for number, tonight in enumerate(results):
+def to_nights(results: list[NightScores]) -> list[NightlyValue]:
+    """Return the stored values of nights."""
+    stored = []
+    for index, tonight in enumerate(results):
         values = tonight.scores
         mean, spread = float(values.mean()), max(0.01, float(values.var())) / len(values)
-        near = _change(results[number - 1], tonight) if number else None
+        near = _change(results[index - 1], tonight) if index else None
         if near is None:
-            found.append(Night(mean, spread, len(values)))
+            stored.append(NightlyValue(mean, spread, len(values)))
             continue
-        lags = range(min(LAG, number), 0, -1)
-        earlier = ((lag, _change(results[number - lag], tonight)) for lag in lags)
-        lag, far = next((lag, one) for lag, one in earlier if one and one.n >= SHARED * near.n)
+        lags = range(min(COMPARISON_LAG, index), 0, -1)
+        earlier = ((lag, _change(results[index - lag], tonight)) for lag in lags)
+        lag, far = next((lag, lagged) for lag, lagged in earlier if lagged and lagged.n >= MIN_SHARED * near.n)
         moved, n = near.difference, near.n
-        variance, far_variance = (of_cases(one.variance * one.n / n, moved, n) for one in (near, far))
-        night = Night(mean, spread, len(values), moved, n, variance, far_variance, lag, 1 / n)
-        if len(new := values[results[number - 1].last - tonight.first :]):
+        variance, far_variance = (
+            variance_around_zero(lagged.variance * lagged.n / n, moved, n) for lagged in (near, far)
+        )
+        night = NightlyValue(mean, spread, len(values), moved, n, variance, far_variance, lag, 1 / n)
+        if len(new := values[results[index - 1].last - tonight.first :]):
             night = night._replace(n_new=len(new), new_value=float(new.mean()))
-        found.append(night)
-    return found
+        stored.append(night)
+    return stored
 
 
-def _change(before: Asked, after: Asked) -> Change | None:
-    """None where the two have too few in common."""
+def _change(before: NightScores, after: NightScores) -> StatisticChange | None:
+    """Return the change between two nights; None if they have too few cases in common."""
     first, last = max(before.first, after.first), min(before.last, after.last)
-    if last - first < FEWEST_FOLLOWED:
+    if last - first < MIN_FOLLOWED_CASES:
         return None
-    then, now = (one.scores[first - one.first : last - one.first] for one in (before, after))
-    return change(Number(then, now), np.arange(last - first))
+    then, now = (
+        night_scores.scores[first - night_scores.first : last - night_scores.first] for night_scores in (before, after)
+    )
+    return estimate_change(SampleStatistic(then, now), np.arange(last - first))
 
 
-def _results(world: World, count: int, chance: np.random.Generator, loss: Kind | None) -> Iterator[Asked]:
-    """The scores of each night."""
+def _results(world: World, count: int, generator: np.random.Generator, loss: Kind | None) -> Iterator[NightScores]:
+    """Yield the scores of each night."""
     total = world.cases + world.new * (count - 1)
-    hits, order = chance.random(total) < HIT_RATE, chance.random(total)
-    other, sway = chance.random(total) < world.noise, 0.0
+    hits, order = generator.random(total) < HIT_RATE, generator.random(total)
+    is_changed, sway = generator.random(total) < world.noise, 0.0
     for night in range(count):
-        if chance.random() < world.flips:
-            better = chance.random() < 0.5
-            hits[chance.choice(np.flatnonzero(hits != better))] = better
-        asked = np.arange(world.new * night if world.rolling else 0, world.cases + world.new * night)
-        kept = hits[asked]
+        if generator.random() < world.flips:
+            better = generator.random() < 0.5
+            hits[generator.choice(np.flatnonzero(hits != better))] = better
+        cases = np.arange(world.new * night if world.rolling else 0, world.cases + world.new * night)
+        results = hits[cases]
         if loss and night >= CALM:
-            _turn(kept, order[asked], loss.lost(night - CALM) + loss.rewritten / 2, hit=True)
-            _turn(kept, -order[asked], loss.rewritten / 2, hit=False)
-        again = chance.random(total) < world.stays
-        other = np.where(again, other, chance.random(total) < world.noise)
-        kept ^= other[asked]
+            _flip(results, order[cases], loss.loss_at(night - CALM) + loss.rewritten / 2, hit=True)
+            _flip(results, -order[cases], loss.rewritten / 2, hit=False)
+        is_persistent = generator.random(total) < world.persistence
+        is_changed = np.where(is_persistent, is_changed, generator.random(total) < world.noise)
+        results ^= is_changed[cases]
         if world.sway:
-            sway = 0.7 * sway + (1 - 0.7**2) ** 0.5 * world.sway * chance.normal()
-            _turn(kept, chance.random(len(asked)), abs(sway), hit=sway < 0)
-        yield Asked(int(asked[0]), _judged(kept, world.judge, chance))
+            sway = 0.7 * sway + (1 - 0.7**2) ** 0.5 * world.sway * generator.normal()
+            _flip(results, generator.random(len(cases)), abs(sway), hit=sway < 0)
+        yield NightScores(int(cases[0]), _score_results(results, world.judge, generator))
 
 
-def _judged(hits: NDArray[np.bool_], noise: float, chance: np.random.Generator) -> Floats:
-    """Their scores: 0 and 1, or what a judge with so much noise makes of them."""
+def _score_results(hits: NDArray[np.bool_], noise: float, generator: np.random.Generator) -> Floats:
+    """Return the scores of results: 0 and 1, or those of a judge with so much noise."""
     if not noise:
         return hits.astype(np.float64)
-    return np.clip(0.2 + 0.6 * hits + chance.normal(0, noise, len(hits)), 0, 1)
+    return np.clip(0.2 + 0.6 * hits + generator.normal(0, noise, len(hits)), 0, 1)
 
 
-def _turn(hits: NDArray[np.bool_], order: Floats, share: float, *, hit: bool) -> None:
-    """Turns that share of all, of those that are a hit or are not."""
-    those = np.flatnonzero(hits == hit)
-    hits[those[np.argsort(order[those])][: round(share * len(hits))]] = not hit
+def _flip(hits: NDArray[np.bool_], order: Floats, share: float, *, hit: bool) -> None:
+    """Flip that share of all cases, among those that are a hit or are not."""
+    candidates = np.flatnonzero(hits == hit)
+    hits[candidates[np.argsort(order[candidates])][: round(share * len(hits))]] = not hit

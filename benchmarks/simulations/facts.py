@@ -1,9 +1,9 @@
-"""Facts: errors planted in real sentences are found, and what a paragraph says, in its words or others, is no error."""
+"""Facts: errors planted in real sentences are detected; statements of a paragraph, also rewritten ones, are not."""
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.simulations import Claim, counted
-from benchmarks.simulations.planted import PLACES, XQUAD, planted, rewritten, sentences
+from benchmarks.simulations import Claim, share_claim
+from benchmarks.simulations.planted import PLACES, XQUAD, plant_errors, read_sentences, rewrite_facts
 from yarus.metrics.facts import facts, unsupported
 
 PLANTED = 1_000
@@ -11,24 +11,26 @@ NAMES = {"ru": "XQuAD, Russian", "en": "XQuAD, English", "sample": "the sample"}
 
 
 def claims(effort: float) -> Iterator[Claim]:
-    """Shares of what is found and of what is not there, by kind of error."""
-    for of in ("sample", "ru", "en") if XQUAD.exists() else ("sample",):
-        found = sentences(of)
+    """Yield shares of detected errors and of false alarms, by kind of error."""
+    for corpus in ("sample", "ru", "en") if XQUAD.exists() else ("sample",):
+        originals = read_sentences(corpus)
         for kind in PLACES:
-            made = planted(found, kind, round(PLANTED * effort))
-            if made:
-                held = unsupported([one.text for one in made], [one.sentence.paragraph for one in made])
+            mutants = plant_errors(originals, kind, round(PLANTED * effort))
+            if mutants:
+                unsupported_facts = unsupported(
+                    [mutant.text for mutant in mutants], [mutant.sentence.paragraph for mutant in mutants]
+                )
                 hits = [
-                    any(fact.start < one.end and one.start < fact.end for fact in wrong or ())
-                    for one, wrong in zip(made, held, strict=True)
+                    any(fact.start < mutant.end and mutant.start < fact.end for fact in errors or ())
+                    for mutant, errors in zip(mutants, unsupported_facts, strict=True)
                 ]
-                yield counted(f"{NAMES[of]}: one {kind} changed, found", 0.99, 1, hits)
-        untouched = [(one.text, one.paragraph) for one in found if facts(one.text)]
-        yield _alarms(f"{NAMES[of]}: untouched, called wrong", untouched, 0.01)
-        other = [(text, sentence.paragraph) for sentence, text in rewritten(found)]
-        yield _alarms(f"{NAMES[of]}: written another way, called wrong", other, 0.03)
+                yield share_claim(f"{NAMES[corpus]}: one {kind} changed, found", 0.99, 1, hits)
+        untouched = [(sentence.text, sentence.paragraph) for sentence in originals if facts(sentence.text)]
+        yield _alarms(f"{NAMES[corpus]}: untouched, called wrong", untouched, 0.01)
+        paraphrases = [(text, sentence.paragraph) for sentence, text in rewrite_facts(originals)]
+        yield _alarms(f"{NAMES[corpus]}: written another way, called wrong", paraphrases, 0.03)
 
 
 def _alarms(what: str, pairs: Sequence[tuple[str, str]], most: float) -> Claim:
     wrong = unsupported([text for text, _ in pairs], [paragraph for _, paragraph in pairs])
-    return counted(what, 0, most, map(bool, wrong))
+    return share_claim(what, 0, most, map(bool, wrong))

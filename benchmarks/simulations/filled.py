@@ -1,4 +1,4 @@
-"""Labels that a judge fills up and people correct: do the intervals hold what all labels say? By XQuAD-ru."""
+"""Labels filled by a judge and corrected by people: whether intervals contain the values by all labels, on XQuAD-ru."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.simulations import Claim, counted
-from benchmarks.simulations.incomplete import XQUAD, K, retrieved
+from benchmarks.simulations import Claim, share_claim
+from benchmarks.simulations.incomplete import XQUAD, K, retrieve_lexically
 from yarus.db.importers import squad
 from yarus.db.source_rows import Corpus
 from yarus.db.stores.labels import Label
 from yarus.metrics.statistics import mean_interval
-from yarus.metrics.statistics.corrected import Bools
+from yarus.metrics.statistics.corrected import BoolArray
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.labels import NO_TWINS
-from yarus.tasks.cases.rankings import Pool, by_judge, distinct, score, seen, to_judge
-from yarus.tasks.cases.table import floats, table
-from yarus.tasks.dataset.duplicates import twins_of
-from yarus.tasks.dataset.labelling.estimate import estimate_of
-from yarus.tasks.dataset.labelling.relevance.estimate import known
+from yarus.tasks.cases.labels import NO_DUPLICATES
+from yarus.tasks.cases.rankings import Pool, merge_duplicates, needs_judgement, relabel_cases, relevance_by_judge, score
+from yarus.tasks.cases.table import float_column, make_cases
+from yarus.tasks.dataset.duplicates import duplicate_representatives
+from yarus.tasks.dataset.labelling.estimate import estimate_from_labelled
+from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs
 from yarus.tasks.dataset.labelling.relevance.pools import Pools
-from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
+from yarus.tasks.dataset.labelling.relevance.result_order import is_fully_judged, results_to_judge
 
 SEEDS, LABELS, MORE_LABELS = 400, 100, 300
 SENSITIVITY, SPECIFICITY = 0.85, 0.95
@@ -35,83 +35,87 @@ class World(NamedTuple):
     questions: list[str]
     rankings: list[list[str]]
     relevant: list[list[str]]
-    """Of the labelled questions, the first is labelled."""
+    """Relevant ids by question, of which the first may be labelled."""
     true: dict[str, float]
     """Metric -> its value by all labels."""
 
 
 class Measured(NamedTuple):
-    """A metric by one seed: whether the corrected interval and that by the labels alone hold the truth."""
+    """A metric of one seed: whether the corrected interval and that by the labels alone contain the truth."""
 
     holds: bool
     raw_holds: bool
 
 
 def claims(effort: float) -> Iterator[Claim]:
-    """How often the corrected intervals hold the values by all labels. Nothing where XQuAD is not there."""
+    """Yield the coverage of corrected intervals of the values by all labels; nothing without XQuAD."""
     if not XQUAD.exists():
         return
-    world = _world()
-    first = np.array([ranking[0] in of for ranking, of in zip(world.rankings, world.relevant, strict=True)])
+    world = _build_world()
+    first = np.array([ranking[0] in relevant for ranking, relevant in zip(world.rankings, world.relevant, strict=True)])
     half, hard = np.full(len(first), 0.5), np.where(first, 0.62, 0.2)
     seeds = max(10, round(SEEDS * effort))
-    for what, chance, labels in (
+    for what, probabilities, labels in (
         ("half of the labels dropped at random", half, LABELS),
         ("labels dropped where retrieval is hard (kept 62 % and 20 %)", hard, LABELS),
     ):
-        found = _all_measured(world, chance, labels, seeds)
-        yield from _held(f"{what}, {labels} results judged by people", found)
-        raw = 0.0 if chance is hard else 0.93
-        by_rest = [of["hit_rate@1"].raw_holds for of in found]
-        yield counted(f"{what}: hit_rate@1 by the labels that are left", raw, raw + 0.07, by_rest)
-    found = _all_measured(_many(), half, MORE_LABELS, seeds)
-    yield from _held(
-        f"four relevant results a question, half of the questions with one label, {MORE_LABELS} judged", found
+        results = _measure_seeds(world, probabilities, labels, seeds)
+        yield from _coverage_claims(f"{what}, {labels} results judged by people", results)
+        raw = 0.0 if probabilities is hard else 0.93
+        by_rest = [by_metric["hit_rate@1"].raw_holds for by_metric in results]
+        yield share_claim(f"{what}: hit_rate@1 by the labels that are left", raw, raw + 0.07, by_rest)
+    results = _measure_seeds(_build_wide_world(), half, MORE_LABELS, seeds)
+    yield from _coverage_claims(
+        f"four relevant results a question, half of the questions with one label, {MORE_LABELS} judged", results
     )
 
 
-def _all_measured(world: World, chance: Floats, labels: int, seeds: int) -> list[dict[str, Measured]]:
-    """By seed; those of which nothing is known yet are left out."""
-    every = (_measured(world, chance, labels, seed) for seed in range(seeds))
-    return [one for one in every if one is not None]
+def _measure_seeds(world: World, probabilities: Floats, labels: int, seeds: int) -> list[dict[str, Measured]]:
+    """Return the results by seed, without seeds whose estimates are undefined."""
+    results = (_measure(world, probabilities, labels, seed) for seed in range(seeds))
+    return [result for result in results if result is not None]
 
 
-def _held(what: str, found: list[dict[str, Measured]]) -> Iterator[Claim]:
+def _coverage_claims(what: str, results: list[dict[str, Measured]]) -> Iterator[Claim]:
     for metric in MEASURED:
-        yield counted(f"{what}: {metric.name} corrected", 0.93, 1.0, [of[metric.name].holds for of in found])
+        yield share_claim(
+            f"{what}: {metric.name} corrected", 0.93, 1.0, [by_metric[metric.name].holds for by_metric in results]
+        )
 
 
-def _measured(world: World, chance: Floats, labels: int, seed: int) -> dict[str, Measured] | None:
+def _measure(world: World, probabilities: Floats, labels: int, seed: int) -> dict[str, Measured] | None:
     rng = np.random.default_rng(seed)
-    of = _judged(world, rng.random(len(chance)) < chance, rng, seed)
-    by_column = known(of, _by_people(of, world, labels))
-    labelled = np.array([any(one["label"] for one in pool) for pool in of.pools])
-    raw = score(seen(of.cases, [_by_labels(pool) for pool in of.pools]), NO_TWINS, K)
-    found = {}
+    pools_of_seed = _judge_pools(world, rng.random(len(probabilities)) < probabilities, rng, seed)
+    by_column = estimate_inputs(pools_of_seed, _label_by_people(pools_of_seed, world, labels))
+    is_labelled = np.array([any(result["label"] for result in pool) for pool in pools_of_seed.pools])
+    raw = score(
+        relabel_cases(pools_of_seed.cases, [_by_labels(pool) for pool in pools_of_seed.pools]), NO_DUPLICATES, K
+    )
+    measured = {}
     for metric in MEASURED:
-        estimate, true = estimate_of(by_column[metric.name]), world.true[metric.name]
+        estimate, true = estimate_from_labelled(by_column[metric.name]), world.true[metric.name]
         low, high = estimate["ci_low"], estimate["ci_high"]
-        if low is None or high is None:  # too few questions were judged as a whole: one must go on
+        if low is None or high is None:  # too few questions were judged completely: more labels are needed
             return None
         raw_low, raw_high = mean_interval(
-            np.where(labelled, floats(raw, metric.name), np.nan), seed=0, low=0.0, high=1.0
+            np.where(is_labelled, float_column(raw, metric.name), np.nan), seed=0, low=0.0, high=1.0
         )
-        found[metric.name] = Measured(low <= true <= high, raw_low <= true <= raw_high)
-    return found
+        measured[metric.name] = Measured(low <= true <= high, raw_low <= true <= raw_high)
+    return measured
 
 
 def _by_labels(pool: Pool) -> dict[str, bool]:
-    return {one["result"]: bool(one["label"]) for one in pool}
+    return {result["result"]: bool(result["label"]) for result in pool}
 
 
-def _judged(world: World, labelled: Bools, rng: np.random.Generator, seed: int) -> Pools:
-    """An evaluation whose labels a judge has filled up that errs as it should."""
+def _judge_pools(world: World, is_labelled: BoolArray, rng: np.random.Generator, seed: int) -> Pools:
+    """Return an evaluation whose labels were filled by a judge with the given error rates."""
     pools: list[Pool] = []
-    for ranking, relevant, has_label in zip(world.rankings, world.relevant, labelled, strict=True):
+    for ranking, relevant, has_label in zip(world.rankings, world.relevant, is_labelled, strict=True):
         pool: Pool = []
         for rank, (result, luck) in enumerate(zip(ranking, rng.random(len(ranking)), strict=True), start=1):
-            yes = result in relevant
-            grade = 3 * int(yes == (luck < (SENSITIVITY if yes else SPECIFICITY)))
+            is_relevant = result in relevant
+            grade = 3 * int(is_relevant == (luck < (SENSITIVITY if is_relevant else SPECIFICITY)))
             label = True if has_label and result == relevant[0] else None
             pool.append(
                 {
@@ -125,61 +129,68 @@ def _judged(world: World, labelled: Bools, rng: np.random.Generator, seed: int) 
             pool.append({"result": relevant[0], "rank": None, "label": True, "grade": None})
         pools.append(pool)
     n = len(pools)
-    cases = table(
+    cases = make_cases(
         case_id=[f"{seed}:{number}" for number in range(n)],
         question=world.questions,
         group=[None] * n,
         pooled=pools,
-        passages=[[one["result"] if to_judge(one) else None for one in pool] for pool in pools],
+        passages=[[result["result"] if needs_judgement(result) else None for result in pool] for pool in pools],
     )
-    scored = score(seen(cases, [by_judge(pool) for pool in pools]), NO_TWINS, K)
+    scored = score(relabel_cases(cases, [relevance_by_judge(pool) for pool in pools]), NO_DUPLICATES, K)
     return Pools(f"tier1-{seed}", str(seed), "tier1", "judge", scored, K, MEASURED)
 
 
-def _by_people(of: Pools, world: World, most: int) -> list[Label]:
-    """The truth of the first results that people are asked about."""
+def _label_by_people(pools: Pools, world: World, most: int) -> list[Label]:
+    """Return the true labels of the first results that people are asked about."""
     labels: list[Label] = []
-    for one in of.order:
-        name, relevant, said = of.ids[one.row], world.relevant[one.row], dict[str, bool]()
-        for result in wanted(of.pools[one.row], said, whole=is_whole(name)):
+    for entry in pools.order:
+        name, relevant, labels_of_question = pools.ids[entry.row], world.relevant[entry.row], dict[str, bool]()
+        for result in results_to_judge(pools.pools[entry.row], labels_of_question, whole=is_fully_judged(name)):
             if len(labels) == most:
                 return labels
-            said[result["result"]] = result["result"] in relevant
-            labels.append(of.label(one.row, result, "anna", float(said[result["result"]]), None))
+            labels_of_question[result["result"]] = result["result"] in relevant
+            labels.append(pools.label(entry.row, result, "anna", float(labels_of_question[result["result"]]), None))
     return labels
 
 
 @cache
-def _world() -> World:
-    """By the lexical embedder, where a fifth of the paragraphs stands there twice under ids that sort first."""
-    read = squad.read(XQUAD)
-    chunks = [row.values for row in read.chunks]
-    again = np.random.default_rng(0).choice(len(chunks), len(chunks) // 5, replace=False)
-    ids = [*(f"0-{chunks[number]['id']}" for number in again), *(chunk["id"] for chunk in chunks)]
-    texts = [*(chunks[number]["text"] for number in again), *(chunk["text"] for chunk in chunks)]
-    twins = twins_of(Corpus(ids, list(ids), texts, None), "chunk")
-    asked = [row.values["question"] for row in read.questions]
-    rankings = [distinct(ranking.ids, twins)[:K] for ranking in retrieved(ids, texts, asked, 2 * K)]
-    labels = [row.values["relevant_chunk_ids"][0] for row in read.annotations]
-    return _true(asked, rankings, [[twins.get(name, name)] for name in labels])
+def _build_world() -> World:
+    """Build the world of the lexical embedder, with a fifth of the paragraphs duplicated under ids that sort first."""
+    source = squad.read_squad(XQUAD)
+    chunks = [row.values for row in source.chunks]
+    duplicated = np.random.default_rng(0).choice(len(chunks), len(chunks) // 5, replace=False)
+    ids = [*(f"0-{chunks[number]['id']}" for number in duplicated), *(chunk["id"] for chunk in chunks)]
+    texts = [*(chunks[number]["text"] for number in duplicated), *(chunk["text"] for chunk in chunks)]
+    twins = duplicate_representatives(Corpus(ids, list(ids), texts, None), "chunk")
+    questions = [row.values["question"] for row in source.questions]
+    rankings = [
+        merge_duplicates(ranking.ids, twins)[:K] for ranking in retrieve_lexically(ids, texts, questions, 2 * K)
+    ]
+    labels = [row.values["relevant_chunk_ids"][0] for row in source.annotations]
+    return _with_truth(questions, rankings, [[twins.get(name, name)] for name in labels])
 
 
 @cache
-def _many() -> World:
-    """As many questions, of whose first ten results any may be relevant, the first rather than the last."""
+def _build_wide_world() -> World:
+    """Build a world with as many questions, whose first ten results may be relevant, the first ones more often."""
     rng = np.random.default_rng(7)
-    n = len(_world().questions)
-    chance = np.clip(rng.beta(1.2, 1.8, (n, 1)) * np.linspace(1.5, 0.5, K), 0, 0.95)
-    rankings = [[f"{number}-{place}" for place in range(K)] for number in range(n)]
+    n = len(_build_world().questions)
+    probabilities = np.clip(rng.beta(1.2, 1.8, (n, 1)) * np.linspace(1.5, 0.5, K), 0, 0.95)
+    rankings = [[f"{number}-{position}" for position in range(K)] for number in range(n)]
     relevant = [
-        [name for name, yes in zip(ranking, row, strict=True) if yes] or [f"{number}-none"]
-        for number, (ranking, row) in enumerate(zip(rankings, rng.random((n, K)) < chance, strict=True))
+        [name for name, is_relevant in zip(ranking, row, strict=True) if is_relevant] or [f"{number}-none"]
+        for number, (ranking, row) in enumerate(zip(rankings, rng.random((n, K)) < probabilities, strict=True))
     ]
-    return _true([str(number) for number in range(n)], rankings, relevant)
+    return _with_truth([str(number) for number in range(n)], rankings, relevant)
 
 
-def _true(questions: list[str], rankings: list[list[str]], relevant: list[list[str]]) -> World:
+def _with_truth(questions: list[str], rankings: list[list[str]], relevant: list[list[str]]) -> World:
     n = len(questions)
-    cases = table(retrieved=rankings, relevant=relevant, irrelevant=[[]] * n, grades=[None] * n)
-    scored = score(cases, NO_TWINS, K)
-    return World(questions, rankings, relevant, {of.name: float(floats(scored, of.name).mean()) for of in MEASURED})
+    cases = make_cases(retrieved=rankings, relevant=relevant, irrelevant=[[]] * n, grades=[None] * n)
+    scored = score(cases, NO_DUPLICATES, K)
+    return World(
+        questions,
+        rankings,
+        relevant,
+        {metric.name: float(float_column(scored, metric.name).mean()) for metric in MEASURED},
+    )

@@ -1,4 +1,4 @@
-"""Intervals of one evaluation: in what share of repetitions do they contain the truth?"""
+"""Intervals of one evaluation: their coverage of the truth."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -7,200 +7,210 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim, counted
+from benchmarks.simulations import Claim, share_claim
 from yarus.metrics import agreement, classification
 from yarus.metrics.statistics import Interval, mean_interval, quantile_interval, share_interval
-from yarus.tasks.evaluation.set_metrics import SET_METRICS, over_pairs
+from yarus.tasks.evaluation.set_metrics import SET_METRICS, measure_agreement
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
 Draw = Callable[[Generator], Interval]
-"""Draws cases, and makes the interval of them; NaN where the number has no value."""
+"""Draw cases and return their interval; NaN if the metric is undefined."""
 REPETITIONS = 1_200
 FEW_CASES, FEW_USERS = 50, 12
 WITHIN = 0.2
 """Intraclass correlation: the share of the variance that is between users."""
 TRUTH = 1_000_000
-"""Cases of which what has no formula is known."""
+"""Cases for truths without a formula."""
 
 
-class Line(NamedTuple):
-    """A kind of interval, and the data of which it is made."""
+class IntervalSetting(NamedTuple):
+    """A kind of interval, and the data for it."""
 
     what: str
     cases: int
     users: int
-    """Whose cases they are; 0 where each stands alone."""
+    """Number of users of the cases; 0: no users."""
     truth: float
     draw: Draw
     cost: float = 1
-    """Share of the repetitions that it gets, for it takes long."""
+    """Share of the repetitions, for slow intervals."""
 
 
 def claims(effort: float) -> Iterator[Claim]:
-    """Coverage of every kind of interval, asked for 95 %: 93 to 97 %, of few cases or users 92 to 98 %."""
-    for line in lines():
+    """Yield the coverage of every kind of interval at level 95 %: 93 to 97 %, with few cases or users 92 to 98 %."""
+    for setting in all_settings():
         rng = np.random.default_rng(17)
-        found = [line.draw(rng) for _ in range(max(10, round(REPETITIONS * effort * line.cost)))]
-        covered = [low <= line.truth <= high for low, high in found if not np.isnan(low)]
-        few = line.users <= FEW_USERS if line.users else line.cases <= FEW_CASES
-        low, high = (0.92, 0.98) if few else (0.93, 0.97)
-        size = f"{line.cases} cases" + (f" of {line.users} users" if line.users else "")
-        yield counted(f"{line.what}: {size}", low, high, covered)
+        bounds = [setting.draw(rng) for _ in range(max(10, round(REPETITIONS * effort * setting.cost)))]
+        covered = [low <= setting.truth <= high for low, high in bounds if not np.isnan(low)]
+        is_few = setting.users <= FEW_USERS if setting.users else setting.cases <= FEW_CASES
+        low, high = (0.92, 0.98) if is_few else (0.93, 0.97)
+        size = f"{setting.cases} cases" + (f" of {setting.users} users" if setting.users else "")
+        yield share_claim(f"{setting.what}: {size}", low, high, covered)
 
 
-def lines() -> Iterator[Line]:
-    """All of them."""
+def all_settings() -> Iterator[IntervalSetting]:
+    """Yield all settings."""
     for n in (20, 50, 200):
-        yield from independent(n)
+        yield from independent_settings(n)
     for n in (20, 50, 200, 1_000):
         for quantile, truth in LATENCIES.items():
-            yield Line(f"{quantile:.0%} quantile of latency", n, 0, truth, partial(latency, n, quantile))
+            yield IntervalSetting(
+                f"{quantile:.0%} quantile of latency", n, 0, truth, partial(interval_of_latency, n, quantile)
+            )
     for m in (5, 12, 30, 100):
-        yield from by_user(m)
+        yield from user_settings(m)
     for m in (12, 30, 100):
-        draw = partial(judged, "user_votes_weighted_kappa", m * 10, m)
-        yield Line("weighted kappa with people, 10 answers a user", m * 10, m, KAPPA, draw, 0.5)
-    draw = partial(judged, "spearman", 300, 30)
-    yield Line("Spearman with people, 10 answers a user", 300, 30, SPEARMAN, draw, 0.03)
+        draw = partial(interval_of_agreement, "user_votes_weighted_kappa", m * 10, m)
+        yield IntervalSetting("weighted kappa with people, 10 answers a user", m * 10, m, KAPPA, draw, 0.5)
+    draw = partial(interval_of_agreement, "spearman", 300, 30)
+    yield IntervalSetting("Spearman with people, 10 answers a user", 300, 30, SPEARMAN, draw, 0.03)
 
 
-def independent(n: int) -> Iterator[Line]:
-    """Of n cases that stand alone."""
+def independent_settings(n: int) -> Iterator[IntervalSetting]:
+    """Yield settings of n independent cases."""
     for share in (0.5, 0.9):
-        yield Line(f"share {share}", n, 0, share, partial(share_of, n, share))
+        yield IntervalSetting(f"share {share}", n, 0, share, partial(interval_of_share, n, share))
     for name, scores in SCORES.items():
         truth = mean_of(name)
-        yield Line(name, n, 0, truth, partial(score_of, n, scores), 0.4 if "continuous" in name else 1)
-    yield Line("skewed mean (gamma)", n, 0, 2.0, partial(skewed, n), 0.4)
+        yield IntervalSetting(
+            name, n, 0, truth, partial(interval_of_scores, n, scores), 0.4 if "continuous" in name else 1
+        )
+    yield IntervalSetting("skewed mean (gamma)", n, 0, 2.0, partial(interval_of_skewed, n), 0.4)
     for positive in (0.5, 0.9):
         for name in ("f1_score", "mcc"):
-            draw = partial(decided, name, n, positive)
-            yield Line(f"{name}, {positive:.0%} positive", n, 0, truth_of(name, positive), draw, 0.5)
-    yield Line("weighted kappa, five levels", n, 0, KAPPA, partial(judged, "weighted_kappa", n, None), 0.5)
+            draw = partial(interval_of_decisions, name, n, positive)
+            yield IntervalSetting(f"{name}, {positive:.0%} positive", n, 0, truth_of(name, positive), draw, 0.5)
+    yield IntervalSetting(
+        "weighted kappa, five levels", n, 0, KAPPA, partial(interval_of_agreement, "weighted_kappa", n, None), 0.5
+    )
 
 
-def by_user(m: int) -> Iterator[Line]:
-    """Of m users who have asked 1 to 50 questions each, 26 on average."""
+def user_settings(m: int) -> Iterator[IntervalSetting]:
+    """Yield settings of m users who have asked 1 to 50 questions each, 26 on average."""
     n = 26 * m
     for share in (0.5, 0.7, 0.9):
-        yield Line(f"share {share}", n, m, share, partial(share_by_user, m, share))
-    yield Line("mean of continuous scores", n, m, 0.7, partial(mean_by_user, m))
-    yield Line("scores 0, 0.9 and 1, 10 % are 0", n, m, 0.86, partial(levels_by_user, m))
+        yield IntervalSetting(f"share {share}", n, m, share, partial(interval_of_user_shares, m, share))
+    yield IntervalSetting("mean of continuous scores", n, m, 0.7, partial(interval_of_user_means, m))
+    yield IntervalSetting("scores 0, 0.9 and 1, 10 % are 0", n, m, 0.86, partial(interval_of_user_levels, m))
     if m > 5:
         for quantile, truth in LATENCIES.items():
-            yield Line(f"{quantile:.0%} quantile of latency", n, m, truth, partial(latency_by_user, m, quantile))
+            yield IntervalSetting(
+                f"{quantile:.0%} quantile of latency", n, m, truth, partial(interval_of_user_latencies, m, quantile)
+            )
         for name in ("f1_score", "mcc"):
-            yield Line(f"{name}, 70% positive", n, m, truth_of(name, 0.7), partial(decided_by_user, name, m), 0.5)
+            yield IntervalSetting(
+                f"{name}, 70% positive", n, m, truth_of(name, 0.7), partial(interval_of_user_decisions, name, m), 0.5
+            )
 
 
 def truth_of(name: str, positive: float) -> float:
-    """What a metric of the set would be over endless cases."""
+    """Return the value of a metric of the set over infinitely many cases."""
     statistic = SET_METRICS[name].statistic
     return np.nan if statistic is None else float(statistic(outcome_shares(positive)))
 
 
 @cache
 def mean_of(name: str) -> float:
-    """What scores of a kind would be on average over endless cases."""
+    """Return the mean of a kind of scores over very many cases."""
     return float(SCORES[name](np.random.default_rng(1), TRUTH).mean())
 
 
-def share_of(n: int, share: float, rng: Generator) -> Interval:
-    """Independent answers, right or wrong."""
+def interval_of_share(n: int, share: float, rng: Generator) -> Interval:
+    """Return the interval of independent answers, right or wrong."""
     return share_interval(rng.random(n) < share)
 
 
-def score_of(n: int, scores: Callable[[Generator, int], Floats], rng: Generator) -> Interval:
-    """Independent scores between 0 and 1."""
+def interval_of_scores(n: int, scores: Callable[[Generator, int], Floats], rng: Generator) -> Interval:
+    """Return the interval of independent scores between 0 and 1."""
     return mean_interval(scores(rng, n), seed=0, low=0, high=1)
 
 
-def skewed(n: int, rng: Generator) -> Interval:
-    """A cost: no upper end, a long tail."""
+def interval_of_skewed(n: int, rng: Generator) -> Interval:
+    """Return the interval of a cost: no upper end, a long tail."""
     return mean_interval(rng.gamma(2, size=n), seed=0, low=0)
 
 
-def latency(n: int, quantile: float, rng: Generator) -> Interval:
-    """Independent lognormal latencies."""
+def interval_of_latency(n: int, quantile: float, rng: Generator) -> Interval:
+    """Return the interval of independent lognormal latencies."""
     return quantile_interval(np.exp(0.8 * rng.normal(size=n)), quantile)
 
 
-def users(m: int, rng: Generator) -> NDArray[np.intp]:
-    """Of m users, who has asked: 1 to 50 questions each."""
+def draw_users(m: int, rng: Generator) -> NDArray[np.intp]:
+    """Return the user of each question; each of m users has asked 1 to 50."""
     return np.repeat(np.arange(m), rng.integers(1, 51, m))
 
 
-def share_by_user(m: int, share: float, rng: Generator) -> Interval:
-    """Right or wrong; users differ in how often."""
-    codes = users(m, rng)
-    chances = rng.beta(share * (1 - WITHIN) / WITHIN, (1 - share) * (1 - WITHIN) / WITHIN, m)
-    return share_interval(rng.random(len(codes)) < chances[codes], groups=codes.tolist())
+def interval_of_user_shares(m: int, share: float, rng: Generator) -> Interval:
+    """Return the interval of right or wrong answers; users differ in their rate."""
+    codes = draw_users(m, rng)
+    rates = rng.beta(share * (1 - WITHIN) / WITHIN, (1 - share) * (1 - WITHIN) / WITHIN, m)
+    return share_interval(rng.random(len(codes)) < rates[codes], groups=codes.tolist())
 
 
-def latent(m: int, codes: NDArray[np.intp], rng: Generator) -> Floats:
-    """(n,) standard normal; of a user's cases any two correlate."""
-    found: Floats = np.sqrt(WITHIN) * rng.normal(size=m)[codes] + np.sqrt(1 - WITHIN) * rng.normal(size=len(codes))
-    return found
+def draw_latent(m: int, codes: NDArray[np.intp], rng: Generator) -> Floats:
+    """Return (n,) standard normal values that correlate within users."""
+    values: Floats = np.sqrt(WITHIN) * rng.normal(size=m)[codes] + np.sqrt(1 - WITHIN) * rng.normal(size=len(codes))
+    return values
 
 
-def mean_by_user(m: int, rng: Generator) -> Interval:
-    """Continuous scores."""
-    codes = users(m, rng)
-    return mean_interval(0.7 + 0.1 * latent(m, codes, rng), seed=0, groups=codes.tolist())
+def interval_of_user_means(m: int, rng: Generator) -> Interval:
+    """Return the interval of continuous scores."""
+    codes = draw_users(m, rng)
+    return mean_interval(0.7 + 0.1 * draw_latent(m, codes, rng), seed=0, groups=codes.tolist())
 
 
-def levels_by_user(m: int, rng: Generator) -> Interval:
-    """Scores on three levels: a tenth 0, four tenths 0.9, half 1."""
-    codes = users(m, rng)
-    level = np.searchsorted([-1.2815515655, 0.0], latent(m, codes, rng))
+def interval_of_user_levels(m: int, rng: Generator) -> Interval:
+    """Return the interval of scores on three levels: a tenth 0, four tenths 0.9, half 1."""
+    codes = draw_users(m, rng)
+    level = np.searchsorted([-1.2815515655, 0.0], draw_latent(m, codes, rng))
     return mean_interval(np.array([0.0, 0.9, 1.0])[level], seed=0, low=0, high=1, groups=codes.tolist())
 
 
-def latency_by_user(m: int, quantile: float, rng: Generator) -> Interval:
-    """Lognormal latencies; some users ask what takes long."""
-    codes = users(m, rng)
-    return quantile_interval(np.exp(0.8 * latent(m, codes, rng)), quantile, groups=codes.tolist())
+def interval_of_user_latencies(m: int, quantile: float, rng: Generator) -> Interval:
+    """Return the interval of lognormal latencies; some users ask slow questions."""
+    codes = draw_users(m, rng)
+    return quantile_interval(np.exp(0.8 * draw_latent(m, codes, rng)), quantile, groups=codes.tolist())
 
 
 def outcome_shares(positive: float) -> Floats:
-    """Shares of TP, TN, FP and FN of a judge that finds 90 % of the good and 80 % of the bad."""
+    """Return the shares of TP, TN, FP and FN of a judge that is right about 90 % of the good and 80 % of the bad."""
     return np.array([0.9 * positive, 0.8 * (1 - positive), 0.2 * (1 - positive), 0.1 * positive])
 
 
-def decided(name: str, n: int, positive: float, rng: Generator) -> Interval:
-    """Independent decisions."""
+def interval_of_decisions(name: str, n: int, positive: float, rng: Generator) -> Interval:
+    """Return the interval of independent decisions."""
     rows = np.eye(len(classification.OUTCOMES))[rng.choice(4, n, p=outcome_shares(positive))]
-    return measured(name, rows, [None] * n)
+    return interval_of_set_metric(name, rows, [None] * n)
 
 
-def decided_by_user(name: str, m: int, rng: Generator) -> Interval:
-    """Decisions about the answers to users who differ in how many are good."""
-    codes = users(m, rng)
-    good = latent(m, codes, rng) < 0.5244005127  # 70 % are
-    right = rng.random(len(codes)) < np.where(good, 0.9, 0.8)
-    outcome = np.where(good, np.where(right, 0, 3), np.where(right, 1, 2))
-    return measured(name, np.eye(4)[outcome], codes.tolist())
+def interval_of_user_decisions(name: str, m: int, rng: Generator) -> Interval:
+    """Return the interval of decisions about answers to users who differ in the share of good ones."""
+    codes = draw_users(m, rng)
+    is_good = draw_latent(m, codes, rng) < 0.5244005127  # 70 % are
+    is_right = rng.random(len(codes)) < np.where(is_good, 0.9, 0.8)
+    outcome = np.where(is_good, np.where(is_right, 0, 3), np.where(is_right, 1, 2))
+    return interval_of_set_metric(name, np.eye(4)[outcome], codes.tolist())
 
 
-def pairs(scores: Floats, rng: Generator) -> tuple[Floats, Floats]:
-    """What judge and person say of answers that are so good: both err, both on five levels."""
-    said = [np.round(np.clip(scores + rng.normal(0, 0.12, len(scores)), 0, 1) * 4) / 4 for _ in range(2)]
-    return said[0], said[1]
+def draw_ratings(scores: Floats, rng: Generator) -> tuple[Floats, Floats]:
+    """Return the ratings of judge and person for answers of given quality: both err, both on five levels."""
+    ratings = [np.round(np.clip(scores + rng.normal(0, 0.12, len(scores)), 0, 1) * 4) / 4 for _ in range(2)]
+    return ratings[0], ratings[1]
 
 
-def judged(name: str, n: int, m: int | None, rng: Generator) -> Interval:
-    """Agreement over n answers, of m users or independent."""
+def interval_of_agreement(name: str, n: int, m: int | None, rng: Generator) -> Interval:
+    """Return the interval of the agreement over n answers, of m users or independent."""
     codes = np.arange(n) % (m or n)
-    first, second = pairs(0.6 + 0.25 * latent(m or n, codes, rng), rng)
+    first, second = draw_ratings(0.6 + 0.25 * draw_latent(m or n, codes, rng), rng)
     groups = codes.tolist()
     if name == "spearman":
-        return over_pairs(agreement.spearman, first, second, groups, 0).interval
-    return measured(name, agreement.kappa_parts(first, second), groups)
+        return measure_agreement(agreement.spearman, first, second, groups, 0).interval
+    return interval_of_set_metric(name, agreement.kappa_parts(first, second), groups)
 
 
-def measured(name: str, rows: Floats, groups: list[Any]) -> Interval:
-    """The interval of a metric of the set, as an evaluation stores it."""
+def interval_of_set_metric(name: str, rows: Floats, groups: list[Any]) -> Interval:
+    """Return the interval of a metric of the set, as an evaluation stores it."""
     measure = SET_METRICS[name].measure
     return Interval(np.nan, np.nan) if measure is None else measure(rows, groups, 0).interval
 
@@ -214,6 +224,6 @@ SCORES: dict[str, Callable[[Generator, int], Floats]] = {
     "continuous scores, beta(2, 2)": lambda rng, n: rng.beta(2, 2, n),
 }
 LATENCIES = {0.5: 1.0, 0.95: float(np.exp(0.8 * 1.6448536270))}
-_BOTH = pairs(0.6 + 0.25 * np.random.default_rng(2).normal(size=TRUTH), np.random.default_rng(3))
+_BOTH = draw_ratings(0.6 + 0.25 * np.random.default_rng(2).normal(size=TRUTH), np.random.default_rng(3))
 KAPPA = agreement.weighted_kappa(*_BOTH)
 SPEARMAN = agreement.spearman(*_BOTH)

@@ -1,4 +1,4 @@
-"""Years in which other topics are asked, or weekdays differ, and no answer is worse: what alarms make of them."""
+"""Years in which the topics of questions change, or weekdays differ, and no answer gets worse: false alarms."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -6,36 +6,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulations import Claim, counted
-from benchmarks.simulations.alarms import CALM, TIERS, YEAR, Asked, nights_of, watched
+from benchmarks.simulations import Claim, share_claim
+from benchmarks.simulations.alarms import CALM, TIERS, YEAR, NightScores, find_incidents, to_nights
 from yarus.metrics.statistics.alarms.mix import WEEK, remove_mix, remove_weekdays
-from yarus.metrics.statistics.alarms.noise import Cells, Night
+from yarus.metrics.statistics.alarms.noise import NightlyValue, QuestionCells
 from yarus.metrics.statistics.groups import Floats, Ints
-from yarus.tasks.steps.question_mix import draw_topics, topic_of
+from yarus.tasks.steps.question_mix import draw_topics, match_topic
 
 NOISE, LOSS, SOON = 0.02, 0.05, 30
-"""Share of answers that come out otherwise in a night; a true loss, and nights within which it is to be told of."""
+"""Share of answers that change in a night; a true loss, and nights within which it must be detected."""
 RATES = np.array([0.95, 0.9, 0.85, 0.8, 0.8, 0.75, 0.65, 0.5])
-"""Hit rate of each topic; the last one is new where topics come in."""
+"""Hit rate of each topic; the last one is new if topics come in."""
 SEASON, JUMP, WEEKEND = 0.08, 0.05, 0.02
-"""What the mix moves the hit rate by, from top to bottom and at once; by what weekends are lower."""
+"""Change of the hit rate by the mix, from top to bottom and at once; and of weekends."""
 VOCABULARY, COMMON, IN_A_QUESTION = 12, 60, 3
-"""Words that each topic has to itself, words of all, and how many of either make a question."""
+"""Words of each topic alone, common words, and how many of either make a question."""
 
 
 class World(NamedTuple):
-    """What moves in a year while no answer is worse."""
+    """What changes in a year while no answer gets worse."""
 
     name: str
-    asked: int = 300
-    """Questions a night."""
+    n_questions: int = 300
+    """Questions per night."""
     new: int = 300
-    """Of them."""
+    """New questions among them."""
     season: bool = False
     jump: bool = False
-    """After the calm nights the topics are others."""
+    """After the calm nights the topics change."""
     comes_in: bool = False
-    """After the calm nights a tenth of the questions are about what nobody has asked before."""
+    """After the calm nights a tenth of the questions is about a new topic."""
     weekend: bool = False
     by_words: bool = False
     """Whether topics are drawn from words, because nobody annotates them."""
@@ -60,69 +60,76 @@ WORLDS = (
 
 
 def claims(effort: float) -> Iterator[Claim]:
-    """False alarms a year in each world, and true losses told of in the midst of it."""
+    """Yield false alarms per year in each world, and true losses that are detected during the change."""
     years, repetitions = max(1, round(40 * effort)), max(4, round(100 * effort))
-    for number, world in enumerate(WORLDS):
-        rate = sum(len(alarms(world, YEAR, [1, number, year])) for year in range(years)) / years
+    for world_number, world in enumerate(WORLDS):
+        rate = sum(len(find_alarms(world, YEAR, [1, world_number, year])) for year in range(years)) / years
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
-    for number, world in enumerate(WORLDS):
-        opened = (alarms(world, CALM + SOON, [2, number, one], LOSS) for one in range(repetitions))
-        told = [any(night >= CALM for night in begun) for begun in opened]
-        yield counted(f"{world.name}, -5 points: told of within {SOON} nights", 0.9, 1, told)
+    for world_number, world in enumerate(WORLDS):
+        opened = (
+            find_alarms(world, CALM + SOON, [2, world_number, repetition], LOSS) for repetition in range(repetitions)
+        )
+        is_detected = [any(night >= CALM for night in incident_nights) for incident_nights in opened]
+        yield share_claim(f"{world.name}, -5 points: told of within {SOON} nights", 0.9, 1, is_detected)
 
 
-def alarms(world: World, count: int, seed: list[int], loss: float = 0.0) -> list[int]:
-    """The nights in which an incident began, of a loss that begins after the calm ones."""
-    return watched(remove_weekdays(remove_mix(nights(world, count, np.random.default_rng(seed), loss))))[0]
+def find_alarms(world: World, count: int, seed: list[int], loss: float = 0.0) -> list[int]:
+    """Return the nights in which an incident began, with a loss that begins after the calm ones."""
+    return find_incidents(
+        remove_weekdays(remove_mix(simulate_nights(world, count, np.random.default_rng(seed), loss)))
+    )[0]
 
 
-def nights(world: World, count: int, chance: np.random.Generator, loss: float) -> list[Night]:
-    """What evaluations keep of so many nights."""
+def simulate_nights(world: World, count: int, generator: np.random.Generator, loss: float) -> list[NightlyValue]:
+    """Return the stored values of so many nights."""
     first = world.new * np.arange(count)
-    total, begins = world.asked + int(first[-1]), int(chance.integers(YEAR))
-    asked_in = np.maximum(0, np.arange(total) - world.asked + world.new) // max(1, world.new)
-    by_night = np.cumsum([_shares(world, night, begins) for night in range(count)], axis=1)
-    topics = (by_night[asked_in] < chance.random((total, 1))).sum(axis=1)
-    kinds = _by_words(topics, world.asked, chance) if world.by_words else topics
-    able, results = chance.random(total), []
-    for night in range(count):
-        lower = (WEEKEND if world.weekend and night % WEEK >= WEEK - 2 else 0.0) + (loss if night >= CALM else 0.0)
-        rows = slice(int(first[night]), int(first[night]) + world.asked)
-        hits = (able[rows] < RATES[topics[rows]] - lower) ^ (chance.random(world.asked) < NOISE)
-        results.append(Asked(rows.start, hits.astype(np.float64)))
-    found = nights_of(results)
-    for number, (one, tonight) in enumerate(zip(found, results, strict=True)):
-        of, new = kinds[tonight.first : tonight.last], slice(-one.n_new or len(tonight.scores), None)
-        cells, new_cells = _cells(of, tonight.scores), _cells(of[new], tonight.scores[new])
-        found[number] = one._replace(day=number, cells=cells, new_cells=new_cells)
-    return found
+    total, season_start = world.n_questions + int(first[-1]), int(generator.integers(YEAR))
+    first_nights = np.maximum(0, np.arange(total) - world.n_questions + world.new) // max(1, world.new)
+    by_night = np.cumsum([_shares(world, night, season_start) for night in range(count)], axis=1)
+    topics = (by_night[first_nights] < generator.random((total, 1))).sum(axis=1)
+    kinds = _topics_by_words(topics, world.n_questions, generator) if world.by_words else topics
+    ability, results = generator.random(total), []
+    for night_number in range(count):
+        reduction = (WEEKEND if world.weekend and night_number % WEEK >= WEEK - 2 else 0.0) + (
+            loss if night_number >= CALM else 0.0
+        )
+        rows = slice(int(first[night_number]), int(first[night_number]) + world.n_questions)
+        hits = (ability[rows] < RATES[topics[rows]] - reduction) ^ (generator.random(world.n_questions) < NOISE)
+        results.append(NightScores(rows.start, hits.astype(np.float64)))
+    stored = to_nights(results)
+    for number, (night, tonight) in enumerate(zip(stored, results, strict=True)):
+        kinds_of_night, new = kinds[tonight.first : tonight.last], slice(-night.n_new or len(tonight.scores), None)
+        cells, new_cells = _cells(kinds_of_night, tonight.scores), _cells(kinds_of_night[new], tonight.scores[new])
+        stored[number] = night._replace(day=number, cells=cells, new_cells=new_cells)
+    return stored
 
 
-def _shares(world: World, night: int, begins: int) -> Floats:
-    """Of the topics in one night."""
+def _shares(world: World, night: int, season_start: int) -> Floats:
+    """Return the shares of the topics in one night."""
     usual = np.append(np.ones(len(RATES) - 1), 0.0) / (len(RATES) - 1)
     if world.comes_in:
         return usual if night < CALM else np.append(0.9 * usual[:-1], 0.1)
-    moved = SEASON / 2 * np.sin(2 * np.pi * (night + begins) / YEAR) if world.season else 0.0
-    moved -= JUMP if world.jump and night >= CALM else 0.0
-    beyond = usual * (RATES - usual @ RATES)
-    return np.asarray(usual + moved * beyond / (beyond @ RATES))
+    shift = SEASON / 2 * np.sin(2 * np.pi * (night + season_start) / YEAR) if world.season else 0.0
+    shift -= JUMP if world.jump and night >= CALM else 0.0
+    tilt = usual * (RATES - usual @ RATES)
+    return np.asarray(usual + shift * tilt / (tilt @ RATES))
 
 
-def _by_words(topics: Ints, asked: int, chance: np.random.Generator) -> NDArray[np.str_]:
-    """What the topics of the first night, told by words, make of questions about topics."""
-    own = topics[:, None] * VOCABULARY + chance.integers(VOCABULARY, size=(len(topics), IN_A_QUESTION))
-    common = len(RATES) * VOCABULARY + chance.integers(COMMON, size=(len(topics), IN_A_QUESTION))
+def _topics_by_words(topics: Ints, n_first: int, generator: np.random.Generator) -> NDArray[np.str_]:
+    """Return the topics of questions by the words of the first night's topics."""
+    topic_words = topics[:, None] * VOCABULARY + generator.integers(VOCABULARY, size=(len(topics), IN_A_QUESTION))
+    common_words = len(RATES) * VOCABULARY + generator.integers(COMMON, size=(len(topics), IN_A_QUESTION))
     letters = np.array([chr(ord("a") + number) for number in range(16)])
-    numbers = np.concatenate([own, common], axis=1)
+    numbers = np.concatenate([topic_words, common_words], axis=1)
     texts = [
-        " ".join(of) for of in np.char.add(np.char.add("xx", letters[numbers // 16]), letters[numbers % 16]).tolist()
+        " ".join(words_of_question)
+        for words_of_question in np.char.add(np.char.add("xx", letters[numbers // 16]), letters[numbers % 16]).tolist()
     ]
-    drawn = draw_topics(texts[:asked], [None] * asked)
-    return np.array([topic_of(text, drawn) or "" for text in texts])
+    word_topics = draw_topics(texts[:n_first], [None] * n_first)
+    return np.array([match_topic(text, word_topics) or "" for text in texts])
 
 
-def _cells(kinds: NDArray[Any], scores: Floats) -> Cells:
+def _cells(kinds: NDArray[Any], scores: Floats) -> QuestionCells:
     names, codes = np.unique(kinds, return_inverse=True)
     n, sums = np.bincount(codes, minlength=len(names)), np.bincount(codes, scores, minlength=len(names))
-    return {str(name): (int(of), float(total)) for name, of, total in zip(names, n, sums, strict=True)}
+    return {str(name): (int(count), float(total)) for name, count, total in zip(names, n, sums, strict=True)}

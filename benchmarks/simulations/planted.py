@@ -1,7 +1,7 @@
-"""Errors planted in real sentences, and the same facts written another way: what the fact metrics are tried on.
+"""Errors planted in real sentences, and the same facts written another way: test data for the fact metrics.
 
-Nothing here knows the rules of yarus.metrics.facts: words and digits are exchanged by lists of their own, by num2words
-and by plain patterns. What stands in a fact's place stands nowhere in the paragraph.
+Nothing here uses the rules of yarus.metrics.facts: words and digits are exchanged by separate lists, by num2words and
+by simple patterns. The replacement of a fact does not occur in the paragraph.
 """
 
 import json
@@ -51,19 +51,19 @@ WORDS = {
 MONEY = re.compile(r"[$€£]\s?\d[\d,.]*|\d[\d ,.]*\s?(?:[$€£₽%]|руб|доллар|евро|фунт|процент|dollar|euro|percent)")
 DIGITS = re.compile(r"\d+")
 NUMBERS = (*range(100), *range(100, 1000, 100))
-"""Whose words are looked for."""
+"""Numbers whose words are searched."""
 
 
 class Sentence(NamedTuple):
-    """A sentence with the paragraph that it stands in."""
+    """A sentence with its paragraph."""
 
     text: str
     paragraph: str
     language: str
 
 
-class Planted(NamedTuple):
-    """A sentence with one error, and where it stands."""
+class PlantedError(NamedTuple):
+    """A sentence with one error, and its position."""
 
     kind: str
     sentence: Sentence
@@ -72,14 +72,14 @@ class Planted(NamedTuple):
     end: int
 
 
-def sentences(of: str) -> list[Sentence]:
-    """The sentences of "ru" or "en", the languages of XQuAD, or of the "sample", with their paragraphs."""
-    if of == "sample":
+def read_sentences(corpus: str) -> list[Sentence]:
+    """Return the sentences of "ru" or "en", the languages of XQuAD, or of the "sample", with their paragraphs."""
+    if corpus == "sample":
         paragraphs = [chunk["text"] for chunk in sample_rows("chunk")]
     else:
-        data = json.loads((XQUAD / f"xquad.{of}.json").read_text(encoding="utf-8"))["data"]
+        data = json.loads((XQUAD / f"xquad.{corpus}.json").read_text(encoding="utf-8"))["data"]
         paragraphs = [paragraph["context"] for article in data for paragraph in article["paragraphs"]]
-    language = "en" if of == "en" else "ru"
+    language = "en" if corpus == "en" else "ru"
     return [
         Sentence(text, paragraph, language)
         for paragraph in paragraphs
@@ -88,31 +88,31 @@ def sentences(of: str) -> list[Sentence]:
     ]
 
 
-def planted(found: list[Sentence], kind: str, n: int) -> list[Planted]:
-    """So many sentences with an error of a kind; every place that can be changed comes before one is changed again."""
-    chance = Random(f"{kind}|0")
-    places = [(sentence, *match) for sentence in found for match in PLACES[kind](sentence)]
-    chance.shuffle(places)
-    made: list[Planted] = []
+def plant_errors(originals: list[Sentence], kind: str, n: int) -> list[PlantedError]:
+    """Return so many sentences with an error of a kind; every place is changed once before one is changed again."""
+    generator = Random(f"{kind}|0")
+    places = [(sentence, *match) for sentence in originals for match in PLACES[kind](sentence)]
+    generator.shuffle(places)
+    mutants: list[PlantedError] = []
     for _ in range(100):
         for sentence, start, end in places:
-            other = OTHER[kind](sentence, sentence.text[start:end], chance)
-            if other is not None:
-                text = sentence.text[:start] + other + sentence.text[end:]
-                made.append(Planted(kind, sentence, text, start, start + len(other)))
-            if len(made) == n:
-                return made
-    return made
+            replacement = OTHER[kind](sentence, sentence.text[start:end], generator)
+            if replacement is not None:
+                text = sentence.text[:start] + replacement + sentence.text[end:]
+                mutants.append(PlantedError(kind, sentence, text, start, start + len(replacement)))
+            if len(mutants) == n:
+                return mutants
+    return mutants
 
 
-def rewritten(found: list[Sentence]) -> Iterator[tuple[Sentence, str]]:
-    """Sentences with one of their facts written another way, each as often as there are ways."""
-    for sentence in found:
-        for pattern, way in WAYS[sentence.language]:
+def rewrite_facts(originals: list[Sentence]) -> Iterator[tuple[Sentence, str]]:
+    """Yield sentences with one of their facts written another way, once per way."""
+    for sentence in originals:
+        for pattern, rewrite in WAYS[sentence.language]:
             for match in pattern.finditer(sentence.text):
-                other = way(match)
-                if other is not None and other != match[0]:
-                    yield sentence, sentence.text[: match.start()] + other + sentence.text[match.end() :]
+                rewritten = rewrite(match)
+                if rewritten is not None and rewritten != match[0]:
+                    yield sentence, sentence.text[: match.start()] + rewritten + sentence.text[match.end() :]
 
 
 def _digit_places(sentence: Sentence) -> Iterator[tuple[int, int]]:
@@ -132,55 +132,65 @@ def _date_places(sentence: Sentence) -> Iterator[tuple[int, int]]:
         yield match.span(match.lastindex or 0)
 
 
-def _of_series(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence], Iterator[tuple[int, int]]]:
-    def places(sentence: Sentence) -> Iterator[tuple[int, int]]:
+def _series_places(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence], Iterator[tuple[int, int]]]:
+    def find_places(sentence: Sentence) -> Iterator[tuple[int, int]]:
         words = set(" ".join(series[sentence.language]).split())
         for match in re.finditer(r"(?<![\w-])[^\W\d_]+(?![\w-])", sentence.text):
             if match[0] in words:
                 yield match.span()
 
-    return places
+    return find_places
 
 
-def _other_digits(sentence: Sentence, digits: str, chance: Random) -> str | None:
-    taken = set(DIGITS.findall(sentence.paragraph))
+def _other_digits(sentence: Sentence, digits: str, generator: Random) -> str | None:
+    digits_of_paragraph = set(DIGITS.findall(sentence.paragraph))
     for _ in range(20):
-        place = chance.randrange(len(digits))
-        digit = chance.choice([d for d in ("123456789" if place == 0 else "0123456789") if d != digits[place]])
-        other = digits[:place] + digit + digits[place + 1 :]
-        if other not in taken and not _is_said(int(other), sentence.paragraph):
-            return other
+        position = generator.randrange(len(digits))
+        digit = generator.choice([d for d in ("123456789" if position == 0 else "0123456789") if d != digits[position]])
+        replacement = digits[:position] + digit + digits[position + 1 :]
+        if replacement not in digits_of_paragraph and not _has_number_in_words(int(replacement), sentence.paragraph):
+            return replacement
     return None
 
 
-def _other_day(sentence: Sentence, digits: str, chance: Random) -> str | None:
-    taken = set(DIGITS.findall(sentence.paragraph))
-    free = [str(day) for day in range(1, 29) if str(day) not in taken and not _is_said(day, sentence.paragraph)]
-    return chance.choice(free) if free else None
+def _other_day(sentence: Sentence, digits: str, generator: Random) -> str | None:
+    digits_of_paragraph = set(DIGITS.findall(sentence.paragraph))
+    unused = [
+        str(day)
+        for day in range(1, 29)
+        if str(day) not in digits_of_paragraph and not _has_number_in_words(day, sentence.paragraph)
+    ]
+    return generator.choice(unused) if unused else None
 
 
 def _other_word(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence, str, Random], str | None]:
-    def other(sentence: Sentence, word: str, chance: Random) -> str | None:
-        said = sentence.paragraph.casefold().replace("ё", "е")
-        for line in series[sentence.language]:
-            words = line.split()
+    def replace_word(sentence: Sentence, word: str, generator: Random) -> str | None:
+        lowered = sentence.paragraph.casefold().replace("ё", "е")
+        for series_line in series[sentence.language]:
+            words = series_line.split()
             if word in words:
-                free = [one for one in words if not _stands(one, said, sentence.paragraph)]
-                return chance.choice(free) if free else None
+                unused = [
+                    word_of_series
+                    for word_of_series in words
+                    if not _has_word(word_of_series, lowered, sentence.paragraph)
+                ]
+                return generator.choice(unused) if unused else None
         return None
 
-    return other
+    return replace_word
 
 
-def _stands(word: str, said: str, paragraph: str) -> bool:
-    """Whether a paragraph has what a word says in any form; `said` is the paragraph in small letters."""
-    plain_word = word.casefold().replace("ё", "е")
-    numbers = [number for number in NUMBERS if plain_word in _forms(number)]
-    return plain_word[:4] in said or any(str(one) in said or _is_said(one, paragraph) for one in numbers)
+def _has_word(word: str, lowered: str, paragraph: str) -> bool:
+    """Return whether a paragraph has the meaning of a word in any form; `lowered` is the paragraph in lower case."""
+    normal_word = word.casefold().replace("ё", "е")
+    numbers = [number for number in NUMBERS if normal_word in _forms(number)]
+    return normal_word[:4] in lowered or any(
+        str(number) in lowered or _has_number_in_words(number, paragraph) for number in numbers
+    )
 
 
-def _is_said(number: int, paragraph: str) -> bool:
-    """Whether a paragraph has a number in words, in any form."""
+def _has_number_in_words(number: int, paragraph: str) -> bool:
+    """Return whether a paragraph has a number in words, in any form."""
     return number in NUMBERS and not _forms(number).isdisjoint(
         re.findall(r"[a-zа-я]+", paragraph.casefold().replace("ё", "е"))
     )
@@ -188,11 +198,11 @@ def _is_said(number: int, paragraph: str) -> bool:
 
 @cache
 def _forms(number: int) -> frozenset[str]:
-    said = [num2words(number, to=to) for to in ("cardinal", "ordinal")]
+    forms = [num2words(number, to=to) for to in ("cardinal", "ordinal")]
     for case in "nigdap":
-        said += [num2words(number, lang="ru", case=case)]
-        said += [num2words(number, lang="ru", to="ordinal", case=case, gender=gender) for gender in "mfn"]
-    return frozenset(word.replace("ё", "е") for word in said) | ({"одно", "одна"} if number == 1 else set())
+        forms += [num2words(number, lang="ru", case=case)]
+        forms += [num2words(number, lang="ru", to="ordinal", case=case, gender=gender) for gender in "mfn"]
+    return frozenset(word.replace("ё", "е") for word in forms) | ({"одно", "одна"} if number == 1 else set())
 
 
 def _in_words(match: re.Match[str]) -> str | None:
@@ -201,7 +211,7 @@ def _in_words(match: re.Match[str]) -> str | None:
     return str(num2words(number, lang=language)) if number < 10**9 else None
 
 
-def _grouped(match: re.Match[str]) -> str:
+def _with_separators(match: re.Match[str]) -> str:
     return f"{int(match[0]):,}".replace(",", "\u00a0" if re.search("[а-я]", match.string) else ",")
 
 
@@ -237,10 +247,10 @@ def _percent(match: re.Match[str]) -> str:
 PLACES = {
     "digit": _digit_places,
     "date": _date_places,
-    "month": _of_series(MONTHS),
-    "weekday": _of_series(WEEKDAYS),
+    "month": _series_places(MONTHS),
+    "weekday": _series_places(WEEKDAYS),
     "sum": _money_places,
-    "number word": _of_series(WORDS),
+    "number word": _series_places(WORDS),
 }
 OTHER = {
     "digit": _other_digits,
@@ -258,7 +268,7 @@ WAYS: dict[str, tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | Non
     "ru": (
         (re.compile(WHOLE.format("1,3")), _in_words),
         (re.compile(r"(?<![\w.,:/-])(?<!\d[ \u00a0])\d{1,3}(?:[ \u00a0]\d{3})+(?![\w.,]?\d)"), _in_words),
-        (re.compile(WHOLE.format("4,7")), _grouped),
+        (re.compile(WHOLE.format("4,7")), _with_separators),
         (RU_DATE, _russian_date),
         (RU_DATE, _russian_day_in_words),
         (re.compile(r"(\d)\s?%"), _percent),
@@ -272,4 +282,4 @@ WAYS: dict[str, tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | Non
         (re.compile(r"(\d)\s?%"), _percent),
     ),
 }
-"""What is written another way, and how."""
+"""Patterns of facts, and functions that write them another way."""

@@ -1,6 +1,6 @@
-"""The PostgreSQL server that we bring."""
+"""The embedded PostgreSQL server."""
 
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
-ELSEWHERE = Words("or set YARUS_DATABASE_URL to a PostgreSQL server with pgvector")
-"""The other way out, which messages about the server end with."""
+OTHER_SERVER_HINT = Words("or set YARUS_DATABASE_URL to a PostgreSQL server with pgvector")
+"""Alternative that ends messages about the server."""

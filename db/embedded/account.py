@@ -1,11 +1,11 @@
-"""The account that PostgreSQL runs as, the folder that is its own, and programs run as it.
+"""The account that PostgreSQL runs as, its folder, and programs run as that account.
 
-PostgreSQL refuses to run as root. As root the server therefore runs as another account, which owns `home/postgres` and
-may lack the right to pass the folders above it (a home below /root) or to read the wheel. No folder that we did not
-make is opened for that. Instead, and only where a folder is in fact closed, the server gets one Linux capability
-through util-linux's setpriv: to search and read any file or, where that one may not be handed on (Docker), to override
-file permissions. The price: a superuser of that database can reach any file of the machine. But only root and the
-account itself can enter the socket's folder, and the server is root's own, so root loses nothing by it.
+PostgreSQL refuses to run as root. If Yarus runs as root, the server runs as another account, which owns
+`home/postgres`. That account may be unable to enter the folders above it (a home below /root) or to read the wheel.
+Yarus never opens folders that it did not create. If a folder is closed, the server gets one Linux capability through
+util-linux's setpriv instead: to search and read any file or, if that capability is not available (Docker), to override
+file permissions. The price: a superuser of that database can read any file of the machine. But only root and the
+account itself can enter the socket's folder, and the server belongs to root, so root loses nothing.
 """
 
 import os
@@ -14,24 +14,24 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from yarus.db.embedded import ELSEWHERE
+from yarus.db.embedded import OTHER_SERVER_HINT
 from yarus.db.errors import DatabaseUnavailable
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
-CAPABILITIES = {"dac_read_search": 2, "dac_override": 1}  # bits; the first that we may hand on. Docker has the second
+CAPABILITIES = {"dac_read_search": 2, "dac_override": 1}  # bits; the first available one is used. Docker has the second
 
 
 class Account(NamedTuple):
-    """The user and group that the server runs as, where we are root."""
+    """User and group that the server runs as, if Yarus runs as root."""
 
     uid: int
     gid: int
 
 
 def make_folder(folder: Path) -> None:
-    """Make home/postgres, private to the server's account: as root the owner of the home, or nobody for a root's home.
+    """Create home/postgres, private to the server's account: as root, the home's owner, or `nobody` for a root's home.
 
-    So `sudo yarus` in a user's home leaves a database that the user can go on with.
+    So after `sudo yarus` in a user's home, the user can continue to use the database.
     """
     if folder.exists():
         return
@@ -39,34 +39,35 @@ def make_folder(folder: Path) -> None:
         raise DatabaseUnavailable(
             "user {uid} has no name on this machine, which initdb needs: name it, {elsewhere}",
             uid=uid,
-            elsewhere=ELSEWHERE,
+            elsewhere=OTHER_SERVER_HINT,
         )
-    unfinished = folder.with_suffix(".new")  # renamed when it has its owner: a kill leaves no folder of the wrong one
+    # Renamed once it has its owner, so that a kill leaves no folder of a wrong owner.
+    unfinished = folder.with_suffix(".new")
     unfinished.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
         owner = folder.parent.stat()
-        named = owner.st_uid != 0 and _has_name(owner.st_uid)
-        account = Account(owner.st_uid, owner.st_gid) if named else nobody()
+        is_user = owner.st_uid != 0 and _has_name(owner.st_uid)
+        account = Account(owner.st_uid, owner.st_gid) if is_user else find_unprivileged_user()
         os.chown(unfinished, *account, follow_symlinks=False)
     unfinished.rename(folder)
 
 
-def nobody() -> Account:
-    """The account without rights that every system has."""
+def find_unprivileged_user() -> Account:
+    """Return the account `nobody`, which has no rights and exists on every system."""
     entry = pwd.getpwnam("nobody")
     return Account(entry.pw_uid, entry.pw_gid)
 
 
 def _has_name(uid: int) -> bool:
-    """Whether a user stands in /etc/passwd or its like: without that, initdb refuses (containers with any user id)."""
+    """Return whether a user is in /etc/passwd or its like; otherwise initdb refuses (containers with any user id)."""
     try:
         return bool(pwd.getpwuid(uid).pw_name)
     except KeyError:
         return False
 
 
-def account_of(folder: Path) -> Account | None:
-    """Whom the server runs as: us (None), or as root the owner of home/postgres."""
+def folder_account(folder: Path) -> Account | None:
+    """Return the account that the server runs as: None for the current one, or as root the owner of home/postgres."""
     if os.geteuid() != 0:
         return None
     owner = folder.stat()
@@ -74,45 +75,49 @@ def account_of(folder: Path) -> Account | None:
         raise DatabaseUnavailable(
             "{folder} belongs to root, and PostgreSQL refuses to run as root: chown -R nobody it, {elsewhere}",
             folder=folder,
-            elsewhere=ELSEWHERE,
+            elsewhere=OTHER_SERVER_HINT,
         )
     return Account(owner.st_uid, owner.st_gid)
 
 
-def hand_over(file: int, folder: Path) -> None:
-    """Give a file that we made as root to the owner of its folder; links to other people's files are left alone."""
-    made, owner = os.fstat(file), folder.stat()
-    if os.geteuid() == 0 and made.st_uid == 0 and made.st_nlink == 1:
-        os.fchown(file, owner.st_uid, owner.st_gid)
+def give_to_folder_owner(file: int, folder: Path) -> None:
+    """Give a file created as root to the owner of its folder; links to other people's files are left alone."""
+    file_status, folder_status = os.fstat(file), folder.stat()
+    if os.geteuid() == 0 and file_status.st_uid == 0 and file_status.st_nlink == 1:
+        os.fchown(file, folder_status.st_uid, folder_status.st_gid)
 
 
 class AccountOptions(TypedDict, total=False):
-    """Popen's options for a program that runs as another account."""
+    """Options of Popen for a program that runs as another account."""
 
     user: int
     group: int
     extra_groups: list[int]
 
 
-def lowered(command: list[str], account: Account | None, *needs: tuple[Path, int]) -> tuple[list[str], AccountOptions]:
-    """How to run a program as an account without rights, where we are root.
+def drop_privileges(
+    command: list[str], account: Account | None, *needs: tuple[Path, int]
+) -> tuple[list[str], AccountOptions]:
+    """Return how to run a program as an account without rights, if Yarus runs as root.
 
     Args:
-        command: the program's path and what it is told.
-        account: None to run it as we are.
-        needs: paths that it must reach, each with the permission bits that it needs there.
+        command: the program's path and its arguments.
+        account: None to run it as the current account.
+        needs: paths that it must reach, each with the permission bits needed there.
 
     Returns:
-        The command, and Popen's options for it; the command has one capability where a path is closed to the account.
+        The command, and Popen's options for it; the command gets one capability if a path is closed to the account.
 
     Raises:
-        DatabaseUnavailable: a path is closed, and no capability can be handed on.
+        DatabaseUnavailable: a path is closed, and no capability is available.
     """
     if account is None:
         return command, {}
-    reached = ((Path(command[0]), 0o5), *needs)
-    ways = [(way, 0o1) for path, _ in reached for way in path.parents]
-    closed = next((path for path, bits in (*ways, *reached) if not _allows(path.stat(), account, bits)), None)
+    requirements = ((Path(command[0]), 0o5), *needs)
+    traversals = [(parent, 0o1) for path, _ in requirements for parent in path.parents]
+    closed = next(
+        (path for path, bits in (*traversals, *requirements) if not _allows(path.stat(), account, bits)), None
+    )
     if closed is not None:
         return [*_with_capability(account, closed), *command], {}
     return command, {"user": account.uid, "group": account.gid, "extra_groups": []}
@@ -124,13 +129,19 @@ def _allows(status: os.stat_result, account: Account, bits: int) -> bool:
 
 
 def _with_capability(account: Account, closed: Path) -> list[str]:
-    """The start of a command that runs the rest as `account`, with the one capability that lets it pass `closed`."""
+    """Return a command prefix that runs the rest as `account`, with the one capability needed to pass `closed`."""
     setpriv, status = shutil.which("setpriv"), Path("/proc/self/status")
-    bounds = (
+    bounding_sets = (
         [line.split()[1] for line in status.read_text().splitlines() if line.startswith("CapBnd")] if setpriv else []
     )
     capability = next(
-        (name for name, bit in CAPABILITIES.items() for bound in bounds if int(bound, 16) >> bit & 1), None
+        (
+            name
+            for name, bit in CAPABILITIES.items()
+            for bounding_set in bounding_sets
+            if int(bounding_set, 16) >> bit & 1
+        ),
+        None,
     )
     if setpriv is None or capability is None:
         missing = (
@@ -144,11 +155,11 @@ def _with_capability(account: Account, closed: Path) -> list[str]:
             uid=account.uid,
             closed=closed,
             missing=missing,
-            elsewhere=ELSEWHERE,
+            elsewhere=OTHER_SERVER_HINT,
         )
-    only = f"-all,+{capability}"
-    # Without the secure bit access(2), by which initdb looks for its postgres, ignores the capability.
+    capabilities = f"-all,+{capability}"
+    # initdb finds its postgres by access(2), which ignores the capability unless this secure bit is set.
     return [
         setpriv, f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--securebits=+no_setuid_fixup",
-        f"--inh-caps={only}", f"--ambient-caps={only}", "--no-new-privs", "--",
+        f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}", "--no-new-privs", "--",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Locks of files: closed on exec, and in forked children."""
+"""File locks, which are closed on exec and in forked children."""
 
 import fcntl
 import os
@@ -8,40 +8,40 @@ from pathlib import Path
 
 from yarus.db.embedded import account
 
-open_locks: set[int] = set()
+open_descriptors: set[int] = set()
 
 
 @contextmanager
-def mutex(folder: Path) -> Iterator[None]:
-    """One process at a time."""
+def hold_mutex(folder: Path) -> Iterator[None]:
+    """Hold a lock that admits one process at a time."""
     lock = open_lock(folder.with_suffix(".lock"), folder.parent)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
-        close(lock)
+        release_lock(lock)
 
 
-def take_if_free(folder: Path) -> int | None:
-    """server.lock, taken, if no process of PostgreSQL holds it."""
+def try_lock(folder: Path) -> int | None:
+    """Take server.lock and return its descriptor; None if a PostgreSQL process holds it."""
     lock = open_lock(folder / "server.lock", folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        close(lock)
+        release_lock(lock)
         return None
     return lock
 
 
 def open_lock(path: Path, folder: Path) -> int:
-    """The descriptor of a lock's file, of the account that the folder is of."""
+    """Open the file of a lock, owned by the account of the folder, and return its descriptor."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    open_locks.add(lock)
-    account.hand_over(lock, folder)
+    open_descriptors.add(lock)
+    account.give_to_folder_owner(lock, folder)
     return lock
 
 
-def close(lock: int) -> None:
-    """Gives it up."""
-    open_locks.discard(lock)
+def release_lock(lock: int) -> None:
+    """Release a lock."""
+    open_descriptors.discard(lock)
     os.close(lock)

@@ -1,1 +1,1 @@
-"""Readers of the formats that a source can be filled from; each turns a file into `yarus.db.loading.fill.Rows`."""
+"""Readers of the formats that a source can be filled from; each turns a file into `load_rows.ImportedRows`."""

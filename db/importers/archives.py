@@ -9,30 +9,30 @@ from pathlib import Path
 
 from yarus.db.errors import InputError
 
-MOST_UNPACKED = 64 << 20
+MAX_UNPACKED = 64 << 20
 """Bytes of a member."""
-MOST_RATIO = 200
+MAX_RATIO = 200
 """Unpacked bytes per packed byte; XML of real documents has 5 to 50."""
-UNPROVEN = 1 << 20
+MIN_CHECKED_SIZE = 1 << 20
 """Bytes up to which the ratio does not count: a short text of blanks packs better than any document."""
-MOST_DIRECTORY = 4 << 20
+MAX_DIRECTORY = 4 << 20
 """Bytes of the list of members; `zipfile` keeps about ten times as many in memory."""
 BLOCK = 1 << 16
-END = struct.Struct("<4s4H2LH")
-END_MARK = b"PK\x05\x06"
+DIRECTORY_END = struct.Struct("<4s4H2LH")
+DIRECTORY_END_MARK = b"PK\x05\x06"
 ENCRYPTED = 0x1
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a ZIP file; the errors of what the block reads from it become InputError.
+    """Open a ZIP file; errors of reads within the block become InputError.
 
     Args:
         path: of the file.
 
     Raises:
-        InputError: it is damaged, or its list of members is too long.
-        OSError: it cannot be read.
+        InputError: the file is damaged, or its list of members is too long.
+        OSError: the file cannot be read.
     """
     try:
         _check_directory(path)
@@ -67,17 +67,17 @@ def read_member(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
 
 def _check_size(unpacked: int, member: zipfile.ZipInfo) -> None:
     """Refuse a zip bomb by the bytes that were unpacked: the size that the archive declares may be wrong."""
-    if max(unpacked, member.file_size) > MOST_UNPACKED:
+    if max(unpacked, member.file_size) > MAX_UNPACKED:
         raise InputError(
             "{member} unpacks to more than {limit} MiB, the most that is read; split the document",
             member=member.filename,
-            limit=MOST_UNPACKED >> 20,
+            limit=MAX_UNPACKED >> 20,
         )
-    if unpacked > UNPROVEN and unpacked > MOST_RATIO * member.compress_size:
+    if unpacked > MIN_CHECKED_SIZE and unpacked > MAX_RATIO * member.compress_size:
         raise InputError(
             "{member} unpacks to more than {limit} times its size, as zip bombs do; save the document again",
             member=member.filename,
-            limit=MOST_RATIO,
+            limit=MAX_RATIO,
         )
 
 
@@ -85,13 +85,13 @@ def _check_directory(path: Path) -> None:
     """Refuse an archive whose list of members would fill the memory."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
-        file.seek(max(0, size - END.size - (1 << 16)))
+        file.seek(max(0, size - DIRECTORY_END.size - (1 << 16)))
         tail = file.read()
-    start = tail.rfind(END_MARK)
-    if start < 0 or len(tail) - start < END.size:
+    start = tail.rfind(DIRECTORY_END_MARK)
+    if start < 0 or len(tail) - start < DIRECTORY_END.size:
         raise zipfile.BadZipFile("no list of members")
-    if END.unpack_from(tail, start)[5] > MOST_DIRECTORY:
+    if DIRECTORY_END.unpack_from(tail, start)[5] > MAX_DIRECTORY:
         raise InputError(
             "the list of the files in the ZIP has more than {limit} MiB, the most that is read",
-            limit=MOST_DIRECTORY >> 20,
+            limit=MAX_DIRECTORY >> 20,
         )

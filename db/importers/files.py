@@ -1,41 +1,42 @@
-"""Reading text files whose defects are named with their place."""
+"""Read JSON files, with the place of each defect in the error message."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from yarus.db.errors import InputError
-from yarus.db.importers.lines import UNREADABLE, UTF8, name_file, opened
+from yarus.db.importers.lines import UNREADABLE, UTF8_WITH_OPTIONAL_BOM, name_file, open_binary
 
-LARGEST_BYTES = 256 << 20
-"""Of a file that is read at once: as Python's values, JSON takes several times as much memory."""
+MAX_BYTES = 256 << 20
+"""Limit for a file that is read at once: as Python values, JSON takes several times as much memory."""
 
 
 def read_json(path: Path) -> Any:
-    """The document in a JSON file in UTF-8, with a byte-order mark or without.
+    """Return the document in a JSON file in UTF-8, with or without a byte-order mark.
 
     Raises:
-        InputError: not there, not readable, too large, not UTF-8 (the byte is named), or as `parse_json`.
+        InputError: the file is missing, not readable, too large, or not UTF-8 (the message names the byte); or as
+            `parse_json`.
     """
     with name_file(path):
-        with opened(path) as file:
-            content = file.read(LARGEST_BYTES + 1)
-        if len(content) > LARGEST_BYTES:
+        with open_binary(path) as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise InputError(
                 "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Split it, or "
                 "load a table line by line: yarus load table FILE.jsonl",
                 path=path,
-                most=LARGEST_BYTES,
+                most=MAX_BYTES,
             )
-        text = content.decode(UTF8)
+        text = content.decode(UTF8_WITH_OPTIONAL_BOM)
     return parse_json(path, text)
 
 
 def parse_json(path: Path, text: str) -> Any:
-    """The document in the text of a JSON file.
+    """Return the document in the text of a JSON file.
 
     Raises:
-        InputError: not valid JSON (line and column are named).
+        InputError: not valid JSON (the message names line and column).
     """
     try:
         return json.loads(text)

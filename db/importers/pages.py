@@ -22,26 +22,26 @@ from xml.parsers import expat
 import yaml  # type: ignore[import-untyped]
 from lxml import etree  # type: ignore[import-untyped]
 
-from yarus.db.errors import InputError, named_ids
+from yarus.db.errors import InputError, list_first_ids
 from yarus.db.importers.archives import BLOCK, open_archive, read_member
 from yarus.db.importers.encodings import decode
 from yarus.db.loading.recorded import Record
-from yarus.db.words import Words, joined
+from yarus.db.messages import Words, join_messages
 
-LARGEST = 32 << 20
+MAX_FILE_BYTES = 32 << 20
 """Bytes of a file."""
-LONGEST_FRONT_MATTER = 1 << 16
-MOST_PDF_PAGES = 5_000
-MOST_PDF_SECONDS = 60.0
-NAMED = 5
-"""Files that are not pages, one line each; more are counted in one line."""
+MAX_FRONT_MATTER = 1 << 16
+MAX_PDF_PAGES = 5_000
+MAX_PDF_SECONDS = 60.0
+MAX_NAMED_FILES = 5
+"""Number of files that are not pages up to which each has a line; more are counted in one line."""
 PLAIN_SUFFIXES = (".md", ".markdown", ".txt", ".rst")
 SUFFIXES = (*PLAIN_SUFFIXES, ".html", ".htm", ".docx", ".pdf")
-SILENT = ("__macosx", "thumbs.db", "desktop.ini")
-"""Names in small letters that systems leave behind; hidden files are passed over too."""
+SYSTEM_FILES = ("__macosx", "thumbs.db", "desktop.ini")
+"""Names of system files in small letters; hidden files are skipped too."""
 HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!doctype\s+html|<html)\b", re.IGNORECASE)
 OLE_START = b"\xd0\xcf\x11\xe0"
-"""Documents of old Word, and new ones with a password."""
+"""First bytes of documents of old Word, and of new ones with a password."""
 CONFLUENCE_NAME = re.compile(r".+_(\d{3,})\.html?", re.IGNORECASE)
 """A page of a Confluence HTML export: Title_PAGEID.html."""
 
@@ -53,7 +53,7 @@ class Page:
     name: str
     """Its path relative to the folder, with `/`."""
     url: str | None
-    """Its address, if the page names it."""
+    """Its address, if the page contains it."""
     title: str | None
     text: str
 
@@ -70,7 +70,7 @@ class Page:
 
 
 def is_page(path: Path) -> bool:
-    """Tell whether a file is a page, by its first bytes or its suffix."""
+    """Return whether a file is a page, by its first bytes or its suffix."""
     try:
         return path.is_file() and _choose_reader(path, _read_start(path)) is not None
     except OSError:
@@ -82,7 +82,7 @@ def iter_pages(path: Path, problems: list[str]) -> Iterator[Page]:
 
     Args:
         path: of the folder or file.
-        problems: receives a line per file that is not a page with text; it is complete when the iterator ends.
+        problems: receives one line per file that is not a page with text; complete when the iterator ends.
 
     Returns:
         The pages by name; one at a time is in memory. No two have the same address.
@@ -101,14 +101,14 @@ def iter_pages(path: Path, problems: list[str]) -> Iterator[Page]:
 
 def _iter_files(path: Path, files: Mapping[str, Path], problems: list[str]) -> Iterator[Page]:
     """Read the pages of a folder's files, and refuse a folder without any."""
-    other: dict[str, bool] = {}
+    other_files: dict[str, bool] = {}
     n_unread_pdf = 0
-    first_with: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for name, file in files.items():
         try:
             page = _read_file(name, file, problems)
         except _NotAPage as signal:
-            other[name] = signal.is_text
+            other_files[name] = signal.is_text
         except _NoPdfReader:
             n_unread_pdf += 1
         except InputError as error:
@@ -116,34 +116,36 @@ def _iter_files(path: Path, files: Mapping[str, Path], problems: list[str]) -> I
         except OSError as error:
             problems.append(Words("{name}: {reason}", name=name, reason=error.strerror or error))
         else:
-            first = first_with.setdefault(page.address(), name)
-            if first != name:
+            first_name = first_names.setdefault(page.address(), name)
+            if first_name != name:
                 problems.append(
                     Words(
                         "{name}: its address {url} is that of {first}, too; its file name is used instead",
-                        name=name, url=page.url, first=first,
+                        name=name, url=page.url, first=first_name,
                     )
                 )  # fmt: skip
                 page = replace(page, url=None)
             yield page
-    problems += _describe_others(other, n_unread_pdf)
-    if not first_with:
-        raise _no_pages(path, list(files), problems)
+    problems += _describe_other_files(other_files, n_unread_pdf)
+    if not first_names:
+        raise _no_pages_error(path, list(files), problems)
 
 
-def _describe_others(other: Mapping[str, bool], n_unread_pdf: int) -> Iterator[Words]:
-    """Name the files that are not pages.
+def _describe_other_files(other_files: Mapping[str, bool], n_unread_pdf: int) -> Iterator[Words]:
+    """Describe the files that are not pages.
 
     Args:
-        other: name -> whether it is a text.
-        n_unread_pdf: how many PDF files there are without a reader for them.
+        other_files: name -> whether it is a text.
+        n_unread_pdf: number of PDF files that cannot be read because pypdf is missing.
     """
     readable = " ".join(SUFFIXES)
-    if len(other) > NAMED:
-        names = ", ".join([*other][:NAMED])
-        yield Words("{n} files are not pages ({readable}): {names}, …", n=len(other), readable=readable, names=names)
+    if len(other_files) > MAX_NAMED_FILES:
+        names = ", ".join([*other_files][:MAX_NAMED_FILES])
+        yield Words(
+            "{n} files are not pages ({readable}): {names}, …", n=len(other_files), readable=readable, names=names
+        )
     else:
-        for name, is_text in other.items():
+        for name, is_text in other_files.items():
             yield (
                 Words("{name}: not a page; pages are {readable} files", name=name, readable=readable)
                 if is_text
@@ -156,17 +158,17 @@ def _describe_others(other: Mapping[str, bool], n_unread_pdf: int) -> Iterator[W
         )
 
 
-def _no_pages(path: Path, names: Sequence[str], problems: Sequence[str]) -> InputError:
-    """Build the error for a folder without a page: what there is, and what can be read."""
+def _no_pages_error(path: Path, names: Sequence[str], problems: Sequence[str]) -> InputError:
+    """Build the error for a folder without a page: the files in it, and the readable formats."""
     readable = " ".join(SUFFIXES)
     if not names:
         return InputError("{path}: no files; pages are {readable} files", path=path, readable=readable)
     return InputError(
         "{path}: no page with text among {names}; pages are {readable} files. {problems}",
         path=path,
-        names=named_ids(names),
+        names=list_first_ids(names),
         readable=readable,
-        problems=joined(problems[:NAMED]),
+        problems=join_messages(problems[:MAX_NAMED_FILES]),
     )
 
 
@@ -174,8 +176,8 @@ def _refuse_known_exports(folder: Path, only: str | None) -> None:
     """Refuse exports whose files look like pages or tables but are not.
 
     Args:
-        folder: that may be one.
-        only: the name of the file that is read, if it is a single one.
+        folder: that may be such an export.
+        only: the name of the file to read, if it is a single one.
 
     Raises:
         InputError: an XML export of Confluence, or an export of Slack.
@@ -205,14 +207,14 @@ def _list_files(folder: Path, problems: list[str]) -> dict[str, Path]:
     while folders:
         parent = folders.pop()
         try:
-            entries = [entry for entry in os.scandir(parent) if not _is_silent(entry.name)]
-            is_folder = [entry.is_dir(follow_symlinks=False) for entry in entries]
+            entries = [entry for entry in os.scandir(parent) if not _is_system_file(entry.name)]
+            are_folders = [entry.is_dir(follow_symlinks=False) for entry in entries]
         except OSError as error:
             name = _relative_name(parent, folder)
             problems.append(Words("{name}: {reason}", name=name, reason=error.strerror or error))
             continue
-        folders += [Path(entry.path) for entry, is_one in zip(entries, is_folder, strict=True) if is_one]
-        for entry in (entry for entry, is_one in zip(entries, is_folder, strict=True) if not is_one):
+        folders += [Path(entry.path) for entry, is_directory in zip(entries, are_folders, strict=True) if is_directory]
+        for entry in (entry for entry, is_directory in zip(entries, are_folders, strict=True) if not is_directory):
             path = Path(entry.path)
             name = _relative_name(path, folder)
             target = Path(os.path.realpath(path)) if entry.is_symlink() else path
@@ -226,12 +228,12 @@ def _list_files(folder: Path, problems: list[str]) -> dict[str, Path]:
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # reading it names the reason
+    except OSError:  # the reader reports the reason
         return False
 
 
-def _is_silent(name: str) -> bool:
-    return name.startswith((".", "~$")) or name.lower() in SILENT
+def _is_system_file(name: str) -> bool:
+    return name.startswith((".", "~$")) or name.lower() in SYSTEM_FILES
 
 
 def _relative_name(path: Path, folder: Path) -> str:
@@ -273,8 +275,8 @@ def _read_file(name: str, path: Path, problems: list[str]) -> Page:
     """Read a file.
 
     Raises:
-        InputError: it has no text, is too large or damaged.
-        OSError: it cannot be read.
+        InputError: the file has no text, is too large or damaged.
+        OSError: the file cannot be read.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -283,18 +285,18 @@ def _read_file(name: str, path: Path, problems: list[str]) -> Page:
     reader = _choose_reader(path, start)
     if reader is None:
         raise _NotAPage(is_text=not _is_binary(decode(start)[0]))
-    if status.st_size > LARGEST:
+    if status.st_size > MAX_FILE_BYTES:
         raise InputError(
             "{name}: {size} MiB, more than the {limit} MiB that are read; left out. Split it, or convert it to text",
             name=name,
             size=-(-status.st_size >> 20),
-            limit=LARGEST >> 20,
+            limit=MAX_FILE_BYTES >> 20,
         )
     try:
         content = reader(path)
     except InputError as error:
         raise InputError("{name}: {reason}", name=name, reason=error) from None
-    text = _clean(content.text)
+    text = _clean_text(content.text)
     if content.problem:
         problems.append(Words("{name}: {reason}", name=name, reason=content.problem))
     if not text:
@@ -310,7 +312,7 @@ def _read_start(path: Path) -> bytes:
 
 
 def _choose_reader(path: Path, start: bytes) -> _Reader | None:
-    """Choose what reads a file: by its first bytes, else by its suffix; None if it is not a page."""
+    """Return the reader of a file, by its first bytes, else by its suffix; None if it is not a page."""
     suffix = path.suffix.lower()
     if start.startswith(b"%PDF-"):
         return _read_pdf
@@ -320,8 +322,8 @@ def _choose_reader(path: Path, start: bytes) -> _Reader | None:
     return (readers | {".docx": _read_docx, ".pdf": _read_pdf}).get(suffix)
 
 
-def _clean(text: str) -> str:
-    """Remove what a database cannot store, spaces at the ends of lines and surplus empty lines."""
+def _clean_text(text: str) -> str:
+    """Remove characters that a database cannot store, trailing spaces and surplus empty lines."""
     text = unicodedata.normalize("NFC", text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n"))
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     lines = [line.rstrip() for line in text.split("\n")]
@@ -329,16 +331,16 @@ def _clean(text: str) -> str:
 
 
 def _clean_title(title: str | None) -> str | None:
-    return " ".join(_clean(title).split()) or None if title else None
+    return " ".join(_clean_text(title).split()) or None if title else None
 
 
 # Markdown and plain text
 
 FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 URL_KEYS = ("url", "source", "permalink", "link")
-FENCE = re.compile(r"\s{0,3}(```|~~~)")
-LONGEST_HEADING = 200
-"""Characters of an underlined one: a paragraph above a rule is not a heading."""
+CODE_FENCE = re.compile(r"\s{0,3}(```|~~~)")
+MAX_HEADING_LENGTH = 200
+"""Characters of an underlined heading: a paragraph above a rule is not one."""
 UNDERLINE = re.compile(r"([=\-~^\"*+#])\1{2,}\s*")
 
 
@@ -351,15 +353,15 @@ def _read_plain(path: Path) -> _Content:
 
 
 def _is_binary(text: str) -> bool:
-    """Tell whether a text has more control characters than a slip leaves behind."""
-    sample = text[:10_000].rstrip("\x1a")  # the end of a text in DOS
+    """Return whether a text has more control characters than typing errors leave."""
+    sample = text[:10_000].rstrip("\x1a")  # end mark of DOS texts
     controls = sum(letter < " " and letter not in "\t\n\r\f\v\x1b" for letter in sample)
     return controls * 100 > len(sample)
 
 
 def _split_front_matter(text: str) -> tuple[Record, str, Words | None]:
-    """Split a text into the fields of its YAML front matter, the text below it, and what is wrong with it."""
-    match = FRONT_MATTER.match(text[:LONGEST_FRONT_MATTER])
+    """Split a text into the fields of its YAML front matter, the text below it, and the problem with it."""
+    match = FRONT_MATTER.match(text[:MAX_FRONT_MATTER])
     if not match:
         return {}, text, None
     try:
@@ -378,7 +380,7 @@ def _split_front_matter(text: str) -> tuple[Record, str, Words | None]:
 
 
 def _find_url(fields: Mapping[str, Any]) -> str | None:
-    """Return the first whole address of the front matter, else the first path of a page on a site."""
+    """Return the first absolute address of the front matter, else the first path of a page on a site."""
     values = {key: fields[key].strip() for key in URL_KEYS if isinstance(fields.get(key), str)}
     words = {key: value for key, value in values.items() if len(value.split()) == 1}
     addresses = [value for value in words.values() if re.match(r"[a-z][a-z0-9+.-]*://.", value, re.IGNORECASE)]
@@ -391,21 +393,21 @@ def _find_title(fields: Mapping[str, Any], text: str) -> str | None:
     title = fields.get("title")
     if isinstance(title, str | int | float | date) and not isinstance(title, bool) and str(title).strip():
         return str(title)
-    before, is_code = "", False
+    previous_line, is_code = "", False
     for line in text.split("\n", 1_000)[:1_000]:
-        if not is_code and before and _is_underline(line, before):
-            return before
-        if FENCE.match(line):
+        if not is_code and previous_line and _is_underline(line, previous_line):
+            return previous_line
+        if CODE_FENCE.match(line):
             is_code = not is_code
         elif not is_code and (heading := _parse_heading(line)):
             return heading
-        before = "" if is_code or UNDERLINE.fullmatch(line) else line.strip()
+        previous_line = "" if is_code or UNDERLINE.fullmatch(line) else line.strip()
     return None
 
 
 def _is_underline(line: str, text: str) -> bool:
-    """Tell whether a line makes the text above it a heading."""
-    if len(text) > LONGEST_HEADING or not UNDERLINE.fullmatch(line):
+    """Return whether a line makes the text above it a heading."""
+    if len(text) > MAX_HEADING_LENGTH or not UNDERLINE.fullmatch(line):
         return False
     return line[0] in "=-" or len(line.rstrip()) >= len(text)
 
@@ -422,30 +424,36 @@ def _parse_heading(line: str) -> str | None:
 # HTML
 
 CHARSET = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
-DEEPEST = 2_000
+MAX_DEPTH = 2_000
 """Open elements; libxml2 compares an end tag that matches none with each of them."""
-RAW = ("script", "style", "iframe", "noembed", "noframes", "title", "textarea")
-"""Elements that hold a text without tags."""
-HIDDEN = {"script", "style", "iframe", "noembed", "noframes", "noscript", "template"}
-DROPPED = {"nav", "header", "footer", "aside", "form"}
-RANGES = (HIDDEN | DROPPED | {"main", "article"}).difference(RAW)
-"""Elements that end where the page says so, although others are still open in them."""
-RANGE_END = re.compile(rf"(?=</({'|'.join(sorted(RANGES))})\b)", re.IGNORECASE)
+RAW_ELEMENTS = ("script", "style", "iframe", "noembed", "noframes", "title", "textarea")
+"""Elements whose content has no tags."""
+HIDDEN_ELEMENTS = {"script", "style", "iframe", "noembed", "noframes", "noscript", "template"}
+DROPPED_ELEMENTS = {"nav", "header", "footer", "aside", "form"}
+RANGE_ELEMENTS = (HIDDEN_ELEMENTS | DROPPED_ELEMENTS | {"main", "article"}).difference(RAW_ELEMENTS)
+"""Elements that end at their end tags even if others are still open in them."""
+RANGE_END = re.compile(rf"(?=</({'|'.join(sorted(RANGE_ELEMENTS))})\b)", re.IGNORECASE)
 END_MARK = "yarus-end-"
 RANGE_END_MARK = re.compile(rf"<{END_MARK}\w+/>")
-WRAPPING = 10
-"""A form that has more times the text outside of it is the page, as ASP.NET writes them."""
-REGIONS = ("main-content", "main", "article")
-"""Parts that hold the text of a page, the best first: the first is an id, which Confluence uses."""
-HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
-PARAGRAPHS = {*HEADINGS, "p", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section", "article", "main",
-              "figure", "details"}  # fmt: skip
-LINES = {"br", "div", "li", "tr", "dt", "dd", "option", "caption", "figcaption", "summary", "address", "fieldset",
-         "legend", "header", "footer", "nav", "aside", "form", "body", "title"}  # fmt: skip
+FORM_TEXT_RATIO = 10
+"""A form with this many times the text outside of it is the page, as in ASP.NET."""
+MAIN_REGIONS = ("main-content", "main", "article")
+"""Parts with the text of a page, the best first; the first is an id that Confluence uses."""
+HEADING_ELEMENTS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+PARAGRAPH_ELEMENTS = {
+    *HEADING_ELEMENTS, "p", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section", "article", "main",
+    "figure", "details",
+}  # fmt: skip
+LINE_ELEMENTS = {
+    "br", "div", "li", "tr", "dt", "dd", "option", "caption", "figcaption", "summary", "address", "fieldset", "legend",
+    "header", "footer", "nav", "aside", "form", "body", "title",
+}  # fmt: skip
 SPACE, TAB, LINE, PARAGRAPH = GAPS = "\x1c\x1d\x1e\x1f"
-"""Separators of two texts, the narrowest first: between two texts the widest counts."""
+"""Separators of texts, the narrowest first; between two texts the widest counts."""
 GAP_TEXTS = {SPACE: " ", TAB: "\t", LINE: "\n", PARAGRAPH: "\n\n"}
-GAP_OF = dict.fromkeys(LINES, LINE) | dict.fromkeys(PARAGRAPHS, PARAGRAPH) | {"td": TAB, "th": TAB}
+GAP_OF_ELEMENT = (
+    dict.fromkeys(LINE_ELEMENTS, LINE) | dict.fromkeys(PARAGRAPH_ELEMENTS, PARAGRAPH) | {"td": TAB, "th": TAB}
+)
 
 
 def _read_html(path: Path) -> _Content:
@@ -456,14 +464,14 @@ def _read_html(path: Path) -> _Content:
         raise _NotAPage
     text = RANGE_END.sub(rf"<{END_MARK}\1/>", _remove_unclosed(text.replace("\0", "")))
     page = _HtmlPage(text)
-    if page.unclosed:  # such as a <nav> that would swallow the page: read it as if the tag were not there
+    if page.unclosed:  # such as a <nav> that would hide the page: ignore the tag
         page = _HtmlPage(text, page.unclosed)
     return _Content(page.text(), page.title(), page.url)
 
 
 def _remove_unclosed(text: str) -> str:
-    """Remove the starts of comments and raw elements that never end: they would swallow the rest of the page."""
-    for start, end in [("<!--", "--!?>"), *((rf"<{name}\b[^<>]*>?", rf"</{name}\b") for name in RAW)]:
+    """Remove the starts of comments and raw elements that never end, because they would hide the rest of the page."""
+    for start, end in [("<!--", "--!?>"), *((rf"<{name}\b[^<>]*>?", rf"</{name}\b") for name in RAW_ELEMENTS)]:
         last = max((match.end() for match in re.finditer(end, text, re.IGNORECASE)), default=0)
         text = text[:last] + re.sub(start, "", text[last:], flags=re.IGNORECASE)
     tags, last_end, rest = text.rpartition(">")
@@ -475,7 +483,7 @@ class _HtmlPage:
 
     Args:
         page: the whole page.
-        ignored: numbers of tags that are read as if they were not there.
+        ignored: numbers of tags to ignore.
     """
 
     def __init__(self, page: str, ignored: Container[int] = ()) -> None:
@@ -492,17 +500,17 @@ class _HtmlPage:
         self._active = frozenset({"body", "with forms", "everything"})
         """Names of the flows that the next text belongs to."""
         self._outer: list[frozenset[str]] = []
-        """The same outside of each open element."""
+        """Names of the flows outside of each open element."""
         parser = etree.HTMLParser(target=self, encoding="utf-8", huge_tree=True)
         content = page.encode()
-        for start in range(0, len(content), BLOCK):  # after an error, the parser reads its block to the end
+        for start in range(0, len(content), BLOCK):  # after an error, the parser reads the block to its end
             parser.feed(content[start : start + BLOCK])
         parser.close()
 
     def text(self) -> str:
-        """Return the text of the best part that has some; a form that holds most of the page counts as its body."""
-        body = "with forms" if len(self._join("form")) > WRAPPING * len(self._join("body")) else "body"
-        return next((text for text in map(self._join, (*REGIONS, body, "everything")) if text.strip()), "")
+        """Return the text of the best part that has any; a form that holds most of the page counts as its body."""
+        body = "with forms" if len(self._join("form")) > FORM_TEXT_RATIO * len(self._join("body")) else "body"
+        return next((text for text in map(self._join, (*MAIN_REGIONS, body, "everything")) if text.strip()), "")
 
     def title(self) -> str | None:
         """Return the title, else the first heading."""
@@ -510,8 +518,8 @@ class _HtmlPage:
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Open an element."""
-        if len(self._outer) == DEEPEST:
-            raise InputError("nested in more than {most} levels, or without end", most=DEEPEST)
+        if len(self._outer) == MAX_DEPTH:
+            raise InputError("nested in more than {most} levels, or without end", most=MAX_DEPTH)
         self._n_tags += 1
         self._n_open[name] += 1
         self._note_address(name, attributes)
@@ -520,31 +528,31 @@ class _HtmlPage:
         outer = self._active
         if self._n_tags not in self._ignored:
             self._active = self._choose_flows(name, attributes.get("id"))
-            if name in RANGES:
+            if name in RANGE_ELEMENTS:
                 self._ranges[name].append((len(self._outer), self._n_tags))
         self._outer.append(outer)
-        self._write(GAP_OF.get(name, ""), outer | self._active)
+        self._write(GAP_OF_ELEMENT.get(name, ""), outer | self._active)
 
     def end(self, name: str) -> None:
         """Close the element that was opened last."""
         self._n_open[name] -= 1
-        self._write(GAP_OF.get(name, ""), self._outer[-1] | self._active)
+        self._write(GAP_OF_ELEMENT.get(name, ""), self._outer[-1] | self._active)
         self._active = self._outer.pop()
         if self._ranges[name] and self._ranges[name][-1][0] == len(self._outer):
             _, number = self._ranges[name].pop()
-            if name in HIDDEN | DROPPED:
+            if name in HIDDEN_ELEMENTS | DROPPED_ELEMENTS:
                 self.unclosed.add(number)
 
     def _end_range(self, name: str) -> None:
-        """Leave a range at its end tag, which libxml2 ignores if others are still open."""
+        """Leave a range at its end tag, which libxml2 ignores if other elements are still open."""
         if self._ranges[name]:
             n_outer, _ = self._ranges[name].pop()
             inner, self._active = self._active, self._outer[n_outer]
             self._outer[n_outer:] = [self._active] * (len(self._outer) - n_outer)
-            self._write(GAP_OF.get(name, ""), inner | self._active)
+            self._write(GAP_OF_ELEMENT.get(name, ""), inner | self._active)
 
     def data(self, text: str) -> None:
-        """Add a text; one of a raw element has marks in it."""
+        """Add a text; texts of raw elements may contain end marks."""
         text = RANGE_END_MARK.sub("", text)
         if self._n_open["pre"]:
             text = re.sub(f"[{GAPS}]", "", text)
@@ -566,19 +574,23 @@ class _HtmlPage:
     def _choose_flows(self, name: str, identifier: str | None) -> frozenset[str]:
         """Return the flows of an element's text."""
         flows = self._active
-        if name in HIDDEN or not flows:
+        if name in HIDDEN_ELEMENTS or not flows:
             return frozenset()
         if name == "title":
             return frozenset(() if self._flows["title"].tell() or self._n_open["svg"] else ("title",))
-        if name in GAP_OF:
+        if name in GAP_OF_ELEMENT:
             flows -= {"heading"}
-        if name in HEADINGS and "body" in flows and not self._flows["heading"].tell():
+        if name in HEADING_ELEMENTS and "body" in flows and not self._flows["heading"].tell():
             flows |= {"heading"}
-        if name in DROPPED and not (name == "header" and flows & {*REGIONS}):
+        if name in DROPPED_ELEMENTS and not (name == "header" and flows & {*MAIN_REGIONS}):
             is_form = name == "form" and "with forms" in flows
             flows = frozenset({"form", "with forms", "everything"} if is_form else {"everything"})
-        region = REGIONS[0] if identifier == REGIONS[0] and name in GAP_OF and name not in HEADINGS else name
-        return flows | {region} if region in REGIONS else flows
+        region = (
+            MAIN_REGIONS[0]
+            if identifier == MAIN_REGIONS[0] and name in GAP_OF_ELEMENT and name not in HEADING_ELEMENTS
+            else name
+        )
+        return flows | {region} if region in MAIN_REGIONS else flows
 
     def _note_address(self, name: str, attributes: Mapping[str, str]) -> None:
         is_canonical = name == "link" and "canonical" in attributes.get("rel", "").lower().split()
@@ -590,10 +602,10 @@ class _HtmlPage:
 
 # DOCX
 
-DOCUMENT = re.compile(r"word/document\d*\.xml")
+DOCX_DOCUMENT = re.compile(r"word/document\d*\.xml")
 DOCX_HEADING = re.compile(r"title|heading ?\d|заголовок ?\d?|[1-9]", re.IGNORECASE)
-SKIPPED = {"Fallback", "moveFrom"}
-"""Elements whose text a DOCX has twice."""
+SKIPPED_ELEMENTS = {"Fallback", "moveFrom"}
+"""Elements whose text occurs twice in a DOCX."""
 
 
 def _read_docx(path: Path) -> _Content:
@@ -604,7 +616,7 @@ def _read_docx(path: Path) -> _Content:
     if start == OLE_START:
         raise InputError("a document of old Word, or one with a password; save it as .docx without a password")
     with open_archive(path) as archive:
-        name = next((name for name in archive.namelist() if DOCUMENT.fullmatch(name)), None)
+        name = next((name for name in archive.namelist() if DOCX_DOCUMENT.fullmatch(name)), None)
         if name is None:
             raise InputError("not a Word document: it has no word/document.xml")
         document = _DocxText()
@@ -613,7 +625,7 @@ def _read_docx(path: Path) -> _Content:
 
 
 class _DocxText:
-    """The text of a Word document: a line per paragraph and per row of a table, whose cells have tabs between them."""
+    """The text of a Word document: one line per paragraph and per table row, with tabs between cells."""
 
     def __init__(self) -> None:
         self.title: str | None = None
@@ -633,7 +645,7 @@ class _DocxText:
         """Read the XML.
 
         Raises:
-            InputError: it is damaged, or declares a document type or entities.
+            InputError: the XML is damaged, or declares a document type or entities.
         """
         try:
             for block in blocks:
@@ -655,7 +667,7 @@ class _DocxText:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(" ")[2]
-        self._n_skipped += name in SKIPPED
+        self._n_skipped += name in SKIPPED_ELEMENTS
         self._n_cells += name == "tc"
         self._is_text = name == "t"
         signs = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
@@ -669,7 +681,7 @@ class _DocxText:
 
     def _end(self, tag: str) -> None:
         name = tag.rpartition(" ")[2]
-        self._n_skipped -= name in SKIPPED
+        self._n_skipped -= name in SKIPPED_ELEMENTS
         self._n_cells -= name == "tc"
         self._is_text = False
         if name == "p":
@@ -695,11 +707,11 @@ class _DocxText:
 
 PDF_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RecursionError,
               TypeError, ValueError, EOFError, struct.error, zlib.error)  # fmt: skip
-"""Errors of pypdf besides its own ones when a file is damaged."""
+"""Errors that pypdf raises for damaged files besides its own."""
 
 
 class _OutOfTime(Exception):
-    """A PDF needs longer than it may."""
+    """A PDF exceeds its time limit."""
 
 
 def _read_pdf(path: Path) -> _Content:
@@ -711,7 +723,7 @@ def _read_pdf(path: Path) -> _Content:
     if not content:
         return _Content("")
     errors = (pypdf.errors.PyPdfError, pypdf.errors.DependencyError, *PDF_ERRORS)
-    with _silence("pypdf"):
+    with _silence_logger("pypdf"):
         try:
             reader = pypdf.PdfReader(BytesIO(content))
             is_locked = reader.is_encrypted and not reader.decrypt("")
@@ -726,15 +738,15 @@ def _read_pdf(path: Path) -> _Content:
 
 
 def _read_pdf_pages(pages: Sequence[Any], n_pages: int, errors: tuple[type[Exception], ...]) -> _Content:
-    """Read the text of a PDF's pages, as many as the limits allow; a damaged page does not cost the others."""
+    """Read the text of a PDF's pages within the limits; damaged pages are skipped."""
     texts: list[str] = []
-    n_damaged, error_text, deadline = 0, "", time.monotonic() + MOST_PDF_SECONDS
+    n_damaged, error_text, deadline = 0, "", time.monotonic() + MAX_PDF_SECONDS
 
     def check_time(*_: object) -> None:
         if time.monotonic() > deadline:
             raise _OutOfTime
 
-    for number in range(min(n_pages, MOST_PDF_PAGES)):
+    for number in range(min(n_pages, MAX_PDF_PAGES)):
         try:
             check_time()
             texts.append(pages[number].extract_text(visitor_operand_before=check_time))
@@ -743,7 +755,7 @@ def _read_pdf_pages(pages: Sequence[Any], n_pages: int, errors: tuple[type[Excep
                 "reading stopped at page {number} of {n} after {limit} s; the pages before it are kept",
                 number=number + 1,
                 n=n_pages,
-                limit=round(MOST_PDF_SECONDS),
+                limit=round(MAX_PDF_SECONDS),
             )
             return _Content("\n\n".join(texts), problem=problem)
         except errors as error:
@@ -756,8 +768,8 @@ def _read_pdf_pages(pages: Sequence[Any], n_pages: int, errors: tuple[type[Excep
 def _describe_lost_pages(n_pages: int, n_damaged: int, error: str) -> Words | None:
     if n_damaged:
         return Words("{n} of {total} pages are damaged ({error}); left out", n=n_damaged, total=n_pages, error=error)
-    if n_pages > MOST_PDF_PAGES:
-        return Words("only the first {limit} of {n} pages are read; split it", limit=MOST_PDF_PAGES, n=n_pages)
+    if n_pages > MAX_PDF_PAGES:
+        return Words("only the first {limit} of {n} pages are read; split it", limit=MAX_PDF_PAGES, n=n_pages)
     return None
 
 
@@ -766,7 +778,7 @@ def _describe_error(error: Exception) -> str:
 
 
 @contextmanager
-def _silence(library: str) -> Iterator[None]:
+def _silence_logger(library: str) -> Iterator[None]:
     """Keep a library's warnings and log lines off the terminal."""
     logger = logging.getLogger(library)
     level = logger.level

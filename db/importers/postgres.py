@@ -1,6 +1,6 @@
-"""Copies the source tables of another PostgreSQL server, in one read-only snapshot of it; nothing is written there.
+"""Copy the source tables of another PostgreSQL server in one read-only snapshot; nothing is written there.
 
-The rows go from server to server in PostgreSQL's binary COPY format and are never looked at here.
+The rows go from server to server in PostgreSQL's binary COPY format, without being parsed here.
 """
 
 from collections.abc import Iterator
@@ -33,38 +33,46 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from yarus.db import tables
-from yarus.db.engine import driver_of, reaching
+from yarus.db.engine import driver_connection, reporting_unreachable
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.loading.fill import Stream
-from yarus.db.loading.staging import Packed
-from yarus.db.source_rows import RECORDED, column_setting, has_annotations, missing_column, missing_table, moment, whole
+from yarus.db.loading.load_rows import RowStream
+from yarus.db.loading.staging import BinaryRows
+from yarus.db.messages import Words
+from yarus.db.source_rows import (
+    RECORDED_COLUMN,
+    column_setting,
+    has_annotations,
+    missing_column,
+    missing_table,
+    parse_integer_sql,
+    parse_time_sql,
+)
 from yarus.db.sources import SCHEMA_PREFIX, Source, snapshot
-from yarus.db.words import Words
 
-OPTIONAL = ("embedding", "nuggets", "review")
+OPTIONAL_COLUMNS = ("embedding", "nuggets", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is
-TEXTS = {"text", "character varying", "character"}
-INTEGERS = {"smallint", "integer"}
-NUMBERS = INTEGERS | {"bigint", "numeric", "real", "double precision"}
-TAKEN: dict[type, set[str]] = {
-    Integer: NUMBERS | TEXTS,
-    Boolean: {"boolean", "integer"} | TEXTS,
-    DateTime: {"timestamp with time zone", "timestamp without time zone", "date"} | TEXTS,
-    JSONB: {"jsonb", "json", "text[]", "character varying[]", "integer[]", "bigint[]", "uuid[]"} | TEXTS,
-    VECTOR: {"vector", "halfvec", "real[]", "double precision[]"} | TEXTS,
+TEXT_TYPES = {"text", "character varying", "character"}
+INTEGER_TYPES = {"smallint", "integer"}
+NUMBER_TYPES = INTEGER_TYPES | {"bigint", "numeric", "real", "double precision"}
+ACCEPTED_TYPES: dict[type, set[str]] = {
+    Integer: NUMBER_TYPES | TEXT_TYPES,
+    Boolean: {"boolean", "integer"} | TEXT_TYPES,
+    DateTime: {"timestamp with time zone", "timestamp without time zone", "date"} | TEXT_TYPES,
+    JSONB: {"jsonb", "json", "text[]", "character varying[]", "integer[]", "bigint[]", "uuid[]"} | TEXT_TYPES,
+    VECTOR: {"vector", "halfvec", "real[]", "double precision[]"} | TEXT_TYPES,
 }
-"""What each of our types can be read from; a text is read from anything."""
+"""Our type -> types that it can be read from; a text is read from any type."""
 
 
 Expressions = dict[str, ColumnElement[Any]]
-"""Our column -> what has its value in our type."""
+"""Our column -> expression for its value in our type."""
 
 
-def checked_url(url: str) -> str:
-    """The address of a PostgreSQL server, for SQLAlchemy.
+def validate_url(url: str) -> str:
+    """Return the address of a PostgreSQL server in the form of SQLAlchemy.
 
     Raises:
-        InputError: it is none; it is not repeated, because it may hold a password.
+        InputError: the text is not such an address; it is not repeated, because it may contain a password.
     """
     expected = Words("expected postgresql://user:password@host:5432/database, or the file of a dump that is there")
     try:
@@ -79,63 +87,65 @@ def checked_url(url: str) -> str:
 
 
 @contextmanager
-def reading(source: Source, since: datetime | None = None) -> Iterator[Stream]:
-    """The three tables of a source, to be stored while this context is open; `annotation` where it is there.
+def open_source_snapshot(source: Source, since: datetime | None = None) -> Iterator[RowStream]:
+    """Open the three tables of a source, to be stored within this context; `annotation` only if it exists.
 
     Args:
         source: opened read-only, with its mapping of tables and columns.
-        since: only log rows created then or later, and those without a time; chunks and annotations are copied always.
+        since: only log rows created then or later, and those without a time; all chunks and annotations are copied.
 
     Raises:
         DatabaseUnavailable: the server cannot be reached or refuses us.
-        InputError: a table or column is missing or of the wrong type; the setting that maps it is named.
+        InputError: a table or column is missing or of the wrong type; the message has the setting that maps it.
     """
     with snapshot(source) as connection:
-        connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))  # decides times that name no zone
-        stream = Stream()
-        names = [*tables.REQUIRED, *([tables.ANNOTATION] if has_annotations(connection, source) else [])]
-        columns = {name: _columns(connection, source, name, stream.problems) for name in names}
-        stream.chunks = _rows(connection, source, "chunk", columns["chunk"])
+        connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))  # for times without a time zone
+        stream = RowStream()
+        names = [*tables.REQUIRED_TABLES, *([tables.ANNOTATION_TABLE] if has_annotations(connection, source) else [])]
+        columns = {name: _build_expressions(connection, source, name, stream.problems) for name in names}
+        stream.chunks = _pack_rows(connection, source, "chunk", columns["chunk"])
         questions = source.tables["question_answer"]
-        recent = None if since is None else or_(questions.c.created_at >= since, questions.c.created_at.is_(None))
+        recent_only = None if since is None else or_(questions.c.created_at >= since, questions.c.created_at.is_(None))
         for name in names:
-            only = recent if name == "question_answer" else None
-            stream.problems += _fractions(connection, source.tables[name], columns[name], only)
-        stream.questions = _rows(connection, source, "question_answer", columns["question_answer"], recent)
-        if tables.ANNOTATION in names:
-            stream.annotations = _rows(connection, source, tables.ANNOTATION, columns[tables.ANNOTATION])
+            condition = recent_only if name == "question_answer" else None
+            stream.problems += _report_lost_values(connection, source.tables[name], columns[name], condition)
+        stream.questions = _pack_rows(connection, source, "question_answer", columns["question_answer"], recent_only)
+        if tables.ANNOTATION_TABLE in names:
+            stream.annotations = _pack_rows(
+                connection, source, tables.ANNOTATION_TABLE, columns[tables.ANNOTATION_TABLE]
+            )
         yield stream
 
 
-def newest(engine: Engine, name: str) -> datetime | None:
-    """When the newest log row of a loaded source was created; None if there is none."""
+def newest_created_at(engine: Engine, name: str) -> datetime | None:
+    """Return when the newest log row of a loaded source was created; None if there is none."""
     question = tables.source_tables(SCHEMA_PREFIX + name)["question_answer"]
-    with reaching(engine), engine.connect() as connection:
+    with reporting_unreachable(engine), engine.connect() as connection:
         if not inspect(connection).has_table(question.name, schema=question.schema):
             return None
-        found: datetime | None = connection.scalar(select(func.max(question.c.created_at)))
-        return found
+        newest_time: datetime | None = connection.scalar(select(func.max(question.c.created_at)))
+        return newest_time
 
 
-def _columns(connection: Connection, source: Source, ours: str, problems: list[str]) -> Expressions:
-    """What has the value of each of our columns.
+def _build_expressions(connection: Connection, source: Source, table_name: str, problems: list[str]) -> Expressions:
+    """Return an expression for each of our columns.
 
     Raises:
-        InputError: the table or a column is missing, or a column cannot be of our type.
+        InputError: the table or a column is missing, or a column cannot be converted to our type.
     """
-    table = source.tables[ours]
-    theirs = _types(connection, table)
-    if not theirs:
-        raise missing_table(connection, source, ours)
-    found = {}
+    table = source.tables[table_name]
+    column_types = _read_column_types(connection, table)
+    if not column_types:
+        raise missing_table(connection, source, table_name)
+    expressions = {}
     for column in table.columns:
-        setting = column_setting(ours, column.key)
-        if column.key == RECORDED and theirs.get(column.name) not in ("json", "jsonb"):
-            continue  # somebody else's column of that name is another thing
-        if column.name in theirs:
-            found[column.key] = _converted(column, theirs[column.name], setting)
-        elif column.key not in OPTIONAL:
-            raise missing_column(source, ours, column.key, theirs)
+        setting = column_setting(table_name, column.key)
+        if column.key == RECORDED_COLUMN and column_types.get(column.name) not in ("json", "jsonb"):
+            continue  # a foreign column of that name has another meaning
+        if column.name in column_types:
+            expressions[column.key] = _convert_column(column, column_types[column.name], setting)
+        elif column.key not in OPTIONAL_COLUMNS:
+            raise missing_column(source, table_name, column.key, column_types)
         elif column.key == "embedding":
             problems.append(
                 Words(
@@ -145,11 +155,11 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
                     setting=setting,
                 )
             )
-    return found
+    return expressions
 
 
-def _types(connection: Connection, table: Table) -> dict[str, str]:
-    """Column -> the name of its type, without length and schema; empty where there is no such table or view."""
+def _read_column_types(connection: Connection, table: Table) -> dict[str, str]:
+    """Return column -> type name, without length and schema; empty if there is no such table or view."""
     statement = text("""
         SELECT attname, regexp_replace(format_type(atttypid, NULL), '^.*[.]', '') FROM pg_attribute
         WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
@@ -158,46 +168,50 @@ def _types(connection: Connection, table: Table) -> dict[str, str]:
     return {column: kind for column, kind in rows}  # noqa: C416 - dict() does not take rows by its types
 
 
-def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[Any]:
-    """The column's value in our type.
+def _convert_column(column: Column[Any], source_type: str, setting: str) -> ColumnElement[Any]:
+    """Return the column's value in our type.
 
     Raises:
-        InputError: its type cannot be read as ours; a yes/no score would turn a good mark into the worst.
+        InputError: its type cannot be converted to ours; a boolean score would turn a good mark into the worst.
     """
-    kind = column.type
-    taken = TAKEN.get(type(kind))
-    if taken is not None and theirs not in taken:
+    target_type = column.type
+    accepted_types = ACCEPTED_TYPES.get(type(target_type))
+    if accepted_types is not None and source_type not in accepted_types:
         raise InputError(
             "column {table}.{column} is {theirs}, and {key} is read from: {taken}. Map another ({setting}), or a "
             "view that converts it",
             table=column.table.fullname,
             column=column.name,
-            theirs=theirs,
+            theirs=source_type,
             key=column.key,
-            taken=", ".join(sorted(taken)),
+            taken=", ".join(sorted(accepted_types)),
             setting=setting,
         )
-    if theirs == "vector" and isinstance(kind, VECTOR):
+    if source_type == "vector" and isinstance(target_type, VECTOR):
         return column
-    if isinstance(kind, JSONB) and theirs.endswith("[]"):
+    if isinstance(target_type, JSONB) and source_type.endswith("[]"):
         return func.to_jsonb(column)
-    if isinstance(kind, Integer) and theirs in NUMBERS - INTEGERS:
-        return whole(column)
-    return moment(cast(column, kind)) if isinstance(kind, DateTime) else cast(column, type(kind))
+    if isinstance(target_type, Integer) and source_type in NUMBER_TYPES - INTEGER_TYPES:
+        return parse_integer_sql(column)
+    return (
+        parse_time_sql(cast(column, target_type))
+        if isinstance(target_type, DateTime)
+        else cast(column, type(target_type))
+    )
 
 
-def _fractions(
-    connection: Connection, table: Table, columns: Expressions, only: ColumnElement[bool] | None
+def _report_lost_values(
+    connection: Connection, table: Table, columns: Expressions, condition: ColumnElement[bool] | None
 ) -> Iterator[str]:
-    """For every column whose numbers may not be whole or whose times may be none, how many are loaded as NULL."""
+    """Report for each column how many non-integer numbers or unreadable times are loaded as NULL."""
     key, identity = next(iter(columns.items()))
     for name, value in columns.items():
         if not isinstance(value, Case):
             continue
-        lost = select(func.count(), func.min(identity)).where(table.c[name].is_not(None), value.is_(None))
-        count, first = connection.execute(lost if only is None else lost.where(only)).one()
+        lost_values = select(func.count(), func.min(identity)).where(table.c[name].is_not(None), value.is_(None))
+        count, first = connection.execute(lost_values if condition is None else lost_values.where(condition)).one()
         if count:
-            timed = isinstance(table.c[name].type, DateTime)
+            is_time = isinstance(table.c[name].type, DateTime)
             yield Words(
                 "{table}: {n:,} values of {column!r} are {wrong} ({key} {first!r} first), loaded as NULL; a view "
                 "can say "
@@ -205,34 +219,38 @@ def _fractions(
                 table=table.fullname,
                 n=count,
                 column=table.c[name].name,
-                wrong=Words("no points in time") if timed else Words("no whole numbers"),
+                wrong=Words("no points in time") if is_time else Words("no whole numbers"),
                 key=key,
                 first=first,
             )
 
 
-def _rows(
-    connection: Connection, source: Source, ours: str, columns: Expressions, only: ColumnElement[bool] | None = None
-) -> Packed:
-    """The rows of a table as its server packs them, read when they are asked for."""
-    table = source.tables[ours]
+def _pack_rows(
+    connection: Connection,
+    source: Source,
+    table_name: str,
+    columns: Expressions,
+    condition: ColumnElement[bool] | None = None,
+) -> BinaryRows:
+    """Return the rows of a table in the server's binary format, read on demand."""
+    table = source.tables[table_name]
     key = next(iter(columns))
     place = func.concat(f"{table.fullname} {key}=", columns[key])
     statement = select(place, *columns.values())
-    if only is not None:
-        statement = statement.where(only)
+    if condition is not None:
+        statement = statement.where(condition)
     query = str(statement.compile(dialect=DIALECT, compile_kwargs={"literal_binds": True}))
-    return Packed(list(columns), _blocks(connection, source, query))
+    return BinaryRows(list(columns), _iter_blocks(connection, source, query))
 
 
-def _blocks(connection: Connection, source: Source, query: str) -> Iterator[bytes | memoryview]:
+def _iter_blocks(connection: Connection, source: Source, query: str) -> Iterator[bytes | memoryview]:
     try:
         statement = f"COPY ({query}) TO STDOUT (FORMAT BINARY)"
-        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copy:
+        with driver_connection(connection).cursor() as cursor, cursor.copy(statement) as copy:
             yield from copy
     except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
-        refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
-        raise (DatabaseUnavailable if refused else InputError)(
+        is_refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        raise (DatabaseUnavailable if is_refused else InputError)(
             "source {source!r}: {error}; nothing was loaded. Check the role's rights and what the columns are "
             "mapped to "
             "(YARUS_SOURCE_COLUMNS__…)",

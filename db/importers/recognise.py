@@ -1,6 +1,6 @@
-"""Which column of a stranger's table is which of ours: by known shapes, by names in Russian and English, by values.
+"""Detect which column of a foreign table is which of ours: by known shapes, by names in Russian and English, by values.
 
-A proposal is never a guess: of several columns that could be one of ours none is taken, and all are named.
+Nothing is guessed: if several columns could be one of ours, none is taken, and all are reported.
 """
 
 import json
@@ -11,30 +11,30 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from yarus.db.importers.cells import LIST_STYLES
-from yarus.db.importers.shapes import PASSAGES, Shape, shape_of
-from yarus.db.importers.traces.values import question_in
-from yarus.db.importers.values import NUMBER, BadValue, parse
-from yarus.db.importers.votes import are_votes, is_against, is_of_users, is_vote_or_number
-from yarus.db.words import Words
+from yarus.db.importers.cells import LIST_COLUMNS
+from yarus.db.importers.column_parsers import DIGITS, BadValue, parse
+from yarus.db.importers.shapes import PASSAGE_KEYS, Shape, detect_shape
+from yarus.db.importers.traces.extraction import extract_question
+from yarus.db.importers.votes import are_votes, is_negative_vote_name, is_user_vote_name, is_vote_or_number
+from yarus.db.messages import Words
 
-Kind = Literal["questions", "chunks"]
-SAMPLED = 200
-"""Rows that are looked at."""
-NAME = 120
-"""Characters that the name of a page has at the most."""
+RowKind = Literal["questions", "chunks"]
+N_SAMPLE_ROWS = 200
+"""First rows that are examined."""
+MAX_PAGE_NAME = 120
+"""Maximum length of a page name."""
 
-SHARED = {
+SHARED_NAMES = {
     "id": "id|uuid|guid|ид|идентификатор|номер|код|n|no|pk",
     "confluence_url": "confluence_url|page_url|url|urls|link|links|href|page|pages|source_url|document_url|doc_url|"
     "source|sources|path|file_name|filename|file_path|cited_articles|cited_pages|citations|fuentes|ссылка|ссылки|адрес|страница|страницы|источник|"
     "источники|ссылка_на_страницу|адрес_страницы|url_страницы|показанная_страница|показанные_страницы",
 }
-NAMES: dict[Kind, dict[str, str]] = {
-    "questions": SHARED
+COLUMN_ALIASES: dict[RowKind, dict[str, str]] = {
+    "questions": SHARED_NAMES
     | {
-        "id": f"{SHARED['id']}|question_id|qa_id|query_id|qid|case_id|test_id|item_id|example_id|message_id|msg_id|"
-        "request_id|log_id|id_вопроса|номер_вопроса",
+        "id": f"{SHARED_NAMES['id']}|question_id|qa_id|query_id|qid|case_id|test_id|item_id|example_id|message_id|"
+        "msg_id|request_id|log_id|id_вопроса|номер_вопроса",
         "question": "question|questions|query|queries|q|user_question|user_query|user_message|user_input|request|input|"
         "inputs|prompt|вопрос|вопросы|запрос|текст_вопроса|вопрос_пользователя|текст_запроса|обращение|"
         "сообщение_пользователя|question_text|query_text|instruction",
@@ -86,86 +86,86 @@ NAMES: dict[Kind, dict[str, str]] = {
         "span_id": "span_id",
         "embedding": "embedding|vector|эмбеддинг|вектор",
     },
-    "chunks": SHARED
+    "chunks": SHARED_NAMES
     | {
-        "id": f"{SHARED['id']}|chunk_id|page_id|doc_id|docid|document_id|passage_id|id_страницы|id_фрагмента",
+        "id": f"{SHARED_NAMES['id']}|chunk_id|page_id|doc_id|docid|document_id|passage_id|id_страницы|id_фрагмента",
         "text": "text|content|contents|body|chunk|passage|page_content|chunk_text|page_text|текст|содержание|"
         "содержимое|фрагмент|статья|текст_страницы|текст_фрагмента|тело",
         "embedding": "embedding|vector|эмбеддинг|вектор",
         "page_title": "page_title|title|заголовок|название",
     },
 }
-"""Our column -> what others call it: words joined by _, in small letters, е for ё; of scores those that `votes` tells
-by their words, too."""
-QUESTIONS = (
+"""Our column -> its names in other tables: words joined by _, in small letters, е for ё. `votes` knows more names of
+scores."""
+QUESTION_ALIASES = (
     "questions", "query", "queries", "user_question", "user_query", "user_message", "вопрос", "вопросы", "запрос",
 )  # fmt: skip
-"""Names of a question that may stand beside our own name and mean another text."""
+"""Names of a question that may occur together with our own name and mean another text."""
 REFERENCE_PARENTS = ("expected", "expectations", "reference", "gold", "ground_truth", "reference_outputs")
-"""Objects within which an answer is the reference, and pages are the right ones."""
-OF_JUDGES = ("reason", "judge", "critique", "explanation", "эксперт", "комментарий_эксперта")
-"""Words in names of columns beside which a mark is a judge's, not a user's, unless the table is a log."""
-METRICS = ("faithfulness", "relevancy", "answer_relevance", "correctness", "context_precision", "context_recall")
-"""Words in names of columns beside which a mark is a judge's in a log, too."""
-INVERTED = ("unanswerable", "is_impossible", "expect_refusal", "should_refuse")
-"""Names by which a yes says that there is no answer."""
-MISSING = frozenset(("nan", "NaN", "null", "NULL", "NaT", "<NA>", "#N/A", "\\N"))
-"""What programs write for a value that is missing, and no person as an answer."""
-PLAIN_NAMES = {"page_url": "confluence_url"}
-"""What else our own columns may be called by `--map`."""
-REQUIRED: dict[Kind, str] = {"questions": "question", "chunks": "text"}
-BY_CONTENT = ("confluence_url", "created_at")
-"""Columns that their values alone tell."""
-EITHER = ("answer", "answers", "a", "ответ", "ответы")
+"""Objects whose answer is the reference, and whose pages are the relevant ones."""
+JUDGE_WORDS = ("reason", "judge", "critique", "explanation", "эксперт", "комментарий_эксперта")
+"""Words in names of other columns that make a mark a judge's and not a user's, unless the table is a log."""
+METRIC_WORDS = ("faithfulness", "relevancy", "answer_relevance", "correctness", "context_precision", "context_recall")
+"""Words in names of other columns that make a mark a judge's even in a log."""
+INVERTED_NAMES = ("unanswerable", "is_impossible", "expect_refusal", "should_refuse")
+"""Names under which a yes means that there is no answer."""
+MISSING_TEXTS = frozenset(("nan", "NaN", "null", "NULL", "NaT", "<NA>", "#N/A", "\\N"))
+"""Texts that programs write for a missing value, and no person writes as an answer."""
+MAP_ALIASES = {"page_url": "confluence_url"}
+"""Other names of our own columns in `--map`."""
+REQUIRED_COLUMNS: dict[RowKind, str] = {"questions": "question", "chunks": "text"}
+CONTENT_COLUMNS = ("confluence_url", "created_at")
+"""Columns that can be detected by their values alone."""
+AMBIGUOUS_ANSWERS = ("answer", "answers", "a", "ответ", "ответы")
 """Names of an answer that may be the bot's or the reference."""
-OF_A_LOG = (
+LOG_COLUMNS = (
     "user_id", "created_at", "score", "dialog_id", "turn", "contexts", "latency_ms", "tokens_out", "error", "trace_id",
 )  # fmt: skip
-"""Columns that a log has beside its answers; a test set has none of them."""
-BESIDE_ANSWERS = ("latency", "model", "provider", "модель")
-"""What else a log has, that is none of our columns."""
+"""Columns that only logs have besides answers, never test sets."""
+OTHER_LOG_COLUMNS = ("latency", "model", "provider", "модель")
+"""Other columns that only logs have, which are not ours."""
 
 
 @dataclass
-class Proposal:
-    """What a table seems to hold."""
+class DetectedColumns:
+    """The detected columns of a table."""
 
-    kind: Kind | None
-    """None where it could be either, or neither."""
+    kind: RowKind | None
+    """None if it could be either, or neither."""
     mapping: dict[str, str] = field(default_factory=dict)
-    """Our column -> theirs."""
+    """Our column -> its name in the file."""
     doubtful: dict[str, list[str]] = field(default_factory=dict)
-    """Our column -> several of theirs, or one whose values it cannot take."""
+    """Our column -> several candidates, or one whose values do not fit."""
     unused: list[str] = field(default_factory=list)
     shape: Shape | None = None
-    """Whose table it is."""
+    """The shape of the table, if known."""
     notes: list[str] = field(default_factory=list)
-    """What was decided by the rest of the table, and how to say otherwise."""
+    """Decisions that depend on other columns, and how to change them."""
 
 
-def propose(
+def detect_columns(
     names: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
-    kind: Kind | None = None,
+    kind: RowKind | None = None,
     mapped: Mapping[str, str] | None = None,
-) -> Proposal:
-    """Propose what the columns of a table are.
+) -> DetectedColumns:
+    """Detect the columns of a table.
 
     Args:
-        names: of its columns; of nested values with dots.
-        rows: the first ones, by these names.
-        kind: where it is known.
-        mapped: our column -> theirs, where somebody knows it.
+        names: of its columns; nested names have dots.
+        rows: the first rows, by these names.
+        kind: of the rows, if known.
+        mapped: our column -> its name in the file, if known.
     """
     mapped = mapped or {}
-    filled = {name: values for name in names if (values := list(iterate_values(rows, name)))}
-    shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
+    filled = {name: values for name in names if (values := list(iter_values(rows, name)))}
+    shape = detect_shape({normalize_name(name) for name in names}, {normalize_name(name) for name in filled})
     if shape is not None and kind in (None, shape.kind):
-        proposal = Proposal(shape.kind, _columns_of(shape, names, filled, mapped), shape=shape)
-    elif kind := kind or _kind(names):
-        proposal = Proposal(kind, dict(mapped))
+        proposal = DetectedColumns(shape.kind, _map_shape_columns(shape, names, filled, mapped), shape=shape)
+    elif kind := kind or _detect_kind(names):
+        proposal = DetectedColumns(kind, dict(mapped))
     else:
-        return Proposal(None, unused=list(names))
+        return DetectedColumns(None, unused=list(names))
     _propose_by_names(proposal, names, filled, mapped)
     _note_unused(proposal, names)
     question = proposal.mapping.get("question", "")
@@ -175,142 +175,171 @@ def propose(
 
 
 def _has_history(questions: Sequence[Any]) -> bool:
-    """Whether questions are the last of messages."""
-    talks = [value for value in questions if not isinstance(value, str) or value.lstrip().startswith(("[", "{"))]
-    return any(question_in(talk)[1] for talk in talks)
+    """Return whether questions are the last of several messages."""
+    conversations = [
+        value for value in questions if not isinstance(value, str) or value.lstrip().startswith(("[", "{"))
+    ]
+    return any(extract_question(conversation)[1] for conversation in conversations)
 
 
-def _columns_of(
+def _map_shape_columns(
     shape: Shape, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
 ) -> dict[str, str]:
-    """The columns that a shape has, and those that somebody knows."""
-    by_plain = {plain(name): name for name in reversed(names)}
+    """Return the columns of a shape, and those that are already mapped."""
+    by_normalized_name = {normalize_name(name): name for name in reversed(names)}
     columns = dict(mapped)
-    for ours, theirs in shape.columns.items():
-        candidates = [by_plain[name] for name in theirs if name in by_plain and by_plain[name] not in mapped.values()]
-        named = [name for name in candidates if name in filled] or candidates[:1]
-        if named and ours not in mapped:
-            columns[ours] = named[0]
+    for field_name, candidate_names in shape.columns.items():
+        candidates = [
+            by_normalized_name[name]
+            for name in candidate_names
+            if name in by_normalized_name and by_normalized_name[name] not in mapped.values()
+        ]
+        with_values = [name for name in candidates if name in filled] or candidates[:1]
+        if with_values and field_name not in mapped:
+            columns[field_name] = with_values[0]
     return columns
 
 
 def _propose_by_names(
-    proposal: Proposal, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
+    proposal: DetectedColumns, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
 ) -> None:
-    """Propose, by their names and values, what the columns are that nobody knows and no shape has."""
-    known = tuple(proposal.mapping.values())
-    free = [name for name in names if not any(theirs == name or theirs.startswith(f"{name}.") for theirs in known)]
-    for ours, aliases in NAMES[proposal.kind or "questions"].items():
-        if ours in proposal.mapping:
+    """Detect by names and values the columns that are neither mapped nor in a shape."""
+    taken = tuple(proposal.mapping.values())
+    free = [name for name in names if not any(column == name or column.startswith(f"{name}.") for column in taken)]
+    for field_name, aliases in COLUMN_ALIASES[proposal.kind or "questions"].items():
+        if field_name in proposal.mapping:
             continue
-        within = tuple(f"{theirs}." for theirs in known) if ours in ("answer", "ground_truth_answer") else ()
-        theirs = _named(ours, aliases, [name for name in free if not name.startswith(within)])
-        if ours == "score":
-            theirs = _of_users(theirs, filled, proposal)
-        fitting = _fitting(ours, theirs, filled)
-        if ours == "question":
-            fitting += _rivals(fitting, free, filled)
-        if len(fitting) == 1 and not (len(theirs) > 1 and any(map(is_against, theirs))):
-            proposal.mapping[ours] = fitting[0]
-        elif theirs:
-            proposal.doubtful[ours] = fitting if len(fitting) > 1 else theirs
+        taken_prefixes = (
+            tuple(f"{column}." for column in taken) if field_name in ("answer", "ground_truth_answer") else ()
+        )
+        named_columns = _find_by_name(
+            field_name, aliases, [name for name in free if not name.startswith(taken_prefixes)]
+        )
+        if field_name == "score":
+            named_columns = _prefer_user_votes(named_columns, filled, proposal)
+        candidates = _filter_fitting(field_name, named_columns, filled)
+        if field_name == "question":
+            candidates += _find_rivals(candidates, free, filled)
+        if len(candidates) == 1 and not (len(named_columns) > 1 and any(map(is_negative_vote_name, named_columns))):
+            proposal.mapping[field_name] = candidates[0]
+        elif named_columns:
+            proposal.doubtful[field_name] = candidates if len(candidates) > 1 else named_columns
     if proposal.kind == "questions":
-        _settle(proposal, filled, mapped)
+        _settle_ambiguous(proposal, filled, mapped)
         if "answer" not in proposal.mapping and "ground_truth_answer" in proposal.mapping:
             return
     _propose_by_content(proposal, names, filled)
 
 
-def _propose_by_content(proposal: Proposal, names: Sequence[str], filled: Mapping[str, list[Any]]) -> None:
-    taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
-    for ours in BY_CONTENT:
-        alike = [name for name in names if name not in taken and _is(ours, filled.get(name, []))]
-        known = {*proposal.mapping, *proposal.doubtful}
-        if ours in NAMES[proposal.kind or "questions"] and ours not in known and alike:
-            if len(alike) == 1:
-                proposal.mapping[ours] = alike[0]
+def _propose_by_content(proposal: DetectedColumns, names: Sequence[str], filled: Mapping[str, list[Any]]) -> None:
+    taken = {
+        *proposal.mapping.values(),
+        *(name for doubtful_names in proposal.doubtful.values() for name in doubtful_names),
+    }
+    for field_name in CONTENT_COLUMNS:
+        candidates = [name for name in names if name not in taken and _has_content_of(field_name, filled.get(name, []))]
+        decided = {*proposal.mapping, *proposal.doubtful}
+        if field_name in COLUMN_ALIASES[proposal.kind or "questions"] and field_name not in decided and candidates:
+            if len(candidates) == 1:
+                proposal.mapping[field_name] = candidates[0]
             else:
-                proposal.doubtful[ours] = alike
-            taken.update(alike)
+                proposal.doubtful[field_name] = candidates
+            taken.update(candidates)
 
 
-def _of_users(theirs: Sequence[str], filled: Mapping[str, list[Any]], proposal: Proposal) -> list[str]:
-    """Those of the columns that users gave by their names, if there are such; else all."""
-    given = [name for name in theirs if is_of_users(_own_name(name)) and name in filled]
-    given = [name for name in given if _share(filled[name], is_vote_or_number) > 0.5]
-    others = [name for name in theirs if name not in given and name in filled and not is_of_users(_own_name(name))]
-    if not given:
-        return list(theirs)
-    for other in others:
+def _prefer_user_votes(
+    candidates: Sequence[str], filled: Mapping[str, list[Any]], proposal: DetectedColumns
+) -> list[str]:
+    """Return the candidates that users gave by their names, if there are any; else all."""
+    from_users = [name for name in candidates if is_user_vote_name(_own_name(name)) and name in filled]
+    from_users = [name for name in from_users if _share_of(filled[name], is_vote_or_number) > 0.5]
+    other_columns = [
+        name
+        for name in candidates
+        if name not in from_users and name in filled and not is_user_vote_name(_own_name(name))
+    ]
+    if not from_users:
+        return list(candidates)
+    for other_column in other_columns:
         proposal.notes.append(
             Words(
                 "{other!r} is not used as score, for users gave {theirs!r} by its name; if it is theirs: --map {map}",
-                other=other, theirs=given[0], map=shell_word(f"score={other}"),
+                other=other_column, theirs=from_users[0], map=quote_for_shell(f"score={other_column}"),
             )
         )  # fmt: skip
-    return given
+    return from_users
 
 
-def _rivals(questions: Sequence[str], names: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
-    """Columns beside the one with our name whose texts are other questions."""
+def _find_rivals(questions: Sequence[str], names: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
+    """Return columns with other questions than the column with our own name."""
     if list(questions) != ["question"]:
         return []
-    asked = set(map(str, filled.get("question", ())))
-    others = [name for name in names if name != "question" and plain(name) in QUESTIONS and name in filled]
+    question_texts = set(map(str, filled.get("question", ())))
+    other_columns = [
+        name for name in names if name != "question" and normalize_name(name) in QUESTION_ALIASES and name in filled
+    ]
     return [
-        name for name in others if _share(filled[name], lambda text: isinstance(text, str) and text not in asked) > 0.5
+        name
+        for name in other_columns
+        if _share_of(filled[name], lambda text: isinstance(text, str) and text not in question_texts) > 0.5
     ]
 
 
-def _fitting(ours: str, theirs: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
-    """Those of the columns whose values one of ours can take; of several ids the first, of others those with values."""
-    exact = {ours, *(name for name, known_as in PLAIN_NAMES.items() if known_as == ours)}
-    fitting = [name for name in theirs if fits(ours, filled.get(name, []), exact=plain(name) in exact, name=name)]
-    if ours == "id":
+def _filter_fitting(field_name: str, candidates: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
+    """Return the candidates whose values fit our column; of several ids the first, of others those with values."""
+    our_names = {field_name, *(name for name, known_as in MAP_ALIASES.items() if known_as == field_name)}
+    fitting = [
+        name
+        for name in candidates
+        if accepts_values(field_name, filled.get(name, []), exact=normalize_name(name) in our_names, name=name)
+    ]
+    if field_name == "id":
         return fitting[:1]
     return [name for name in fitting if name in filled] or fitting
 
 
-def _named(ours: str, aliases: str, names: Sequence[str]) -> list[str]:
-    """The columns with a name for one of ours: its own, the whole name, or the last part of a name with dots."""
-    if ours in names and ours != "score":
-        return [ours]
+def _find_by_name(field_name: str, aliases: str, names: Sequence[str]) -> list[str]:
+    """Return the columns with a name of ours: the own name, an alias, or an alias as the last part of a dotted name."""
+    if field_name in names and field_name != "score":
+        return [field_name]
     spellings = aliases.split("|")
-    if ours == "answer" and "q" in map(plain, names):
+    if field_name == "answer" and "q" in map(normalize_name, names):
         spellings.append("a")
-    whole = [name for alias in spellings for name in names if plain(name) == alias]
-    if ours == "score":
-        whole += [name for name in names if is_of_users(name)]
-    whole = [name for name in whole if not any(other.startswith(f"{name}.") for other in whole)]
-    if whole or ours == "id":
-        return whole
-    return [name for name in names if "." in name and _fits_by_last(ours, name, spellings)]
+    matching = [name for alias in spellings for name in names if normalize_name(name) == alias]
+    if field_name == "score":
+        matching += [name for name in names if is_user_vote_name(name)]
+    matching = [name for name in matching if not any(other_name.startswith(f"{name}.") for other_name in matching)]
+    if matching or field_name == "id":
+        return matching
+    return [name for name in names if "." in name and _matches_last_part(field_name, name, spellings)]
 
 
-def _fits_by_last(ours: str, name: str, spellings: Sequence[str]) -> bool:
-    """Whether the last part of a name with dots is one of ours; what stands within a reference is of the reference."""
+def _matches_last_part(field_name: str, name: str, spellings: Sequence[str]) -> bool:
+    """Return whether the last part of a dotted name is an alias; names within a reference belong to the reference."""
     parent, _, last = name.rpartition(".")
-    if plain(parent.rpartition(".")[2]) in REFERENCE_PARENTS:
-        within = {"ground_truth_answer": "answer", "relevant_urls": "confluence_url"}.get(ours)
-        return within is not None and plain(last) in NAMES["questions"][within].split("|")
-    is_ours = plain(last) in spellings or (ours == "score" and is_of_users(last))
-    return is_ours and plain(name) not in _known_names()
+    if normalize_name(parent.rpartition(".")[2]) in REFERENCE_PARENTS:
+        parent_column = {"ground_truth_answer": "answer", "relevant_urls": "confluence_url"}.get(field_name)
+        return parent_column is not None and normalize_name(last) in COLUMN_ALIASES["questions"][parent_column].split(
+            "|"
+        )
+    is_match = normalize_name(last) in spellings or (field_name == "score" and is_user_vote_name(last))
+    return is_match and normalize_name(name) not in _known_names()
 
 
-def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
-    """Decide what a name leaves open by the rest of the table.
+def _settle_ambiguous(proposal: DetectedColumns, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
+    """Decide ambiguous names by the rest of the table.
 
-    `answer` beside nothing of a log is the reference; contexts without an answer are what is relevant; pages beside a
-    reference and no answer are the right ones.
+    `answer` without columns of a log is the reference; contexts without an answer are the relevant passages; pages
+    beside a reference and without an answer are the relevant ones.
     """
     mapping, notes = proposal.mapping, proposal.notes
     _settle_answers(proposal, filled, mapped)
     _settle_score(proposal, filled)
     if {"answer", "contexts", "confluence_url"} & proposal.doubtful.keys():
         return
-    answered = "answer" in mapping and mapping["answer"] in filled
+    has_answer = "answer" in mapping and mapping["answer"] in filled
     contexts = mapping.get("contexts")
-    if contexts is not None and "contexts" not in mapped and not answered and "history" not in mapping:
+    if contexts is not None and "contexts" not in mapped and not has_answer and "history" not in mapping:
         del mapping["contexts"]
         if not {"relevant_chunk_ids"} & {*mapping, *proposal.doubtful} and contexts in filled:
             mapping["relevant_chunk_ids"] = contexts
@@ -318,128 +347,144 @@ def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping
                 Words(
                     "{theirs!r} is taken as the relevant passages, for there is no answer that was made of them; if it "
                     "is what the bot was given: --map {map}",
-                    theirs=contexts, map=shell_word(f"contexts={contexts}"),
+                    theirs=contexts, map=quote_for_shell(f"contexts={contexts}"),
                 )
             )  # fmt: skip
     page = mapping.get("confluence_url")
-    unlabelled = not {"relevant_urls"} & {*mapping, *proposal.doubtful}
-    is_told = page is None or "confluence_url" in mapped or plain(page) == "confluence_url"
-    if page is not None and not is_told and not answered and "ground_truth_answer" in mapping and unlabelled:
+    has_no_labels = not {"relevant_urls"} & {*mapping, *proposal.doubtful}
+    is_certain = page is None or "confluence_url" in mapped or normalize_name(page) == "confluence_url"
+    if page is not None and not is_certain and not has_answer and "ground_truth_answer" in mapping and has_no_labels:
         mapping["relevant_urls"] = mapping.pop("confluence_url")
         notes.append(
             Words(
                 "{theirs!r} is taken as the relevant page, for there is no answer that was made of it; if the bot "
                 "showed it: --map {map}",
-                theirs=page, map=shell_word(f"page_url={page}"),
+                theirs=page, map=quote_for_shell(f"page_url={page}"),
             )
         )  # fmt: skip
 
 
-def _settle_answers(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
-    """Tell the reference from the bot's answer where a column may be either."""
+def _settle_answers(proposal: DetectedColumns, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
+    """Decide whether a column is the reference or the bot's answer if it may be either."""
     mapping, notes = proposal.mapping, proposal.notes
     if proposal.shape is not None or {"ground_truth_answer"} & {*mapping, *proposal.doubtful}:
         return
     names = proposal.doubtful.get("answer") or ([mapping["answer"]] if "answer" in mapping else [])
-    either = [name for name in names if plain(name.rpartition(".")[2]) in EITHER and name not in mapped.values()]
-    if len(either) != 1:
+    ambiguous = [
+        name
+        for name in names
+        if normalize_name(name.rpartition(".")[2]) in AMBIGUOUS_ANSWERS and name not in mapped.values()
+    ]
+    if len(ambiguous) != 1:
         return
-    others = [name for name in filled if name != either[0] and "answer" in find_columns(name) and name not in EITHER]
-    is_other = len(others) == 1 and (others[0] in names or others[0] not in mapping.values())
-    if is_other or mapped.get("answer") in others:
+    other_answers = [
+        name
+        for name in filled
+        if name != ambiguous[0] and "answer" in find_columns(name) and name not in AMBIGUOUS_ANSWERS
+    ]
+    has_one_other = len(other_answers) == 1 and (other_answers[0] in names or other_answers[0] not in mapping.values())
+    if has_one_other or mapped.get("answer") in other_answers:
         proposal.doubtful.pop("answer", None)
-        mapping["ground_truth_answer"], mapping["answer"] = either[0], mapped.get("answer") or others[0]
+        mapping["ground_truth_answer"], mapping["answer"] = ambiguous[0], mapped.get("answer") or other_answers[0]
         notes.append(
             Words(
                 "{theirs!r} is taken as the reference, for {other!r} is what the bot said; if it is otherwise: "
                 "--map {map}",
-                theirs=either[0], other=mapping["answer"], map=shell_word(f"answer={either[0]}"),
+                theirs=ambiguous[0], other=mapping["answer"], map=quote_for_shell(f"answer={ambiguous[0]}"),
             )
         )  # fmt: skip
         return
     if "answer" not in mapping:
         return
-    of_a_log = [name for name in OF_A_LOG if name in proposal.doubtful or mapping.get(name) in filled]
-    of_a_log += [name for name in filled if plain(name) in BESIDE_ANSWERS or is_of_users(_own_name(name))]
-    labelled = {"relevant_urls", "relevant_chunk_ids", "answerable"} & mapping.keys()
-    if not of_a_log or (of_a_log == ["contexts"] and labelled):
+    log_columns = [name for name in LOG_COLUMNS if name in proposal.doubtful or mapping.get(name) in filled]
+    log_columns += [
+        name for name in filled if normalize_name(name) in OTHER_LOG_COLUMNS or is_user_vote_name(_own_name(name))
+    ]
+    label_columns = {"relevant_urls", "relevant_chunk_ids", "answerable"} & mapping.keys()
+    if not log_columns or (log_columns == ["contexts"] and label_columns):
         mapping["ground_truth_answer"] = mapping.pop("answer")
         notes.append(
             Words(
                 "{theirs!r} is taken as the reference, for nothing else of a log is there (user, time, vote, "
                 "contexts); if it is what the bot said: --map {map}",
-                theirs=either[0], map=shell_word(f"answer={either[0]}"),
+                theirs=ambiguous[0], map=quote_for_shell(f"answer={ambiguous[0]}"),
             )
         )  # fmt: skip
-    elif of_a_log == ["contexts"]:
+    elif log_columns == ["contexts"]:
         notes.append(
             Words(
                 "{theirs!r} is taken as what the bot said, for {contexts!r} is what it was given; if it is the "
                 "reference: --map {map}",
-                theirs=either[0], contexts=mapping["contexts"], map=shell_word(f"ground_truth_answer={either[0]}"),
+                theirs=ambiguous[0], contexts=mapping["contexts"],
+                map=quote_for_shell(f"ground_truth_answer={ambiguous[0]}"),
             )
         )  # fmt: skip
 
 
-def _settle_score(proposal: Proposal, filled: Mapping[str, list[Any]]) -> None:
-    """Leave out a mark that stands beside a judge's reasons or metrics, unless its name says that users gave it."""
+def _settle_score(proposal: DetectedColumns, filled: Mapping[str, list[Any]]) -> None:
+    """Leave out a mark beside a judge's reasons or metrics, unless its name means that users gave it."""
     mapping = proposal.mapping
     is_log = "user_id" in mapping or "created_at" in mapping
-    words = METRICS if is_log else METRICS + OF_JUDGES
+    judge_words = METRIC_WORDS if is_log else METRIC_WORDS + JUDGE_WORDS
     score = mapping.get("score", "")
-    beside = {plain(name) for name in filled if name != score}
-    is_explained = not is_log and "feedback" in beside  # as a judge explains its `feedback_score`
-    is_given = is_of_users(_own_name(score)) and not (is_explained and plain(_own_name(score)).startswith("feedback"))
-    is_judged = is_explained or any(word in name for name in beside for word in words)
+    other_names = {normalize_name(name) for name in filled if name != score}
+    is_explained = not is_log and "feedback" in other_names  # a judge explains its `feedback_score`
+    is_given = is_user_vote_name(_own_name(score)) and not (
+        is_explained and normalize_name(_own_name(score)).startswith("feedback")
+    )
+    is_judged = is_explained or any(word in name for name in other_names for word in judge_words)
     if score and is_judged and not is_given:
         proposal.doubtful["score"] = [mapping.pop("score")]
 
 
-def _note_unused(proposal: Proposal, names: Sequence[str]) -> None:
-    taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
+def _note_unused(proposal: DetectedColumns, names: Sequence[str]) -> None:
+    taken = {
+        *proposal.mapping.values(),
+        *(name for doubtful_names in proposal.doubtful.values() for name in doubtful_names),
+    }
     parents = {name.partition(".")[0] for name in taken}
     proposal.unused = [name for name in names if name not in taken and not ("." not in name and name in parents)]
     proposal.unused = [name for name in proposal.unused if name.partition(".")[0] not in taken]
 
 
 def _own_name(name: str) -> str:
-    """The name of a column within its object, unless the whole name tells it."""
-    return name if is_of_users(name) else name.rpartition(".")[2]
+    """Return the name of a column within its object, unless the whole name means votes by users."""
+    return name if is_user_vote_name(name) else name.rpartition(".")[2]
 
 
 @cache
-def plain(name: str) -> str:
-    """A column's name as the lists above have it."""
+def normalize_name(name: str) -> str:
+    """Normalise a column name to the form of the lists above."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-zа-я])(?=[A-ZА-Я])", " ", name).casefold().replace("ё", "е"))
     return ("__" if name.startswith("__") else "") + "_".join(words) or ("n" if "№" in name else "")
 
 
 @cache
 def _known_names() -> frozenset[str]:
-    names = {alias for kind in NAMES.values() for aliases in kind.values() for alias in aliases.split("|")}
+    names = {alias for kind in COLUMN_ALIASES.values() for aliases in kind.values() for alias in aliases.split("|")}
     return frozenset(
-        names | {*PASSAGES, "vars", "test_case", "messages", "retrieval_gt", "generation_gt", "expectations"}
+        names | {*PASSAGE_KEYS, "vars", "test_case", "messages", "retrieval_gt", "generation_gt", "expectations"}
     )
 
 
 def is_known(name: str) -> bool:
-    """Whether anybody's tables call a column so."""
+    """Return whether a column name is in any list of known names."""
     name = str(name)
     return (
-        plain(name) in _known_names()
-        or plain(name.rpartition(".")[2]) in _known_names()
-        or is_of_users(_own_name(name))
+        normalize_name(name) in _known_names()
+        or normalize_name(name.rpartition(".")[2]) in _known_names()
+        or is_user_vote_name(_own_name(name))
     )
 
 
-def advise(ours: str, several: Sequence[str]) -> Words:
+def explain_unused_columns(field_name: str, candidates: Sequence[str]) -> Words:
     """Return why columns that could be one of ours are not used, and how to use one of them."""
-    names, map_first = ", ".join(several), shell_word(f"{ours}={several[0]}")
-    if ours == "score" and any(map(is_against, several)):
+    names, map_first = ", ".join(candidates), quote_for_shell(f"{field_name}={candidates[0]}")
+    if field_name == "score" and any(map(is_negative_vote_name, candidates)):
         return Words("{names}: votes for and against. Not used; put them in one column: 1, -1, or nothing", names=names)
-    if len(several) > 1:
-        return Words("{ours}: {names}? Not used; choose one: --map {ours}=COLUMN", ours=ours, names=names)
-    if ours == "score":
+    if len(candidates) > 1:
+        return Words("{ours}: {names}? Not used; choose one: --map {ours}=COLUMN", ours=field_name, names=names)
+    if field_name == "score":
         return Words(
             "score: {names}. Not used: 5 is good and 1 is bad here. If 1 is good and 0 or -1 is bad: --map {map}. "
             "Convert any other scale to 1 to 5 first",
@@ -447,59 +492,67 @@ def advise(ours: str, several: Sequence[str]) -> Words:
         )  # fmt: skip
     return Words(
         "{ours}: {names} by its name, but not by its values. Not used; if it is: --map {map}",
-        ours=ours, names=names, map=map_first,
+        ours=field_name, names=names, map=map_first,
     )  # fmt: skip
 
 
 def find_columns(name: str) -> set[str]:
-    """Return our columns that other tables call so."""
-    return {ours for names in NAMES.values() for ours, aliases in names.items() if plain(name) in aliases.split("|")}
+    """Return our columns that have this alias."""
+    return {
+        field_name
+        for names in COLUMN_ALIASES.values()
+        for field_name, aliases in names.items()
+        if normalize_name(name) in aliases.split("|")
+    }
 
 
-def shell_word(text: str) -> str:
-    """A word of a command as a shell takes it: in quotes only where it must be, which letters of no alphabet need."""
+def quote_for_shell(text: str) -> str:
+    """Quote a word for a shell command if it needs quotes; letters of any alphabet do not."""
     return text if re.fullmatch(r"[\w@%+=:,./№-]+", text) else shlex.quote(text)
 
 
-def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "") -> bool:
-    """Whether a column of ours could take most of these values; a column without any says nothing against it.
+def accepts_values(field_name: str, values: Sequence[Any], *, exact: bool = False, name: str = "") -> bool:
+    """Return whether most of these values fit our column; a column without values fits.
 
     Args:
-        ours: the column.
-        values: of a column of theirs that are not empty.
-        exact: whether theirs is called as ours, so that half of them are enough.
-        name: what theirs is called, by which 0 and 1 are votes.
+        field_name: the column.
+        values: of the candidate, without empty ones.
+        exact: whether the candidate has our own name, so that half of the values are enough.
+        name: of the candidate, which decides whether 0 and 1 are votes.
     """
     enough = 0.5 if exact else 0.8
-    if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
+    if field_name == "score":  # here 1 is bad and 5 is good: another scale would be inverted
         if not values or are_votes(values, _own_name(name)):
             return bool(values) or exact
-        written = {str(value).removesuffix(".0") for value in values}
-        is_telling = written == {"1"} or not written.isdisjoint("2345") if exact else "5" in written
-        return is_telling and _share(values, _is_mark) > enough
-    if ours == "relevant_urls":
-        return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough
-    if ours == "confluence_url" and not exact:
-        texts = [value for value in values if not isinstance(value, int | float)]
-        return not values or _share(values, lambda value: value in texts and _names_pages(value)) > enough
-    if ours == "id":
-        unique = len({*map(str, values)}) / len(values) if values else 0
-        return unique > 0.5 if exact else unique == 1
-    if ours in LIST_STYLES:
-        return True  # how their items are parted is told by all of them
-    if ours == "ground_truth_answer":
-        return not values or _share(values, _is_reference) > enough or exact
-    if ours in ("question", "answer", "text"):
+        written_marks = {str(value).removesuffix(".0") for value in values}
+        shows_scale = written_marks == {"1"} or not written_marks.isdisjoint("2345") if exact else "5" in written_marks
+        return shows_scale and _share_of(values, _is_mark) > enough
+    if field_name == "relevant_urls":
         return (
             not values
-            or _share(values, lambda value: not isinstance(value, bytes | bool | int | float)) > enough
+            or _share_of(values, lambda value: _may_be_page_names(value) or len(str(value)) <= MAX_PAGE_NAME) > enough
+        )
+    if field_name == "confluence_url" and not exact:
+        texts = [value for value in values if not isinstance(value, int | float)]
+        return not values or _share_of(values, lambda value: value in texts and _may_be_page_names(value)) > enough
+    if field_name == "id":
+        unique_share = len({*map(str, values)}) / len(values) if values else 0
+        return unique_share > 0.5 if exact else unique_share == 1
+    if field_name in LIST_COLUMNS:
+        return True  # all values together decide how their items are separated
+    if field_name == "ground_truth_answer":
+        return not values or _share_of(values, _is_reference) > enough or exact
+    if field_name in ("question", "answer", "text"):
+        return (
+            not values
+            or _share_of(values, lambda value: not isinstance(value, bytes | bool | int | float)) > enough
             or exact
         )
-    return not values or _share(values, lambda value: _parses(ours, value)) > enough
+    return not values or _share_of(values, lambda value: _can_parse(field_name, value)) > enough
 
 
 def _is_reference(value: Any) -> bool:
-    """Whether a value may be a reference answer: no bytes, no address, no name of a file."""
+    """Return whether a value may be a reference answer: not bytes, an address or a file name."""
     texts = value if isinstance(value, list) else [value]
     return not isinstance(value, bytes) and not any(
         isinstance(text, str) and re.fullmatch(r"https?://\S+|[\w/.-]+\.(?:md|html?|pdf|docx?|txt)", text.strip())
@@ -507,50 +560,57 @@ def _is_reference(value: Any) -> bool:
     )
 
 
-def _names_pages(value: Any) -> bool:
-    """Whether a value looks like names of pages: addresses, files, lists of them, or whole numbers."""
+def _may_be_page_names(value: Any) -> bool:
+    """Return whether a value looks like page names: addresses, files, lists of them, or integers."""
     if isinstance(value, int | list | dict):
         return not isinstance(value, bool)
     text = str(value)
     return "/" in text or "." in text or text.startswith(("[", "{")) or text.isdigit()
 
 
-def _kind(names: Sequence[str]) -> Kind | None:
-    """By the names of what each must have; a log may have a column `text`, too."""
-    has = {ours: bool(_named(ours, aliases, names)) for ours, aliases in NAMES["questions"].items()}
-    if has["question"]:
+def _detect_kind(names: Sequence[str]) -> RowKind | None:
+    """Detect the kind of the rows by required names; a log may have a column `text`, too."""
+    has_column = {
+        field_name: bool(_find_by_name(field_name, aliases, names))
+        for field_name, aliases in COLUMN_ALIASES["questions"].items()
+    }
+    if has_column["question"]:
         return "questions"
-    if not _named("text", NAMES["chunks"]["text"], names):
+    if not _find_by_name("text", COLUMN_ALIASES["chunks"]["text"], names):
         return None
-    is_log = has["answer"] or (has["user_id"] and has["created_at"]) or any(plain(name) == "role" for name in names)
+    is_log = (
+        has_column["answer"]
+        or (has_column["user_id"] and has_column["created_at"])
+        or any(normalize_name(name) == "role" for name in names)
+    )
     return "questions" if is_log else "chunks"
 
 
-def iterate_values(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:
+def iter_values(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:
     """Yield the values under a name that are not empty."""
-    return (value for row in rows if not is_empty(value := value_at(row, name)))
+    return (value for row in rows if not is_empty(value := get_value(row, name)))
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a cell has nothing in it: None, NaN, a text without a letter, or how programs write these."""
-    return value is None or value != value or (isinstance(value, str) and (not value.strip() or value in MISSING))
+    """Return whether a cell is empty: None, NaN, a blank text, or a text that programs write for these."""
+    return value is None or value != value or (isinstance(value, str) and (not value.strip() or value in MISSING_TEXTS))
 
 
-def value_at(cells: Mapping[str, Any], name: str) -> Any:
-    """The value under a name, or under a name with dots within objects."""
+def get_value(cells: Mapping[str, Any], name: str) -> Any:
+    """Return the value under a name; dots lead into nested objects."""
     if name in cells:
         return cells[name]
     value: Any = cells
     for part in name.split("."):
-        value = object_in(value)
+        value = as_object(value)
         if value is None:
             return None
         value = value.get(part)
     return value
 
 
-def object_in(value: Any) -> Mapping[str, Any] | None:
-    """The object that a value is, or that a text is as JSON; None where it is none."""
+def as_object(value: Any) -> Mapping[str, Any] | None:
+    """Return the object that a value is or that its text contains as JSON; None if there is none."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json.loads(value)
@@ -559,28 +619,28 @@ def object_in(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _is(ours: str, values: Sequence[Any]) -> bool:
-    if ours == "confluence_url":
-        return bool(values) and _share(values, lambda value: re.match(r"https?://\S+$", str(value).strip())) > 0.8
-    return bool(values) and _share(values, _is_date) > 0.9
+def _has_content_of(field_name: str, values: Sequence[Any]) -> bool:
+    if field_name == "confluence_url":
+        return bool(values) and _share_of(values, lambda value: re.match(r"https?://\S+$", str(value).strip())) > 0.8
+    return bool(values) and _share_of(values, _is_date) > 0.9
 
 
 def _is_date(value: Any) -> bool:
-    """Whether a value is a time whatever its name: a number may be an id."""
-    return not NUMBER.fullmatch(str(value).strip()) and _parses("created_at", value)
+    """Return whether a value is a time whatever its name; a number may be an id."""
+    return not DIGITS.fullmatch(str(value).strip()) and _can_parse("created_at", value)
 
 
 def _is_mark(value: Any) -> bool:
-    return _parses("score", value) and 1 <= float(value) <= 5
+    return _can_parse("score", value) and 1 <= float(value) <= 5
 
 
-def _parses(ours: str, value: Any) -> bool:
+def _can_parse(field_name: str, value: Any) -> bool:
     try:
-        parse(ours, value)
+        parse(field_name, value)
     except BadValue:
         return False
     return True
 
 
-def _share(values: Sequence[Any], holds: Callable[[Any], object]) -> float:
-    return sum(bool(holds(value)) for value in values) / len(values)
+def _share_of(values: Sequence[Any], predicate: Callable[[Any], object]) -> float:
+    return sum(bool(predicate(value)) for value in values) / len(values)

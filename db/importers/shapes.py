@@ -1,7 +1,7 @@
-"""Shapes of tables that tools of the field write: by which names one is told, and what its columns are.
+"""Define the table shapes of known tools: the names that identify each, and the meaning of its columns.
 
-Each line is tested by a file as its tool writes it. Names are in the form of `recognise.plain`: small letters, words
-joined by _, of nested values after the name that they are in.
+Each shape is tested with a file as its tool writes it. Names are in the form of `recognise.normalize_name`: small
+letters, words joined by _, and nested names after the name of their object.
 """
 
 import json
@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from yarus.db.importers.said import MAX_LEVELS, parsed
-from yarus.db.importers.traces.values import is_unanswered, messages, reply_in
-from yarus.db.words import Words
+from yarus.db.importers.literals import MAX_LEVELS, parse_if_literal
+from yarus.db.importers.traces.extraction import extract_reply, is_unanswered, parse_messages
+from yarus.db.messages import Words
 
-PASSAGES = ("relevant_passages", "other_passages")
-"""Names under which `records` puts passages that stand beside questions in one document."""
+PASSAGE_KEYS = ("relevant_passages", "other_passages")
+"""Names that `records` gives to passages in a document with questions."""
 Remarks = Mapping[Words, str | None]
-"""What of a row is not used as its tool means it: remark -> an example, None for the row itself."""
+"""Parts of a row that Yarus does not use as its tool means them: remark -> an example, None for the row itself."""
 OTHER_ASSERTIONS = Words("rows with an assertion that is no reference answer: {n} ({examples})")
 SEVERAL_REFERENCES = Words("rows with several references: {n} ({examples}); the first is used")
 NEEDED_TOGETHER = Words(
@@ -26,7 +26,7 @@ ALTERNATIVES = Words(
     "questions for which one of several passages is enough: {n} ({examples}); recall counts each of them as needed"
 )
 UNANSWERED = Words("conversations that end with the user: {n} ({examples}); they have no answer")
-Needs = tuple[str | tuple[str, ...], ...]
+RequiredNames = tuple[str | tuple[str, ...], ...]
 Record = Mapping[str, Any]
 
 
@@ -35,131 +35,160 @@ class Shape:
     """A shape of tables."""
 
     name: str
-    needs: Needs
-    """Names that must be there; of a tuple one of them."""
+    required_names: RequiredNames
+    """Names that must be present; of a tuple, one of them."""
     columns: Mapping[str, tuple[str, ...]]
-    """Our column -> theirs, the first that has values."""
-    without: tuple[str, ...] = ()
-    """Names that must not be there."""
+    """Our column -> candidates in the table, of which the first with values is used."""
+    forbidden_names: tuple[str, ...] = ()
+    """Names that must be absent."""
     kind: Literal["questions", "chunks"] = "questions"
     prepare: Callable[[Record], Record] | None = None
-    """Adds to a row what its columns say together."""
+    """Adds fields to a row that follow from several of its columns."""
     remarks: Callable[[Record], Remarks] | None = None
-    """Returns what Yarus reads otherwise in a prepared row than the tool that wrote it."""
-    leaves_out: Callable[[Record], bool] | None = None
-    """Whether a row is not to be used."""
+    """Returns the parts of a prepared row that Yarus reads differently than the tool that wrote it."""
+    is_skipped: Callable[[Record], bool] | None = None
+    """Returns whether a row is skipped."""
     tool: str = ""
-    """Whose it is, as `dataset import` names it."""
-    filled: tuple[str, ...] = field(default=())
+    """The tool, as `dataset import` names it."""
+    names_with_values: tuple[str, ...] = field(default=())
     """Names that must have values."""
 
 
-def shape_of(names: Collection[str], filled: Collection[str]) -> Shape | None:
-    """The shape of a table with these columns, of which some have values; None where it is nobody's."""
-    return next((shape for shape in SHAPES if _is(shape, names, filled)), None)
+def detect_shape(names: Collection[str], filled: Collection[str]) -> Shape | None:
+    """Return the shape of a table with these columns, of which some have values; None if it is unknown."""
+    return next((shape for shape in SHAPES if _matches(shape, names, filled)), None)
 
 
-def _is(shape: Shape, names: Collection[str], filled: Collection[str]) -> bool:
-    there = all(any(name in names for name in ((need,) if isinstance(need, str) else need)) for need in shape.needs)
-    return there and not any(name in names for name in shape.without) and all(name in filled for name in shape.filled)
+def _matches(shape: Shape, names: Collection[str], filled: Collection[str]) -> bool:
+    has_needs = all(
+        any(name in names for name in ((need,) if isinstance(need, str) else need)) for need in shape.required_names
+    )
+    return (
+        has_needs
+        and not any(name in names for name in shape.forbidden_names)
+        and all(name in filled for name in shape.names_with_values)
+    )
 
 
 def _is_archived(row: Record) -> bool:
     return str(row.get("status", "")).upper() == "ARCHIVED"
 
 
-def _of_candidates(row: Record) -> Record:
-    """A row of MS MARCO, its candidate passages parted by whether they were selected."""
-    candidates = row.get("passages")
-    texts = candidates.get("passage_text") if isinstance(candidates, Mapping) else None
-    marks = candidates.get("is_selected") if isinstance(candidates, Mapping) else None
-    pairs = list(zip(texts or (), marks or (), strict=False))
-    parted = {mark: [text for text, selected in pairs if bool(selected) == mark] for mark in (True, False)}
-    return {**row, "relevant_passages": parted[True], "other_passages": parted[False]}
+def _split_candidates(row: Record) -> Record:
+    """Add the selected and the other passages to a row of MS MARCO."""
+    candidate_columns = row.get("passages")
+    passages = candidate_columns.get("passage_text") if isinstance(candidate_columns, Mapping) else None
+    selections = candidate_columns.get("is_selected") if isinstance(candidate_columns, Mapping) else None
+    pairs = list(zip(passages or (), selections or (), strict=False))
+    by_selection = {
+        is_selected: [text for text, selected in pairs if bool(selected) == is_selected]
+        for is_selected in (True, False)
+    }
+    return {**row, "relevant_passages": by_selection[True], "other_passages": by_selection[False]}
 
 
 def _remarks_on_groups(row: Record) -> Remarks:
-    """Of AutoRAG's `retrieval_gt` every group is needed, and of each group one passage."""
-    groups = parsed(row.get("retrieval_gt"))
-    sizes = [len(group) for group in groups if isinstance(group, list | tuple)] if isinstance(groups, list) else []
-    remarks = ((NEEDED_TOGETHER, len(sizes) > 1), (ALTERNATIVES, any(size > 1 for size in sizes)))
-    return {remark: None for remark, applies in remarks if applies}
+    """Return remarks on AutoRAG's `retrieval_gt`: every group is needed, and one passage of each group."""
+    groups = parse_if_literal(row.get("retrieval_gt"))
+    group_sizes = (
+        [len(group) for group in groups if isinstance(group, list | tuple)] if isinstance(groups, list) else []
+    )
+    conditions = ((NEEDED_TOGETHER, len(group_sizes) > 1), (ALTERNATIVES, any(size > 1 for size in group_sizes)))
+    return {remark: None for remark, applies in conditions if applies}
 
 
-def _of_turns(row: Record) -> Record:
-    """A conversation of DeepEval: what its last answer was made of stands in the turn of that answer."""
-    turns = parsed(row.get("turns"))
+def _add_turn_contexts(row: Record) -> Record:
+    """Add the contexts of the last answer to a DeepEval conversation, from the turn of that answer."""
+    turns = parse_if_literal(row.get("turns"))
     last = turns[-1] if isinstance(turns, list) and turns else None
     return {**row, "contexts_of_turn": last.get("retrieval_context") if isinstance(last, Mapping) else None}
 
 
-def _of_conversation(row: Record) -> Record:
-    """A row of ragas, whose question may be a conversation with the answer in it."""
-    talk = row.get("user_input")
-    return row if row.get("response") or reply_in(messages(talk)) is None else {**row, "response": talk}
+def _add_response(row: Record) -> Record:
+    """Add the response to a row of ragas whose question is a conversation with the answer in it."""
+    conversation = row.get("user_input")
+    return (
+        row
+        if row.get("response") or extract_reply(parse_messages(conversation)) is None
+        else {**row, "response": conversation}
+    )
 
 
 def _remarks_on_conversation(row: Record) -> Remarks:
-    return {UNANSWERED: None} if is_unanswered(messages(row.get("messages") or row.get("turns"))) else {}
+    return {UNANSWERED: None} if is_unanswered(parse_messages(row.get("messages") or row.get("turns"))) else {}
 
 
-# promptfoo: what an answer is held against is an assertion, and only some are reference answers
+# promptfoo: answers are compared with assertions, and only some of these are reference answers
 
-REFERENCE = "reference of assertions"
-"""Under which name a prepared row has the reference among its assertions."""
-PLAIN = str | int | float
-REFERENCES = ("equals", "similar", "factuality", "model-graded-factuality")
+ASSERTION_REFERENCE = "reference of assertions"
+"""Name of the reference from its assertions in a prepared row."""
+SCALAR = str | int | float
+REFERENCE_ASSERTIONS = ("equals", "similar", "factuality", "model-graded-factuality")
 
 
-def _assertions_in(assertions: Any, levels: int = MAX_LEVELS) -> Iterator[Mapping[str, Any]]:
-    """The assertions of a list, and those of the sets in it."""
+def _iter_assertions(assertions: Any, levels: int = MAX_LEVELS) -> Iterator[Mapping[str, Any]]:
+    """Yield the assertions of a list, and those of the sets in it."""
     for assertion in assertions if isinstance(assertions, list) and levels else ():
         if isinstance(assertion, Mapping):
-            within = assertion.get("assert")
-            yield from [assertion] if within is None else _assertions_in(within, levels - 1)
+            nested_assertions = assertion.get("assert")
+            yield from [assertion] if nested_assertions is None else _iter_assertions(nested_assertions, levels - 1)
 
 
-def _asserted_in(row: Record) -> list[Mapping[str, Any]]:
-    inner = row.get("testCase") or row.get("test_case")
-    return list(_assertions_in((inner if isinstance(inner, Mapping) else row).get("assert")))
+def _row_assertions(row: Record) -> list[Mapping[str, Any]]:
+    test_case = row.get("testCase") or row.get("test_case")
+    return list(_iter_assertions((test_case if isinstance(test_case, Mapping) else row).get("assert")))
 
 
-def _references_in(row: Record) -> list[str]:
-    """The references among the assertions of a row: texts and numbers, of which one may list several."""
-    asserted = [one.get("value") for one in _asserted_in(row) if one.get("type") in REFERENCES]
-    values = [value for given in asserted for value in (given if isinstance(given, list) else [given])]
-    return [value if isinstance(value, str) else json.dumps(value) for value in values if isinstance(value, PLAIN)]
+def _find_references(row: Record) -> list[str]:
+    """Return the references among the assertions of a row: texts and numbers; one assertion may list several."""
+    asserted_values = [
+        assertion.get("value") for assertion in _row_assertions(row) if assertion.get("type") in REFERENCE_ASSERTIONS
+    ]
+    values = [
+        value
+        for asserted_value in asserted_values
+        for value in (asserted_value if isinstance(asserted_value, list) else [asserted_value])
+    ]
+    return [value if isinstance(value, str) else json.dumps(value) for value in values if isinstance(value, SCALAR)]
 
 
-def _of_test(row: Record) -> Record:
-    return {**row, REFERENCE: _references_in(row) or None}
+def _add_test_reference(row: Record) -> Record:
+    return {**row, ASSERTION_REFERENCE: _find_references(row) or None}
 
 
 def _remarks_on_test(row: Record) -> Remarks:
-    return {} if _references_in(row) else _other_assertions(one.get("type") for one in _asserted_in(row))
+    return (
+        {}
+        if _find_references(row)
+        else _remarks_on_assertions(assertion.get("type") for assertion in _row_assertions(row))
+    )
 
 
-def _expected(row: Record) -> list[tuple[str, str]]:
-    """Kind and value of each assertion of promptfoo's tables, in columns `__expected…` as `type(threshold):value`."""
+def _parse_expectations(row: Record) -> list[tuple[str, str]]:
+    """Return kind and value of each assertion in promptfoo's `__expected…` columns, `type(threshold):value`."""
     cells = (value for name, value in row.items() if name.startswith("__expected"))
-    return [_assertion(value) for value in cells if isinstance(value, str) and value.strip()]
+    return [_parse_assertion(value) for value in cells if isinstance(value, str) and value.strip()]
 
 
-def _of_expectations(row: Record) -> Record:
-    return {**row, REFERENCE: [value for kind, value in _expected(row) if kind in REFERENCES] or None}
+def _add_expected_reference(row: Record) -> Record:
+    return {
+        **row,
+        ASSERTION_REFERENCE: [value for kind, value in _parse_expectations(row) if kind in REFERENCE_ASSERTIONS]
+        or None,
+    }
 
 
 def _remarks_on_expectations(row: Record) -> Remarks:
-    kinds = [kind for kind, _ in _expected(row)]
-    return {} if set(kinds) & set(REFERENCES) else _other_assertions(kinds)
+    kinds = [kind for kind, _ in _parse_expectations(row)]
+    return {} if set(kinds) & set(REFERENCE_ASSERTIONS) else _remarks_on_assertions(kinds)
 
 
-def _other_assertions(kinds: Iterable[Any]) -> Remarks:
-    found = ", ".join(dict.fromkeys(map(str, kinds)))
-    return {OTHER_ASSERTIONS: found} if found else {}
+def _remarks_on_assertions(kinds: Iterable[Any]) -> Remarks:
+    kind_list = ", ".join(dict.fromkeys(map(str, kinds)))
+    return {OTHER_ASSERTIONS: kind_list} if kind_list else {}
 
 
-KINDS_OF_ASSERTIONS = (
+ASSERTION_KINDS = (
     "contains", "icontains", "contains-all", "contains-any", "icontains-all", "icontains-any", "starts-with", "regex",
     "is-json", "contains-json", "is-xml", "is-sql", "javascript", "python", "fn", "eval", "webhook", "latency", "cost",
     "perplexity", "rouge-n", "bleu", "levenshtein", "llm-rubric", "grade", "model-graded-closedqa", "g-eval",
@@ -172,38 +201,38 @@ KINDS_OF_ASSERTIONS = (
 )  # fmt: skip
 
 
-def _assertion(text: str) -> tuple[str, str]:
-    """Kind and value of an assertion written in one cell; without a kind it is `equals`."""
-    head, sign, rest = text.partition(":")
-    kind = head.partition("(")[0].strip().removeprefix("not-")
-    is_kind = kind in KINDS_OF_ASSERTIONS and (sign or head.rstrip().endswith(")"))
+def _parse_assertion(text: str) -> tuple[str, str]:
+    """Return kind and value of an assertion in one cell; without a kind it is `equals`."""
+    kind_part, separator, value = text.partition(":")
+    kind = kind_part.partition("(")[0].strip().removeprefix("not-")
+    is_kind = kind in ASSERTION_KINDS and (separator or kind_part.rstrip().endswith(")"))
     if not is_kind:
         return "equals", text.strip()
-    negated = head.strip().startswith("not-")
-    return (f"not-{kind}" if negated else kind), rest.strip()
+    negated = kind_part.strip().startswith("not-")
+    return (f"not-{kind}" if negated else kind), value.strip()
 
 
-QUESTION = ("question", "query", "user_input", "input", "inputs", "prompt", "message")
-INPUTS = ("inputs_question", "inputs_query", "inputs_input", "inputs_user_input")
-OUTPUTS = ("outputs_answer", "outputs_output", "outputs_response")
+QUESTION_NAMES = ("question", "query", "user_input", "input", "inputs", "prompt", "message")
+INPUT_NAMES = ("inputs_question", "inputs_query", "inputs_input", "inputs_user_input")
+OUTPUT_NAMES = ("outputs_answer", "outputs_output", "outputs_response")
 SHAPES: tuple[Shape, ...] = (
     Shape(
         "promptfoo results", (("vars", "vars_question"), ("response", "response_output"), "provider"),
-        {"question": tuple(f"vars_{name}" for name in QUESTION), "answer": ("response_output",),
+        {"question": tuple(f"vars_{name}" for name in QUESTION_NAMES), "answer": ("response_output",),
          "ground_truth_answer": ("reference_of_assertions",), "latency_ms": ("latency_ms",), "cost_usd": ("cost",)},
-        prepare=_of_test, remarks=_remarks_on_test,
+        prepare=_add_test_reference, remarks=_remarks_on_test,
     ),
     Shape(
-        "promptfoo tests", (("vars", *(f"vars_{name}" for name in QUESTION)),),
-        {"question": tuple(f"vars_{name}" for name in QUESTION), "ground_truth_answer": ("reference_of_assertions",),
-         "cluster": ("metadata_category",)},
-        prepare=_of_test, remarks=_remarks_on_test,
+        "promptfoo tests", (("vars", *(f"vars_{name}" for name in QUESTION_NAMES)),),
+        {"question": tuple(f"vars_{name}" for name in QUESTION_NAMES),
+         "ground_truth_answer": ("reference_of_assertions",), "cluster": ("metadata_category",)},
+        prepare=_add_test_reference, remarks=_remarks_on_test,
     ),
     Shape(
         "promptfoo tests", (("__expected", "__expected1"),),
-        {"question": QUESTION, "ground_truth_answer": ("reference_of_assertions",), "answer": ("__provider_output",),
-         "cluster": ("__metadata_category",)},
-        prepare=_of_expectations, remarks=_remarks_on_expectations,
+        {"question": QUESTION_NAMES, "ground_truth_answer": ("reference_of_assertions",),
+         "answer": ("__provider_output",), "cluster": ("__metadata_category",)},
+        prepare=_add_expected_reference, remarks=_remarks_on_expectations,
     ),
     Shape(
         "a chat of Telegram", ("date_unixtime", "from_id", "question"),
@@ -222,19 +251,22 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "LangSmith experiment",
-        (("inputs", *INPUTS), ("reference_outputs", "reference_output", *(f"reference_{name}" for name in OUTPUTS))),
-        {"question": (*INPUTS, "inputs"), "answer": (*OUTPUTS, "outputs"),
-         "ground_truth_answer": (*(f"reference_{name}" for name in OUTPUTS), "reference_outputs", "reference_output")},
+        (("inputs", *INPUT_NAMES),
+         ("reference_outputs", "reference_output", *(f"reference_{name}" for name in OUTPUT_NAMES))),
+        {"question": (*INPUT_NAMES, "inputs"), "answer": (*OUTPUT_NAMES, "outputs"),
+         "ground_truth_answer": (
+             *(f"reference_{name}" for name in OUTPUT_NAMES), "reference_outputs", "reference_output"
+         )},
     ),
     Shape(
-        "LangSmith examples", (INPUTS, OUTPUTS),
-        {"id": ("id",), "question": INPUTS, "ground_truth_answer": OUTPUTS},
-        without=("inputs", "run_type", "trace_id", "ground_truth", "targets", "score", "expectations"),
+        "LangSmith examples", (INPUT_NAMES, OUTPUT_NAMES),
+        {"id": ("id",), "question": INPUT_NAMES, "ground_truth_answer": OUTPUT_NAMES},
+        forbidden_names=("inputs", "run_type", "trace_id", "ground_truth", "targets", "score", "expectations"),
     ),
     Shape(
         "LangSmith examples", ("inputs", "outputs", ("dataset_id", "source_run_id", "metadata", "id")),
         {"id": ("id",), "question": ("inputs",), "ground_truth_answer": ("outputs",)},
-        without=("run_type", "trace_id", "ground_truth", "targets", "score"),
+        forbidden_names=("run_type", "trace_id", "ground_truth", "targets", "score"),
     ),
     Shape(
         "Langfuse dataset items",
@@ -243,7 +275,7 @@ SHAPES: tuple[Shape, ...] = (
          "relevant_urls": ("metadata_relevant_urls", "metadata_url"),
          "relevant_chunk_ids": ("metadata_contexts", "metadata_reference_contexts"),
          "further_chunk_ids": ("metadata_relevant_chunk_ids",)},
-        without=("actual_output", "retrieval_context", "output"), leaves_out=_is_archived, tool="langfuse",
+        forbidden_names=("actual_output", "retrieval_context", "output"), is_skipped=_is_archived, tool="langfuse",
     ),
     Shape(
         "Phoenix dataset", ("input_question", ("output_answer", "output_output")),
@@ -253,13 +285,13 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "Phoenix dataset", ("input", "output", ("example_id", "node_id")),
         {"id": ("example_id", "id"), "question": ("input",), "ground_truth_answer": ("output",)},
-        without=("trace_id", "start_time"),
+        forbidden_names=("trace_id", "start_time"),
     ),
     Shape(
         "MS MARCO", ("query", "passages_passage_text", "passages_is_selected"),
         {"id": ("query_id",), "question": ("query",), "ground_truth_answer": ("answers",),
          "relevant_chunk_ids": ("relevant_passages",), "other_passages": ("other_passages",)},
-        prepare=_of_candidates,
+        prepare=_split_candidates,
     ),
     Shape(
         "Databricks evaluation set", ("request", ("expected_response", "retrieved_context", "request_id")),
@@ -277,19 +309,19 @@ SHAPES: tuple[Shape, ...] = (
         {"question": ("user_input",), "answer": ("response",), "ground_truth_answer": ("reference",),
          "contexts": ("retrieved_contexts",), "relevant_chunk_ids": ("reference_contexts", "reference_context_ids"),
          "made_by": ("synthesizer_name",)},
-        prepare=_of_conversation, tool="ragas",
+        prepare=_add_response, tool="ragas",
     ),
     Shape(
         "ragas test set", ("user_input", ("reference", "reference_contexts")),
         {"question": ("user_input",), "ground_truth_answer": ("reference",),
          "relevant_chunk_ids": ("reference_contexts", "reference_context_ids"), "made_by": ("synthesizer_name",)},
-        prepare=_of_conversation, tool="ragas",
+        prepare=_add_response, tool="ragas",
     ),
     Shape(
         "ragas 0.1 results", ("question", ("ground_truth", "ground_truths"), "answer", ("contexts", "faithfulness")),
         {"question": ("question",), "answer": ("answer",), "ground_truth_answer": ("ground_truth", "ground_truths"),
          "contexts": ("contexts",)},
-        filled=("answer",), tool="ragas",
+        names_with_values=("answer",), tool="ragas",
     ),
     Shape(
         "ragas 0.1 test set", ("question", ("ground_truth", "ground_truths"), ("contexts", "evolution_type")),
@@ -309,13 +341,13 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "pydantic-evals cases", ("inputs", "expected_output"),
         {"question": ("inputs",), "ground_truth_answer": ("expected_output",), "id": ("name",)},
-        without=("outputs",),
+        forbidden_names=("outputs",),
     ),
     Shape(
         "LlamaIndex labelled data set", ("query", ("reference_contexts", "reference_answer")),
         {"question": ("query",), "ground_truth_answer": ("reference_answer",),
          "relevant_chunk_ids": ("reference_contexts",)},
-        without=("response",),
+        forbidden_names=("response",),
     ),
     Shape(
         "Haystack report", ("questions", "predicted_answers"),
@@ -342,7 +374,7 @@ SHAPES: tuple[Shape, ...] = (
         "SQuAD rows", ("question", "context", ("answers", "answers_text")),
         {"id": ("id",), "question": ("question",), "ground_truth_answer": ("answers",),
          "relevant_chunk_ids": ("context",), "cluster": ("title",), "passage_url": ("title",)},
-        without=("answer", "response"),
+        forbidden_names=("answer", "response"),
     ),
     Shape(
         "RAGBench", ("question", "documents", "response"),
@@ -360,12 +392,12 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "DeepEval conversations", ("turns",),
         {"id": ("id", "name"), "question": ("turns",), "answer": ("turns",), "contexts": ("contexts_of_turn",)},
-        without=("question", "query", "input", "user_input", "text"),
-        prepare=_of_turns, remarks=_remarks_on_conversation,
+        forbidden_names=("question", "query", "input", "user_input", "text"),
+        prepare=_add_turn_contexts, remarks=_remarks_on_conversation,
     ),
     Shape(
         "messages of a chat", ("messages",), {"question": ("messages",), "answer": ("messages",)},
-        without=("question", "query", "input", "text"), remarks=_remarks_on_conversation,
+        forbidden_names=("question", "query", "input", "text"), remarks=_remarks_on_conversation,
     ),
 )  # fmt: skip
-"""In the order in which they are tried: the more particular first."""
+"""Shapes in the order in which they are tried: the more specific first."""

@@ -1,7 +1,7 @@
-"""Somebody's file of questions or passages, whatever its container, shape and columns, as rows for a source.
+"""Read a file of questions or passages, in any format, shape and columns, as rows for a source.
 
-A file is looked at as a whole before anything is loaded: what its columns are, what of its cells cannot be read, how
-many rows can be used. A cell never costs a row: what cannot be read is NULL and counted, by column, with examples.
+A file is examined as a whole before anything is loaded: the meaning of its columns, its unreadable cells, and the
+number of usable rows. An unreadable cell never costs a row: it becomes NULL and is counted per column, with examples.
 """
 
 from collections import Counter
@@ -15,177 +15,186 @@ from typing import Any
 
 from yarus.db.errors import InputError, unknown
 from yarus.db.importers.cells import (
-    LIST_STYLES,
-    Style,
-    history_in,
-    id_text,
+    LIST_COLUMNS,
+    CellStyle,
+    detect_style,
+    extract_text,
     is_nothing,
-    labels_in,
-    mark_in,
-    pages_in,
-    passages_in,
-    style_of,
-    text_in,
+    parse_history,
+    parse_id,
+    parse_labels,
+    parse_mark,
+    parse_page_names,
+    parse_passages,
 )
-from yarus.db.importers.containers import Cells, Container, Read, open_container
-from yarus.db.importers.corpus_names import CorpusNames, with_label
+from yarus.db.importers.column_parsers import BadValue, parse
+from yarus.db.importers.containers import Cells, Container, PlacedRow, open_container
+from yarus.db.importers.corpus_names import CorpusNames, add_label
 from yarus.db.importers.recognise import (
-    INVERTED,
-    MISSING,
-    NAMES,
-    PLAIN_NAMES,
-    REQUIRED,
-    SAMPLED,
-    Kind,
-    advise,
-    fits,
+    COLUMN_ALIASES,
+    INVERTED_NAMES,
+    MAP_ALIASES,
+    MISSING_TEXTS,
+    N_SAMPLE_ROWS,
+    REQUIRED_COLUMNS,
+    RowKind,
+    accepts_values,
+    as_object,
+    detect_columns,
+    explain_unused_columns,
+    get_value,
     is_empty,
-    iterate_values,
-    object_in,
-    plain,
-    propose,
-    shell_word,
-    value_at,
+    iter_values,
+    normalize_name,
+    quote_for_shell,
 )
-from yarus.db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
-from yarus.db.importers.values import BadValue, parse
+from yarus.db.importers.shapes import ASSERTION_REFERENCE, SEVERAL_REFERENCES, Shape
 from yarus.db.importers.votes import BAD
-from yarus.db.loading.fill import Stream
-from yarus.db.loading.recorded import PARTS, Record, chunks, content_id, record
-from yarus.db.loading.staging import Rejected, Row, Values, find_defect
+from yarus.db.loading.load_rows import RowStream
+from yarus.db.loading.recorded import RECORD_KEYS, Record, content_id, iter_chunks, make_record
+from yarus.db.loading.staging import IncomingRow, Rejected, RowValues, find_defect
+from yarus.db.messages import Words, join_messages
 from yarus.db.tables import source_tables
-from yarus.db.words import Words, joined
 
-IDENTITY = {
+IDENTITY_COLUMNS = {
     "questions": ("question", "history", "user_id", "created_at", "dialog_id", "turn"),
     "chunks": ("text", "confluence_url"),
 }
-"""What makes a row the same row when it has no id: never its labels, so that relabelling keeps it."""
-LABELS = ("ground_truth_answer", "ground_truth_show", "answerable", "relevant_chunk_ids", "relevant_urls", "nuggets")
-"""What people say of a question; a row that has any was labelled by somebody."""
-TEXTS = ("question", "answer", "text", "ground_truth_answer")
-IDS = ("id", "user_id", "dialog_id")
-LABELS_BESIDE = ("cluster", "dialog_id", "turn", "origin", "made_by")
+"""Columns that identify a row without an id; never its labels, so that relabelling keeps its identity."""
+LABEL_COLUMNS = (
+    "ground_truth_answer",
+    "ground_truth_show",
+    "answerable",
+    "relevant_chunk_ids",
+    "relevant_urls",
+    "nuggets",
+)
+"""Labels of a question; a row with any of them was labelled."""
+TEXT_COLUMNS = ("question", "answer", "text", "ground_truth_answer")
+ID_COLUMNS = ("id", "user_id", "dialog_id")
+OTHER_LABEL_COLUMNS = ("cluster", "dialog_id", "turn", "origin", "made_by")
 OTHER_PASSAGES = ("irrelevant_passages", "other_passages")
-SPECIAL = ("made_by", "passage_url", "page_title", *OTHER_PASSAGES)
-"""Columns of known shapes beside ours."""
-TOO_MANY, LEAST = 0.2, 3
-"""A column is not taken from this share of cells on that cannot be read, if they are so many, or all."""
-DEPTH, MOST_NAMES = 3, 400
-"""How deep names within objects are looked at, and how many there may be."""
-BEYOND = frozenset({*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"})
-"""Marks that no scale from 1 to 5 has."""
-TOTALS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
-VARIANTS = (
+SPECIAL_COLUMNS = ("made_by", "passage_url", "page_title", *OTHER_PASSAGES)
+"""Columns of known shapes that are not ours."""
+MAX_FAULT_SHARE, MIN_FAULTS = 0.2, 3
+"""Share and number of unreadable cells from which a column is not used; a column without readable cells never is."""
+MAX_DEPTH, MAX_NAMES = 3, 400
+"""Maximum depth and number of nested names that are examined."""
+MARKS_OFF_SCALE = frozenset(
+    {*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"}
+)
+"""Marks that are not on a scale from 1 to 5."""
+TOTAL_WORDS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
+VARIANT_WORDS = (
     "variant", "provider_label", "provider", "model", "bot", "system", "version", "prompt",
     "вариант", "модель", "бот", "версия",
 )  # fmt: skip
-MOST_VARIANTS, MOST_ASKED = 50, 1_000_000
-"""Values of a column that tells variants apart, and questions that are counted, at the most."""
-SHOWN = 60
-EXAMPLES, LENGTHS = 2, 10_000
-"""Cells that are shown of those that cannot be read, and texts whose length is noted."""
-MARKED = frozenset('[{" \t\r\n\u00a0')
-"""What a text begins with that may be more than a text, or blank."""
-MOST_KNOWN = 10_000
-"""Values of a column that are remembered as they were read."""
-SMALL, MOST_KEPT, CELL = 64 << 20, 150_000, 100
-"""Characters of a file, and rows, up to which it is read once and kept; characters that a cell of no text counts as."""
+MAX_VARIANTS, MAX_COUNTED_QUESTIONS = 50, 1_000_000
+"""Limits for the values of a column that distinguishes variants, and for the counted questions."""
+MAX_SHOWN_LENGTH = 60
+MAX_EXAMPLES, MAX_LENGTHS = 2, 10_000
+"""Limits for the reported unreadable cells, and for the texts whose length is recorded."""
+SPECIAL_STARTS = frozenset('[{" \t\r\n\u00a0')
+"""First characters of texts that may be JSON, quoted or blank."""
+MAX_CACHED_VALUES = 10_000
+"""Limit for the cached values of a column."""
+MAX_CACHED_CHARACTERS, MAX_CACHED_ROWS, CELL_LENGTH = 64 << 20, 150_000, 100
+"""Limits in characters and rows for a file that is read once and cached; characters counted for a cell without text."""
 
 
 @dataclass
-class Faults:
-    """Cells of a column that cannot be read."""
+class ColumnFaults:
+    """The unreadable cells of a column."""
 
-    n: int = 0
+    n_cells: int = 0
     examples: list[str] = field(default_factory=list)
     reason: str = ""
     places: list[str] = field(default_factory=list)
     other_scale: bool = False
-    """Whether a mark is beyond ours: then all are of another scale."""
+    """Whether a mark is not on our scale: then all marks are on another one."""
 
 
 @dataclass
-class Remarked:
-    """Rows of which something is not used as their tool means it."""
+class RemarkedRows:
+    """Rows that are used differently than their tool means them."""
 
-    n: int = 0
+    n_rows: int = 0
     examples: list[str] = field(default_factory=list)
 
 
 @dataclass
-class Survey:
-    """What a file holds, counted row by row."""
+class RowSurvey:
+    """Counts over the rows of a file."""
 
     rows: int = 0
     usable: int = 0
     rejected: int = 0
     filled: Counter[str] = field(default_factory=Counter)
-    """Cells of each of our columns that have a value, readable or not."""
-    faults: dict[str, Faults] = field(default_factory=dict)
-    remarks: dict[Words, Remarked] = field(default_factory=dict)
+    """Number of cells with a value per column of ours, readable or not."""
+    faults: dict[str, ColumnFaults] = field(default_factory=dict)
+    remarks: dict[Words, RemarkedRows] = field(default_factory=dict)
     marks: set[int] = field(default_factory=set)
-    """The scores that users gave."""
+    """The scores given by users."""
     left_out: int = 0
     several_pages: int = 0
-    """Rows whose answer names several pages."""
+    """Rows whose answer refers to several pages."""
     lengths: list[int] = field(default_factory=list)
     example: str = ""
-    askings: Counter[int] = field(default_factory=Counter)
-    """Hash of a question -> how often it stands."""
+    question_counts: Counter[int] = field(default_factory=Counter)
+    """Hash of a question -> number of its rows."""
 
 
 @dataclass
-class Table:
-    """A file with rows, and what its columns are."""
+class ImportedTable:
+    """A file with rows, and the meaning of its columns."""
 
     path: Path
     container: Container
-    kind: Kind
+    kind: RowKind
     shape: Shape | None
     mapping: dict[str, str]
-    """Our column -> theirs."""
+    """Our column -> its name in the file."""
     doubtful: dict[str, list[str]]
-    """Our column -> several of theirs, or one whose values it cannot take; not used until `--map` says which."""
+    """Our column -> several candidates, or one whose values do not fit; not used until `--map` chooses one."""
     unused: dict[str, str]
-    """Columns that are not used, with one value of each."""
+    """Unused columns, each with one value."""
     notes: list[str]
-    styles: dict[str, Style]
-    survey: Survey
+    styles: dict[str, CellStyle]
+    survey: RowSurvey
     where: Mapping[str, str]
-    kept: list[tuple[str, Values | Rejected]] | None = None
-    """The rows as they were read, of a file that is small enough to be read once."""
+    cached_rows: list[tuple[str, RowValues | Rejected]] | None = None
+    """The parsed rows of a file that is small enough to be read once."""
 
-    def stream(self, corpus: CorpusNames | None = None) -> Stream:
-        """The rows, read while they are stored.
+    def stream(self, corpus: CorpusNames | None = None) -> RowStream:
+        """Return the rows as a stream, read while they are stored.
 
         Args:
-            corpus: what labels may name; None where there are no pages.
+            corpus: the names that labels may use; None if there are no pages.
         """
-        stream = Stream(problems=[*self.notes, *self.problems()])
+        stream = RowStream(problems=[*self.notes, *self.problems()])
         if self.kind == "chunks":
             stream.chunks = self._chunks()
             return stream
-        if self._by_text or any(name in self.mapping for name in ("contexts", *OTHER_PASSAGES)):
-            stream.chunks = chunks(self._passages(corpus), stream.problems)
+        if self._labels_are_texts or any(name in self.mapping for name in ("contexts", *OTHER_PASSAGES)):
+            stream.chunks = iter_chunks(self._iter_passages(corpus), stream.problems)
             stream.new_chunks_only = True
-        stream.questions = self._questions(corpus)
-        stream.annotations = self._annotations(corpus)
+        stream.questions = self._question_rows(corpus)
+        stream.annotations = self._annotation_rows(corpus)
         return stream
 
     def problems(self) -> list[str]:
-        """What of the cells and rows cannot be used."""
+        """Describe the cells and rows that cannot be used."""
         problems: list[str] = []
-        for ours, faults in self.survey.faults.items():
+        for field_name, faults in self.survey.faults.items():
             problems.append(
                 Words(
                     "{column}: {n} of {total} not read ({examples}): {reason}; left empty",
-                    column=self.mapping[ours], n=faults.n, total=self.survey.filled[ours],
+                    column=self.mapping[field_name], n=faults.n_cells, total=self.survey.filled[field_name],
                     examples=_examples(faults), reason=faults.reason,
                 )
             )  # fmt: skip
         for remark, remarked in self.survey.remarks.items():
-            problems.append(Words(remark.template, n=remarked.n, examples=", ".join(remarked.examples)))
+            problems.append(Words(remark.template, n=remarked.n_rows, examples=", ".join(remarked.examples)))
         if self.survey.marks == {BAD} and "score" in self.mapping and self.styles["score"].votes is None:
             column = self.mapping["score"]
             problems.append(
@@ -199,12 +208,12 @@ class Table:
         return problems
 
     def missing(self) -> Iterator[str]:
-        """What the rows lack that people may miss: ids and references."""
+        """Describe missing ids and references."""
         survey = self.survey
         if self.kind != "questions":
             return
-        if "id" in self.mapping and (n := survey.usable - survey.filled["id"]) > 0:
-            yield Words("rows without an id: {n}; they get the hash of their content", n=n)
+        if "id" in self.mapping and (n_without_id := survey.usable - survey.filled["id"]) > 0:
+            yield Words("rows without an id: {n}; they get the hash of their content", n=n_without_id)
         references = survey.filled["ground_truth_answer"]
         if references < survey.usable and ("answer" in self.mapping or references):
             yield Words(
@@ -212,47 +221,51 @@ class Table:
             )
 
     def left_aside(self) -> Iterator[str]:
-        """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
+        """Describe the columns that are not used, ambiguous and unknown ones, each with a value."""
         notes = " ".join(self.notes)
-        for ours, several in self.doubtful.items():
-            if len(several) > 1 or f"--map {shell_word(f'{ours}={several[0]}')}" not in notes:
-                yield advise(ours, several)
+        for field_name, candidates in self.doubtful.items():
+            if len(candidates) > 1 or f"--map {quote_for_shell(f'{field_name}={candidates[0]}')}" not in notes:
+                yield explain_unused_columns(field_name, candidates)
         if not self.unused:
             return
-        named = [
+        unused_examples = [
             f"{name or '(no name)'} ({value})" if value else name or "(no name)" for name, value in self.unused.items()
         ]
-        free = [ours for ours in NAMES[self.kind] if ours not in self.mapping]
-        near = {
-            alike[0]: name for name in self.unused if (alike := get_close_matches(plain(name), free, n=1, cutoff=0.75))
+        unmapped = [field_name for field_name in COLUMN_ALIASES[self.kind] if field_name not in self.mapping]
+        similar = {
+            matches[0]: name
+            for name in self.unused
+            if (matches := get_close_matches(normalize_name(name), unmapped, n=1, cutoff=0.75))
         }
-        near = {ours: name for ours, name in near.items() if self._is_alike(ours, name)}
+        similar = {
+            field_name: name for field_name, name in similar.items() if self._has_fitting_values(field_name, name)
+        }
         unused = Words(
             "{file}: {n} of {total} columns are not used: {names}",
             file=self.path.name, n=len(self.unused), total=len({*self.unused, *self.mapping.values()}),
-            names=", ".join(named[:20]) + (", …" if len(named) > 20 else ""),
+            names=", ".join(unused_examples[:20]) + (", …" if len(unused_examples) > 20 else ""),
         )  # fmt: skip
-        if not near:
+        if not similar:
             yield unused
             return
-        maps = " ".join(f"--map {shell_word(f'{ours}={theirs}')}" for ours, theirs in near.items())
-        yield joined((unused, Words("if they are what they seem to be, load again with {maps}", maps=maps)))
+        maps = " ".join(f"--map {quote_for_shell(f'{field_name}={column}')}" for field_name, column in similar.items())
+        yield join_messages((unused, Words("if they are what they seem to be, load again with {maps}", maps=maps)))
 
-    def _is_alike(self, ours: str, name: str) -> bool:
-        """Whether values of a column are of the kind that one of ours has."""
-        values = list(iterate_values(sample_of(self.container), name))
-        return bool(values) and fits(ours, values, name=name)
+    def _has_fitting_values(self, field_name: str, name: str) -> bool:
+        """Return whether the values of a column fit a column of ours."""
+        values = list(iter_values(read_first_rows(self.container), name))
+        return bool(values) and accepts_values(field_name, values, name=name)
 
     def passages(self) -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
-        """Of a file of passages: id, address, text and further names of each."""
+        """Yield id, address, text and further names of each passage in a file of passages."""
         titles = (values.get("page_title") for _, values in self.values() if not isinstance(values, Rejected))
-        rows = (row for row in self._chunks() if isinstance(row, Row))
+        rows = (row for row in self._chunks() if isinstance(row, IncomingRow))
         for row, title in zip(rows, titles, strict=True):
             if row.values.get("text"):
                 yield row.values["id"], row.values.get("confluence_url"), row.values["text"], (title,) if title else ()
 
     def labels(self) -> Iterator[tuple[str, str]]:
-        """The labels that name pages or chunks by a name: our column, and the name."""
+        """Yield the labels that refer to pages or chunks by name: our column, and the name."""
         for name in ("relevant_urls", "relevant_chunk_ids"):
             if name in self.mapping and not self.styles[name].by_text:
                 for _, values in self.values():
@@ -260,320 +273,337 @@ class Table:
                         yield name, label
 
     @property
-    def _by_text(self) -> bool:
-        """Whether rows name their relevant passages by the texts of these."""
+    def _labels_are_texts(self) -> bool:
+        """Return whether rows identify their relevant passages by text."""
         return "relevant_chunk_ids" in self.mapping and self.styles["relevant_chunk_ids"].by_text
 
-    def rows(self) -> Iterator[Read]:
-        """The rows as they stand in the file, but for those that are not to be used."""
+    def rows(self) -> Iterator[PlacedRow]:
+        """Yield the rows of the file, without those that are skipped."""
         for place, cells in self.container.rows():
             if isinstance(cells, Rejected):
                 yield place, cells
                 continue
             if self.shape is not None:
-                if self.shape.leaves_out is not None and self.shape.leaves_out(cells):
+                if self.shape.is_skipped is not None and self.shape.is_skipped(cells):
                     continue
                 if self.shape.prepare is not None:
                     cells = self.shape.prepare(cells)
-            if self.where and any(str(value_at(cells, name)) != value for name, value in self.where.items()):
+            if self.where and any(str(get_value(cells, name)) != value for name, value in self.where.items()):
                 continue
             yield place, cells
 
-    def values(self) -> Iterator[tuple[str, Values | Rejected]]:
-        """The values of each row by our names."""
-        if self.kept is not None:
-            yield from self.kept
+    def values(self) -> Iterator[tuple[str, RowValues | Rejected]]:
+        """Yield the values of each row by our names."""
+        if self.cached_rows is not None:
+            yield from self.cached_rows
             return
-        read = self.row_reader(lambda ours, cell, error: None)
+        parse_row = self.make_row_parser(lambda field_name, cell, error: None)
         for place, cells in self.rows():
-            yield place, cells if isinstance(cells, Rejected) else _reject_total(place, read(cells))
+            yield place, cells if isinstance(cells, Rejected) else _reject_total(place, parse_row(cells))
 
-    def row_reader(self, fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], Values]:
-        """Make what reads the values of a row by our names; of a cell that cannot be read `fault` is told."""
-        columns = [(ours, theirs, self._cell_reader(ours, theirs)) for ours, theirs in self.mapping.items()]
+    def make_row_parser(self, on_fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], RowValues]:
+        """Return a function that parses a row to values by our names; `on_fault` is called for each unreadable cell."""
+        columns = [
+            (field_name, column, self._make_cell_parser(field_name, column))
+            for field_name, column in self.mapping.items()
+        ]
 
-        def read(cells: Cells) -> Values:
-            values: Values = {}
-            for ours, theirs, read_cell in columns:
-                cell = cells[theirs] if theirs in cells else value_at(cells, theirs)
+        def parse_row(cells: Cells) -> RowValues:
+            values: RowValues = {}
+            for field_name, column, parse_cell in columns:
+                cell = cells[column] if column in cells else get_value(cells, column)
                 if cell is None or cell == "":
-                    values[ours] = None
+                    values[field_name] = None
                     continue
                 try:
-                    values[ours] = read_cell(cell)
+                    values[field_name] = parse_cell(cell)
                 except BadValue as error:
-                    values[ours] = None
-                    fault(ours, cell, error)
+                    values[field_name] = None
+                    on_fault(field_name, cell, error)
             return values
 
-        return read
+        return parse_row
 
-    def _cell_reader(self, ours: str, theirs: str) -> Callable[[Any], Any]:
-        """Make what reads a cell of a column; what is short is read once for all cells that are alike."""
-        style, needed = self.styles[ours], ours == REQUIRED[self.kind]
-        read_before: dict[str, Any] = {}
+    def _make_cell_parser(self, field_name: str, column: str) -> Callable[[Any], Any]:
+        """Return a function that parses a cell of a column; it parses equal short cells only once."""
+        style, is_required = self.styles[field_name], field_name == REQUIRED_COLUMNS[self.kind]
+        cache: dict[str, Any] = {}
 
-        def read_text(cell: Any) -> Any:
-            is_plain = type(cell) is str and cell[0] not in MARKED and cell not in MISSING
-            if is_plain and (needed or find_defect((cell,)) is None):
+        def parse_text_cell(cell: Any) -> Any:
+            is_plain = type(cell) is str and cell[0] not in SPECIAL_STARTS and cell not in MISSING_TEXTS
+            if is_plain and (is_required or find_defect((cell,)) is None):
                 return cell
-            return None if is_empty(cell) else self._value(ours, theirs, style, cell)
+            return None if is_empty(cell) else self._parse_value(field_name, column, style, cell)
 
-        def read(cell: Any) -> Any:
-            if type(cell) is not str or len(cell) > SHOWN:
-                return None if is_empty(cell) else self._value(ours, theirs, style, cell)
-            if cell in read_before:
-                return read_before[cell]
-            value = None if is_empty(cell) or is_nothing(cell) else self._value(ours, theirs, style, cell)
-            if len(read_before) < MOST_KNOWN:
-                read_before[cell] = value
+        def parse_cell(cell: Any) -> Any:
+            if type(cell) is not str or len(cell) > MAX_SHOWN_LENGTH:
+                return None if is_empty(cell) else self._parse_value(field_name, column, style, cell)
+            if cell in cache:
+                return cache[cell]
+            value = None if is_empty(cell) or is_nothing(cell) else self._parse_value(field_name, column, style, cell)
+            if len(cache) < MAX_CACHED_VALUES:
+                cache[cell] = value
             return value
 
-        return read_text if ours in TEXTS and not style.quoted else read
+        return parse_text_cell if field_name in TEXT_COLUMNS and not style.quoted else parse_cell
 
-    def _value(self, ours: str, theirs: str, style: Style, cell: Any) -> Any:
-        if ours in TEXTS:
-            return self._text(ours, style, cell)
-        if ours == "answerable" and plain(theirs.rpartition(".")[2]) in INVERTED:
-            return not parse(ours, cell)
-        if ours in ("relevant_urls", "confluence_url"):
-            return pages_in(cell) if not _is_graded(cell) else labels_in(cell, style)
-        if ours == "relevant_chunk_ids":
-            return passages_in(cell, style) if style.by_text else labels_in(cell, style)
-        if ours == "further_chunk_ids":
-            return list(labels_in(cell, style))
-        if ours in LIST_STYLES:
-            return passages_in(cell, style)
-        if ours == "score":
-            return mark_in(cell, style)
-        if ours == "history":
-            return history_in(cell, with_question=theirs == self.mapping.get("question"))
-        if ours in IDS:
-            return id_text(cell, whole=style.whole)
-        return cell if ours in SPECIAL else parse(ours, cell)
+    def _parse_value(self, field_name: str, column: str, style: CellStyle, cell: Any) -> Any:
+        if field_name in TEXT_COLUMNS:
+            return self._parse_text(field_name, style, cell)
+        if field_name == "answerable" and normalize_name(column.rpartition(".")[2]) in INVERTED_NAMES:
+            return not parse(field_name, cell)
+        if field_name in ("relevant_urls", "confluence_url"):
+            return parse_page_names(cell) if not _is_graded(cell) else parse_labels(cell, style)
+        if field_name == "relevant_chunk_ids":
+            return parse_passages(cell, style) if style.by_text else parse_labels(cell, style)
+        if field_name == "further_chunk_ids":
+            return list(parse_labels(cell, style))
+        if field_name in LIST_COLUMNS:
+            return parse_passages(cell, style)
+        if field_name == "score":
+            return parse_mark(cell, style)
+        if field_name == "history":
+            return parse_history(cell, with_question=column == self.mapping.get("question"))
+        if field_name in ID_COLUMNS:
+            return parse_id(cell, integer_ids=style.integer_ids)
+        return cell if field_name in SPECIAL_COLUMNS else parse(field_name, cell)
 
-    def _text(self, ours: str, style: Style, cell: Any) -> str | None:
-        text = text_in(ours, cell, quoted=style.quoted)[0]
-        if ours != REQUIRED[self.kind] and find_defect((text,)):
+    def _parse_text(self, field_name: str, style: CellStyle, cell: Any) -> str | None:
+        text = extract_text(field_name, cell, quoted=style.quoted)[0]
+        if field_name != REQUIRED_COLUMNS[self.kind] and find_defect((text,)):
             raise BadValue("a NUL character or half of a surrogate pair, which PostgreSQL cannot store")
         return text if text.strip() else None
 
-    def _chunks(self) -> Iterator[Row | Rejected]:
-        main = self._main("chunk")
-        for place, read in self.values():
-            if isinstance(read, Rejected):
-                yield read
+    def _chunks(self) -> Iterator[IncomingRow | Rejected]:
+        columns = self._columns_of_table("chunk")
+        for place, row_values in self.values():
+            if isinstance(row_values, Rejected):
+                yield row_values
                 continue
-            values = dict(read)
-            values["confluence_url"] = _first(values.get("confluence_url"))
-            row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY["chunks"]})
-            yield Row(place, {"id": row_id, **{name: values[name] for name in main}})
+            values = dict(row_values)
+            values["confluence_url"] = _first_item(values.get("confluence_url"))
+            row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY_COLUMNS["chunks"]})
+            yield IncomingRow(place, {"id": row_id, **{name: values[name] for name in columns}})
 
-    def _main(self, table: str) -> list[str]:
-        """Our columns of a table that the file has, but for the id."""
+    def _columns_of_table(self, table: str) -> list[str]:
+        """Return our columns of a database table that the file has, without the id."""
         columns = source_tables(None)[table].columns
         return [name for name in self.mapping if name in columns and name != "id"]
 
-    def _asked(self) -> Iterator[tuple[str, str, Values] | Rejected]:
-        """Place, id and values of each row with a question."""
-        for place, read in self.values():
-            if isinstance(read, Rejected):
-                yield read
+    def _iter_questions(self) -> Iterator[tuple[str, str, RowValues] | Rejected]:
+        """Yield place, id and values of each row with a question."""
+        for place, row_values in self.values():
+            if isinstance(row_values, Rejected):
+                yield row_values
                 continue
-            row_id = read.get("id") or content_id({name: read.get(name) for name in IDENTITY["questions"]})
-            yield place, row_id, read
+            row_id = row_values.get("id") or content_id(
+                {name: row_values.get(name) for name in IDENTITY_COLUMNS["questions"]}
+            )
+            yield place, row_id, row_values
 
-    def _questions(self, corpus: CorpusNames | None) -> Iterator[Row | Rejected]:
-        """The rows of the log."""
-        main = self._main("question_answer")
-        recorded = self.survey.several_pages > 0 or any(name in self.mapping for name in PARTS)
-        for asked in self._asked():
-            if isinstance(asked, Rejected):
-                yield asked
+    def _question_rows(self, corpus: CorpusNames | None) -> Iterator[IncomingRow | Rejected]:
+        """Yield the rows of the log."""
+        log_columns = self._columns_of_table("question_answer")
+        has_recorded = self.survey.several_pages > 0 or any(name in self.mapping for name in RECORD_KEYS)
+        for question_row in self._iter_questions():
+            if isinstance(question_row, Rejected):
+                yield question_row
                 continue
-            place, row_id, values = asked
+            place, row_id, values = question_row
             pages = values.get("confluence_url")
-            kept = {"id": row_id, **{name: values[name] for name in main}}
-            if "confluence_url" in kept:
-                kept["confluence_url"] = _first(pages)
-            if recorded:
-                several = pages if isinstance(pages, list) and len(pages) > 1 else None
-                kept["recorded"] = record(self._resolved(values, corpus) | {"urls": several})
-            yield Row(place, kept)
+            row_values = {"id": row_id, **{name: values[name] for name in log_columns}}
+            if "confluence_url" in row_values:
+                row_values["confluence_url"] = _first_item(pages)
+            if has_recorded:
+                several_pages = pages if isinstance(pages, list) and len(pages) > 1 else None
+                row_values["recorded"] = make_record(self._resolve_contexts(values, corpus) | {"urls": several_pages})
+            yield IncomingRow(place, row_values)
 
-    def _annotations(self, corpus: CorpusNames | None) -> Iterator[Row]:
-        """The labels of the questions."""
-        labelled = [name for name in (*LABELS, *LABELS_BESIDE) if name in self.mapping]
-        for asked in self._asked() if labelled else ():
-            if not isinstance(asked, Rejected):
-                place, row_id, values = asked
-                yield Row(place, self._annotation(row_id, values, labelled, corpus))
+    def _annotation_rows(self, corpus: CorpusNames | None) -> Iterator[IncomingRow]:
+        """Yield the labels of the questions."""
+        label_columns = [name for name in (*LABEL_COLUMNS, *OTHER_LABEL_COLUMNS) if name in self.mapping]
+        for question_row in self._iter_questions() if label_columns else ():
+            if not isinstance(question_row, Rejected):
+                place, row_id, values = question_row
+                yield IncomingRow(place, self._annotation_row(row_id, values, label_columns, corpus))
 
-    def _resolved(self, values: Values, corpus: CorpusNames | None) -> Values:
-        """The values, their contexts by the ids that the corpus has."""
+    def _resolve_contexts(self, values: RowValues, corpus: CorpusNames | None) -> RowValues:
+        """Return the values, with the contexts by the ids of the corpus."""
         contexts = values.get("contexts")
         if corpus is None or not contexts:
             return values
-        return values | {"contexts": [corpus.known(passage) for passage in contexts]}
+        return values | {"contexts": [corpus.with_corpus_id(passage) for passage in contexts]}
 
-    def _annotation(self, question_id: str, values: Values, names: Sequence[str], corpus: CorpusNames | None) -> Values:
-        """A row of `annotation`; its origin says that somebody labelled it: else what the log has is the label."""
-        kept = {name: values.get(name) for name in names if name != "made_by"}
+    def _annotation_row(
+        self, question_id: str, values: RowValues, names: Sequence[str], corpus: CorpusNames | None
+    ) -> RowValues:
+        """Return a row of `annotation`; without an origin, labels count as imported."""
+        annotation = {name: values.get(name) for name in names if name != "made_by"}
         if "relevant_chunk_ids" in names or "relevant_urls" in names:
-            kept["relevant_chunk_ids"], kept["relevant_urls"] = self._relevant(values, corpus)
+            annotation["relevant_chunk_ids"], annotation["relevant_urls"] = self._resolve_labels(values, corpus)
         if "made_by" in names:
-            kept["review"] = {"made_by": str(values["made_by"])} if values.get("made_by") else None
-        judged = any(kept.get(name) is not None for name in LABELS)
-        origin = values.get("origin") or ("imported" if judged else None)
-        return {"question_id": question_id, **kept, "origin": origin}
+            annotation["review"] = {"made_by": str(values["made_by"])} if values.get("made_by") else None
+        is_labelled = any(annotation.get(name) is not None for name in LABEL_COLUMNS)
+        origin = values.get("origin") or ("imported" if is_labelled else None)
+        return {"question_id": question_id, **annotation, "origin": origin}
 
-    def _relevant(self, values: Values, corpus: CorpusNames | None) -> tuple[Any, Any]:
-        """Chunks and pages that are relevant, by the names that the corpus has for them."""
-        named, urls = values.get("relevant_chunk_ids"), values.get("relevant_urls")
-        if self._by_text:
-            named = None if named is None else self._labels_by_text(values, corpus)
+    def _resolve_labels(self, values: RowValues, corpus: CorpusNames | None) -> tuple[Any, Any]:
+        """Return the relevant chunks and pages, by their names in the corpus."""
+        chunk_labels, urls = values.get("relevant_chunk_ids"), values.get("relevant_urls")
+        if self._labels_are_texts:
+            chunk_labels = None if chunk_labels is None else self._labels_by_text(values, corpus)
         for label in values.get("further_chunk_ids") or ():
-            named = with_label(named, label, 1)
+            chunk_labels = add_label(chunk_labels, label, 1)
         if corpus is None:
-            return named, urls
-        return corpus.resolve(named, urls)
+            return chunk_labels, urls
+        return corpus.resolve(chunk_labels, urls)
 
     def _labels_by_text(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[str] | dict[str, int]:
-        """Ids of the relevant passages; with grades where others were judged not relevant."""
-        ids = list(dict.fromkeys(passage["id"] for passage in self._passages_of(values, corpus)))
-        rejected = values.get("irrelevant_passages")
-        if not rejected:
+        """Return the ids of the relevant passages; with grades if others were judged not relevant."""
+        ids = list(dict.fromkeys(passage["id"] for passage in self._relevant_passages(values, corpus)))
+        irrelevant = values.get("irrelevant_passages")
+        if not irrelevant:
             return ids
-        ids_rejected = [(corpus.known(passage) if corpus else passage)["id"] for passage in rejected]
-        return dict.fromkeys(ids_rejected, 0) | dict.fromkeys(ids, 1)
+        irrelevant_ids = [(corpus.with_corpus_id(passage) if corpus else passage)["id"] for passage in irrelevant]
+        return dict.fromkeys(irrelevant_ids, 0) | dict.fromkeys(ids, 1)
 
-    def _passages_of(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[Record]:
-        """The relevant passages of a row, under the names that the corpus has for them."""
+    def _relevant_passages(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[Record]:
+        """Return the relevant passages of a row, with their ids in the corpus."""
         url = values.get("passage_url")
         passages = [
             passage | {"url": passage["url"] or (str(url) if url else None)}
             for passage in values.get("relevant_chunk_ids") or ()
         ]
-        return [corpus.known(passage) for passage in passages] if corpus else passages
+        return [corpus.with_corpus_id(passage) for passage in passages] if corpus else passages
 
-    def _passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, Record | None]]:
-        """The passages that rows name by their text, those first that have the address of their page."""
+    def _iter_passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, Record | None]]:
+        """Yield the passages that rows identify by text; those with the address of their page come first."""
         for place, values in self.values():
             if isinstance(values, Rejected) or not values.get("question"):
                 continue
-            passages = self._passages_of(values, corpus) if self._by_text else []
+            passages = self._relevant_passages(values, corpus) if self._labels_are_texts else []
             for name in OTHER_PASSAGES:
                 passages += values.get(name) or []
-            passages += self._resolved(values, corpus).get("contexts") or []
+            passages += self._resolve_contexts(values, corpus).get("contexts") or []
             if corpus is not None:
-                passages = [passage for passage in passages if corpus.chunk(passage["id"]) is None]
+                passages = [passage for passage in passages if corpus.find_chunk(passage["id"]) is None]
             yield place, {"contexts": passages}
 
 
-def _first(value: Any) -> str | None:
+def _first_item(value: Any) -> str | None:
     return (value[0] if value else None) if isinstance(value, list) else value
 
 
 def _is_graded(cell: Any) -> bool:
     text = cell.lstrip() if isinstance(cell, str) else ""
-    graded = isinstance(cell, Mapping) and all(isinstance(grade, int | float) for grade in cell.values())
-    return graded or text.startswith("{") or (isinstance(cell, list) and any(isinstance(item, tuple) for item in cell))
+    is_grade_map = isinstance(cell, Mapping) and all(isinstance(grade, int | float) for grade in cell.values())
+    return (
+        is_grade_map
+        or text.startswith("{")
+        or (isinstance(cell, list) and any(isinstance(item, tuple) for item in cell))
+    )
 
 
-def look(
+def inspect_table(
     path: Path,
     *,
-    kind: Kind | None = None,
+    kind: RowKind | None = None,
     mapping: Mapping[str, str] | None = None,
     encoding: str | None = None,
     where: Mapping[str, str] | None = None,
     container: Container | None = None,
-) -> Table:
-    """Look at a file as a whole: what it holds, and whether it can be loaded.
+) -> ImportedTable:
+    """Examine a file as a whole, and check that it can be loaded.
 
     Args:
         path: of the file.
-        kind: of its rows; None for what its columns say.
-        mapping: our column -> theirs, where somebody knows it.
-        encoding: of a text file; None for what its bytes say.
-        where: their column -> the value that a row must have to be read.
-        container: of the file, where it is open.
+        kind: of its rows; None to detect it by the columns.
+        mapping: our column -> its name in the file, if known.
+        encoding: of a text file; None to detect it.
+        where: column of the file -> the value that a row must have to be read.
+        container: of the file, if it is already open.
 
     Raises:
-        InputError: it cannot be read, or nobody can tell what it holds; two columns fit the question; each question
-            stands several times; or less than half of the rows can be used. Nothing is loaded then.
+        InputError: the file cannot be read or recognised; two columns fit the question; each question has several rows;
+            or less than half of the rows can be used. Nothing is loaded then.
     """
     container = container or open_container(path, encoding)
-    mapping = {PLAIN_NAMES.get(ours, ours): theirs for ours, theirs in (mapping or {}).items()}
-    sample = sample_of(container)
+    mapping = {MAP_ALIASES.get(field_name, field_name): column for field_name, column in (mapping or {}).items()}
+    sample = read_first_rows(container)
     if not sample and next(iter(container.rows()), None) is None:
         raise InputError(
             "{path}: no row; expected names of columns with rows below them; nothing was loaded", path=path
         )
-    table = _proposed(path, container, sample, kind, mapping)
-    table.where = _conditions(table, where or {}, sample)
-    table.survey = _survey(table)
-    _leave_out(table, mapping)
+    table = _detect_table(path, container, sample, kind, mapping)
+    table.where = _check_conditions(table, where or {}, sample)
+    table.survey = _survey_rows(table)
+    _drop_unreadable_columns(table, mapping)
     _require_usable(table)
     if not table.where:
-        _require_one_row_a_question(table)
+        _require_one_row_per_question(table)
     return table
 
 
-def read(
+def read_table(
     path: Path,
-    kind: Kind | None = None,
+    kind: RowKind | None = None,
     mapping: Mapping[str, str] | None = None,
     encoding: str | None = None,
     corpus: CorpusNames | None = None,
-) -> Stream:
-    """The rows of a file, read while they are stored; arguments and errors as `look` has them."""
-    table = look(path, kind=kind, mapping=mapping, encoding=encoding)
+) -> RowStream:
+    """Read the rows of a file while they are stored; arguments and errors are those of `inspect_table`."""
+    table = inspect_table(path, kind=kind, mapping=mapping, encoding=encoding)
     stream = table.stream(corpus)
     stream.problems += table.left_aside()
     return stream
 
 
-def sample_of(container: Container) -> list[Cells]:
-    """The first rows, as far as they are not too long together."""
+def read_first_rows(container: Container) -> list[Cells]:
+    """Return the first rows, up to a total length."""
     sample: list[Cells] = []
     size = 0
-    for _, cells in islice(container.rows(), SAMPLED):
+    for _, cells in islice(container.rows(), N_SAMPLE_ROWS):
         if not isinstance(cells, Rejected):
             sample.append(cells)
             size += sum(len(value) for value in cells.values() if isinstance(value, str))
-        if size > SMALL:
+        if size > MAX_CACHED_CHARACTERS:
             break
     return sample
 
 
-def names_of(container: Container, sample: Sequence[Mapping[str, Any]], shape: Shape | None = None) -> list[str]:
-    """The names of columns, and those within objects, with dots."""
+def column_names(container: Container, sample: Sequence[Mapping[str, Any]], shape: Shape | None = None) -> list[str]:
+    """Return the names of columns and of fields in nested objects, with dots."""
     names = dict.fromkeys(container.names)
     for cells in sample:
         prepared = shape.prepare(cells) if shape is not None and shape.prepare is not None else cells
-        names |= dict.fromkeys(islice(_inner(prepared), MOST_NAMES))
+        names |= dict.fromkeys(islice(_iter_names(prepared), MAX_NAMES))
     return list(names)
 
 
-def _inner(cells: Mapping[str, Any], prefix: str = "", depth: int = DEPTH) -> Iterator[str]:
+def _iter_names(cells: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[str]:
     for name, value in cells.items():
         yield f"{prefix}{name}"
-        if depth > 1 and (within := object_in(value)) is not None:
-            yield from _inner(within, f"{prefix}{name}.", depth - 1)
+        if depth > 1 and (inner_object := as_object(value)) is not None:
+            yield from _iter_names(inner_object, f"{prefix}{name}.", depth - 1)
 
 
-def _proposed(
-    path: Path, container: Container, sample: Sequence[Mapping[str, Any]], kind: Kind | None, mapping: Mapping[str, str]
-) -> Table:
-    names = names_of(container, sample)
+def _detect_table(
+    path: Path,
+    container: Container,
+    sample: Sequence[Mapping[str, Any]],
+    kind: RowKind | None,
+    mapping: Mapping[str, str],
+) -> ImportedTable:
+    names = column_names(container, sample)
     _check_mapping(path, mapping, names, kind)
-    kind = kind or next((known_kind for known_kind, ours in REQUIRED.items() if ours in mapping), None)
-    proposal = propose(names, sample, kind, mapping)
+    kind = kind or next(
+        (possible_kind for possible_kind, field_name in REQUIRED_COLUMNS.items() if field_name in mapping), None
+    )
+    proposal = detect_columns(names, sample, kind, mapping)
     if proposal.shape is not None and proposal.shape.prepare is not None:
         sample = [proposal.shape.prepare(cells) for cells in sample]
-        names = names_of(container, sample)
-        proposal = propose(names, sample, kind, mapping)
+        names = column_names(container, sample)
+        proposal = detect_columns(names, sample, kind, mapping)
     kind = kind or proposal.kind
     if kind is None:
         raise InputError(
@@ -581,61 +611,74 @@ def _proposed(
             "--map question=NAME for a log, --map text=NAME for pages; nothing was loaded",
             path=path, names=_with_examples(names, sample),
         )  # fmt: skip
-    mapped = {ours: theirs for ours, theirs in mapping.items() if ours in NAMES[kind]}
-    taken = set(mapped.values())
-    merged = {
-        ours: theirs
-        for ours, theirs in proposal.mapping.items()
-        if ours not in mapped and (theirs not in taken or ours == "history")
+    mapped = {field_name: column for field_name, column in mapping.items() if field_name in COLUMN_ALIASES[kind]}
+    mapped_columns = set(mapped.values())
+    merged_mapping = {
+        field_name: column
+        for field_name, column in proposal.mapping.items()
+        if field_name not in mapped and (column not in mapped_columns or field_name == "history")
     } | mapped
-    merged = {ours: theirs for ours, theirs in merged.items() if theirs}  # `--map OURS=`: no column is it
-    doubtful = {ours: several for ours, several in proposal.doubtful.items() if ours not in mapped}
-    if (needed := REQUIRED[kind]) not in merged:
-        several = doubtful.get(needed)
-        if several:
+    merged_mapping = {
+        field_name: column for field_name, column in merged_mapping.items() if column
+    }  # `--map OURS=` maps no column
+    doubtful = {
+        field_name: candidates for field_name, candidates in proposal.doubtful.items() if field_name not in mapped
+    }
+    if (required := REQUIRED_COLUMNS[kind]) not in merged_mapping:
+        candidates = doubtful.get(required)
+        if candidates:
             raise InputError(
                 "{path}: which column is the {needed}: {several}? Say so: --map {needed}=NAME; nothing was loaded",
-                path=path, needed=needed, several=_with_examples(several, sample),
+                path=path, needed=required, several=_with_examples(candidates, sample),
             )  # fmt: skip
         raise unknown(
-            Words("column in {path}:", path=path), needed, names, Words("Map it: {maps}", maps=f"--map {needed}=NAME")
+            Words("column in {path}:", path=path),
+            required,
+            names,
+            Words("Map it: {maps}", maps=f"--map {required}=NAME"),
         )
     unused = {
         name: _example(name, sample) for name in proposal.unused
-        if name not in (*taken, REFERENCE) and not name.startswith(
-            ("__expected", *(f"{theirs}." for theirs in merged.values()))
+        if name not in (*mapped_columns, ASSERTION_REFERENCE) and not name.startswith(
+            ("__expected", *(f"{column}." for column in merged_mapping.values()))
         )
     }  # fmt: skip
     all_rows = (cells for _, cells in container.rows() if not isinstance(cells, Rejected))
-    # The last row may set the scale of votes. If nobody mapped `score`, it holds marks, and a 0 in any row excludes it.
-    needs_all_rows = "score" in mapped or merged.get("score") != "score"
+    # The last row may decide the scale of votes. An unmapped `score` holds marks, and a 0 in any row excludes it.
+    needs_all_rows = "score" in mapped or merged_mapping.get("score") != "score"
     styles = {
-        ours: style_of(ours, iterate_values(all_rows if ours == "score" and needs_all_rows else sample, theirs), theirs)
-        for ours, theirs in merged.items()
+        field_name: detect_style(
+            field_name, iter_values(all_rows if field_name == "score" and needs_all_rows else sample, column), column
+        )
+        for field_name, column in merged_mapping.items()
     }
     notes = [*container.notes, *proposal.notes]
-    for ours in ("contexts", "relevant_chunk_ids"):
-        passages = ours in styles and (ours == "contexts" or styles[ours].by_text)
-        if passages and styles[ours].separator != "":
-            notes.append(_parted(merged[ours], styles[ours].separator))
-    return Table(path, container, kind, proposal.shape, merged, doubtful, unused, notes, styles, Survey(), {})
+    for field_name in ("contexts", "relevant_chunk_ids"):
+        has_passages = field_name in styles and (field_name == "contexts" or styles[field_name].by_text)
+        if has_passages and styles[field_name].separator != "":
+            notes.append(_describe_separator(merged_mapping[field_name], styles[field_name].separator))
+    return ImportedTable(
+        path, container, kind, proposal.shape, merged_mapping, doubtful, unused, notes, styles, RowSurvey(), {}
+    )
 
 
-def _parted(name: str, separator: str | None) -> str:
+def _describe_separator(name: str, separator: str | None) -> str:
     if separator is None:
         return Words("{column}: each cell is one passage", column=name)
     return Words("{column}: passages are divided by {separator!r}", column=name, separator=separator)
 
 
-def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str], kind: Kind | None) -> None:
-    names_of_ours = {*NAMES["questions"], *NAMES["chunks"]} if kind is None else set(NAMES[kind])
-    for ours, theirs in mapping.items():
-        if ours not in names_of_ours and kind:
-            raise unknown(Words("column of {kind}:", kind=kind), ours, names_of_ours, "(--map OURS=THEIRS)")
-        if ours not in names_of_ours:
-            raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
-        if theirs and theirs not in names:
-            raise unknown(Words("column in {path}:", path=path), theirs, names)
+def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str], kind: RowKind | None) -> None:
+    our_columns = (
+        {*COLUMN_ALIASES["questions"], *COLUMN_ALIASES["chunks"]} if kind is None else set(COLUMN_ALIASES[kind])
+    )
+    for field_name, column in mapping.items():
+        if field_name not in our_columns and kind:
+            raise unknown(Words("column of {kind}:", kind=kind), field_name, our_columns, "(--map OURS=THEIRS)")
+        if field_name not in our_columns:
+            raise unknown("column", field_name, our_columns, "(--map OURS=THEIRS)")
+        if column and column not in names:
+            raise unknown(Words("column in {path}:", path=path), column, names)
 
 
 def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) -> str:
@@ -644,19 +687,21 @@ def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) ->
 
 
 def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
-    value = next(iterate_values(sample, name), None)
+    value = next(iter_values(sample, name), None)
     return "" if value is None else short(value)
 
 
 def short(value: Any) -> str:
-    """A value as a message shows it."""
+    """Shorten a value for a message."""
     text = value if isinstance(value, str) else repr(value)
-    text = " ".join(text[: 2 * SHOWN].split())
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    text = " ".join(text[: 2 * MAX_SHOWN_LENGTH].split())
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}…"
 
 
-def _conditions(table: Table, where: Mapping[str, str], sample: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
-    names = names_of(table.container, sample, table.shape)
+def _check_conditions(
+    table: ImportedTable, where: Mapping[str, str], sample: Sequence[Mapping[str, Any]]
+) -> Mapping[str, str]:
+    names = column_names(table.container, sample, table.shape)
     for name in where:
         if name not in names:
             raise unknown(Words("column in {path}:", path=table.path), name, names, "(--where COLUMN=VALUE)")
@@ -664,43 +709,46 @@ def _conditions(table: Table, where: Mapping[str, str], sample: Sequence[Mapping
 
 
 class _Surveyor:
-    """Counts what rows hold, one after the other."""
+    """Counts what the rows hold, one after another."""
 
-    def __init__(self, table: Table) -> None:
-        self.table, self.survey, self.place = table, Survey(), ""
+    def __init__(self, table: ImportedTable) -> None:
+        self.table, self.survey, self.place = table, RowSurvey(), ""
         self.reference = table.mapping.get("ground_truth_answer")
-        self.required = REQUIRED[table.kind]
+        self.required = REQUIRED_COLUMNS[table.kind]
         self.remarks_on = table.shape.remarks if table.shape else None
         self.size = 0
 
-    def fault(self, ours: str, cell: Any, error: BadValue) -> None:
-        """Count a cell that cannot be read."""
-        faults = self.survey.faults.setdefault(ours, Faults(reason=error.args[0]))
-        faults.n += 1
-        faults.other_scale |= isinstance(cell, int | float | str) and str(cell).strip() in BEYOND
-        if len(faults.examples) < EXAMPLES and short(cell) not in faults.examples:
+    def add_fault(self, field_name: str, cell: Any, error: BadValue) -> None:
+        """Count an unreadable cell."""
+        faults = self.survey.faults.setdefault(field_name, ColumnFaults(reason=error.args[0]))
+        faults.n_cells += 1
+        faults.other_scale |= isinstance(cell, int | float | str) and str(cell).strip() in MARKS_OFF_SCALE
+        if len(faults.examples) < MAX_EXAMPLES and short(cell) not in faults.examples:
             faults.examples.append(short(cell))
             faults.places.append(self.place)
 
-    def remark(self, remark: Words, example: str | None) -> None:
-        """Count a row that is not used as its tool means it; `example` is None for the row's place."""
-        remarked = self.survey.remarks.setdefault(remark, Remarked())
-        remarked.n += 1
-        if len(remarked.examples) < EXAMPLES and (shown := short(example or self.place)) not in remarked.examples:
-            remarked.examples.append(shown)
+    def add_remark(self, remark: Words, example: str | None) -> None:
+        """Count a row that is used differently than its tool means it; `example` is None for the row's place."""
+        remarked = self.survey.remarks.setdefault(remark, RemarkedRows())
+        remarked.n_rows += 1
+        if (
+            len(remarked.examples) < MAX_EXAMPLES
+            and (short_example := short(example or self.place)) not in remarked.examples
+        ):
+            remarked.examples.append(short_example)
 
-    def count(self, cells: Cells, values: Mapping[str, Any]) -> None:
-        """Count a row: as it stands in the file, and as it was read."""
+    def add_row(self, cells: Cells, values: Mapping[str, Any]) -> None:
+        """Count a row, by its cells in the file and its parsed values."""
         survey = self.survey
-        for ours, value in values.items():
+        for field_name, value in values.items():
             if value is not None:
-                survey.filled[ours] += 1
-                self.size += len(value) if type(value) is str else CELL
-        if self.reference and _several(value_at(cells, self.reference)):
-            self.remark(SEVERAL_REFERENCES, values.get("id"))
+                survey.filled[field_name] += 1
+                self.size += len(value) if type(value) is str else CELL_LENGTH
+        if self.reference and _has_several(get_value(cells, self.reference)):
+            self.add_remark(SEVERAL_REFERENCES, values.get("id"))
         if self.remarks_on is not None:
             for remark, example in self.remarks_on(cells).items():
-                self.remark(remark, example or values.get("id"))
+                self.add_remark(remark, example or values.get("id"))
         if (mark := values.get("score")) is not None:
             survey.marks.add(mark)
         pages = values.get("confluence_url")
@@ -708,89 +756,97 @@ class _Surveyor:
         if text := values.get(self.required):
             survey.usable += 1
             survey.example = survey.example or text.strip()
-            if len(survey.lengths) < LENGTHS:
+            if len(survey.lengths) < MAX_LENGTHS:
                 survey.lengths.append(len(text.strip()))
-            if self.table.kind == "questions" and len(survey.askings) < MOST_ASKED:
-                survey.askings[hash(text.strip())] += 1
+            if self.table.kind == "questions" and len(survey.question_counts) < MAX_COUNTED_QUESTIONS:
+                survey.question_counts[hash(text.strip())] += 1
 
 
-def _survey(table: Table) -> Survey:
-    """Read all rows once; those of a small file are kept."""
+def _survey_rows(table: ImportedTable) -> RowSurvey:
+    """Read all rows once, and cache those of a small file."""
     surveyor = _Surveyor(table)
     faults_of_row: list[tuple[str, Any, BadValue]] = []
-    survey, read = surveyor.survey, table.row_reader(lambda *fault: faults_of_row.append(fault))
-    kept: list[tuple[str, Values | Rejected]] | None = [] if table.path.stat().st_size <= SMALL else None
+    survey, parse_row = surveyor.survey, table.make_row_parser(lambda *fault: faults_of_row.append(fault))
+    cached_rows: list[tuple[str, RowValues | Rejected]] | None = (
+        [] if table.path.stat().st_size <= MAX_CACHED_CHARACTERS else None
+    )
     for surveyor.place, cells in table.rows():
         survey.rows += 1
-        values = cells if isinstance(cells, Rejected) else _reject_total(surveyor.place, read(cells))
+        values = cells if isinstance(cells, Rejected) else _reject_total(surveyor.place, parse_row(cells))
         if isinstance(cells, Rejected) or isinstance(values, Rejected):
             survey.rejected += 1
         else:
-            surveyor.count(cells, values)
+            surveyor.add_row(cells, values)
             for fault in faults_of_row:
-                surveyor.fault(*fault)
+                surveyor.add_fault(*fault)
         faults_of_row.clear()
-        if kept is not None:
-            kept.append((surveyor.place, values))
-            kept = None if len(kept) > MOST_KEPT or surveyor.size > SMALL else kept
-    table.kept = kept
-    for ours, faults in survey.faults.items():
-        survey.filled[ours] += faults.n
-    if table.shape is not None and (leaves_out := table.shape.leaves_out) is not None:
+        if cached_rows is not None:
+            cached_rows.append((surveyor.place, values))
+            cached_rows = (
+                None if len(cached_rows) > MAX_CACHED_ROWS or surveyor.size > MAX_CACHED_CHARACTERS else cached_rows
+            )
+    table.cached_rows = cached_rows
+    for field_name, faults in survey.faults.items():
+        survey.filled[field_name] += faults.n_cells
+    if table.shape is not None and (is_skipped := table.shape.is_skipped) is not None:
         survey.left_out = sum(
-            not isinstance(cells, Rejected) and leaves_out(cells) for _, cells in table.container.rows()
+            not isinstance(cells, Rejected) and is_skipped(cells) for _, cells in table.container.rows()
         )
     return survey
 
 
-def _reject_total(place: str, values: Values) -> Values | Rejected:
+def _reject_total(place: str, values: RowValues) -> RowValues | Rejected:
     """Return the values of a row, or a rejection if the row is a total of those above it."""
     question = values.get("question") or ""
     is_alone = not any(values.get(name) for name in ("answer", "ground_truth_answer", "id"))
-    if is_alone and question.strip(" .:").casefold() in TOTALS:
+    if is_alone and question.strip(" .:").casefold() in TOTAL_WORDS:
         return Rejected(place, Words("{question!r} is a total, not a question", question=question))
     return values
 
 
-def _several(reference: Any) -> bool:
+def _has_several(reference: Any) -> bool:
     try:
         may_be_several = not isinstance(reference, str) or reference.lstrip().startswith("[")
-        return reference is not None and may_be_several and text_in("ground_truth_answer", reference)[1] > 1
+        return reference is not None and may_be_several and extract_text("ground_truth_answer", reference)[1] > 1
     except BadValue:
         return False
 
 
-def _examples(faults: Faults) -> str:
+def _examples(faults: ColumnFaults) -> str:
     pairs = zip(faults.examples, faults.places, strict=True)
-    return joined((Words("{example!r} at {place}", example=example, place=place) for example, place in pairs), ", ")
+    return join_messages(
+        (Words("{example!r} at {place}", example=example, place=place) for example, place in pairs), ", "
+    )
 
 
-def _leave_out(table: Table, mapping: Mapping[str, str]) -> None:
-    """Leave out the columns of which too much cannot be read, where nobody said what they are."""
-    for ours, faults in list(table.survey.faults.items()):
-        filled = table.survey.filled[ours]
-        many = faults.n == filled or (faults.n >= LEAST and faults.n >= TOO_MANY * filled)
-        many |= ours == "score" and faults.other_scale  # marks that can be read are of that scale, too
-        if ours in mapping or ours == REQUIRED[table.kind] or not many:
+def _drop_unreadable_columns(table: ImportedTable, mapping: Mapping[str, str]) -> None:
+    """Leave out unmapped columns with too many unreadable cells."""
+    for field_name, faults in list(table.survey.faults.items()):
+        filled = table.survey.filled[field_name]
+        has_many_faults = faults.n_cells == filled or (
+            faults.n_cells >= MIN_FAULTS and faults.n_cells >= MAX_FAULT_SHARE * filled
+        )
+        has_many_faults |= field_name == "score" and faults.other_scale  # readable marks are on that scale, too
+        if field_name in mapping or field_name == REQUIRED_COLUMNS[table.kind] or not has_many_faults:
             continue
-        theirs = table.mapping.pop(ours)
-        for _, values in table.kept or ():
+        column = table.mapping.pop(field_name)
+        for _, values in table.cached_rows or ():
             if not isinstance(values, Rejected):
-                values.pop(ours, None)
-        del table.survey.faults[ours]
-        table.doubtful[ours] = [theirs]
+                values.pop(field_name, None)
+        del table.survey.faults[field_name]
+        table.doubtful[field_name] = [column]
         table.notes.append(
             Words(
                 "{column}: {n} of {total} cannot be read as {ours} ({examples}): {reason}. The column is not used; if "
                 "it is: --map {map}",
-                column=theirs, n=faults.n, total=filled, ours=ours, reason=faults.reason,
-                examples=_examples(faults), map=shell_word(f"{ours}={theirs}"),
+                column=column, n=faults.n_cells, total=filled, ours=field_name, reason=faults.reason,
+                examples=_examples(faults), map=quote_for_shell(f"{field_name}={column}"),
             )
         )  # fmt: skip
 
 
-def _require_usable(table: Table) -> None:
-    survey, required = table.survey, REQUIRED[table.kind]
+def _require_usable(table: ImportedTable) -> None:
+    survey, required = table.survey, REQUIRED_COLUMNS[table.kind]
     if not survey.rows:
         conditions = ", ".join(f"{name}={value}" for name, value in table.where.items()) or "archived"
         raise InputError(
@@ -798,61 +854,73 @@ def _require_usable(table: Table) -> None:
         )
     if 2 * survey.usable < survey.rows:
         faults = survey.faults.get(required)
-        why = f": {faults.reason} ({', '.join(faults.examples)})" if faults else ""
+        reason = f": {faults.reason} ({', '.join(faults.examples)})" if faults else ""
         raise InputError(
             "{path}: {usable} of {rows} rows have a {required} that can be read ({column}){why}; nothing was loaded. "
             "Name another column: --map {required}=NAME",
             path=table.path, usable=survey.usable, rows=survey.rows, required=required,
-            column=table.mapping[required], why=why,
+            column=table.mapping[required], why=reason,
         )  # fmt: skip
 
 
-def _require_one_row_a_question(table: Table) -> None:
-    """That no column tells variants of an answer to each question apart, as of several providers."""
-    times, of_a_log = table.survey.askings, ("user_id", "created_at", "dialog_id", "score")
-    is_log = any(name in table.mapping for name in of_a_log)
-    repeated = {asked for asked, n in times.items() if n > 1}
-    if table.kind != "questions" or not repeated or 2 * len(repeated) < len(times):
+def _require_one_row_per_question(table: ImportedTable) -> None:
+    """Refuse a table whose column distinguishes several answers to each question, for example by provider."""
+    row_counts, log_columns = table.survey.question_counts, ("user_id", "created_at", "dialog_id", "score")
+    is_log = any(name in table.mapping for name in log_columns)
+    repeated_questions = {question_hash for question_hash, count in row_counts.items() if count > 1}
+    if table.kind != "questions" or not repeated_questions or 2 * len(repeated_questions) < len(row_counts):
         return
-    groups: dict[str, dict[int, list[str]]] = {
-        name: {} for name in table.unused if name and not (is_log and _rank(name) == len(VARIANTS))
+    values_by_column: dict[str, dict[int, list[str]]] = {
+        name: {} for name in table.unused if name and not (is_log and _rank_variant_name(name) == len(VARIANT_WORDS))
     }
-    read = table.row_reader(lambda ours, cell, error: None)
+    parse_row = table.make_row_parser(lambda field_name, cell, error: None)
     for _, cells in table.rows():
         if isinstance(cells, Rejected):
             continue
-        question = read(cells).get("question")
-        if question and hash(question.strip()) in repeated:
-            for name, of_each in groups.items():
-                of_each.setdefault(hash(question.strip()), []).append(str(value_at(cells, name)))
-    apart = {name: values for name, of_each in groups.items() if (values := _variants(list(of_each.values())))}
-    if not apart or (is_log and len({*times.values()}) > 1):
+        question = parse_row(cells).get("question")
+        if question and hash(question.strip()) in repeated_questions:
+            for name, by_question in values_by_column.items():
+                by_question.setdefault(hash(question.strip()), []).append(str(get_value(cells, name)))
+    variant_columns = {
+        name: values
+        for name, by_question in values_by_column.items()
+        if (values := _find_variants(list(by_question.values())))
+    }
+    if not variant_columns or (is_log and len({*row_counts.values()}) > 1):
         return
-    name = min(apart, key=lambda name: (apart[name][0].isdigit(), _rank(name), len(apart[name])))
+    name = min(
+        variant_columns,
+        key=lambda name: (variant_columns[name][0].isdigit(), _rank_variant_name(name), len(variant_columns[name])),
+    )
     raise InputError(
         "{path}: each question stands {n} times, told apart by {column!r} ({values}). Choose one: --where {where}, or "
         "load each into a source of its own; nothing was loaded",
-        path=table.path, n=max(times.values()), column=name, values=", ".join(map(short, apart[name][:5])),
-        where=shell_word(f"{name}={apart[name][0]}"),
+        path=table.path, n=max(row_counts.values()), column=name,
+        values=", ".join(map(short, variant_columns[name][:5])),
+        where=quote_for_shell(f"{name}={variant_columns[name][0]}"),
     )  # fmt: skip
 
 
-def _variants(of_each: list[list[str]]) -> list[str]:
-    """The values of a column that tells the rows of each question apart; none where it does not."""
-    values = sorted({value for several in of_each for value in several})
-    apart = sum(len(set(several)) == len(several) for several in of_each)
+def _find_variants(values_by_question: list[list[str]]) -> list[str]:
+    """Return the values of a column that distinguishes the rows of each question; [] if it does not."""
+    values = sorted({value for question_values in values_by_question for value in question_values})
+    n_distinct = sum(len(set(question_values)) == len(question_values) for question_values in values_by_question)
     return (
         values
-        if 1 < len(values) <= MOST_VARIANTS and 10 * apart >= 9 * len(of_each) and len(values) < 2 + len(of_each)
+        if 1 < len(values) <= MAX_VARIANTS
+        and 10 * n_distinct >= 9 * len(values_by_question)
+        and len(values) < 2 + len(values_by_question)
         else []
     )
 
 
-def _rank(name: str) -> int:
-    """How likely a column of that name tells variants apart: first those that are called so."""
-    return next((number for number, word in enumerate(VARIANTS) if word in plain(name)), len(VARIANTS))
+def _rank_variant_name(name: str) -> int:
+    """Rank a column name by how likely the column distinguishes variants, the likeliest first."""
+    return next(
+        (number for number, word in enumerate(VARIANT_WORDS) if word in normalize_name(name)), len(VARIANT_WORDS)
+    )
 
 
-def characters(table: Table) -> int:
-    """Of a text in the middle: of a question, or of a passage."""
+def median_text_length(table: ImportedTable) -> int:
+    """Return the median length of a question or passage in characters."""
     return round(median(table.survey.lengths)) if table.survey.lengths else 0

@@ -1,32 +1,32 @@
-"""Votes of users, such as a thumb up or down, as the marks 5 and 1: alike in tables and in traces."""
+"""Convert votes of users, such as a thumb up or down, to the marks 5 and 1, in tables and traces alike."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 GOOD, BAD = 5, 1
-FOR = {"up", "thumbsup", "upvote", "upvotes", "upvoted", "like", "likes", "liked", "лайк", "лайки"}
-"""Words in names by which a yes is a vote for the answer."""
-AGAINST = {
+POSITIVE_WORDS = {"up", "thumbsup", "upvote", "upvotes", "upvoted", "like", "likes", "liked", "лайк", "лайки"}
+"""Words in names that make a yes a vote for the answer."""
+NEGATIVE_WORDS = {
     "down", "thumbsdown", "downvote", "downvotes", "downvoted", "dislike", "dislikes", "disliked", "дизлайк",
     "дизлайки",
 }  # fmt: skip
-"""Words in names by which a yes is a vote against the answer."""
-VOTES = (FOR | AGAINST) - {"up", "down"} | {
+"""Words in names that make a yes a vote against the answer."""
+VOTE_WORDS = (POSITIVE_WORDS | NEGATIVE_WORDS) - {"up", "down"} | {
     "feedback", "thumb", "thumbs", "vote", "votes", "voted", "reaction", "reactions", "helpful", "отзыв", "голос",
     "голоса", "реакция", "реакции", "полезно", "полезен",
 }  # fmt: skip
-"""Words in names by which a user voted."""
-USERS = {"user", "users", "customer", "client", "пользователя", "пользователей", "клиента"}
-RATINGS = {"rating", "mark", "stars", "оценка", "рейтинг", "балл"}
-MARKS = RATINGS | {"score"}
-"""Words that, beside a user, say that users gave a mark; alone they may name a judge's mark."""
-BESIDE = {*FOR, *AGAINST, *USERS, *MARKS} | {
+"""Words in names of votes by users."""
+USER_WORDS = {"user", "users", "customer", "client", "пользователя", "пользователей", "клиента"}
+RATING_WORDS = {"rating", "mark", "stars", "оценка", "рейтинг", "балл"}
+MARK_WORDS = RATING_WORDS | {"score"}
+"""Words that mean a user's mark in names with a user word; alone they may name a judge's mark."""
+OTHER_WORDS = {*POSITIVE_WORDS, *NEGATIVE_WORDS, *USER_WORDS, *MARK_WORDS} | {
     "answer", "response", "message", "is", "was", "or", "value", "type", "ответ", "ответа",
 }  # fmt: skip
-"""Words that a name of votes may have besides; with any other, such as `judge`, it is not of users."""
-YES_NO = {**dict.fromkeys(("true", "yes", "да"), 1), **dict.fromkeys(("false", "no", "нет"), 0)}
-WORDS = {
+"""Other words that names of users' votes may have; a name with any further word, such as `judge`, is not theirs."""
+BOOLEAN_WORDS = {**dict.fromkeys(("true", "yes", "да"), 1), **dict.fromkeys(("false", "no", "нет"), 0)}
+MARK_OF_WORD = {
     **dict.fromkeys(
         ("up", "thumb up", "thumbs up", "upvote", "positive", "good", "like", "liked", "👍", "лайк", "хорошо"), GOOD
     ),
@@ -36,106 +36,106 @@ WORDS = {
         BAD,
     ),
 }  # fmt: skip
-NUMBERS = {1: GOOD, 0: BAD, -1: BAD}
-AROUND_ZERO = {1: GOOD, -1: BAD}
-"""Where -1 is a vote against the answer, 0 is not a vote."""
-INVERTED = {1: BAD, 0: GOOD}
-"""In a column that says who disliked an answer."""
-TONES = re.compile("[\N{VARIATION SELECTOR-16}\U0001f3fb-\U0001f3ff]")
-"""What follows an emoji to change its look."""
+MARK_OF_NUMBER = {1: GOOD, 0: BAD, -1: BAD}
+MARK_OF_SIGN = {1: GOOD, -1: BAD}
+"""If -1 is a vote against the answer, 0 is not a vote."""
+INVERTED_MARKS = {1: BAD, 0: GOOD}
+"""For a column of dislikes."""
+EMOJI_MODIFIERS = re.compile("[\N{VARIATION SELECTOR-16}\U0001f3fb-\U0001f3ff]")
+"""Characters that change the look of the emoji before them."""
 
 
-def is_of_users(name: str) -> bool:
-    """Return whether a name says that users gave what it names: votes for or against answers, or marks."""
-    words = _words(name)
-    return words <= VOTES | BESIDE and bool(words & VOTES or (words & USERS and words & MARKS))
+def is_user_vote_name(name: str) -> bool:
+    """Return whether a name means votes or marks by users."""
+    words = _split_words(name)
+    return words <= VOTE_WORDS | OTHER_WORDS and bool(words & VOTE_WORDS or (words & USER_WORDS and words & MARK_WORDS))
 
 
-def is_against(name: str) -> bool:
-    """Return whether a name says that a yes is a vote against the answer."""
-    words = _words(name)
-    return bool(words & AGAINST) and not words & FOR
+def is_negative_vote_name(name: str) -> bool:
+    """Return whether a yes under this name is a vote against the answer."""
+    words = _split_words(name)
+    return bool(words & NEGATIVE_WORDS) and not words & POSITIVE_WORDS
 
 
-def read_named_vote(name: str, value: Any) -> int | None:
-    """Return 5 or 1 for a vote that stands alone under its name, as in traces; None for others and for ratings.
+def parse_named_vote(name: str, value: Any) -> int | None:
+    """Return 5 or 1 for a vote that is known only by its name, as in traces; None for other values and ratings.
 
-    One rating does not tell its scale.
+    The scale of a single rating is unknown.
     """
-    if not is_of_users(name) or (_words(name) & RATINGS and not _words(name) & VOTES):
+    if not is_user_vote_name(name) or (_split_words(name) & RATING_WORDS and not _split_words(name) & VOTE_WORDS):
         return None
-    return read_vote(value, INVERTED if is_against(name) else NUMBERS)
+    return parse_vote(value, INVERTED_MARKS if is_negative_vote_name(name) else MARK_OF_NUMBER)
 
 
-def read_vote(value: Any, numbers: Mapping[int, int]) -> int | None:
+def parse_vote(value: Any, numbers: Mapping[int, int]) -> int | None:
     """Return 5 for a vote for the answer, 1 for one against it, None if the value is not a vote.
 
     Args:
         value: of a cell or a score.
-        numbers: the mark of each number; of a yes as of 1, of a no as of 0.
+        numbers: number -> mark; a yes counts as 1, a no as 0.
     """
-    number = _number(value)
+    number = _to_number(value)
     if number is not None:
         return numbers.get(number)  # type: ignore[call-overload, no-any-return]
-    return WORDS.get(_spelled(value))
+    return MARK_OF_WORD.get(_normalize_text(value))
 
 
-def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
-    """Return what the numbers in a column of votes mean; None if they are marks from 1 to 5.
+def detect_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
+    """Return the mark of each number in a column of votes; None if the numbers are marks from 1 to 5.
 
-    In a column such as `upvotes`, numbers from 2 to 5 are counts and mean nothing. If every value of `score` is 1, it
-    is the worst mark.
+    In a column such as `upvotes`, numbers from 2 to 5 are counts, which are not votes. If every value of `score` is 1,
+    it is the worst mark.
 
     Args:
-        values: all that are not empty, for one of them may tell the scale.
+        values: all that are not empty, because one value may decide the scale.
         name: of the column.
     """
     seen = set()
     for value in values:
-        if (number := _number(value)) is not None:
+        if (number := _to_number(value)) is not None:
             if GOOD >= number > 1:
-                return {} if _words(name) & (FOR | AGAINST) else None
+                return {} if _split_words(name) & (POSITIVE_WORDS | NEGATIVE_WORDS) else None
             seen.add(number)
-    if (seen and seen.isdisjoint(NUMBERS)) or (seen == {1} and name == "score"):
+    if (seen and seen.isdisjoint(MARK_OF_NUMBER)) or (seen == {1} and name == "score"):
         return None
-    if is_against(name):
-        return INVERTED
-    return AROUND_ZERO if -1 in seen else NUMBERS
+    if is_negative_vote_name(name):
+        return INVERTED_MARKS
+    return MARK_OF_SIGN if -1 in seen else MARK_OF_NUMBER
 
 
 def are_votes(values: Sequence[Any], name: str) -> bool:
     """Return whether most values of a column are votes for and against answers.
 
-    Numbers, yes and no are votes only if the name says that users voted: else they may be a judge's. If every value is
+    Numbers and booleans are votes only if the name means votes by users: else they may be a judge's. If every value is
     1, they are votes only if the name has a word for votes.
     """
-    numbers = {number for value in values if (number := _number(value)) is not None}
+    numbers = {number for value in values if (number := _to_number(value)) is not None}
     if (
-        not numbers <= NUMBERS.keys()
-        or (numbers and (not is_of_users(name) or is_against(name)))
-        or (numbers == {1} and not _words(name) & VOTES)
+        not numbers <= MARK_OF_NUMBER.keys()
+        or (numbers and (not is_user_vote_name(name) or is_negative_vote_name(name)))
+        or (numbers == {1} and not _split_words(name) & VOTE_WORDS)
     ):
         return False
-    scale = read_scale(values, name)
-    return scale is not None and 2 * sum(read_vote(value, scale) is not None for value in values) > len(values)
+    scale = detect_scale(values, name)
+    return scale is not None and 2 * sum(parse_vote(value, scale) is not None for value in values) > len(values)
 
 
 def is_vote_or_number(value: Any) -> bool:
     """Return whether a value is a vote or a number, and not a comment."""
-    return _number(value) is not None or _spelled(value) in WORDS
+    return _to_number(value) is not None or _normalize_text(value) in MARK_OF_WORD
 
 
-def _number(value: Any) -> float | None:
-    """The number that a value is or says; 1 for a yes, 0 for a no."""
+def _to_number(value: Any) -> float | None:
+    """Return the number that a value is or contains; 1 for a yes, 0 for a no."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        return YES_NO.get(_spelled(value))
+        return BOOLEAN_WORDS.get(_normalize_text(value))
 
 
-def _spelled(value: Any) -> str:
-    return re.sub(r"[\s_-]+", " ", TONES.sub("", str(value))).strip().casefold()
+def _normalize_text(value: Any) -> str:
+    return re.sub(r"[\s_-]+", " ", EMOJI_MODIFIERS.sub("", str(value))).strip().casefold()
 
 
-def _words(name: str) -> frozenset[str]:
+def _split_words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-zа-я])(?=[A-ZА-Я])", " ", name).casefold()))

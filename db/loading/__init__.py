@@ -1,1 +1,1 @@
-"""Rows into a source: staged, checked, and made visible in one transaction."""
+"""Load rows into a source: stage them, check them, and make them visible in one transaction."""

@@ -1,15 +1,15 @@
-"""How an answer in the log came about: the column `recorded` of `question_answer`, and the passages that it names.
+"""Parse how an answer in the log came about: the column `recorded` of `question_answer`, and its passages.
 
-Made of a trace or of a row of a table alike, so that the same answers are evaluated alike wherever they come from:
+Traces and table rows become the same records, so that the same answers are evaluated alike wherever they come from:
 
-    contexts            what the answer was given, best first: `{"id", "text", "url"}` each; [] where nothing was found
-    history             what was said before: `{"role", "content"}` each
+    contexts            passages given to the model, best first: `{"id", "text", "url"}` each; [] if none was found
+    history             earlier messages: `{"role", "content"}` each
     latency_ms, first_token_ms, tokens_in, tokens_out, cost_usd
     error               why the system gave no answer
-    urls                the pages that the answer named, in order, where it named several
-    trace_id, span_id   where the answer stands in somebody else's store of traces
+    urls                the pages that the answer names, in order, if it names several
+    trace_id, span_id   the answer's place in an external store of traces
 
-What is not known is not in it.
+A record leaves out unknown values.
 """
 
 import hashlib
@@ -17,76 +17,80 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from yarus.db.loading.staging import Row
-from yarus.db.words import Words
+from yarus.db.loading.staging import IncomingRow
+from yarus.db.messages import Words
 
 Record = dict[str, Any]
-"""An object of JSON that others have written, or what is made of one: a record of an answer, a passage, a message."""
-PARTS = (
+"""A JSON object written by others, or one made from it: a record of an answer, a passage, a message."""
+RECORD_KEYS = (
     "contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd", "error", "urls",
     "trace_id", "span_id",
 )  # fmt: skip
-TEXT_NAMES = ("text", "content", "page_content")
+TEXT_KEYS = ("text", "content", "page_content")
 
 
-def record(values: Mapping[str, Any]) -> Record | None:
-    """The record of what is known; None where nothing is."""
-    known = {name: values[name] for name in PARTS if values.get(name) is not None}
-    return known or None
+def make_record(values: Mapping[str, Any]) -> Record | None:
+    """Return a record of the known values; None if there are none."""
+    known_values = {name: values[name] for name in RECORD_KEYS if values.get(name) is not None}
+    return known_values or None
 
 
-def passage(value: Any) -> Record | None:
-    """A passage that an answer was given, however it is written; None where it has neither text nor id.
+def parse_passage(value: Any) -> Record | None:
+    """Parse a passage that was given to the model, in any supported form; None without text and id.
 
     Args:
-        value: a text, or an object with it under `text`, `content` or `page_content`, beside `id` and `url`; without
-            a text the id names a chunk of the corpus.
+        value: a text, or an object with `text`, `content` or `page_content`, and `id` and `url`; without a text the
+            id names a chunk of the corpus.
     """
-    given = value if isinstance(value, Mapping) else {"text": value}
-    text = next((given[name] for name in TEXT_NAMES if isinstance(given.get(name), str) and given[name].strip()), None)
-    url, name = (word(given.get(part)) for part in ("url", "id"))
+    fields = value if isinstance(value, Mapping) else {"text": value}
+    text = next(
+        (fields[name] for name in TEXT_KEYS if isinstance(fields.get(name), str) and fields[name].strip()), None
+    )
+    url, name = (text_or_none(fields.get(key)) for key in ("url", "id"))
     if text is None and name is None:
         return None
     return {"id": name or content_id({"text": text, "confluence_url": url}), "text": text, "url": url}
 
 
 def content_id(content: Mapping[str, Any]) -> str:
-    """The hash of what a row says, for rows without an id."""
-    known = {name: str(value) for name, value in content.items() if value is not None}
-    text = json.dumps(known, ensure_ascii=False, sort_keys=True)
+    """Return a hash of a row's content, as the id of a row without one."""
+    known_values = {name: str(value) for name, value in content.items() if value is not None}
+    text = json.dumps(known_values, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def chunks(records: Iterable[tuple[str, Record | None]], problems: list[str]) -> Iterator[Row]:
-    """The passages of records as rows of `chunk`, each id once.
+def iter_chunks(records: Iterable[tuple[str, Record | None]], problems: list[str]) -> Iterator[IncomingRow]:
+    """Yield the passages of records as rows of `chunk`, each id once.
 
     Args:
-        records: a place and what was recorded there.
-        problems: gets how many passages had the id of another, when the last record was read.
+        records: pairs of a place and its record.
+        problems: gets one problem after the last record, if passages with one id have different texts.
     """
-    seen: dict[str, bytes] = {}
-    others, example = 0, ""
-    for place, recorded in records:
-        for one in (recorded or {}).get("contexts", ()):
-            if one["text"] is None:
+    digest_by_id: dict[str, bytes] = {}
+    n_conflicts, example = 0, ""
+    for place, answer_record in records:
+        for context in (answer_record or {}).get("contexts", ()):
+            if context["text"] is None:
                 continue
-            said = hashlib.sha256(one["text"].encode(errors="surrogatepass")).digest()
-            if one["id"] not in seen:
-                seen[one["id"]] = said
-                yield Row(place, {"id": one["id"], "confluence_url": one["url"], "text": one["text"]})
-            elif seen[one["id"]] != said:
-                others, example = others + 1, example or one["id"]
-    if others:
+            digest = hashlib.sha256(context["text"].encode(errors="surrogatepass")).digest()
+            if context["id"] not in digest_by_id:
+                digest_by_id[context["id"]] = digest
+                yield IncomingRow(
+                    place, {"id": context["id"], "confluence_url": context["url"], "text": context["text"]}
+                )
+            elif digest_by_id[context["id"]] != digest:
+                n_conflicts, example = n_conflicts + 1, example or context["id"]
+    if n_conflicts:
         problems.append(
             Words(
                 "{others:,} passages have the id of one with another text ({example!r} first): the chunk is the "
                 "first; every answer is judged by the text that it was given",
-                others=others,
+                others=n_conflicts,
                 example=example,
             )
         )
 
 
-def word(value: Any) -> str | None:
-    """A name or a text as text, also of a number; None where there is none."""
+def text_or_none(value: Any) -> str | None:
+    """Return a name, text or integer as text; None if it is empty or of another type."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip() else None

@@ -1,6 +1,6 @@
-"""Staging: rows from an importer go by COPY into a temporary table and are checked there, before they are stored.
+"""Stage rows of an importer: copy them into a temporary table and check them there, before they are stored.
 
-Memory holds one row at a time, however many there are; the temporary table is called `incoming`.
+Only one row at a time is in memory. The temporary table is called `incoming`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,86 +17,86 @@ from sqlalchemy import Connection, Table, delete, func, or_, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import TableClause
 
-from yarus.db.engine import driver_of
+from yarus.db.engine import driver_connection
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
-Values = dict[str, Any]
-"""The values of a row: our column -> value."""
+RowValues = dict[str, Any]
+"""The values of a row: Yarus's column name -> value."""
 
 
-class Row(NamedTuple):
-    """One row to load and the place that it came from, for messages."""
+class IncomingRow(NamedTuple):
+    """A row to load, and the place that it came from, for messages."""
 
     place: str
-    values: Values
+    values: RowValues
 
 
 class Rejected(NamedTuple):
-    """A row that an importer cannot use, and why."""
+    """A row that cannot be loaded, and why."""
 
     place: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Packed:
+class BinaryRows:
     """Rows in PostgreSQL's binary COPY format, as another server sends them; the first column is the place."""
 
     columns: Sequence[str]
-    """Ours, of what follows the place."""
+    """Yarus's names of the columns after the place."""
     blocks: Iterable[bytes | memoryview]
 
 
-Incoming = Iterable[Row | Rejected] | Packed
+IncomingRows = Iterable[IncomingRow | Rejected] | BinaryRows
 
 
-def stage(connection: Connection, into: Table, rows: Incoming, bad: list[Rejected]) -> list[str]:
-    """Makes the table `incoming` and copies the rows there.
+def stage_rows(connection: Connection, into: Table, rows: IncomingRows, bad: list[Rejected]) -> list[str]:
+    """Create the table `incoming` and copy the rows into it.
 
     Args:
-        connection: in the transaction of the whole load.
+        connection: in the transaction of the load.
         into: the table that the rows are for.
-        rows: what an importer reads.
-        bad: gets the rows that PostgreSQL cannot take.
+        rows: the importer's rows.
+        bad: list to which the rows that PostgreSQL cannot store are added.
 
     Returns:
-        Our names of the columns that the rows have; none where there is no row.
+        Yarus's names of the rows' columns; empty without rows.
 
     Raises:
-        InputError: a value is not of its column's type.
+        InputError: a value has another type than its column.
     """
     key = into.primary_key.columns[0].name
     connection.execute(text(f'CREATE TEMP TABLE incoming (place text, LIKE "{into.schema}"."{into.name}")'))
     connection.execute(text(f"ALTER TABLE incoming ALTER COLUMN {key} DROP NOT NULL"))
-    if isinstance(rows, Packed):
-        with _copying(connection, rows.columns, "(FORMAT BINARY)") as copy:
+    if isinstance(rows, BinaryRows):
+        with _open_copy(connection, rows.columns, "(FORMAT BINARY)") as copy:
             for block in rows.blocks:
                 copy.write(block)
         return list(rows.columns)
-    usable = _usable(rows, bad)
+    usable = _storable_rows(rows, bad)
     first = next(usable, None)
     if first is None:
         return []
     names = list(first.values)
     columns = [(name, isinstance(into.c[name].type, JSONB)) for name in names]
-    with _copying(connection, names) as copy:
+    with _open_copy(connection, names) as copy:
         for place, values in chain((first,), usable):
-            copy.write_row([place, *[_packed(values[name], is_json=is_json) for name, is_json in columns]])
+            copy.write_row([place, *[_copy_value(values[name], is_json=is_json) for name, is_json in columns]])
     return names
 
 
 @contextmanager
-def _copying(connection: Connection, names: Sequence[str], options: str = "") -> Iterator[psycopg.Copy]:
-    """COPY into the staging table.
+def _open_copy(connection: Connection, names: Sequence[str], options: str = "") -> Iterator[psycopg.Copy]:
+    """Open a COPY into the staging table.
 
     Raises:
-        InputError: a value is not of its column's type.
+        InputError: a value has another type than its column.
     """
     columns = ", ".join(f'"{name}"' for name in ("place", *names))
     try:
         statement = f"COPY incoming ({columns}) FROM STDIN {options}"
-        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copy:
+        with driver_connection(connection).cursor() as cursor, cursor.copy(statement) as copy:
             yield copy
     except psycopg.DataError as error:
         place = (error.diag.context or "").replace("COPY incoming, ", "")
@@ -105,13 +105,13 @@ def _copying(connection: Connection, names: Sequence[str], options: str = "") ->
         ) from None
 
 
-def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row]:
-    """The rows that PostgreSQL can take."""
+def _storable_rows(rows: Iterable[IncomingRow | Rejected], rejected: list[Rejected]) -> Iterator[IncomingRow]:
+    """Yield the rows that PostgreSQL can store; add the others to `rejected`."""
     for row in rows:
         if isinstance(row, Rejected):
-            bad.append(row)
+            rejected.append(row)
         elif defect := find_defect(row.values.values()):
-            bad.append(
+            rejected.append(
                 Rejected(row.place, Words("the text has {defect}, which PostgreSQL cannot store", defect=defect))
             )
         else:
@@ -119,7 +119,7 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
 
 
 def find_defect(values: Iterable[Any]) -> Words | None:
-    """Return what PostgreSQL cannot store of texts, or of those in lists and objects, however deep; None if nothing."""
+    """Return what PostgreSQL cannot store in the texts, nested ones included; None if there is nothing."""
     for value in values:
         if isinstance(value, str):
             if "\0" in value:
@@ -136,8 +136,8 @@ def find_defect(values: Iterable[Any]) -> Words | None:
     return None
 
 
-def _packed(value: Any, *, is_json: bool) -> Any:
-    """The value as COPY takes it; a vector as pgvector writes it."""
+def _copy_value(value: Any, *, is_json: bool) -> Any:
+    """Return the value as COPY takes it; a vector as pgvector writes it."""
     if value is None:
         return None
     if is_json:
@@ -147,20 +147,20 @@ def _packed(value: Any, *, is_json: bool) -> Any:
     return to_json(value).decode() if isinstance(value, list) else value
 
 
-def without(connection: Connection, incoming: TableClause, required: Sequence[str]) -> list[Rejected]:
-    """Takes out the rows that lack what a row must have, in their order."""
-    lacks = [func.coalesce(~incoming.c[name].op("~")(r"\S"), True).label(name) for name in required]
-    gone = delete(incoming).where(or_(*lacks)).returning(incoming.c.ctid, incoming.c.place, *lacks).cte()
-    rows = connection.execute(select(gone).order_by(gone.c.ctid)).all()
-    names = [[name for name, missing in zip(required, row[2:], strict=True) if missing] for row in rows]
+def drop_incomplete(connection: Connection, incoming: TableClause, required: Sequence[str]) -> list[Rejected]:
+    """Delete rows with an empty required column from the table `incoming` and return them, in their order."""
+    is_missing = [func.coalesce(~incoming.c[name].op("~")(r"\S"), True).label(name) for name in required]
+    deleted = delete(incoming).where(or_(*is_missing)).returning(incoming.c.ctid, incoming.c.place, *is_missing).cte()
+    rows = connection.execute(select(deleted).order_by(deleted.c.ctid)).all()
+    missing_by_row = [[name for name, missing in zip(required, row[2:], strict=True) if missing] for row in rows]
     return [
         Rejected(row.place, Words("no {missing}", missing=" and no ".join(missing)))
-        for row, missing in zip(rows, names, strict=True)
+        for row, missing in zip(rows, missing_by_row, strict=True)
     ]
 
 
-def repeated(connection: Connection, key: str) -> list[Rejected]:
-    """Takes out the rows whose key an earlier row has: the first wins."""
+def drop_duplicates(connection: Connection, key: str) -> list[Rejected]:
+    """Delete rows from the table `incoming` whose key an earlier row has, and return them."""
     statement = f"""
         WITH first AS (SELECT DISTINCT ON ({key}) {key} AS key, place, ctid FROM incoming ORDER BY {key}, ctid),
         gone AS (
@@ -168,7 +168,7 @@ def repeated(connection: Connection, key: str) -> list[Rejected]:
             RETURNING incoming.ctid AS position, incoming.place, first.key, first.place AS earlier
         )
         SELECT place, key, earlier FROM gone ORDER BY position
-    """  # noqa: S608 - the key is a column of ours
+    """  # noqa: S608 - the key is a column of Yarus
     rows = connection.execute(text(statement)).all()
     return [
         Rejected(
@@ -178,8 +178,8 @@ def repeated(connection: Connection, key: str) -> list[Rejected]:
     ]
 
 
-def orphans(connection: Connection, into: Table, skipped: Iterable[str]) -> list[Rejected]:
-    """Takes out the annotations of questions that are not there, and those read from a row that was skipped."""
+def drop_orphans(connection: Connection, into: Table, skipped: Iterable[str]) -> list[Rejected]:
+    """Delete annotations of missing questions, and those at the places of skipped rows, and return them."""
     statement = f"""
         WITH gone AS (
             DELETE FROM incoming WHERE place = ANY(:skipped) OR NOT EXISTS (

@@ -1,12 +1,12 @@
-"""Runs our migrations on the connection that `yarus.db.engine` hands over."""
+"""Run the migrations on the connection that `yarus.db.engine` provides."""
 
 from alembic import context
 
-from yarus.db.tables import OURS, SCHEMA
+from yarus.db.tables import SCHEMA, YARUS_METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=OURS,
+    target_metadata=YARUS_METADATA,
     version_table_schema=SCHEMA,
     include_schemas=True,
 )

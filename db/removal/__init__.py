@@ -1,1 +1,1 @@
-"""What is removed: by retention, or because a source goes."""
+"""Removal of data: by retention, or with a source."""

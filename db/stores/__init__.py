@@ -1,1 +1,1 @@
-"""Stores: calls of models, embeddings, indexes over a corpus, labels, exams, profiles of servers."""
+"""Stores of model calls, embeddings, corpus indexes, labels, exams and server profiles."""

@@ -1,4 +1,4 @@
-"""What was searched: of every version of a corpus, kept once, which chunk and page had which text, by digests."""
+"""Store each version of a corpus once: the chunks, their pages, and digests of their texts."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -6,11 +6,11 @@ from datetime import timedelta
 from sqlalchemy import Column, DateTime, Engine, LargeBinary, Table, Text, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from yarus.db.tables import OURS
+from yarus.db.tables import YARUS_METADATA
 
 corpus_version = Table(
     "corpus_version",
-    OURS,
+    YARUS_METADATA,
     Column("sha256", Text, primary_key=True, comment="of its content; resolved.corpus of evaluations names it"),
     Column("content", LargeBinary, nullable=False, comment="Parquet: chunk, page, digest of the chunk's text"),
     Column("at", DateTime(timezone=True), server_default=func.now(), nullable=False, comment="when it was first read"),
@@ -18,29 +18,29 @@ corpus_version = Table(
 )
 
 
-def keep(engine: Engine, sha256: str, content: bytes) -> None:
-    """Keeps a version; one that is there already stays."""
+def save_corpus_version(engine: Engine, sha256: str, content: bytes) -> None:
+    """Store a version, unless it is already stored."""
     with engine.begin() as connection:
         connection.execute(insert(corpus_version).on_conflict_do_nothing(), {"sha256": sha256, "content": content})
 
 
-def known(engine: Engine, sha256: str) -> bool:
-    """Whether that version is kept."""
+def has_corpus_version(engine: Engine, sha256: str) -> bool:
+    """Return whether that version is stored."""
     with engine.connect() as connection:
         return connection.scalar(select(1).where(corpus_version.c.sha256 == sha256)) is not None
 
 
-def content_of(engine: Engine, sha256: str) -> bytes | None:
-    """A version's content; None where it is not kept."""
+def read_corpus_version(engine: Engine, sha256: str) -> bytes | None:
+    """Return the content of a version; None if it is not stored."""
     with engine.connect() as connection:
-        found: bytes | None = connection.scalar(
+        content: bytes | None = connection.scalar(
             select(corpus_version.c.content).where(corpus_version.c.sha256 == sha256)
         )
-        return found
+        return content
 
 
-def forget_all_but(engine: Engine, needed: Collection[str]) -> int:
-    """Removes the versions that nothing names any more; how many. One of today may be about to be named."""
-    unnamed = corpus_version.c.sha256.not_in(needed), corpus_version.c.at < func.now() - timedelta(days=1)
+def prune_corpus_versions(engine: Engine, needed: Collection[str]) -> int:
+    """Delete versions that nothing refers to, except those of the last day; return how many."""
+    unused = corpus_version.c.sha256.not_in(needed), corpus_version.c.at < func.now() - timedelta(days=1)
     with engine.begin() as connection:
-        return connection.execute(delete(corpus_version).where(*unnamed)).rowcount
+        return connection.execute(delete(corpus_version).where(*unused)).rowcount

@@ -1,4 +1,4 @@
-"""The exams that judges have sat, found by the key of judge and prompt."""
+"""Read the exams that judges have taken, by the key of judge and prompt."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, String, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 
 _NEWEST = text(
     """
@@ -20,24 +20,24 @@ _NEWEST = text(
 ).bindparams(bindparam("keys", type_=ARRAY(String)), bindparam("outcomes", type_=ARRAY(String)))
 
 
-class Sat(NamedTuple):
-    """An exam that says something of its judge."""
+class ExamRecord(NamedTuple):
+    """Outcome and time of an exam."""
 
     outcome: str
     at: datetime
 
 
-def newest_exams(engine: Engine, keys: Collection[str], outcomes: Collection[str]) -> dict[str, Sat]:
-    """The newest exam of every key that has one.
+def find_newest_exams(engine: Engine, keys: Collection[str], outcomes: Collection[str]) -> dict[str, ExamRecord]:
+    """Return the newest exam for each key that has one.
 
     Args:
-        engine: of our own database.
-        keys: of judge and prompt.
-        outcomes: those that count.
+        engine: the engine of Yarus's own database.
+        keys: keys of judge and prompt.
+        outcomes: the outcomes to include.
     """
-    with reaching(engine), engine.connect() as connection:
+    with reporting_unreachable(engine), engine.connect() as connection:
         rows = connection.execute(_NEWEST, {"keys": sorted(keys), "outcomes": sorted(outcomes)})
-        return {row.key: Sat(row.outcome, row.started_at) for row in rows}
+        return {row.key: ExamRecord(row.outcome, row.started_at) for row in rows}
 
 
 _RATES = text(
@@ -53,8 +53,8 @@ _RATES = text(
 )
 
 
-def examined_in(engine: Engine, key: str, prompt: str) -> tuple[float, float] | None:
-    """Sensitivity and specificity that the newest exam of a key has found for a prompt; None where there are none."""
-    with reaching(engine), engine.connect() as connection:
+def exam_sensitivity_specificity(engine: Engine, key: str, prompt: str) -> tuple[float, float] | None:
+    """Return sensitivity and specificity for a prompt from the newest exam of a key; None if they are missing."""
+    with reporting_unreachable(engine), engine.connect() as connection:
         row = connection.execute(_RATES, {"key": key, "prompt": prompt}).first()
     return (row.sensitivity, row.specificity) if row and None not in row else None

@@ -1,16 +1,16 @@
-"""PostgreSQL text search over a corpus, in our own database so that a production source stays read-only."""
+"""Search a corpus by PostgreSQL's text search, in Yarus's own database: production sources stay read-only."""
 
 from collections.abc import Sequence
 
 from sqlalchemy import Engine, func, select, text
 
-from yarus.db.engine import driver_of
+from yarus.db.engine import driver_connection
 from yarus.db.stores.vectors import corpus_name, is_indexed
 from yarus.db.tables import fulltext
 
-CONFIGURATIONS = {"ru": "russian", "en": "english"}
+TEXT_SEARCH_CONFIGURATIONS = {"ru": "russian", "en": "english"}
 
-SEARCH = text("""
+SEARCH_QUERY = text("""
     WITH question AS (
         SELECT replace(words::text, ' & ', ' | ')::tsquery AS words
         FROM plainto_tsquery(CAST(:configuration AS regconfig), :question) AS words
@@ -24,19 +24,19 @@ SEARCH = text("""
 
 
 def index_corpus(engine: Engine, configuration: str, texts: Sequence[str]) -> str:
-    """Indexes the texts for search, if the same ones are not indexed yet; returns the corpus's name in the index.
+    """Index the texts for search, unless they are indexed already; return the corpus's name in the index.
 
     Args:
-        engine: of our own database.
-        configuration: PostgreSQL's name of the language, for example `russian`.
-        texts: n texts; results name them by their position.
+        engine: the engine of Yarus's own database.
+        configuration: the language as PostgreSQL names it, for example `russian`.
+        texts: n texts; results refer to them by position.
     """
     corpus = corpus_name(configuration, texts)
     with engine.begin() as connection:
         if is_indexed(connection, fulltext, corpus):
             return corpus
         connection.execute(text("CREATE TEMP TABLE passage (position integer, body text) ON COMMIT DROP"))
-        with driver_of(connection).cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
+        with driver_connection(connection).cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
             for position, passage in enumerate(texts):
                 copy.write_row((position, passage))
         vector = func.to_tsvector(text("CAST(:configuration AS regconfig)"), text("body"))
@@ -46,11 +46,11 @@ def index_corpus(engine: Engine, configuration: str, texts: Sequence[str]) -> st
     return corpus
 
 
-def search(engine: Engine, corpus: str, configuration: str, question: str, k: int) -> list[tuple[int, float]]:
-    """The positions of the k best texts and their rank (`ts_rank`, larger is better), best first.
+def search_fulltext(engine: Engine, corpus: str, configuration: str, question: str, k: int) -> list[tuple[int, float]]:
+    """Return the positions of the k best texts and their rank (`ts_rank`, larger is better), best first.
 
-    The question's words are joined by OR: joined by AND, as PostgreSQL does it, a question of many words finds nothing.
+    The question's words are joined by OR. PostgreSQL's default is AND, with which long questions match nothing.
     """
     values = {"corpus": corpus, "configuration": configuration, "question": question, "k": k}
     with engine.connect() as connection:
-        return [(row.position, row.rank) for row in connection.execute(SEARCH, values)]
+        return [(row.position, row.rank) for row in connection.execute(SEARCH_QUERY, values)]

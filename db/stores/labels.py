@@ -1,4 +1,4 @@
-"""What people say of answers, or of results, that a judge has scored: one row a case, metric, result and annotator."""
+"""Store people's labels of judged answers or results: one row per case, metric, result and annotator."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -23,12 +23,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.engine import reaching
-from yarus.db.tables import FINISHED, OURS, MetricColumns, config_at, evaluation, evaluation_metric
+from yarus.db.engine import reporting_unreachable
+from yarus.db.tables import FINISHED_STATES, YARUS_METADATA, MetricColumns, config_value, evaluation, evaluation_metric
 
 label = Table(
     "label",
-    OURS,
+    YARUS_METADATA,
     Column("evaluation_id", Text, nullable=False, comment="whose answer it is about; may be gone"),
     Column("case_id", Text, nullable=False),
     Column(
@@ -67,7 +67,7 @@ label = Table(
 
 
 class Label(NamedTuple):
-    """One row; see the comments of the table `label`."""
+    """A row of the table `label`; its column comments explain the fields."""
 
     evaluation_id: str
     case_id: str
@@ -91,92 +91,116 @@ class Label(NamedTuple):
 _COLUMNS = [label.c[name] for name in Label._fields]
 
 
-def save(engine: Engine, labels: Iterable[Label]) -> None:
-    """Stores labels, all or none; what an annotator had said of the same case and metric is replaced."""
-    rows = [given._asdict() for given in labels]
+def save_labels(engine: Engine, labels: Iterable[Label]) -> None:
+    """Store all labels, or none; a label replaces the annotator's earlier one of the same case and metric."""
+    rows = [new_label._asdict() for new_label in labels]
     if not rows:
         return
-    with reaching(engine), engine.begin() as connection:
+    with reporting_unreachable(engine), engine.begin() as connection:
         statement = insert(label).values(rows)
         key = [column.name for column in label.primary_key]
-        newer = {name: statement.excluded[name] for name in Label._fields if name not in key}
-        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=newer))
+        updates = {name: statement.excluded[name] for name in Label._fields if name not in key}
+        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=updates))
 
 
-def take_back(engine: Engine, evaluation_id: str, metric: str, annotator: str) -> Label | None:
-    """Removes what an annotator has said last of an evaluation's metric.
+def delete_last_label(engine: Engine, evaluation_id: str, metric: str, annotator: str) -> Label | None:
+    """Delete the newest label of an annotator in an evaluation's metric.
 
     Returns:
-        What was removed; None where there was nothing.
+        The deleted label; None if there was none.
     """
-    of = label.c
-    theirs = (of.evaluation_id == evaluation_id) & (of.metric == metric) & (of.annotator == annotator)
-    newest = select(of.case_id, of.result).where(theirs).order_by(of.at.desc(), of.case_id, of.result).limit(1)
-    with reaching(engine), engine.begin() as connection:
+    columns = label.c
+    is_by_annotator = (
+        (columns.evaluation_id == evaluation_id) & (columns.metric == metric) & (columns.annotator == annotator)
+    )
+    newest = (
+        select(columns.case_id, columns.result)
+        .where(is_by_annotator)
+        .order_by(columns.at.desc(), columns.case_id, columns.result)
+        .limit(1)
+    )
+    with reporting_unreachable(engine), engine.begin() as connection:
         row = connection.execute(
-            delete(label).where(theirs, tuple_(of.case_id, of.result).in_(newest)).returning(*_COLUMNS)
+            delete(label)
+            .where(is_by_annotator, tuple_(columns.case_id, columns.result).in_(newest))
+            .returning(*_COLUMNS)
         ).first()
     return Label(*row) if row else None
 
 
-def labels_of(engine: Engine, evaluation_id: str, metric: str | None = None) -> list[Label]:
-    """What people have said of an evaluation's answers, of one metric or all, in the order in which they did."""
-    wanted = [label.c.evaluation_id == evaluation_id, *([label.c.metric == metric] if metric else [])]
-    statement = select(*_COLUMNS).where(*wanted).order_by(label.c.at, label.c.case_id, label.c.annotator)
-    with reaching(engine), engine.connect() as connection:
+def read_labels(engine: Engine, evaluation_id: str, metric: str | None = None) -> list[Label]:
+    """Return the labels of an evaluation's answers, for one metric or all, oldest first."""
+    conditions = [label.c.evaluation_id == evaluation_id, *([label.c.metric == metric] if metric else [])]
+    statement = select(*_COLUMNS).where(*conditions).order_by(label.c.at, label.c.case_id, label.c.annotator)
+    with reporting_unreachable(engine), engine.connect() as connection:
         return [Label(*row) for row in connection.execute(statement)]
 
 
-def labels_of_source(engine: Engine, source: str, metric: str) -> list[Label]:
-    """What people have said by a metric, in any evaluation over a source, in the order in which they did."""
-    of = label.c
-    statement = select(*_COLUMNS).where(of.source == source, of.metric == metric).order_by(of.at, of.case_id, of.result)
-    with reaching(engine), engine.connect() as connection:
+def read_labels_of_source(engine: Engine, source: str, metric: str) -> list[Label]:
+    """Return the labels of a metric in all evaluations of a source, oldest first."""
+    columns = label.c
+    statement = (
+        select(*_COLUMNS)
+        .where(columns.source == source, columns.metric == metric)
+        .order_by(columns.at, columns.case_id, columns.result)
+    )
+    with reporting_unreachable(engine), engine.connect() as connection:
         return [Label(*row) for row in connection.execute(statement)]
 
 
-def labels_by_judge(engine: Engine, source: str, tier: str, keys: Collection[str]) -> list[Label]:
-    """What people have said of answers that these judges have scored, in any evaluation of a tier over a source."""
-    of = label.c
-    statement = select(*_COLUMNS).where(of.source == source, of.tier == tier, of.judge_key.in_(keys))
-    with reaching(engine), engine.connect() as connection:
-        return [Label(*row) for row in connection.execute(statement.order_by(of.evaluation_id, of.case_id, of.at))]
+def read_labels_by_judge(engine: Engine, source: str, tier: str, keys: Collection[str]) -> list[Label]:
+    """Return the labels of answers scored by these judges, in all evaluations of a tier and source."""
+    columns = label.c
+    statement = select(*_COLUMNS).where(columns.source == source, columns.tier == tier, columns.judge_key.in_(keys))
+    with reporting_unreachable(engine), engine.connect() as connection:
+        return [
+            Label(*row)
+            for row in connection.execute(statement.order_by(columns.evaluation_id, columns.case_id, columns.at))
+        ]
 
 
-def newest_filled(engine: Engine) -> RowMapping | None:
-    """The newest finished evaluation whose labels a judge has filled up."""
-    of = evaluation.c
-    filled = (config_at("labels").astext == "filled") & of.state.in_(FINISHED) & of.parquet.is_not(None)
-    statement = select(evaluation).where(filled).order_by(of.started_at.desc()).limit(1)
-    with reaching(engine), engine.connect() as connection:
+def find_newest_llm_labelled(engine: Engine) -> RowMapping | None:
+    """Return the newest finished evaluation with LLM labels."""
+    columns = evaluation.c
+    is_filled = (
+        (config_value("labels").astext == "filled") & columns.state.in_(FINISHED_STATES) & columns.parquet.is_not(None)
+    )
+    statement = select(evaluation).where(is_filled).order_by(columns.started_at.desc()).limit(1)
+    with reporting_unreachable(engine), engine.connect() as connection:
         return connection.execute(statement).mappings().first()
 
 
-def evaluations_of(engine: Engine, source: str, tier: str) -> list[RowMapping]:
-    """The finished evaluations of a tier over a source that have cases, newest first."""
-    of = evaluation.c
-    known = select(evaluation).where(of.source == source, of.tier == tier, of.state.in_(FINISHED))
-    with reaching(engine), engine.connect() as connection:
-        rows = connection.execute(known.where(of.parquet.is_not(None)).order_by(of.started_at.desc()))
+def find_finished_evaluations(engine: Engine, source: str, tier: str) -> list[RowMapping]:
+    """Return the finished evaluations of a tier and source that have a file of cases, newest first."""
+    columns = evaluation.c
+    finished = select(evaluation).where(
+        columns.source == source, columns.tier == tier, columns.state.in_(FINISHED_STATES)
+    )
+    with reporting_unreachable(engine), engine.connect() as connection:
+        rows = connection.execute(finished.where(columns.parquet.is_not(None)).order_by(columns.started_at.desc()))
         return list(rows.mappings())
 
 
-def correct(engine: Engine, evaluation_id: str, rows: Mapping[str, MetricColumns | None]) -> None:
-    """Puts corrected metrics in the place of those that an evaluation had, all at once.
+def replace_corrected_metrics(engine: Engine, evaluation_id: str, rows: Mapping[str, MetricColumns | None]) -> None:
+    """Replace the metrics of an evaluation by corrected ones, in one transaction.
 
     Args:
-        engine: of our own database.
-        evaluation_id: of the evaluation.
-        rows: metric -> the other columns of `evaluation_metric`; None where it has no value any more.
+        engine: the engine of Yarus's own database.
+        evaluation_id: the evaluation.
+        rows: metric -> the other columns of `evaluation_metric`; None if the metric has no value any more.
     """
-    of = evaluation_metric.c
-    gone = [name for name, row in rows.items() if row is None]
-    new = [{"evaluation_id": evaluation_id, "metric": name, **row} for name, row in rows.items() if row is not None]
-    with reaching(engine), engine.begin() as connection:
-        if gone:
-            connection.execute(delete(evaluation_metric).where(of.evaluation_id == evaluation_id, of.metric.in_(gone)))
-        if new:  # in one statement: another may store the same just now
-            statement = insert(evaluation_metric).values(new)
+    columns = evaluation_metric.c
+    removed = [name for name, row in rows.items() if row is None]
+    inserted = [
+        {"evaluation_id": evaluation_id, "metric": name, **row} for name, row in rows.items() if row is not None
+    ]
+    with reporting_unreachable(engine), engine.begin() as connection:
+        if removed:
+            connection.execute(
+                delete(evaluation_metric).where(columns.evaluation_id == evaluation_id, columns.metric.in_(removed))
+            )
+        if inserted:  # one statement, because another process may store the same rows
+            statement = insert(evaluation_metric).values(inserted)
             key = [column.name for column in evaluation_metric.primary_key]
-            newer = {name: statement.excluded[name] for name in new[0] if name not in key}
-            connection.execute(statement.on_conflict_do_update(index_elements=key, set_=newer))
+            updates = {name: statement.excluded[name] for name in inserted[0] if name not in key}
+            connection.execute(statement.on_conflict_do_update(index_elements=key, set_=updates))

@@ -1,23 +1,23 @@
-"""Whether anything has changed that report pages show, at the price of a look."""
+"""Detect cheaply whether data shown on report pages has changed."""
 
 from sqlalchemy import Engine, Table, select, text
 
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 from yarus.db.stores.labels import label
 from yarus.db.tables import analysis, evaluation
 
-SHOWN: tuple[Table, ...] = (evaluation, analysis, label)
+SHOWN_TABLES: tuple[Table, ...] = (evaluation, analysis, label)
 
 
-def last_change(engine: Engine) -> str:
-    """A text that is another one after an evaluation, an analysis or a label has come, changed or gone.
+def read_change_token(engine: Engine) -> str:
+    """Return a text that differs after an evaluation, an analysis or a label was added, changed or deleted.
 
-    It counts rows and adds up the transactions that wrote them: whatever an update changes, its row has a new one.
+    It holds row counts and sums of the transaction ids that wrote the rows: every update gives its row a new id.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached.
     """
-    written = text("count(*), coalesce(sum(xmin::text::bigint), 0)")
-    with reaching(engine), engine.connect() as connection:
-        found = [connection.execute(select(written).select_from(table)).one() for table in SHOWN]
-    return "-".join(f"{count}.{total}" for count, total in found)
+    state = text("count(*), coalesce(sum(xmin::text::bigint), 0)")
+    with reporting_unreachable(engine), engine.connect() as connection:
+        table_states = [connection.execute(select(state).select_from(table)).one() for table in SHOWN_TABLES]
+    return "-".join(f"{count}.{total}" for count, total in table_states)

@@ -1,38 +1,40 @@
-"""The parameters that model servers take, as earlier evaluations have learnt them."""
+"""Store the parameters that model servers accept, as learnt by earlier evaluations."""
 
 from datetime import timedelta
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from yarus.db.engine import reaching
-from yarus.db.tables import Json, server_profile
+from yarus.db.engine import reporting_unreachable
+from yarus.db.tables import JsonObject, server_profile
 
-VALID = timedelta(days=30)
-"""Servers are upgraded: after this time everything is sent again."""
+PROFILE_LIFETIME = timedelta(days=30)
+"""Lifetime of a profile. Servers are upgraded, so Yarus tries every parameter again after it."""
 
 
-def load_profile(engine: Engine, address: str, model: str) -> Json | None:
-    """Return the stored profile of a model at an address; None if there is none, or it is too old.
+def load_profile(engine: Engine, address: str, model: str) -> JsonObject | None:
+    """Return the stored profile of a model at an address; None if it is missing or too old.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached.
     """
-    table = server_profile.c
-    with reaching(engine), engine.connect() as connection:
-        is_young = table.learnt_at > func.now() - VALID
-        return connection.scalar(select(table.takes).where(table.address == address, table.model == model, is_young))
+    columns = server_profile.c
+    with reporting_unreachable(engine), engine.connect() as connection:
+        is_valid = columns.learnt_at > func.now() - PROFILE_LIFETIME
+        return connection.scalar(
+            select(columns.takes).where(columns.address == address, columns.model == model, is_valid)
+        )
 
 
-def save_profile(engine: Engine, address: str, model: str, takes: Json) -> None:
-    """Store the latest profile.
+def save_profile(engine: Engine, address: str, model: str, takes: JsonObject) -> None:
+    """Store a profile, in place of an earlier one.
 
     Raises:
         DatabaseUnavailable: the database cannot be reached.
     """
     row = insert(server_profile).values(address=address, model=model, takes=takes)
-    kept = row.on_conflict_do_update(
+    statement = row.on_conflict_do_update(
         index_elements=["address", "model"], set_={"takes": row.excluded.takes, "learnt_at": func.now()}
     )
-    with reaching(engine), engine.begin() as connection:
-        connection.execute(kept)
+    with reporting_unreachable(engine), engine.begin() as connection:
+        connection.execute(statement)

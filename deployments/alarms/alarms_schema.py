@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 from yarus.tasks.evaluation.findings_schema import Persistence
 
 NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed", "inconclusive"]
-GOOD = ("good", "accepted")
+GOOD_VERDICTS = ("good", "accepted")
 
 
 class MetricChange(TypedDict):

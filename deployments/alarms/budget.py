@@ -1,42 +1,44 @@
-"""What alarms may cost: how often somebody looks in a year, and the smallest change that anybody is told of."""
+"""Compute the budget of alarms: the number of looks per year, and the smallest change that is reported."""
 
 from datetime import timedelta
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.tables import config_at, evaluation, nightly_verdict
+from yarus.db.tables import config_value, evaluation, nightly_verdict
 from yarus.metrics.metric import Metric
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 
-YEAR = 365
-RECENT = 28
-"""Days of which the looks are counted."""
-LEAST = 0.005
-"""Of a metric's range: the smallest loss that raises an alarm, where nothing else is set."""
+DAYS_PER_YEAR = 365
+RECENT_DAYS = 28
+"""Days over which the looks are counted."""
+LEAST_SHARE = 0.005
+"""Smallest loss that raises an alarm by default, as a share of a metric's range."""
 
 
 def least_change(metric: Metric) -> float:
-    """The smallest loss of a metric that raises an alarm, in its unit; of a headline metric, which has a range."""
-    return settings().least_change.get(metric.name, LEAST * metric.high)
+    """Return the smallest loss of a headline metric that raises an alarm, in its unit."""
+    return get_settings().least_change.get(metric.name, LEAST_SHARE * metric.high)
 
 
-def looks_for_one(engine: Engine, row: RowMapping) -> float:
-    """Looks in which one false alarm is within the budget: looks a year, of all tiers, over alarms a year.
+def looks_per_false_alarm(engine: Engine, row: RowMapping) -> float:
+    """Return the number of looks in which one false alarm is within the budget: looks over alarms per year.
 
-    Every evaluation that nights have judged in the last four weeks was a look; the year counts at least one a night of
-    each tier and source.
+    Every evaluation that nights have judged in the last four weeks counts as a look, of all tiers. The year counts at
+    least one per night for each tier and source.
 
     Args:
-        engine: of our own database.
-        row: of the evaluation that is judged now.
+        engine: the engine of Yarus's database.
+        row: the row of the evaluation that is judged now.
     """
-    of = evaluation.c
-    recent = of.started_at.between(row["started_at"] - timedelta(days=RECENT), row["started_at"] + timedelta(days=1))
-    place = func.concat_ws("/", of.tier, of.source, config_at("anchor").astext)
-    judged = select(func.count(), func.count(place.distinct())).select_from(evaluation.join(nightly_verdict))
-    found = judged.where(recent, of.id != row["id"])
+    columns = evaluation.c
+    recent = columns.started_at.between(
+        row["started_at"] - timedelta(days=RECENT_DAYS), row["started_at"] + timedelta(days=1)
+    )
+    series = func.concat_ws("/", columns.tier, columns.source, config_value("anchor").astext)
+    judged = select(func.count(), func.count(series.distinct())).select_from(evaluation.join(nightly_verdict))
+    statement = judged.where(recent, columns.id != row["id"])
     with engine.connect() as connection:
-        looks, places = connection.execute(found).one()
-    a_year = max((looks + 1) * YEAR / RECENT, max(1, places) * YEAR)
-    return float(a_year / settings().false_alarms_a_year)
+        looks, n_series = connection.execute(statement).one()
+    looks_per_year = max((looks + 1) * DAYS_PER_YEAR / RECENT_DAYS, max(1, n_series) * DAYS_PER_YEAR)
+    return float(looks_per_year / get_settings().false_alarms_a_year)

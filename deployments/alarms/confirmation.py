@@ -1,7 +1,7 @@
-"""Before an alarm of a fallen level the questions that changed are asked again: the alarm says how many persisted.
+"""Ask the changed questions again before an alarm of a fallen level; the alarm states how many changes persisted.
 
-It is raised all the same. The questions were chosen for having changed, so that asked again they look better than the
-level is; and what has passed by the time of asking was a loss in its night.
+The alarm is raised in any case. The questions were chosen because they changed, so asked again they look better than
+the level is. A loss that has passed by then was still a loss in its night.
 """
 
 import logging
@@ -13,75 +13,77 @@ from sqlalchemy.engine import RowMapping
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.deployments.alarms.levels import LevelVerdict
-from yarus.tasks.config.parameters import Confirmable, Generation, Parameters
+from yarus.tasks.config.parameters import GenerationParameters, Parameters, RecheckParameters
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.findings.persistence import before_of
+from yarus.tasks.evaluation.findings.persistence import find_reference_pair
 from yarus.tasks.evaluation.findings_schema import Persistence
-from yarus.tasks.evaluation.identity import same_settings
-from yarus.tasks.evaluation.repeats import confirmation, persistence_of
+from yarus.tasks.evaluation.identity import require_same_settings
+from yarus.tasks.evaluation.repeats import find_confirmation, read_persistence
 from yarus.tasks.systems.retrievers.registry import RETRIEVERS
-from yarus.tasks.systems.retrievers.reranking import is_outside
+from yarus.tasks.systems.retrievers.reranking import is_external_scorer
 
 log = logging.getLogger("yarus")
 Evaluate = Callable[..., Awaitable[object]]
-"""The flow of a tier: takes its parameters, and with `return_state` raises nothing where it fails."""
+"""The flow of a tier: takes its parameters, and with `return_state` raises no error if it fails."""
 
 
-def to_confirm(engine: Engine, row: RowMapping, found: LevelVerdict) -> Parameters | None:
-    """The parameters by which the questions that changed are asked again.
+def confirmation_parameters(engine: Engine, row: RowMapping, verdict: LevelVerdict) -> Parameters | None:
+    """Return the parameters for asking the changed questions again.
 
-    What an earlier try of the night has begun goes on: nothing is bought twice.
+    A confirmation that an earlier try of the night has begun is resumed: nothing is paid for twice.
 
     Args:
-        engine: of our own database.
-        row: of the evaluation that an alarm would be raised for.
-        found: its verdict.
+        engine: the engine of Yarus's database.
+        row: the row of the evaluation that raises the alarm.
+        verdict: its verdict.
 
     Returns:
-        None where they cannot be: a tier that asks nobody, or nothing from before the loss with the same questions.
+        None if it is not possible: the tier asks no model, or no evaluation before the loss has the same questions.
     """
-    kind = TIERS[row["tier"]].parameters
-    if not issubclass(kind, Confirmable) or not _may_answer_otherwise(kind, row):
+    parameters_type = TIERS[row["tier"]].parameters
+    if not issubclass(parameters_type, RecheckParameters) or not _may_answer_differently(parameters_type, row):
         return None
     try:
-        before = journal.find(engine, before_of(engine, row).id)["started_at"]
-        if any(journal.find(engine, change["since"])["started_at"] <= before for change in found.changes):
+        before = journal.find_evaluation(engine, find_reference_pair(engine, row).id)["started_at"]
+        if any(journal.find_evaluation(engine, change["since"])["started_at"] <= before for change in verdict.changes):
             raise InputError("{id}: the accepted evaluation asked other questions", id=row["id"])
     except (InputError, ResultsUnavailable) as error:
         log.warning("not asked again before the alarm: %s", error)
         return None
-    asked = {"confirms": row["id"]}
-    begun = confirmation(engine, row, finished=False)
-    if begun is not None:
+    values = {"confirms": row["id"]}
+    unfinished = find_confirmation(engine, row, finished=False)
+    if unfinished is not None:
         try:
-            same_settings(begun)
-            asked["resume"] = begun["id"]
-        except InputError as changed:
-            log.warning("%s: asked anew", changed)
-            journal.describe(engine, begun["id"], flow_run_id=None)  # Prefect may give another part that flow run again
-    return kind.model_validate(asked)
+            require_same_settings(unfinished)
+            values["resume"] = unfinished["id"]
+        except InputError as error:
+            log.warning("%s: asked anew", error)
+            journal.update_evaluation(
+                engine, unfinished["id"], flow_run_id=None
+            )  # Prefect may give another part that flow run again
+    return parameters_type.model_validate(values)
 
 
-async def confirmed(engine: Engine, row: RowMapping, parameters: Parameters, evaluate: Evaluate) -> Persistence | None:
-    """Asks again, unless that was done before; what it found, or None where it failed.
+async def confirm_changes(
+    engine: Engine, row: RowMapping, parameters: Parameters, evaluate: Evaluate
+) -> Persistence | None:
+    """Ask again unless that was done before, and return what persisted; None if it failed.
 
     Args:
-        engine: of our own database.
-        row: of the evaluation that an alarm would be raised for.
-        parameters: as `to_confirm` gives them.
+        engine: the engine of Yarus's database.
+        row: the row of the evaluation that raises the alarm.
+        parameters: the parameters from `to_confirm`.
         evaluate: the flow of the tier.
     """
-    if (found := persistence_of(engine, row)) is not None:
-        return found
+    if (persistence := read_persistence(engine, row)) is not None:
+        return persistence
     await evaluate(parameters, return_state=True)
-    return persistence_of(engine, row)
+    return read_persistence(engine, row)
 
 
-def _may_answer_otherwise(kind: type[Parameters], row: RowMapping) -> bool:
-    """Whether something is asked that need not say the same twice: a model, a judge, somebody's own retriever or
-    re-ranker.
-    """
-    config = EvaluationConfig.of(row)
-    outside = config.retriever not in RETRIEVERS or is_outside(config.reranker)
-    return issubclass(kind, Generation) or outside
+def _may_answer_differently(parameters_type: type[Parameters], row: RowMapping) -> bool:
+    """Return whether answers may differ when asked twice: a model, a judge, or an external retriever or re-ranker."""
+    configuration = EvaluationConfig.of(row)
+    is_external = configuration.retriever not in RETRIEVERS or is_external_scorer(configuration.reranker)
+    return issubclass(parameters_type, GenerationParameters) or is_external

@@ -1,4 +1,4 @@
-"""What to expect of alarms here: how often without a cause, and how soon with one; `yarus alerts budget`."""
+"""Estimate what to expect of alarms: how often without a cause, and how soon with one; `yarus alerts budget`."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,14 @@ from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.db.errors import InputError, unknown
-from yarus.db.journal import LIVE
+from yarus.db.journal import IS_LIVE
 from yarus.db.tables import evaluation
-from yarus.deployments.alarms.budget import looks_for_one
-from yarus.deployments.alarms.levels import levels_of
-from yarus.deployments.alarms.nights import nights_since
-from yarus.metrics.statistics.alarms.expectation import Nights, false_alarms, nights_to_notice
-from yarus.metrics.table import metric
-from yarus.tasks.config.settings import settings
+from yarus.deployments.alarms.budget import looks_per_false_alarm
+from yarus.deployments.alarms.levels import watched_levels
+from yarus.deployments.alarms.nights import read_nights_since
+from yarus.metrics.statistics.alarms.expectation import NightlyNoise, detection_delay, expected_false_alarms
+from yarus.metrics.table import get_metric
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.tiers import TIERS
 
 
@@ -54,60 +54,62 @@ class AlarmBudget(TypedDict):
 
 
 def alarm_budget(engine: Engine, source: str | None) -> AlarmBudget:
-    """What to expect of alarms over a source, from its newest evaluation of every tier.
+    """Return the expected alarms of a source, from its newest evaluation of every tier.
 
     Args:
-        engine: of our own database.
-        source: None for that of the newest evaluation.
+        engine: the engine of Yarus's database.
+        source: the source; None for that of the newest evaluation.
 
     Raises:
-        InputError: no such source, or nothing has been evaluated.
+        InputError: the source does not exist, or nothing has been evaluated.
     """
-    of, sources = evaluation.c, select(evaluation.c.source)
+    columns, sources = evaluation.c, select(evaluation.c.source)
     with engine.connect() as connection:
-        name = source or connection.scalar(sources.where(LIVE).order_by(of.started_at.desc()).limit(1))
+        name = source or connection.scalar(sources.where(IS_LIVE).order_by(columns.started_at.desc()).limit(1))
         if name is None:
             raise InputError("nothing has been evaluated: there is no noise to go by; run yarus run nightly first")
-        known = connection.scalar(sources.where(of.source == name).limit(1))
-        if known is None:
+        evaluated = connection.scalar(sources.where(columns.source == name).limit(1))
+        if evaluated is None:
             raise unknown("evaluated source", name, connection.scalars(sources.distinct()))
-    newest = list(_newest(engine, name))
-    looks = looks_for_one(engine, max(newest, key=lambda row: row["started_at"])) if newest else 0.0
-    expected = {row["id"]: _expected(engine, row, looks) for row in newest}
-    budget = settings().false_alarms_a_year
+    newest = list(_newest_evaluations(engine, name))
+    looks = looks_per_false_alarm(engine, max(newest, key=lambda row: row["started_at"])) if newest else 0.0
+    expected = {row["id"]: _expect_of_tier(engine, row, looks) for row in newest}
+    budget = get_settings().false_alarms_a_year
     return {
         "source": name,
         "false_alarms_a_year": budget,
         "looks_a_year": looks * budget,
-        "tiers": [one for one in expected.values() if one],
-        "unwatched": [name for name, one in expected.items() if one is None],
+        "tiers": [expectation for expectation in expected.values() if expectation],
+        "unwatched": [name for name, expectation in expected.items() if expectation is None],
     }
 
 
-def _newest(engine: Engine, source: str) -> Iterator[RowMapping]:
-    """The newest completed evaluation of each tier."""
-    of = evaluation.c
+def _newest_evaluations(engine: Engine, source: str) -> Iterator[RowMapping]:
+    """Yield the newest completed evaluation of each tier."""
+    columns = evaluation.c
     for tier in TIERS:
-        mine = select(of.id).where(of.tier == tier, of.source == source, of.state == "completed", LIVE)
+        tier_evaluations = select(columns.id).where(
+            columns.tier == tier, columns.source == source, columns.state == "completed", IS_LIVE
+        )
         with engine.connect() as connection:
-            name = connection.scalar(mine.order_by(of.started_at.desc()).limit(1))
+            name = connection.scalar(tier_evaluations.order_by(columns.started_at.desc()).limit(1))
         if name:
-            yield journal.find(engine, name)
+            yield journal.find_evaluation(engine, name)
 
 
-def _expected(engine: Engine, row: RowMapping, looks: float) -> ExpectedOfMetric | None:
-    baseline = row["id"] if row["accepted_at"] else journal.baseline(engine, row["id"])
-    levels = levels_of(engine, row)
-    watched = nights_since(engine, row, baseline, list(levels)) if baseline else []
+def _expect_of_tier(engine: Engine, row: RowMapping, looks: float) -> ExpectedOfMetric | None:
+    baseline = row["id"] if row["accepted_at"] else journal.find_baseline(engine, row["id"])
+    levels = watched_levels(engine, row)
+    watched = read_nights_since(engine, row, baseline, list(levels)) if baseline else []
     name = next((name for name in levels if watched and name in watched[-1].nights), None)
     if name is None:
         return None
     level, nights = levels[name], [night.nights[name] for night in watched if name in night.nights]
     for night in nights:
         level.add(night)
-    like = Nights(level.noise, nights[-1], level.least, looks)
-    told = len(nights) > 1
-    point = metric(name).high / 100
+    night_model = NightlyNoise(level.noise, nights[-1], level.least, looks)
+    has_noise = len(nights) > 1
+    point = get_metric(name).high / 100
     return {
         "tier": row["tier"],
         "metric": name,
@@ -115,9 +117,11 @@ def _expected(engine: Engine, row: RowMapping, looks: float) -> ExpectedOfMetric
         "cases": nights[-1].total,
         "nights": len(nights),
         "least_change": level.least,
-        "night_by_itself": like.spread**0.5 if told else None,
-        "false_alarms_a_year": false_alarms(like) if told else None,
-        "nights_to_notice_5_points": nights_to_notice(like, 5 * point) if told else None,
-        "nights_to_notice_2_points": nights_to_notice(like, 2 * point) if told else None,
-        "nights_to_notice_a_fifth_of_a_point_a_night": nights_to_notice(like, a_night=point / 5) if told else None,
+        "night_by_itself": night_model.spread**0.5 if has_noise else None,
+        "false_alarms_a_year": expected_false_alarms(night_model) if has_noise else None,
+        "nights_to_notice_5_points": detection_delay(night_model, 5 * point) if has_noise else None,
+        "nights_to_notice_2_points": detection_delay(night_model, 2 * point) if has_noise else None,
+        "nights_to_notice_a_fifth_of_a_point_a_night": detection_delay(night_model, a_night=point / 5)
+        if has_noise
+        else None,
     }

@@ -1,8 +1,8 @@
-"""Incidents: what went bad in a night and is bad until a night in which it is not. One alert each way, not one a night.
+"""Track incidents: a metric that went bad stays one incident until a good night. One alert per change, not per night.
 
-Every evaluation of a night gets a verdict (`yarus.deployments.alarms.levels`). An incident begins with the
-first bad verdict on a comparability key; if the level has fallen it ends with the next good one on the same key, else
-with the next good one on any. So nothing has to be opened or closed. A night without a level is inconclusive.
+Every evaluation of a night gets a verdict (`yarus.deployments.alarms.levels`). An incident begins with the first bad
+verdict on a comparability key. If the level has fallen, it ends with the next good verdict on the same key, else with
+the next good one on any key. So incidents are not stored as open or closed. A night without a level is inconclusive.
 """
 
 import asyncio
@@ -17,248 +17,255 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
-from yarus.db.tables import config_at, evaluation, nightly_verdict
-from yarus.deployments.alarms.alarms_schema import GOOD, Accepted, Incident
-from yarus.deployments.alarms.levels import LevelVerdict, level_verdict
-from yarus.deployments.alarms.night_message import TellsOf, incident_payload, moved, tell_incident
+from yarus.db.tables import config_value, evaluation, nightly_verdict
+from yarus.deployments.alarms.alarms_schema import GOOD_VERDICTS, Accepted, Incident
+from yarus.deployments.alarms.levels import LevelVerdict, judge_level
+from yarus.deployments.alarms.night_message import IncidentPayload, explain_change, incident_payload, report_incident
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.findings_schema import Persistence
-from yarus.tasks.evaluation.repeats import persistence_of
+from yarus.tasks.evaluation.repeats import read_persistence
 
 if TYPE_CHECKING:
     from yarus.deployments.alarms.confirmation import Evaluate
 
 log = logging.getLogger("yarus")
-SILENT = ("failed", "inconclusive")
-"""They say nothing of the level."""
-Tells = Callable[[TellsOf], None]
+UNMEASURED_VERDICTS = ("failed", "inconclusive")
+"""Verdicts that contain nothing about the level."""
+ReportIncident = Callable[[IncidentPayload], None]
 FAILED = "failed"
-"""Stands for the key of nights that failed, which have none."""
+"""Replaces the key of nights that failed, which do not have one."""
 _NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")
-"""As in the index of bad nights, which are few."""
+"""The same condition as in the index of bad nights, which are few."""
 
 
-def _answers_of(of: FromClause) -> ColumnElement[Any]:
-    """The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday
-    of that, nor that of an anchor."""
+def _answers_source(table: FromClause) -> ColumnElement[Any]:
+    """Return the evaluation whose stored answers another one judges; NULL if it asks the system.
+
+    The histories of anchors and of the system are separate.
+    """
     first = evaluation.alias()
-    reused = func.coalesce(of.c.parameters["anchor"].astext, of.c.parameters["reuse_answers"].astext)
-    # One that failed before it had read them says only what it was to read; that may have had them from another.
-    theirs = select(func.coalesce(config_at("answers_of", table=first).astext, first.c.id)).where(first.c.id == reused)
-    return func.coalesce(config_at("answers_of", table=of).astext, theirs.scalar_subquery(), reused)
+    reused = func.coalesce(table.c.parameters["anchor"].astext, table.c.parameters["reuse_answers"].astext)
+    # One that failed before reading them has only the name of its source, which may have reused answers itself.
+    original = select(func.coalesce(config_value("answers_of", table=first).astext, first.c.id)).where(
+        first.c.id == reused
+    )
+    return func.coalesce(config_value("answers_of", table=table).astext, original.scalar_subquery(), reused)
 
 
-ANSWERS_OF = _answers_of(evaluation).label("answers_of")
+ANSWERS_OF = _answers_source(evaluation).label("answers_of")
 
 
-class _Night(NamedTuple):
-    """What a night says of an evaluation, before it is told."""
+class _JudgedNight(NamedTuple):
+    """A night's verdict on an evaluation, before it is reported."""
 
     row: RowMapping
-    found: LevelVerdict
+    verdict: LevelVerdict
     was_open: Mapping[str | None, list[RowMapping]]
 
     @property
     def kind(self) -> str | None:
-        """What its incident goes by."""
-        return FAILED if self.found.verdict == "failed" else self.row["comparability_key"]
+        """Return the key of its incident."""
+        return FAILED if self.verdict.verdict == "failed" else self.row["comparability_key"]
 
     @property
     def opens(self) -> bool:
-        """Whether an incident begins with it."""
-        return self.found.verdict not in (*GOOD, "inconclusive") and self.kind not in self.was_open
+        """Return whether an incident begins with it."""
+        return self.verdict.verdict not in (*GOOD_VERDICTS, "inconclusive") and self.kind not in self.was_open
 
 
-async def follow(flow_run_id: UUID | None, evaluate: "Evaluate", tells: Tells) -> None:
-    """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it.
+async def follow_flow_run(flow_run_id: UUID | None, evaluate: "Evaluate", tells: ReportIncident) -> None:
+    """Judge what a flow run of a night has evaluated, and report an incident that begins or ends with it.
 
     Args:
-        flow_run_id: of the evaluation.
-        evaluate: the flow of its tier: before an alarm of a fallen level it is asked again what changed. Where it is
-            stopped meanwhile, the alarm is raised without that.
-        tells: takes what began or ended, for the message of the night.
+        flow_run_id: the flow run of the evaluation.
+        evaluate: the flow of its tier: before an alarm of a fallen level it asks the changed questions again. If it is
+            stopped meanwhile, the alarm is raised without their result.
+        tells: receives incidents that began or ended, for the message of the night.
     """
     if flow_run_id is None:
         return
     engine = database()
     night = await asyncio.to_thread(_judge, engine, str(flow_run_id))
     if night is None:
-        await asyncio.to_thread(_tell_again, engine, str(flow_run_id), tells)
+        await asyncio.to_thread(_report_again, engine, str(flow_run_id), tells)
         return
-    asked: Persistence | None = None
+    persistence: Persistence | None = None
     try:
-        if night.opens and night.found.verdict == "regressed":
-            # Here, because it imports the network, which lists do not use.
-            from yarus.deployments.alarms.confirmation import confirmed, to_confirm
+        if night.opens and night.verdict.verdict == "regressed":
+            # Imported here because it loads network modules, which lists of incidents do not need.
+            from yarus.deployments.alarms.confirmation import confirm_changes, confirmation_parameters
 
-            again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
-            asked = await confirmed(engine, night.row, again, evaluate) if again else None
+            parameters = await asyncio.to_thread(confirmation_parameters, engine, night.row, night.verdict)
+            persistence = await confirm_changes(engine, night.row, parameters, evaluate) if parameters else None
     finally:
-        await asyncio.to_thread(_conclude, engine, night, asked, tells)
+        await asyncio.to_thread(_conclude, engine, night, persistence, tells)
 
 
 def follow_run(engine: Engine, flow_run_id: str) -> None:
-    """The same without asking anything again."""
+    """Judge and report a flow run of a night without asking anything again."""
     if night := _judge(engine, flow_run_id):
-        _conclude(engine, night, None, lambda told: None)
+        _conclude(engine, night, None, lambda payload: None)
 
 
-def _judge(engine: Engine, flow_run_id: str) -> _Night | None:
-    """What that flow run has evaluated, or how it failed; None where that is no end, or has been judged."""
-    row = journal.of_flow_run(engine, flow_run_id)
+def _judge(engine: Engine, flow_run_id: str) -> _JudgedNight | None:
+    """Judge what the flow run has evaluated, or how it failed; None if it has not ended or has been judged."""
+    row = journal.find_by_flow_run(engine, flow_run_id)
     if row is None or row["state"] in ("cancelled", "running"):
         return None
-    answers_of, said = _judged(engine, row["id"])
-    if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
+    answers_of, verdict = _read_verdict(engine, row["id"])
+    if verdict and (verdict != "failed" or row["state"] == "failed"):  # already judged, and no retry changed it
         return None
-    bad = bad_since(engine, row["tier"], row["source"], answers_of)
-    return _Night(row, assess(engine, row), _open(bad))
+    bad = read_bad_verdicts(engine, row["tier"], row["source"], answers_of)
+    return _JudgedNight(row, assess_evaluation(engine, row), _open_incidents(bad))
 
 
-def _conclude(engine: Engine, night: _Night, asked: Persistence | None, tells: Tells) -> None:
-    """Keeps the verdict, and tells of the incident that begins or ends with it.
+def _conclude(engine: Engine, night: _JudgedNight, persistence: Persistence | None, tells: ReportIncident) -> None:
+    """Store the verdict, and report the incident that begins or ends with it.
 
     Args:
-        engine: of our own database.
-        night: as judged.
-        asked: what was found where the questions that changed were asked again.
+        engine: the engine of Yarus's database.
+        night: the judged night.
+        persistence: what was found when the changed questions were asked again.
         tells: see `follow`.
     """
-    row, found, was_open = night
+    row, verdict, was_open = night
     key, kind = row["comparability_key"], night.kind
-    if found.remark:
-        log.log(logging.INFO if found.verdict == "good" else logging.WARNING, found.remark[settings().language])
-    if not _keep(engine, row["id"], found):
+    if verdict.remark:
+        log.log(logging.INFO if verdict.verdict == "good" else logging.WARNING, verdict.remark[get_settings().language])
+    if not _store_verdict(engine, row["id"], verdict):
         return
-    told = []
+    payloads = []
     for open_kind, nights in was_open.items():
-        # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night, and
-        # a level with one that was measured in the same way.
-        fell = any(night["verdict"] == "regressed" for night in nights)
-        if (found.verdict in GOOD and (open_kind == key or not fell)) or (open_kind == FAILED != kind):
-            told.append(incident_payload("closed", row, found, nights[-1]["evaluation_id"]))
+        # Any night that did not fail ends an incident of failed nights. A good night ends other incidents, but a
+        # fallen level only if it was measured in the same way.
+        has_fallen = any(night["verdict"] == "regressed" for night in nights)
+        if (verdict.verdict in GOOD_VERDICTS and (open_kind == key or not has_fallen)) or (open_kind == FAILED != kind):
+            payloads.append(incident_payload("closed", row, verdict, nights[-1]["evaluation_id"]))
     if night.opens:
-        told.append(incident_payload("opened", row, found, row["id"], moved(engine, row, found), asked))
-    for payload in told:
-        tell_incident(payload, row["flow_run_id"])
+        payloads.append(
+            incident_payload("opened", row, verdict, row["id"], explain_change(engine, row, verdict), persistence)
+        )
+    for payload in payloads:
+        report_incident(payload, row["flow_run_id"])
         tells(payload)
 
 
-def _tell_again(engine: Engine, flow_run_id: str, tells: Tells) -> None:
-    """What an earlier try of the night has begun and goes on: that try may have ended before its message was sent."""
-    row = journal.of_flow_run(engine, flow_run_id)
+def _report_again(engine: Engine, flow_run_id: str, tells: ReportIncident) -> None:
+    """Report again an open incident that an earlier try began: that try may have ended before its message was sent."""
+    row = journal.find_by_flow_run(engine, flow_run_id)
     if row is None:
         return
-    answers_of, _ = _judged(engine, row["id"])
-    for nights in _open(bad_since(engine, row["tier"], row["source"], answers_of)).values():
+    answers_of, _ = _read_verdict(engine, row["id"])
+    for nights in _open_incidents(read_bad_verdicts(engine, row["tier"], row["source"], answers_of)).values():
         if (first := nights[-1])["evaluation_id"] == row["id"]:
-            found = LevelVerdict(first["verdict"], first["baseline"], first["changes"])
-            asked = persistence_of(engine, row)
-            tells(incident_payload("opened", row, found, row["id"], moved(engine, row, found), asked))
+            verdict = LevelVerdict(first["verdict"], first["baseline"], first["changes"])
+            persistence = read_persistence(engine, row)
+            tells(
+                incident_payload("opened", row, verdict, row["id"], explain_change(engine, row, verdict), persistence)
+            )
 
 
-def assess(engine: Engine, row: RowMapping) -> LevelVerdict:
-    """What a night says of an evaluation.
+def assess_evaluation(engine: Engine, row: RowMapping) -> LevelVerdict:
+    """Return a night's verdict on an evaluation.
 
     Args:
-        engine: of our own database.
-        row: of the evaluation.
+        engine: the engine of Yarus's database.
+        row: the row of the evaluation.
     """
     if row["state"] == "failed":
         return LevelVerdict("failed", None, [])
     if row["state"] == "invalid":
-        return LevelVerdict("invalid", journal.baseline(engine, row["id"]), [])
-    return level_verdict(engine, row)
+        return LevelVerdict("invalid", journal.find_baseline(engine, row["id"]), [])
+    return judge_level(engine, row)
 
 
-def incidents(engine: Engine) -> list[Incident]:
-    """The incidents that go on."""
+def list_incidents(engine: Engine) -> list[Incident]:
+    """Return the open incidents."""
     bad = select(evaluation.c.tier, evaluation.c.source, ANSWERS_OF).join(nightly_verdict).where(_NOT_GOOD)
     with engine.connect() as connection:
-        places = connection.execute(bad.distinct().order_by(*bad.selected_columns)).all()
+        series_rows = connection.execute(bad.distinct().order_by(*bad.selected_columns)).all()
     return [
-        _incident(engine, kind, nights)
-        for place in places
-        for kind, nights in _open(bad_since(engine, *place)).items()
-        # What had failed in its night may have been brought to its end later.
-        if nights[0]["verdict"] != "failed" or nights[0]["state"] not in journal.FINISHED
+        _describe_incident(engine, kind, nights)
+        for series in series_rows
+        for kind, nights in _open_incidents(read_bad_verdicts(engine, *series)).items()
+        # An evaluation that failed in its night may have been finished later.
+        if nights[0]["verdict"] != "failed" or nights[0]["state"] not in journal.FINISHED_STATES
     ]
 
 
 def accept(engine: Engine, name: str) -> Accepted:
-    """Takes an evaluation for the new level: what comes next is judged against it; if a night has found it bad, that
-    incident is over.
+    """Accept an evaluation as the new level: later ones are judged against it, and its incident ends.
 
     Raises:
-        InputError: no such evaluation, or one that cannot be a baseline.
+        InputError: the evaluation does not exist or cannot be a baseline.
     """
-    accepted = journal.accept(engine, name)
+    accepted = journal.accept_baseline(engine, name)
     with engine.begin() as connection:
-        judged = nightly_verdict.c.evaluation_id == accepted
-        connection.execute(update(nightly_verdict).where(judged).values(verdict="accepted"))
+        is_accepted = nightly_verdict.c.evaluation_id == accepted
+        connection.execute(update(nightly_verdict).where(is_accepted).values(verdict="accepted"))
     return {"evaluation_id": accepted, "verdict": "accepted"}
 
 
-def _judged(engine: Engine, evaluation_id: str) -> tuple[str | None, str | None]:
-    """The evaluation whose answers one judges, and what a night has said of it before."""
-    known = select(ANSWERS_OF, nightly_verdict.c.verdict).select_from(evaluation.outerjoin(nightly_verdict))
+def _read_verdict(engine: Engine, evaluation_id: str) -> tuple[str | None, str | None]:
+    """Return the evaluation whose answers this one judges, and its earlier verdict."""
+    statement = select(ANSWERS_OF, nightly_verdict.c.verdict).select_from(evaluation.outerjoin(nightly_verdict))
     with engine.connect() as connection:
-        answers_of, said = connection.execute(known.where(evaluation.c.id == evaluation_id)).one()
-    return answers_of, said
+        answers_of, verdict = connection.execute(statement.where(evaluation.c.id == evaluation_id)).one()
+    return answers_of, verdict
 
 
-def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
-    """The bad verdicts on a tier over a source and of one kind of answers that no good one has ended, newest first.
+def read_bad_verdicts(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
+    """Return the bad verdicts of a tier, source and kind of answers that no good verdict has ended, newest first.
 
-    A good night ends what was bad before it, but of a level only what was measured in the same way; a level that a
-    person accepts ends everything. Before it is also what was judged before it: a clock may have been ahead.
+    A good night ends what was bad before it, but a fallen level only if it was measured in the same way. A level that a
+    person accepts ends everything. Evaluations judged before it also count as before it: a clock may have been ahead.
     """
-    later, said = evaluation.alias(), nightly_verdict.alias()
-    after = or_(later.c.started_at > evaluation.c.started_at, said.c.judged_at > nightly_verdict.c.judged_at)
-    alike = later.c.tier == evaluation.c.tier, later.c.source == evaluation.c.source
+    later, later_verdict = evaluation.alias(), nightly_verdict.alias()
+    after = or_(later.c.started_at > evaluation.c.started_at, later_verdict.c.judged_at > nightly_verdict.c.judged_at)
+    same_series = later.c.tier == evaluation.c.tier, later.c.source == evaluation.c.source
     ended = (
         select(1)
-        .select_from(later.join(said, said.c.evaluation_id == later.c.id))
-        .where(*alike, after, said.c.verdict.in_(GOOD))
-        .where(_answers_of(later).is_not_distinct_from(answers_of))
+        .select_from(later.join(later_verdict, later_verdict.c.evaluation_id == later.c.id))
+        .where(*same_series, after, later_verdict.c.verdict.in_(GOOD_VERDICTS))
+        .where(_answers_source(later).is_not_distinct_from(answers_of))
         .where(
             or_(
                 nightly_verdict.c.verdict != "regressed",
-                said.c.verdict == "accepted",
+                later_verdict.c.verdict == "accepted",
                 later.c.comparability_key == evaluation.c.comparability_key,
             )
         )
     )
-    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
-    wanted = (
-        select(nightly_verdict, *kept)
+    evaluation_columns = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
+    statement = (
+        select(nightly_verdict, *evaluation_columns)
         .join(evaluation)
         .where(_NOT_GOOD, evaluation.c.tier == tier, evaluation.c.source == source)
         .where(ANSWERS_OF.is_not_distinct_from(answers_of), not_(exists(ended)))
         .order_by(evaluation.c.started_at.desc())
     )
     with engine.connect() as connection:
-        return list(connection.execute(wanted).mappings())
+        return list(connection.execute(statement).mappings())
 
 
-def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
-    """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
+def _open_incidents(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
+    """Return the open incidents: comparability key, or FAILED for failed nights, -> their verdicts, newest first.
 
     Args:
-        bad: as `bad_since` gives them; a night that has been at all ends those that failed before it.
+        bad: the verdicts from `bad_since`; a night that did not fail ends the failed ones before it.
     """
-    found: dict[str | None, list[RowMapping]] = {}
+    rows_by_key: dict[str | None, list[RowMapping]] = {}
     for row in bad:
-        if row["verdict"] not in SILENT:  # one that failed was not measured, even where it was finished later
-            found.setdefault(row["comparability_key"], []).append(row)
+        if row["verdict"] not in UNMEASURED_VERDICTS:  # a failed one was not measured, even if it was finished later
+            rows_by_key.setdefault(row["comparability_key"], []).append(row)
     failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
-    return found | ({FAILED: failed} if failed else {})
+    return rows_by_key | ({FAILED: failed} if failed else {})
 
 
-def _incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Incident:
-    last, first = nights[0], journal.find(engine, nights[-1]["evaluation_id"])
+def _describe_incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Incident:
+    last, first = nights[0], journal.find_evaluation(engine, nights[-1]["evaluation_id"])
     incident: Incident = {
         "incident": first["id"],
         "comparability_key": None if kind == FAILED else kind,
@@ -270,18 +277,18 @@ def _incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Inc
         "baseline": last["baseline"],
         "changes": last["changes"],
         "error": last["error"],
-        "asked_again": persistence_of(engine, first),
+        "asked_again": read_persistence(engine, first),
     }
-    shown: Incident = pseudonyms.document(incident, last["source"])
-    return shown
+    pseudonymised: Incident = pseudonyms.mask_document(incident, last["source"])
+    return pseudonymised
 
 
-def _keep(engine: Engine, evaluation_id: str, found: LevelVerdict) -> bool:
-    """Writes the verdict down; False where a night has done so before, unless it had only failed."""
-    said = {"verdict": found.verdict, "baseline": found.baseline, "changes": found.changes}
-    write = insert(nightly_verdict).values(evaluation_id=evaluation_id, **said)
+def _store_verdict(engine: Engine, evaluation_id: str, verdict: LevelVerdict) -> bool:
+    """Store the verdict; False if it was judged before, unless it had only failed."""
+    values = {"verdict": verdict.verdict, "baseline": verdict.baseline, "changes": verdict.changes}
+    write = insert(nightly_verdict).values(evaluation_id=evaluation_id, **values)
     unless_done = write.on_conflict_do_update(
-        index_elements=["evaluation_id"], set_=said, where=nightly_verdict.c.verdict == "failed"
+        index_elements=["evaluation_id"], set_=values, where=nightly_verdict.c.verdict == "failed"
     )
     with engine.begin() as connection:
         return bool(connection.execute(unless_done).rowcount)

@@ -1,4 +1,4 @@
-"""The nights of a tier since the accepted one, as `yarus.metrics.statistics.alarms` watches them."""
+"""Read the nights of a tier since the accepted one, for `yarus.metrics.statistics.alarms`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -7,132 +7,150 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, case, or_, select
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.tables import config_at, evaluation, evaluation_metric, nightly_verdict
+from yarus.db.tables import config_value, evaluation, evaluation_metric, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import MetricChange
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.alarms.mix import remove_mix, remove_weekdays
-from yarus.metrics.statistics.alarms.noise import Cells, Night, of_cases
-from yarus.metrics.statistics.ewma import HISTORY
+from yarus.metrics.statistics.alarms.noise import NightlyValue, QuestionCells, variance_around_zero
+from yarus.metrics.statistics.ewma import MAX_HISTORY
 from yarus.metrics.statistics.intervals import normal_quantile
-from yarus.metrics.table import metric
+from yarus.metrics.table import get_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
-from yarus.tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
-from yarus.tasks.comparison.totals import ERRORS
+from yarus.tasks.comparison.metric_values import ERROR_RATE
+from yarus.tasks.comparison.paired_changes import MIN_FOLLOWED_CASES, MIN_SHARED, history_condition
 
-MIDDAY = timedelta(hours=12)
-"""What is added to the time of a night: those that begin shortly before and after midnight are of one day."""
+HALF_DAY = timedelta(hours=12)
+"""Added to the time of a night, so that nights that begin shortly before and after midnight belong to one day."""
 
 
 class WatchedNight(NamedTuple):
-    """An evaluation as a watch sees it."""
+    """An evaluation in the form that a watch needs."""
 
     id: str
     verdict: str | None
-    """What a night has said of it since the level was accepted; None where none has, or where it is of no night."""
+    """The verdict of its night since the level was accepted; None if it has no verdict."""
     changes: Sequence[MetricChange]
-    """What was lost, as that night said."""
+    """The losses that were reported that night."""
     values: Mapping[str, float]
-    """By metric; what was not measured is left out."""
-    nights: Mapping[str, Night]
+    """By metric; unmeasured metrics are left out."""
+    nights: Mapping[str, NightlyValue]
 
 
-def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequence[str]) -> list[WatchedNight]:
-    """The evaluations of a comparability key from the accepted one to this one, oldest first; the newest HISTORY.
+def read_nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequence[str]) -> list[WatchedNight]:
+    """Return the evaluations of a key from the accepted one to this one, oldest first; the newest HISTORY.
 
     Args:
-        engine: of our own database.
-        row: of the evaluation that comes last.
+        engine: the engine of Yarus's database.
+        row: the row of the last evaluation.
         baseline: the accepted evaluation.
-        metrics: to watch.
+        metrics: the metrics to watch.
     """
-    of = evaluation.c
-    accepted = select(of.started_at).where(of.id == baseline).scalar_subquery()
+    columns = evaluation.c
+    accepted = select(columns.started_at).where(columns.id == baseline).scalar_subquery()
     chosen = (
-        select(of.id, of.started_at)
-        .where(nights_like(row, row["comparability_key"]), of.started_at >= accepted)
-        .where(or_(of.started_at < row["started_at"], of.id == row["id"]))
-        .order_by(of.started_at.desc(), of.id.desc())
-        .limit(HISTORY)
+        select(columns.id, columns.started_at)
+        .where(history_condition(row, row["comparability_key"]), columns.started_at >= accepted)
+        .where(or_(columns.started_at < row["started_at"], columns.id == row["id"]))
+        .order_by(columns.started_at.desc(), columns.id.desc())
+        .limit(MAX_HISTORY)
         .subquery()
     )
-    of_baseline = select(of.accepted_at).where(of.id == baseline).scalar_subquery()
-    valid = case((nightly_verdict.c.judged_at >= of_baseline, nightly_verdict.c.verdict))
-    told = (
-        select(of.id, valid.label("verdict"), nightly_verdict.c.changes)
-        .add_columns(of.started_at, config_at("mix", "cells").label("cells"))
-        .add_columns(*(config_at("paired", "changes", name).label(name) for name in metrics))
-        .join(chosen, chosen.c.id == of.id)
+    accepted_at = select(columns.accepted_at).where(columns.id == baseline).scalar_subquery()
+    valid_verdict = case((nightly_verdict.c.judged_at >= accepted_at, nightly_verdict.c.verdict))
+    verdicts = (
+        select(columns.id, valid_verdict.label("verdict"), nightly_verdict.c.changes)
+        .add_columns(columns.started_at, config_value("mix", "cells").label("cells"))
+        .add_columns(*(config_value("paired", "changes", name).label(name) for name in metrics))
+        .join(chosen, chosen.c.id == columns.id)
         .outerjoin(nightly_verdict)
-        .order_by(of.started_at, of.id)
+        .order_by(columns.started_at, columns.id)
     )
-    measured = (
+    measurements = (
         select(evaluation_metric)
         .join(chosen, chosen.c.id == evaluation_metric.c.evaluation_id)
         .where(evaluation_metric.c.metric.in_(metrics), evaluation_metric.c.stratum.in_(["", HEADLINE_STRATUM]))
         .where(evaluation_metric.c.value.is_not(None))
     )
     with engine.connect() as connection:
-        rows = connection.execute(told).mappings().all()
+        rows = connection.execute(verdicts).mappings().all()
         values: dict[str, dict[str, RowMapping]] = {}
-        for one in connection.execute(measured).mappings():
-            values.setdefault(one["evaluation_id"], {})[one["metric"]] = one
-    lines = {name: _Chain(metric(name)) for name in metrics}
-    for one in rows:
-        for name, found in values.get(one["id"], {}).items():
-            cells, day = (one["cells"] or {}).get(name, {}), (one["started_at"] + MIDDAY).toordinal()
-            lines[name].add(one["id"], found, one[name], cells=cells, day=day, told=one["verdict"] == "regressed")
-    nights = {name: line.comparable() for name, line in lines.items()}
+        for night_row in connection.execute(measurements).mappings():
+            values.setdefault(night_row["evaluation_id"], {})[night_row["metric"]] = night_row
+    chains = {name: _NightChain(get_metric(name)) for name in metrics}
+    for night_row in rows:
+        for name, measured_row in values.get(night_row["id"], {}).items():
+            cells, day = (night_row["cells"] or {}).get(name, {}), (night_row["started_at"] + HALF_DAY).toordinal()
+            chains[name].add(
+                night_row["id"],
+                measured_row,
+                night_row[name],
+                cells=cells,
+                day=day,
+                is_alarm=night_row["verdict"] == "regressed",
+            )
+    nights = {name: chain.comparable() for name, chain in chains.items()}
     return [
         WatchedNight(
-            one["id"],
-            one["verdict"],
-            one["changes"] or [],
-            {name: found["value"] for name, found in values.get(one["id"], {}).items()},
-            {name: of[one["id"]] for name, of in nights.items() if one["id"] in of},
+            night_row["id"],
+            night_row["verdict"],
+            night_row["changes"] or [],
+            {name: measured_row["value"] for name, measured_row in values.get(night_row["id"], {}).items()},
+            {name: columns[night_row["id"]] for name, columns in nights.items() if night_row["id"] in columns},
         )
-        for one in rows
+        for night_row in rows
     ]
 
 
-class _Chain:
-    """The nights of one metric, each by what it is compared with.
+class _NightChain:
+    """The nights of one metric, each compared with an earlier night.
 
-    One that asked other cases, after which the same are asked again as before it, is left out: it was judged in its own
-    night, and is no yesterday of any.
+    A night with other cases is left out if the next night asks the earlier cases again. It was judged in its own night
+    and is not a reference for other nights.
     """
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
-        self.nights: dict[str, Night] = {}
+        self.nights: dict[str, NightlyValue] = {}
         self._levels: dict[str, float] = {}
-        self._aside: set[str] = set()
+        self._left_out: set[str] = set()
 
     def add(
-        self, name: str, measured: RowMapping, change: Mapping[str, Any] | None, *, cells: Cells, day: int, told: bool
+        self,
+        name: str,
+        measured_row: RowMapping,
+        change: Mapping[str, Any] | None,
+        *,
+        cells: QuestionCells,
+        day: int,
+        is_alarm: bool,
     ) -> None:
-        """One more night; whether an alarm was raised in it. Without an interval it tells nothing, and is left out."""
-        if measured["ci_low"] is None or measured["ci_high"] is None:
+        """Add a night, and whether it raised an alarm; a night without an interval is left out."""
+        if measured_row["ci_low"] is None or measured_row["ci_high"] is None:
             return
-        deviation = (measured["ci_high"] - measured["ci_low"]) / 2 / normal_quantile(0.95)
-        one_case = self._metric.high / measured["n_scored"]  # however alike the others are
+        deviation = (measured_row["ci_high"] - measured_row["ci_low"]) / 2 / normal_quantile(0.95)
+        one_case = self._metric.high / measured_row["n_scored"]  # even if all other cases are equal
         spread = max(deviation, one_case) ** 2
-        night = Night(measured["value"], spread, measured["n_scored"], day=day, cells=cells)
-        since = change and change.get("since")  # no change that was stored before these had it
-        if change is None or since not in self._levels or change["n"] < min(FEWEST_FOLLOWED, SHARED * night.total):
+        night = NightlyValue(measured_row["value"], spread, measured_row["n_scored"], day=day, cells=cells)
+        since = change and change.get("since")  # missing in changes that were stored by old versions
+        if (
+            change is None
+            or since not in self._levels
+            or change["n"] < min(MIN_FOLLOWED_CASES, MIN_SHARED * night.total)
+        ):
             before = self._last
-            moved = night.value - self.nights[before].value if before else 0.0
-            self._levels[name] = self._levels[before] + moved if before else 0.0
-            self._aside |= set() if told else {name}
+            difference = night.value - self.nights[before].value if before else 0.0
+            self._levels[name] = self._levels[before] + difference if before else 0.0
+            self._left_out |= set() if is_alarm else {name}
         else:
-            while self._last != since and self._last in self._aside:
+            while self._last != since and self._last in self._left_out:
                 del self.nights[self._last]
             self._levels[name] = self._levels[since] + change["difference"]
-            night = self._paired(night, change, self._levels[name] - self._levels[self._last])
+            night = self._add_change(night, change, self._levels[name] - self._levels[self._last])
         self.nights[name] = night
 
-    def comparable(self) -> dict[str, Night]:
-        """The nights as if all had asked the same kinds of questions on the same weekday; failures are only counted."""
-        if self._metric.name == ERRORS:
+    def comparable(self) -> dict[str, NightlyValue]:
+        """Return the nights adjusted to equal kinds of questions and weekdays; failures are only counted."""
+        if self._metric.name == ERROR_RATE:
             return self.nights
         nights = remove_weekdays(remove_mix([*self.nights.values()]), self._metric.high)
         return dict(zip(self.nights, nights, strict=True))
@@ -141,19 +159,20 @@ class _Chain:
     def _last(self) -> str:
         return next(reversed(self.nights), "")
 
-    def _paired(self, night: Night, change: Mapping[str, Any], moved: float) -> Night:
+    def _add_change(self, night: NightlyValue, change: Mapping[str, Any], difference: float) -> NightlyValue:
         variance, far_variance = (
-            of_cases(change[name], change["difference"], change["n"]) for name in ("variance", "far_variance")
+            variance_around_zero(change[name], change["difference"], change["n"])
+            for name in ("variance", "far_variance")
         )
         return night._replace(
-            change=moved,
+            change=difference,
             n=change["n"],
             variance=variance,
             far_variance=far_variance,
             lag=change["lag"],
             step=change["step"],
             skips=change["since"] != self._last,
-            n_new=change.get("n_new", 0),  # of a change that was stored before these were: none is known
+            n_new=change.get("n_new", 0),  # unknown in changes that were stored by old versions
             new_value=change.get("new_value"),
             new_cells=change.get("new_cells", {}),
         )

@@ -1,1 +1,1 @@
-"""What browsers are served by us beside Prefect's UI: reports, and pages to label on."""
+"""Pages besides Prefect's UI: reports, and pages for labels."""

@@ -1,4 +1,4 @@
-"""The page where people label judged answers, as requests and replies; who serves it stands elsewhere."""
+"""Handle requests of the page where people label judged answers, independent of the server."""
 
 import hashlib
 import hmac
@@ -20,27 +20,27 @@ from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.tables import Json
-from yarus.db.words import Words
-from yarus.deployments.guard import refusal
-from yarus.metrics.metric import RUBRIC
+from yarus.db.messages import Words
+from yarus.db.tables import JsonObject
+from yarus.deployments.guard import refusal_reason
+from yarus.metrics.metric import RUBRIC_PREFIX
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.dataset.labelling.relevance_session import RelevanceLabelling, labellable, labelling
-from yarus.tasks.dataset.labelling.session import Asked, Labelling, Progress
+from yarus.tasks.dataset.labelling.relevance_session import RelevanceLabellingSession, list_labellable, open_session
+from yarus.tasks.dataset.labelling.session import CaseToLabel, LabellingProgress, LabellingSession
 
 log = logging.getLogger("yarus")
 PREFIX = "/label/"
-LONGEST = 16_384
-"""Bytes of what a page sends."""
-KEPT = 4
-"""Evaluations and metrics that are kept in memory while they are labelled."""
+MAX_BODY_BYTES = 16_384
+"""Longest request body of a page in bytes."""
+MAX_SESSIONS = 4
+"""How many evaluations and metrics are kept in memory while they are labelled."""
 FOLDER = Path(__file__).parent
 FILES = {"label.js": "text/javascript", "label.css": "text/css"}
 PAGE = (FOLDER / "label.html").read_text(encoding="utf-8")
-SAFE = {
+LABEL_PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -50,16 +50,16 @@ SAFE = {
 }
 
 
-class Reply(NamedTuple):
-    """What is sent back."""
+class HttpReply(NamedTuple):
+    """A reply to a request."""
 
     status: HTTPStatus
     kind: str
     body: bytes
 
 
-class Refused(Exception):
-    """What is asked for is not done."""
+class RequestRefused(Exception):
+    """Error of a request that is refused."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -73,8 +73,8 @@ class NextToLabel(TypedDict):
     metric: str
     asks: str
     """The question to the annotator."""
-    asked: Asked | None
-    progress: Progress
+    asked: CaseToLabel | None
+    progress: LabellingProgress
 
 
 class LabelledEvaluation(TypedDict):
@@ -87,99 +87,107 @@ class LabelledEvaluation(TypedDict):
 
 
 class LabelPages:
-    """Everything below one secret address."""
+    """Pages below one secret address."""
 
     def __init__(self, engine: Callable[[], Engine], names: frozenset[str], further: str = "") -> None:
-        """Makes a new secret.
+        """Create a new secret.
 
         Args:
-            engine: gives our own database.
-            names: by which the server is reached.
-            further: names of a proxy before it; see `yarus.deployments.guard.refusal`.
+            engine: returns the engine of Yarus's database.
+            names: the names by which the server is reached.
+            further: names of a proxy before it; see `yarus.deployments.guard.refusal_reason`.
         """
         self.token = secrets.token_urlsafe(24)
         self._engine, self._names, self._further = engine, names, further
-        self._open: OrderedDict[tuple[str, str], Labelling | RelevanceLabelling] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], LabellingSession | RelevanceLabellingSession] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def path(self) -> str:
-        """Where the page is, below the server's address."""
+        """Return the path of the page on the server."""
         return f"{PREFIX}{self.token}/"
 
-    def answer(self, method: str, target: str, headers: Mapping[str, str | None], body: bytes = b"") -> Reply:
-        """Does what a request asks for.
+    def answer(self, method: str, target: str, headers: Mapping[str, str | None], body: bytes = b"") -> HttpReply:
+        """Answer a request.
 
         Args:
-            method: of the request.
+            method: the method of the request.
             target: its path and query.
-            headers: Host, Origin, Sec-Fetch-Site, Content-Type and X-Yarus-Page, None where there is none.
-            body: what a page sends.
+            headers: Host, Origin, Sec-Fetch-Site, Content-Type and X-Yarus-Page; None if one is missing.
+            body: the request body.
         """
         try:
-            if why := refusal(headers.get("Host"), headers.get("Origin"), self._names, self._further):
-                raise Refused(HTTPStatus.FORBIDDEN, why)
-            path, _, asked = target.partition("?")
-            given = path.removeprefix(PREFIX).partition("/")
-            if not given[1] or not hmac.compare_digest(given[0].encode("utf-8", "replace"), self.token.encode()):
-                raise Refused(HTTPStatus.NOT_FOUND, Words("no such page"))
-            query = {name: values[-1] for name, values in parse_qs(asked).items()}
-            return self._read(given[2], query, headers) if method == "GET" else self._written(given[2], headers, body)
-        except Refused as error:
-            return _json({"error": told(error, settings().language)}, error.status)
+            if reason := refusal_reason(headers.get("Host"), headers.get("Origin"), self._names, self._further):
+                raise RequestRefused(HTTPStatus.FORBIDDEN, reason)
+            path, _, query_string = target.partition("?")
+            path_parts = path.removeprefix(PREFIX).partition("/")
+            if not path_parts[1] or not hmac.compare_digest(
+                path_parts[0].encode("utf-8", "replace"), self.token.encode()
+            ):
+                raise RequestRefused(HTTPStatus.NOT_FOUND, Words("no such page"))
+            query = {name: values[-1] for name, values in parse_qs(query_string).items()}
+            return (
+                self._handle_get(path_parts[2], query, headers)
+                if method == "GET"
+                else self._handle_post(path_parts[2], headers, body)
+            )
+        except RequestRefused as error:
+            return _json_reply({"error": told(error, get_settings().language)}, error.status)
         except InputError as error:
-            return _json({"error": redact_urls(told(error, settings().language))}, HTTPStatus.BAD_REQUEST)
+            return _json_reply({"error": redact_urls(told(error, get_settings().language))}, HTTPStatus.BAD_REQUEST)
         except (DatabaseUnavailable, OSError) as error:
-            return _json({"error": redact_urls(told(error, settings().language))}, HTTPStatus.SERVICE_UNAVAILABLE)
+            return _json_reply(
+                {"error": redact_urls(told(error, get_settings().language))}, HTTPStatus.SERVICE_UNAVAILABLE
+            )
         except Exception:
             log.exception("the page for labels")
-            return _json(
-                {"error": told(Words("this did not work; yarus says why where it runs"), settings().language)},
+            return _json_reply(
+                {"error": told(Words("this did not work; yarus says why where it runs"), get_settings().language)},
                 HTTPStatus.INTERNAL_SERVER_ERROR,
             )
 
-    def _read(self, name: str, query: Mapping[str, str], headers: Mapping[str, str | None]) -> Reply:
+    def _handle_get(self, name: str, query: Mapping[str, str], headers: Mapping[str, str | None]) -> HttpReply:
         if name in FILES:
-            return Reply(HTTPStatus.OK, FILES[name], (FOLDER / name).read_bytes())
+            return HttpReply(HTTPStatus.OK, FILES[name], (FOLDER / name).read_bytes())
         if name == "":
-            return Reply(HTTPStatus.OK, "text/html", _page().encode())
+            return HttpReply(HTTPStatus.OK, "text/html", _render_page().encode())
         _require_current(headers)
         if name == "evaluations":
-            return _json(self._evaluations())
+            return _json_reply(self._list_evaluations())
         if name == "next":
-            return _json(self._next(query))
-        raise Refused(HTTPStatus.NOT_FOUND, Words("no such page"))
+            return _json_reply(self._next_to_label(query))
+        raise RequestRefused(HTTPStatus.NOT_FOUND, Words("no such page"))
 
-    def _written(self, name: str, headers: Mapping[str, str | None], body: bytes) -> Reply:
+    def _handle_post(self, name: str, headers: Mapping[str, str | None], body: bytes) -> HttpReply:
         if headers.get("Origin") is None or headers.get("Sec-Fetch-Site") not in (None, "same-origin"):
-            raise Refused(HTTPStatus.FORBIDDEN, Words("only this page itself may write"))
+            raise RequestRefused(HTTPStatus.FORBIDDEN, Words("only this page itself may write"))
         if (headers.get("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, Words("JSON is expected"))
+            raise RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, Words("JSON is expected"))
         _require_current(headers)
         if name not in ("save", "undo"):
-            raise Refused(HTTPStatus.NOT_FOUND, Words("no such page"))
-        given = _object(body)
-        of, annotator = self._labelling(given), _text(given, "annotator")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, Words("no such page"))
+        fields = _parse_object(body)
+        session, annotator = self._open_labelling(fields), _get_text(fields, "annotator")
         if name == "undo":
-            return _json({"asked": of.undo(annotator), "progress": of.progress(annotator)})
-        score = of.save(annotator, _text(given, "case_id"), _value(given), _text(given, "note"))
-        known = {"score": score, "progress": of.progress(annotator), "asked": of.next(annotator)}
-        return _json(known)
+            return _json_reply({"asked": session.undo(annotator), "progress": session.progress(annotator)})
+        score = session.save(annotator, _get_text(fields, "case_id"), _get_value(fields), _get_text(fields, "note"))
+        result = {"score": score, "progress": session.progress(annotator), "asked": session.next(annotator)}
+        return _json_reply(result)
 
-    def _next(self, query: Mapping[str, str]) -> NextToLabel:
-        of, annotator = self._labelling(query), query.get("annotator", "")
-        prompt, words = of.prompt, texts("label_page", settings().language)
-        asks = words["asks rubric"] if prompt.startswith(RUBRIC) else words[f"asks {prompt}"]
+    def _next_to_label(self, query: Mapping[str, str]) -> NextToLabel:
+        session, annotator = self._open_labelling(query), query.get("annotator", "")
+        prompt, words = session.prompt, texts("label_page", get_settings().language)
+        instruction = words["asks rubric"] if prompt.startswith(RUBRIC_PREFIX) else words[f"asks {prompt}"]
         return {
-            "evaluation": of.evaluation_id,
-            "metric": of.metric,
-            "asks": asks.format(rubric=prompt.removeprefix(RUBRIC)),
-            "asked": of.next(annotator),
-            "progress": of.progress(annotator),
+            "evaluation": session.evaluation_id,
+            "metric": session.metric,
+            "asks": instruction.format(rubric=prompt.removeprefix(RUBRIC_PREFIX)),
+            "asked": session.next(annotator),
+            "progress": session.progress(annotator),
         }
 
-    def _evaluations(self) -> list[LabelledEvaluation]:
-        """The newest evaluations with judged answers, or results."""
+    def _list_evaluations(self) -> list[LabelledEvaluation]:
+        """Return the newest evaluations with judged answers or results."""
         return [
             {
                 "evaluation": row["id"],
@@ -187,60 +195,60 @@ class LabelPages:
                 "started_at": row["started_at"].isoformat(timespec="minutes"),
                 "metrics": metrics,
             }
-            for row, metrics in labellable(self._engine())
+            for row, metrics in list_labellable(self._engine())
         ]
 
-    def _labelling(self, given: Mapping[str, Any]) -> Labelling | RelevanceLabelling:
-        """Whom it is about; those that were labelled last stay in memory, by whole names: `last` changes."""
-        key = _text(given, "evaluation"), _text(given, "metric")
+    def _open_labelling(self, fields: Mapping[str, Any]) -> LabellingSession | RelevanceLabellingSession:
+        """Return the session of an evaluation; recent ones stay in memory, by full id because `last` changes."""
+        key = _get_text(fields, "evaluation"), _get_text(fields, "metric")
         if not key[0]:
             raise InputError("no evaluation is named")
         with self._lock:
             if key not in self._open:
-                made = labelling(self._engine(), key[0], key[1] or None)
-                key = made.evaluation_id, made.metric
-                self._open[key] = made
+                session = open_session(self._engine(), key[0], key[1] or None)
+                key = session.evaluation_id, session.metric
+                self._open[key] = session
             self._open.move_to_end(key)
-            while len(self._open) > KEPT:
+            while len(self._open) > MAX_SESSIONS:
                 self._open.popitem(last=False)
             return self._open[key]
 
 
-def _page() -> str:
-    """The page in the language of the settings, with its words and the version that it says it is of."""
-    language = settings().language
+def _render_page() -> str:
+    """Return the page in the language of the settings, with its texts and its version."""
+    language = get_settings().language
     words = texts("label_page", language)
-    data = json.dumps({"words": words, "page": CURRENT}, ensure_ascii=False).replace("<", "\\u003c")
+    data = json.dumps({"words": words, "page": PAGE_VERSION}, ensure_ascii=False).replace("<", "\\u003c")
     values = {name: escape(words[name]) for name in ("title", "no script")} | {"language": language, "data": data}
-    return re.sub(r"{{ ([\w ]+) }}", lambda found: values[found[1]], PAGE)
+    return re.sub(r"{{ ([\w ]+) }}", lambda match: values[match[1]], PAGE)
 
 
-def _stamp() -> str:
-    """Of which pages this is one: another version's would not understand ours."""
+def _page_version() -> str:
+    """Return the version of the pages: those of another version would not understand this server."""
     parts = [version("yarus").encode(), PAGE.encode(), *((FOLDER / name).read_bytes() for name in FILES)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
-CURRENT = _stamp()
+PAGE_VERSION = _page_version()
 
 
 def _require_current(headers: Mapping[str, str | None]) -> None:
-    if headers.get("X-Yarus-Page") != CURRENT:
-        raise Refused(HTTPStatus.CONFLICT, texts("label_page", settings().language)["old page"])
+    if headers.get("X-Yarus-Page") != PAGE_VERSION:
+        raise RequestRefused(HTTPStatus.CONFLICT, texts("label_page", get_settings().language)["old page"])
 
 
-def _object(body: bytes) -> Json:
+def _parse_object(body: bytes) -> JsonObject:
     try:
-        given = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        document = None
+    if not isinstance(document, dict):
         raise InputError("an object of JSON is expected")
-    return given
+    return document
 
 
-def _text(given: Mapping[str, Any], name: str) -> str:
-    text = given.get(name, "")
+def _get_text(fields: Mapping[str, Any], name: str) -> str:
+    text = fields.get(name, "")
     if not isinstance(text, str):
         raise InputError("{name}: a text is expected, got {text}", name=name, text=str(text)[:80])
     if "\0" in text or text != text.encode("utf-8", "ignore").decode():
@@ -248,14 +256,14 @@ def _text(given: Mapping[str, Any], name: str) -> str:
     return text
 
 
-def _value(given: Mapping[str, Any]) -> float | None:
-    value = given.get("value")
-    if value is None and "value" in given:
+def _get_value(fields: Mapping[str, Any]) -> float | None:
+    value = fields.get("value")
+    if value is None and "value" in fields:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InputError("value: a number from 0 to 1 or null is expected, got {value}", value=str(value)[:80])
     return float(value)
 
 
-def _json(document: Any, status: HTTPStatus = HTTPStatus.OK) -> Reply:
-    return Reply(status, "application/json", json.dumps(document, ensure_ascii=False, allow_nan=False).encode())
+def _json_reply(document: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpReply:
+    return HttpReply(status, "application/json", json.dumps(document, ensure_ascii=False, allow_nan=False).encode())

@@ -1,4 +1,4 @@
-"""The report pages of a home, over HTTP: made from the journal when they are asked for, and files of one folder."""
+"""Serve the report pages of a home over HTTP: made from the journal on request, and files of one folder."""
 
 import socket
 import threading
@@ -13,96 +13,107 @@ from typing import BinaryIO
 from urllib.parse import parse_qs, unquote
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
+from yarus.deployments.guard import (
+    LOGIN_PAGE,
+    MAX_PASSWORD_BYTES,
+    SECURITY_HEADERS,
+    PageAuth,
+    allowed_hosts,
+    refusal_reason,
+)
 from yarus.deployments.pages.label_pages import LabelPages
-from yarus.deployments.pages.label_server import LocalServer, is_label, reply
-from yarus.deployments.prefect.server_access import ENTER
+from yarus.deployments.pages.label_server import LocalServer, answer_label_request, is_label_path
+from yarus.deployments.prefect.server_access import LOGIN_PATH
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.report.index import NAME
+from yarus.tasks.report.index import INDEX_NAME
 from yarus.tasks.report.live_pages import LivePages
 
-NOW = "/now"
-"""What an open page asks for, to learn whether something has changed."""
+NOW_PATH = "/now"
+"""The path that an open page requests, to learn whether something has changed."""
 
 
-class Pages(SimpleHTTPRequestHandler):
-    """Answers GET and HEAD with a page over the journal, or a file of the folder; nothing outside of it, whatever the
-    address or a link says.
+class ReportHandler(SimpleHTTPRequestHandler):
+    """Handler of GET and HEAD with pages from the journal and files of the folder.
+
+    Files outside of the folder are never served, whatever the address or a link contains.
     """
 
-    server: "Server"
+    server: "ReportServer"
     server_version = "Yarus"
     sys_version = ""
     timeout = 60
-    """Seconds that a connection may say nothing."""
+    """Longest silence of a connection in seconds."""
 
     def send_head(self) -> BytesIO | BinaryIO | None:
-        """The file behind the address, its headers sent."""
-        if why := self._refused():
-            self.send_error(HTTPStatus.FORBIDDEN, explain=why)
+        """Send the headers, and return the page or file at the address."""
+        if reason := self._check_refusal():
+            self.send_error(HTTPStatus.FORBIDDEN, explain=reason)
             return None
-        if self.path == ENTER:
-            return self._text(PAGE.encode())
-        if not self._let_in():
+        if self.path == LOGIN_PATH:
+            return self._send_text(LOGIN_PAGE.encode())
+        if not self._require_password():
             return None
         try:
-            if page := self._made():
-                return self._text(page)
+            if page := self._make_page():
+                return self._send_text(page)
         except InputError as error:
-            return self._text(
-                self.server.pages.problem(redact_urls(told(error, settings().language))), status=HTTPStatus.NOT_FOUND
+            return self._send_text(
+                self.server.pages.problem(redact_urls(told(error, get_settings().language))),
+                status=HTTPStatus.NOT_FOUND,
             )
         except (DatabaseUnavailable, OSError) as error:
-            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=redact_urls(told(error, settings().language)))
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=redact_urls(told(error, get_settings().language)))
             return None
-        if self._asked(Path(self.directory).resolve()) is None:
+        if self._find_file(Path(self.directory).resolve()) is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()
 
     def do_GET(self) -> None:
-        """A file of the folder, or the page for labels."""
-        if is_label(self.path) and self._let_in():
-            reply(self, self.server.labels)
-        elif not is_label(self.path):
+        """Send a file of the folder, or the page for labels."""
+        if is_label_path(self.path) and self._require_password():
+            answer_label_request(self, self.server.labels)
+        elif not is_label_path(self.path):
             super().do_GET()
 
     def do_POST(self) -> None:
-        """Takes labels; or the password from the page that a link leads to, and gives a cookie for it."""
-        if is_label(self.path):
-            if self._let_in():
-                reply(self, self.server.labels)
+        """Store labels, or check the password from the log-in page and set a cookie."""
+        if is_label_path(self.path):
+            if self._require_password():
+                answer_label_request(self, self.server.labels)
             return
         length = self.headers.get("Content-Length", "")
-        if self.path != ENTER or not (length.isdecimal() and int(length) <= LONGEST):
+        if self.path != LOGIN_PATH or not (length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES):
             self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
-        elif self._refused() or not self.server.lock.opened_by(self.rfile.read(int(length))):
+        elif self._check_refusal() or not self.server.lock.opened_by(self.rfile.read(int(length))):
             self.send_error(HTTPStatus.FORBIDDEN)
         else:
             self.send_response(HTTPStatus.NO_CONTENT)
             self.send_header("Set-Cookie", self.server.lock.cookie)
             self.end_headers()
 
-    def _refused(self) -> str | None:
-        return refusal(self.headers.get("Host"), self.headers.get("Origin"), self.server.names, self.server.further)
+    def _check_refusal(self) -> str | None:
+        return refusal_reason(
+            self.headers.get("Host"), self.headers.get("Origin"), self.server.names, self.server.further
+        )
 
-    def _asked(self, root: Path) -> Path | None:
-        """The file that the address names; None where it can name none, or is outside of the folder, or hidden."""
+    def _find_file(self, root: Path) -> Path | None:
+        """Return the file at the address; None if it is not valid, outside of the folder, or hidden."""
         try:
-            asked = Path(self.translate_path(self.path))
-            hidden = any(part.startswith(".") for part in asked.relative_to(self.directory).parts)
-            asked.stat(follow_symlinks=False)
+            requested = Path(self.translate_path(self.path))
+            is_hidden = any(part.startswith(".") for part in requested.relative_to(self.directory).parts)
+            requested.stat(follow_symlinks=False)
         except FileNotFoundError:
-            pass  # it may be made yet
-        except (OSError, ValueError):  # too long, a part of it a file, a NUL, half of a character
+            pass  # it may be created later
+        except (OSError, ValueError):  # too long, a file as a folder, a NUL, or half of a character
             return None
-        return None if hidden or not asked.resolve().is_relative_to(root) else asked
+        return None if is_hidden or not requested.resolve().is_relative_to(root) else requested
 
-    def _let_in(self) -> bool:
-        """Whether a browser has the password; it is asked for it where it has not."""
+    def _require_password(self) -> bool:
+        """Return whether the browser has the password; request it otherwise."""
         if self.server.lock.open(self.headers.get("Cookie"), self.headers.get("Authorization")):
             return True
         self.send_response(HTTPStatus.UNAUTHORIZED)
@@ -111,50 +122,50 @@ class Pages(SimpleHTTPRequestHandler):
         self.end_headers()
         return False
 
-    def _made(self) -> bytes | None:
-        """What is made when it is asked for: a page, or the text that changes with what the pages show."""
+    def _make_page(self) -> bytes | None:
+        """Return a page that is made on request, or the text that changes with the content of the pages."""
         path, _, query = self.path.partition("?")
-        if path == NOW:
+        if path == NOW_PATH:
             return self.server.pages.now().encode()
-        name = unquote(path.removeprefix("/")) or NAME
+        name = unquote(path.removeprefix("/")) or INDEX_NAME
         return self.server.pages.page(name, parse_qs(query).get("of", []))
 
-    def _text(self, text: bytes, status: HTTPStatus = HTTPStatus.OK) -> BytesIO:
+    def _send_text(self, text: bytes, status: HTTPStatus = HTTPStatus.OK) -> BytesIO:
         self.send_response(status)
-        kind = "plain" if self.path == NOW else "html"
-        self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+        subtype = "plain" if self.path == NOW_PATH else "html"
+        self.send_header("Content-Type", f"text/{subtype}; charset=utf-8")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         return BytesIO(text)
 
     def end_headers(self) -> None:
-        """A report is made anew under the same name: nobody keeps an old one."""
+        """Send headers that forbid caching, because reports are updated under the same name."""
         self.send_header("Cache-Control", "no-cache")
-        for name, value in CONFINED.items():
+        for name, value in SECURITY_HEADERS.items():
             self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the library gives it
-        """Says nothing: who looked at what is nobody's business."""
+        """Log nothing, to protect the privacy of readers."""
 
 
-class Server(LocalServer):
-    """Listens where it is told, by either protocol."""
+class ReportServer(LocalServer):
+    """Server of the report pages, for IPv4 or IPv6."""
 
     def __init__(self, host: str, port: int, folder: Path, password: str | None) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.further = settings().serve_names
-        self.names, self.lock = names(host, self.further), Lock(password)
+        self.further = get_settings().serve_names
+        self.names, self.lock = allowed_hosts(host, self.further), PageAuth(password)
         self.pages = LivePages(database, folder)
         self.labels = LabelPages(database, self.names, self.further)
-        super().__init__((host, port), partial(Pages, directory=str(folder)))
+        super().__init__((host, port), partial(ReportHandler, directory=str(folder)))
 
 
 @contextmanager
-def serving(folder: Path, host: str, port: int, password: str | None) -> Iterator[Server]:
-    """Serves the pages while the block lasts, to those who have the password; None lets everybody in."""
+def serve_reports(folder: Path, host: str, port: int, password: str | None) -> Iterator[ReportServer]:
+    """Serve the pages during the block to those who have the password; None: to everybody."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Server(host, port, folder, password) as server:
+    with ReportServer(host, port, folder, password) as server:
         thread = threading.Thread(target=server.serve_forever, name="reports", daemon=True)
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""`yarus view`: the report pages of this machine, in a browser, until Ctrl-C."""
+"""Show the report pages of this machine in a browser until Ctrl-C: `yarus view`."""
 
 import threading
 import webbrowser
@@ -7,48 +7,48 @@ from contextlib import suppress
 from urllib.parse import urlencode
 
 from yarus.db import journal
-from yarus.db.home import make
-from yarus.deployments.pages.report_server import serving
-from yarus.deployments.prefect.server_access import link, password_for
+from yarus.db.home import make_private_folder
+from yarus.deployments.pages.report_server import serve_reports
+from yarus.deployments.prefect.server_access import login_link, password_for
 from yarus.deployments.server import require_free
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.settings import settings
-from yarus.tasks.report.live_pages import CHOSEN
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.report.live_pages import CHOSEN_NAME
 
 HOST = "127.0.0.1"
 
 
 def view(evaluations: Sequence[str], port: int, *, browser: bool, ready: Callable[[str, bool], None]) -> None:
-    """Serves the pages until Ctrl-C.
+    """Serve the pages until Ctrl-C.
 
     Args:
-        evaluations: what is shown first, by ids, the beginnings or ends of them, or `last`; none: the list of all.
-        port: where it listens; 0: any that is free.
+        evaluations: the evaluations to show first: ids, their beginnings or ends, or `last`; empty: the list of all.
+        port: the port to listen on; 0: any free port.
         browser: whether the default browser is opened.
-        ready: called with the address when it listens, and with whether a browser has taken it.
+        ready: called with the address when it listens, and whether a browser was opened.
 
     Raises:
-        InputError: no such evaluation.
+        InputError: an evaluation does not exist.
         ServerUnavailable: the port is taken.
     """
-    home = settings().home.absolute()
-    ids = [journal.find(database(), name)["id"] for name in evaluations]
-    first = f"/{CHOSEN}?{urlencode([('of', name) for name in ids])}" if ids else "/"
+    home = get_settings().home.absolute()
+    ids = [journal.find_evaluation(database(), name)["id"] for name in evaluations]
+    first = f"/{CHOSEN_NAME}?{urlencode([('of', name) for name in ids])}" if ids else "/"
     require_free(HOST, port, "--port")
-    make(home / "reports", home)
+    make_private_folder(home / "reports", home)
     password = password_for(home, HOST)
-    with serving(home / "reports", HOST, port, password) as server, suppress(KeyboardInterrupt):
+    with serve_reports(home / "reports", HOST, port, password) as server, suppress(KeyboardInterrupt):
         address = f"http://{HOST}:{server.server_port}"
-        # Others see the command lines of this machine: what a browser is started with opens the pages once.
-        opened = browser and _open(link(address, server.lock.once() if password else None, first))
-        ready(link(address, password, first), opened)
+        # Other users see command lines of this machine, so the browser is started with a one-time token.
+        opened = browser and _open_browser(login_link(address, server.lock.once() if password else None, first))
+        ready(login_link(address, password, first), opened)
         threading.Event().wait()
 
 
-def _open(address: str) -> bool:
-    """Whether a browser with windows has taken the address; one that runs in the terminal would take that."""
+def _open_browser(address: str) -> bool:
+    """Open the address in a browser with windows, and return whether one did; terminal browsers are not used."""
     try:
-        chosen = webbrowser.get()
+        controller = webbrowser.get()
     except webbrowser.Error:
         return False
-    return type(chosen) is not webbrowser.GenericBrowser and chosen.open(address)
+    return type(controller) is not webbrowser.GenericBrowser and controller.open(address)

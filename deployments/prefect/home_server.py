@@ -1,11 +1,11 @@
-"""The Prefect server of a home: found where one runs, started where none does, ended when it was long out of use.
+"""Manage the Prefect server of a home: find a running one, start one if needed, stop it when it is long unused.
 
 Nothing here is heavy: a command starts the server before its own imports, and both get ready at the same time.
 
-    home/prefect/start.lock   mutex: whoever looks for, starts or ends a server holds it
-    home/prefect/users.lock   shared lock of every command that uses the server; who gets it alone knows that none does
-    home/prefect/address      the newest server of the home; locked by it, so that one that is gone is known for gone
-    home/prefect/ending       the same of one that ends and is found no more
+    home/prefect/start.lock   mutex: held to look for, start or stop a server
+    home/prefect/users.lock   shared lock of every command that uses the server; an exclusive lock means none does
+    home/prefect/address      the newest server of the home, which locks it; without a lock, the server has ended
+    home/prefect/ending       the same for a server that is ending and cannot be found any more
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from typing import IO, Literal, NamedTuple
 
 from dotenv import dotenv_values
 
-from yarus.db.home import make, prefect_database
+from yarus.db.home import make_prefect_database, make_private_folder
 from yarus.deployments.prefect import server_access, server_process
 from yarus.deployments.prefect.server_process import SQLITE, STOP_S, ServerUnavailable
 
@@ -31,111 +31,113 @@ DATABASE = "PREFECT_API_DATABASE_CONNECTION_URL"
 API = "PREFECT_API_URL"
 NO_SERVER = "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"
 ENDING_S = 0.5
-"""From the moment that a process closes the first of its files until it has closed the last, at most."""
-Stopped = Literal["stopped", "not running", "in use", "serving"]
+"""Longest time in which a process closes its files, from the first to the last."""
+StopResult = Literal["stopped", "not running", "in use", "serving"]
 _using: dict[Path, int] = {}
-"""users.lock by home, held to the end of this process."""
+"""The lock users.lock by home, held to the end of this process."""
 
 
 class HomeServer(NamedTuple):
-    """A server that runs."""
+    """A running server."""
 
     api: str
     pid: int
     versions: str
-    """Of Prefect and of Yarus."""
+    """Versions of Prefect and of Yarus."""
     serving: bool
-    """Whether it belongs to `yarus serve`, which alone ends it."""
+    """Whether it belongs to `yarus serve`, which alone stops it."""
     network: str
-    """Where its address and its pid hold: a container may share the home, and neither of them."""
+    """Network namespace of its address and pid: a container may share the home, but not these."""
 
 
 def server_environment(home: Path) -> dict[str, str]:
-    """What Prefect's clients and servers at a home go by; what the user has set stays."""
-    ours = {
-        DATABASE: f"{SQLITE}{prefect_database(home)}",
+    """Return the environment of Prefect's clients and servers for a home; values that the user has set stay."""
+    defaults = {
+        DATABASE: f"{SQLITE}{make_prefect_database(home)}",
         "PREFECT_LOCAL_STORAGE_PATH": str(home / "prefect" / "storage"),
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     }
-    return {name: value for name, value in ours.items() if name not in os.environ}
+    return {name: value for name, value in defaults.items() if name not in os.environ}
 
 
-def begin() -> None:
-    """Has the server of the home start while the caller imports what it needs; whatever is wrong is said by `join`."""
+def start_early() -> None:
+    """Start the server of the home while the caller imports modules; `join` reports errors."""
     with suppress(Exception):
-        home = Path(server_access.given("YARUS_HOME") or ".yarus").expanduser().absolute()
+        home = Path(server_access.read_variable("YARUS_HOME") or ".yarus").expanduser().absolute()
         if is_wanted(home):
-            join(home)
+            join_server(home)
 
 
 def is_wanted(home: Path) -> bool:
-    """Whether commands go by the server of their home: none is named, here, in `.env` or in Prefect's profile."""
-    named = any(server_access.given(name) for name in (API, NO_SERVER))
-    return not named and API not in _profile() and is_shared(home)
+    """Return whether commands use the server of their home: no other is named in variables, `.env` or Prefect's
+    profile.
+    """
+    is_named = any(server_access.read_variable(name) for name in (API, NO_SERVER))
+    return not is_named and API not in _profile() and is_shared(home)
 
 
 def _profile() -> dict[str, str]:
-    """The settings of Prefect's active profile, where there is one."""
+    """Return the settings of Prefect's active profile, if there is one."""
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     with suppress(OSError, tomllib.TOMLDecodeError, KeyError):
         file = Path(os.environ.get("PREFECT_PROFILES_PATH", folder / "profiles.toml"))
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
-        return dict(found["profiles"][os.environ.get("PREFECT_PROFILE") or found["active"]])
+        profiles = tomllib.loads(file.read_text(encoding="utf-8"))
+        return dict(profiles["profiles"][os.environ.get("PREFECT_PROFILE") or profiles["active"]])
     return {}
 
 
 def is_shared(home: Path) -> bool:
-    """Whether Prefect's database is the one of the home, so that its commands can share a server."""
-    return server_access.given(DATABASE) in (None, f"{SQLITE}{prefect_database(home)}")
+    """Return whether Prefect's database is that of the home, so that commands can share a server."""
+    return server_access.read_variable(DATABASE) in (None, f"{SQLITE}{make_prefect_database(home)}")
 
 
-def running(home: Path) -> HomeServer | None:
-    """The newest server of a home that runs, whoever started it; None where there is none that can be reached."""
+def find_server(home: Path) -> HomeServer | None:
+    """Return the newest running server of a home, whoever started it; None if none can be reached."""
     with suppress(FileNotFoundError, NotADirectoryError), (home / "prefect" / "address").open(encoding="utf-8") as file:
         if _is_locked(file):
             with suppress(ValueError, TypeError):
-                found = HomeServer(**json.load(file))
-                return found if found.network == _network() else None
+                server = HomeServer(**json.load(file))
+                return server if server.network == _network_namespace() else None
     return None
 
 
-def join(home: Path) -> HomeServer:
-    """Finds or starts the server of a home, which then stays at least as long as this process.
+def join_server(home: Path) -> HomeServer:
+    """Find or start the server of a home, which then runs at least as long as this process.
 
-    It may not answer yet; its socket listens already, so that whoever asks waits for the answer.
+    It may not answer yet; its socket already listens, so that clients wait for the answer.
 
     Args:
         home: `YARUS_HOME`, absolute.
 
     Raises:
-        ServerUnavailable: there is one of another version and in use, or none can be started.
+        ServerUnavailable: one of another version is in use, or none can be started.
         OSError: the home cannot be written.
     """
-    make(home / "prefect", home)
-    with _mutex(home):
-        found = running(home)
-        if found is not None and not found.serving and found.versions != _versions():
-            if _end(home, found) == "in use":
+    make_private_folder(home / "prefect", home)
+    with _hold_mutex(home):
+        server = find_server(home)
+        if server is not None and not server.serving and server.versions != _versions():
+            if _end_server(home, server) == "in use":
                 raise ServerUnavailable(
                     "Prefect's server of {home} was started by another version ({theirs}; this is {ours}) and is in "
                     "use: wait until that command has ended, or use another YARUS_HOME",
                     home=home,
-                    theirs=found.versions,
+                    theirs=server.versions,
                     ours=_versions(),
                 )
-            found = None
-        _use(home)
-        return found or _start(home)
+            server = None
+        _hold_use_lock(home)
+        return server or _start_server(home)
 
 
-def stop(home: Path) -> Stopped:
-    """Ends the server of a home, unless it is in use or belongs to `yarus serve`, and waits until it has ended."""
+def stop_server(home: Path) -> StopResult:
+    """Stop the server of a home, unless it is in use or belongs to `yarus serve`, and wait until it has ended."""
     if not (home / "prefect").is_dir():
         return "not running"
-    with _mutex(home):
-        found = running(home)
-        stopped: Stopped = "not running" if found is None else _end(home, found)
+    with _hold_mutex(home):
+        server = find_server(home)
+        stopped: StopResult = "not running" if server is None else _end_server(home, server)
     with suppress(FileNotFoundError), (home / "prefect" / "ending").open(encoding="utf-8") as file:
         if _is_locked(file) and _is_free_in_time(file):
             return "stopped"
@@ -143,113 +145,121 @@ def stop(home: Path) -> Stopped:
 
 
 def has_ended(home: Path, api: str) -> bool:
-    """Whether the server at that address is no longer the home's, or ends just now: its files close one by one."""
+    """Return whether the server at that address is no longer the home's, or ends now: its files close one by one."""
     deadline = time.monotonic() + ENDING_S
-    while (found := running(home)) is not None and found.api == api:
+    while (server := find_server(home)) is not None and server.api == api:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
     return True
 
 
-def in_use(home: Path) -> bool:
-    """Whether a command uses the server of a home."""
+def is_in_use(home: Path) -> bool:
+    """Return whether a command uses the server of a home."""
     with (home / "prefect" / "users.lock").open("a", encoding="utf-8") as file:
         return _is_locked(file, alone=True)
 
 
 @contextmanager
-def announced(home: Path, api: str) -> Iterator[None]:
-    """Tells other commands of this home, while the block lasts, of the server that we run.
+def announce_server(home: Path, api: str) -> Iterator[None]:
+    """Announce our server to other commands of this home during the block.
 
-    The lock of the file ends with us, even by `kill -9`: whoever takes the port after that is told nothing.
+    The lock of the file ends with this process, even with `kill -9`: whoever takes the port later is not sent anything.
     """
-    make(home / "prefect", home)
-    with _mutex(home), suppress(OSError):
-        if found := running(home):
-            _end(home, found)  # one that a command has left behind; one in use goes when it is not
-    with _address(home) as file:
-        _announce(home, file, HomeServer(api, os.getpid(), _versions(), serving=True, network=_network()))
+    make_private_folder(home / "prefect", home)
+    with _hold_mutex(home), suppress(OSError):
+        if server := find_server(home):
+            _end_server(home, server)  # left by a command; one in use ends when it is unused
+    with _open_address(home) as file:
+        _write_address(
+            home, file, HomeServer(api, os.getpid(), _versions(), serving=True, network=_network_namespace())
+        )
         try:
             yield
         finally:
-            withdraw(home, file.fileno())
+            hide_server(home, file.fileno())
 
 
-def password_of(home: Path, api: str) -> str | None:
-    """The password of the server at an address, where it is this home's own and runs; it is sent to no other."""
-    found = running(home)
-    return server_access.kept(home) if found and server_access.same(found.api, api) else None
+def server_password(home: Path, api: str) -> str | None:
+    """Return the password of the server at an address if it is this home's and runs; it is sent to no other server."""
+    server = find_server(home)
+    return server_access.stored_password(home) if server and server_access.is_same_address(server.api, api) else None
 
 
 def is_announced(home: Path, file: int) -> bool:
-    """Whether an open file is the address of the home: not removed with it, nor replaced by another server's."""
+    """Return whether an open file is still the address of the home: not removed, nor replaced by another server's."""
     with suppress(OSError):
         return os.path.samestat((home / "prefect" / "address").stat(), os.fstat(file))
     return False
 
 
-def withdraw(home: Path, file: int) -> None:
-    """Lets no further command find the server whose address the open file is."""
+def hide_server(home: Path, file: int) -> None:
+    """Hide the server whose address the open file is from further commands."""
     if is_announced(home, file):
         with suppress(FileNotFoundError):
             (home / "prefect" / "address").replace(home / "prefect" / "ending")
 
 
 @contextmanager
-def unused(home: Path) -> Iterator[bool]:
-    """Whether nobody uses the server; while the block lasts nobody begins to."""
-    with _mutex(home):
-        yield not in_use(home)
+def hold_unused(home: Path) -> Iterator[bool]:
+    """Yield whether the server is unused; during the block no command can start to use it."""
+    with _hold_mutex(home):
+        yield not is_in_use(home)
 
 
-def _start(home: Path) -> HomeServer:
+def _start_server(home: Path) -> HomeServer:
     log = home / "prefect" / "server.log"
-    password = server_access.kept(home)
-    with socket.socket() as listener, _address(home) as file:
+    password = server_access.stored_password(home)
+    with socket.socket() as listener, _open_address(home) as file:
         listener.bind(("127.0.0.1", 0))
         api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
-        given = {name: value for name, value in dotenv_values(".env").items() if name not in os.environ and value}
-        protected = server_access.protection(api, password)
-        variables = given | server_environment(home) | protected | server_process.SMALL | {"YARUS_HOME": str(home)}
+        env_values = {name: value for name, value in dotenv_values(".env").items() if name not in os.environ and value}
+        access_variables = server_access.access_settings(api, password)
+        variables = (
+            env_values
+            | server_environment(home)
+            | access_variables
+            | server_process.SMALL_SERVER_SETTINGS
+            | {"YARUS_HOME": str(home)}
+        )
         process = server_process.start(listener, log, variables, address=file.fileno())
-        found = HomeServer(api, process.pid, _versions(), serving=False, network=_network())
+        server = HomeServer(api, process.pid, _versions(), serving=False, network=_network_namespace())
         try:
-            _announce(home, file, found)
+            _write_address(home, file, server)
         except OSError:
             process.kill()
             process.wait()
             raise
-    process.returncode = 0  # it outlives us on purpose: this keeps Popen from warning about it
-    return found
+    process.returncode = 0  # it outlives this process on purpose; this prevents a warning of Popen
+    return server
 
 
-def _end(home: Path, found: HomeServer) -> Stopped:
-    """Ends a server that a command has left behind."""
-    if found.serving:
+def _end_server(home: Path, server: HomeServer) -> StopResult:
+    """Stop a server that a command has left running."""
+    if server.serving:
         return "serving"
-    if in_use(home):
+    if is_in_use(home):
         return "in use"
     with (home / "prefect" / "address").open(encoding="utf-8") as file:
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
-                os.kill(found.pid, number)
+                os.kill(server.pid, signal_number)
             if _is_free_in_time(file):
                 return "stopped"
     raise ServerUnavailable(
-        "Prefect's server of {home} (process {pid}) does not end: kill it", home=home, pid=found.pid
+        "Prefect's server of {home} (process {pid}) does not end: kill it", home=home, pid=server.pid
     )
 
 
-def _use(home: Path) -> None:
+def _hold_use_lock(home: Path) -> None:
     if home not in _using:
         _using[home] = os.open(home / "prefect" / "users.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(_using[home], fcntl.LOCK_SH)
 
 
 @contextmanager
-def _address(home: Path) -> Iterator[IO[str]]:
-    """A new file, locked, that becomes the address of the home when it is announced."""
+def _open_address(home: Path) -> Iterator[IO[str]]:
+    """Open a new locked file, which becomes the address of the home when it is announced."""
     path = home / "prefect" / f".address-{os.getpid()}"
     with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -259,21 +269,21 @@ def _address(home: Path) -> Iterator[IO[str]]:
             path.unlink(missing_ok=True)
 
 
-def _announce(home: Path, file: IO[str], server: HomeServer) -> None:
+def _write_address(home: Path, file: IO[str], server: HomeServer) -> None:
     json.dump(server._asdict(), file)
     file.flush()
     Path(file.name).replace(home / "prefect" / "address")
 
 
 @contextmanager
-def _mutex(home: Path) -> Iterator[None]:
+def _hold_mutex(home: Path) -> Iterator[None]:
     with (home / "prefect" / "start.lock").open("a", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _is_locked(file: IO[str], *, alone: bool = False) -> bool:
-    """Whether others hold a lock on the file; with `alone` a shared one, too."""
+    """Return whether others hold an exclusive lock on the file; with `alone`, any lock."""
     try:
         fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -289,7 +299,7 @@ def _is_free_in_time(file: IO[str]) -> bool:
     return not locked
 
 
-def _network() -> str:
+def _network_namespace() -> str:
     with suppress(OSError):
         return str(Path("/proc/self/ns/net").readlink())
     return socket.gethostname()

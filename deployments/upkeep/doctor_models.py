@@ -1,69 +1,69 @@
-"""One question to every configured language model: whether its answer can be read, and what a call costs."""
+"""Ask every configured language model one question: whether its answer can be read, and the cost of a call."""
 
 import asyncio
 from collections.abc import Iterator
 
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.deployments.upkeep.doctor_sources import Check
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.models.calls import Call, Reply, RoleName
-from yarus.tasks.models.chat import Chat, chat
+from yarus.tasks.models.chat import ChatClient, open_chat
 from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
 
-PROMPT: dict[RoleName, str] = {"generator": "generation", "judge": "faithfulness", "gate": "gate"}
-SHOWN = 100
-"""Characters of an answer."""
+PROMPTS_OF_ROLES: dict[RoleName, str] = {"generator": "generation", "judge": "faithfulness", "gate": "gate"}
+MAX_ANSWER_LENGTH = 100
+"""Longest part of an answer that is shown, in characters."""
 
 
 def examine_model(name: RoleName) -> Iterator[Check]:
-    """Ask a model one question; report what its server takes, its answer and the cost of the call.
+    """Ask a model one question; report its request format, its answer and the cost of the call.
 
     Raises:
-        InputError: settings that cannot work.
+        InputError: the settings cannot work.
         ModelUnavailable: the server refuses every call.
     """
     yield asyncio.run(_ask_model(name))
 
 
 async def _ask_model(name: RoleName) -> Check:
-    configuration = settings()
-    prompt = prompts(configuration)[PROMPT[name]]
+    configuration = get_settings()
+    prompt = prompts(configuration)[PROMPTS_OF_ROLES[name]]
     words = texts("doctor_question", configuration.language)
     example = {name: words[name] for name in ("question", "context", "answer")}
     call = Call(prompt, example)
-    async with chat(name, configuration) as model:  # without a store: it shows whether the server answers now
-        if not isinstance(model, Chat):
+    async with open_chat(name, configuration) as model:  # without a store, to test whether the server answers now
+        if not isinstance(model, ChatClient):
             raise TypeError(f"{name} has no server")
         if name == "generator":
             reply = await model.ask(call)
-            wrong = None if reply.status == "ok" and reply.text else reply.reason or Words("the answer is empty")
+            problem = None if reply.status == "ok" and reply.text else reply.reason or Words("the answer is empty")
         else:
             verdict = await (ask_for_yes_no if name == "gate" else ask_for_score)(model, call)
-            reply, wrong = verdict.replies[-1], None if verdict.status == "ok" else verdict.reason
-        takes = model.profile.summary
+            reply, problem = verdict.replies[-1], None if verdict.status == "ok" else verdict.reason
+        request_format = model.profile.summary
     model_name = getattr(configuration, name).model
     if reply.status != "ok":
         return Check(
             Words("model {name}", name=name),
-            Words("{model}: {wrong}", model=model_name, wrong=wrong),
+            Words("{model}: {wrong}", model=model_name, wrong=problem),
             Words("See docs/models.md"),
             code=3,
         )
-    found = Words(
+    finding = Words(
         "{model}, sent {takes}: {used}; it answers {answer!r}",
         model=model_name,
-        takes=takes,
+        takes=request_format,
         used=_describe_usage(reply),
-        answer=" ".join(reply.text.split())[:SHOWN],
+        answer=" ".join(reply.text.split())[:MAX_ANSWER_LENGTH],
     )
-    if wrong is None:
-        return Check(Words("model {name}", name=name), found)
+    if problem is None:
+        return Check(Words("model {name}", name=name), finding)
     return Check(
         Words("model {name}", name=name),
-        found,
-        Words("This reply cannot be read ({wrong}), so the case has no value; set a larger model", wrong=wrong),
+        finding,
+        Words("This reply cannot be read ({wrong}), so the case has no value; set a larger model", wrong=problem),
         code=3,
     )
 

@@ -1,4 +1,4 @@
-"""Retention: evaluations, working folders and stores that are old enough to go."""
+"""Remove evaluations, working folders and stored replies by age."""
 
 import re
 import shutil
@@ -16,18 +16,18 @@ from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.removal import retention
 from yarus.db.stores import corpora
-from yarus.tasks.comparison.gate_rules import read_policy
+from yarus.tasks.comparison.gate_rules import read_gate_rules
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.result_files import remove
 from yarus.tasks.evaluation.result_paths import existing_path, result_path
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import delete, uploaded
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.evaluation.work_folder import delete_upload, list_uploads
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
-"""Of the working folder of an evaluation: its id."""
+FOLDER_NAME = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
+"""Names of the working folders of evaluations: their ids."""
 
 
 class Pruned(TypedDict):
@@ -49,21 +49,21 @@ class Pruned(TypedDict):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be removed, and what stays although it is old."""
+class PruningPlan:
+    """The evaluations and data to remove, and those that stay although they are old."""
 
     evaluations: list[RowMapping]
     kept: dict[str, int]
     """Reason -> evaluations that are old and stay."""
     elsewhere: list[RowMapping]
-    """Old too, but their files are not in YARUS_RESULTS: another home's, of which this one may be a copy."""
+    """Old too, but their files are not in YARUS_RESULTS: perhaps another home's, of which this one is a copy."""
     folders: list[str]
-    """Evaluations that are gone or finished and whose working folders are there."""
+    """Removed or finished evaluations that still have working folders."""
     calls_before: datetime | None
-    """Replies of language models older than this go too, with vectors that nobody uses; None: none."""
+    """Replies of language models older than this are removed too, with unused vectors; None: keep all."""
 
 
-def plan(
+def plan_pruning(
     engine: Engine,
     *,
     older_than: timedelta | None,
@@ -71,103 +71,111 @@ def plan(
     gates: Sequence[Path] = (),
     with_calls: bool = False,
     everything: bool = False,
-) -> Plan:
-    """What goes by age. Never one that is running; never a pinned baseline.
+) -> PruningPlan:
+    """Plan what to remove by age: never a running evaluation, never a pinned baseline.
 
     Args:
-        engine: of our own database.
-        older_than: by their start; None: all but those that `keep_last` keeps.
-        keep_last: of every tier and source the newest finished ones that say something new of the system stay,
-            whatever their age.
-        gates: gate files whose baselines stay, beside those of YARUS_GATE_FILE.
-        with_calls: replies in the call store that are as old, and vectors of embedders that no evaluation left used.
-        everything: also the last completed evaluation of a comparability key, and its baseline, which trends,
+        engine: the engine of Yarus's database.
+        older_than: the age since their start; None: all but those that `keep_last` keeps.
+        keep_last: how many of the newest finished evaluations of the system stay per tier and source, whatever their
+            age.
+        gates: gate files whose baselines stay, besides those of YARUS_GATE_FILE.
+        with_calls: also remove replies of that age, and vectors of embedders that no remaining evaluation used.
+        everything: also remove the last completed evaluation of a comparability key, and its baseline, which trends,
             comparisons, gates and incidents need.
 
     Raises:
-        InputError: a gate file cannot be read, or pins an evaluation that there is none of.
+        InputError: a gate file cannot be read, or pins an evaluation that does not exist.
     """
     before = datetime.now(UTC) - (older_than or timedelta())
-    here, elsewhere = _working()  # before the rows: the row of an evaluation is there before its folder
-    rows = retention.evaluations(engine)
-    known = [*gates, *filter(None, [settings().gate_file])]
-    pinned = {journal.find(engine, name)["id"] for gate in known for name in read_policy(gate).baselines.values()}
-    staying = {
+    home_folders, shared_folders = (
+        _list_work_folders()
+    )  # before the rows are read: the row of an evaluation exists before its folder
+    rows = retention.read_evaluations(engine)
+    gate_files = [*gates, *filter(None, [get_settings().gate_file])]
+    pinned = {
+        journal.find_evaluation(engine, name)["id"]
+        for gate in gate_files
+        for name in read_gate_rules(gate).baselines.values()
+    }
+    ids_by_reason = {
         "pinned": pinned,
-        "newest": retention.newest_of_their_kind(rows, keep_last),
-        "baseline": set() if everything else retention.baselines(rows),
-        "last of key": set() if everything else retention.last_of_their_keys(rows),
+        "newest": retention.newest_per_tier_and_source(rows, keep_last),
+        "baseline": set() if everything else retention.find_baselines(rows),
+        "last of key": set() if everything else retention.newest_per_key(rows),
         "running": {row["id"] for row in rows if row["state"] == "running"},
-        "anchor": {journal.marks(row).get("anchor") for row in rows},
+        "anchor": {journal.non_live_marks(row).get("anchor") for row in rows},
     }
     old = [row for row in rows if row["started_at"] < before]
-    kept = {why: sum(row["id"] in ids for row in old) for why, ids in staying.items()}
-    going = [row for row in old if not any(row["id"] in ids for ids in staying.values())]
-    gone = {row["id"] for row in going}
-    needed = {row["id"] for row in rows if row["id"] not in gone and row["state"] not in journal.FINISHED}
-    stale = sorted((here | elsewhere & {row["id"] for row in rows}) - needed)
-    root = settings().results_root
-    away = [row for row in going if not in_results(row, root)]
-    others = {row["id"] for row in away}
-    return Plan(
-        [row for row in going if row["id"] not in others],
-        {why: n for why, n in kept.items() if n},
-        away,
+    kept_counts = {reason: sum(row["id"] in ids for row in old) for reason, ids in ids_by_reason.items()}
+    to_remove = [row for row in old if not any(row["id"] in ids for ids in ids_by_reason.values())]
+    removed_ids = {row["id"] for row in to_remove}
+    needed_ids = {
+        row["id"] for row in rows if row["id"] not in removed_ids and row["state"] not in journal.FINISHED_STATES
+    }
+    stale = sorted((home_folders | shared_folders & {row["id"] for row in rows}) - needed_ids)
+    root = get_settings().results_root
+    outside = [row for row in to_remove if not is_in_results(row, root)]
+    outside_ids = {row["id"] for row in outside}
+    return PruningPlan(
+        [row for row in to_remove if row["id"] not in outside_ids],
+        {reason: n for reason, n in kept_counts.items() if n},
+        outside,
         stale,
         before if with_calls else None,
     )
 
 
-def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> Pruned:
-    """Removes what was planned: of each evaluation the file first, so that a kill leaves nothing that is not found."""
-    skipped = [] if dry_run else [row["id"] for row in chosen.evaluations if not _removed(engine, row)]
-    for evaluation_id in () if dry_run else chosen.folders:
+def prune(engine: Engine, pruning: PruningPlan, *, dry_run: bool) -> Pruned:
+    """Remove what was planned, the files first, so that after a kill everything left can be found."""
+    skipped = [] if dry_run else [row["id"] for row in pruning.evaluations if not _remove_evaluation(engine, row)]
+    for evaluation_id in () if dry_run else pruning.folders:
         if evaluation_id not in skipped:
             _remove_work(evaluation_id)
-    going = [row["id"] for row in chosen.evaluations if row["id"] not in skipped]
+    removed_ids = [row["id"] for row in pruning.evaluations if row["id"] not in skipped]
     document: Pruned = {
-        "evaluations": going,
+        "evaluations": removed_ids,
         "skipped": skipped,
-        "kept": chosen.kept,
-        "elsewhere": {row["id"]: row["parquet"] for row in chosen.elsewhere},
-        "folders": len(chosen.folders),
+        "kept": pruning.kept,
+        "elsewhere": {row["id"]: row["parquet"] for row in pruning.elsewhere},
+        "folders": len(pruning.folders),
         "calls": 0,
         "vectors": 0,
         "dry_run": dry_run,
     }
     if not dry_run:
-        named = (EvaluationConfig.of(row).corpus for row in retention.evaluations(engine))
-        corpora.forget_all_but(engine, {name for name in named if name})
-    if chosen.calls_before is not None:
-        left = {row["id"] for row in retention.evaluations(engine)} - set(going)
-        document["calls"] = retention.old_calls(engine, chosen.calls_before, remove=not dry_run)
-        document["vectors"] = retention.unused_vectors(engine, left, remove=not dry_run)
+        corpora_used = (EvaluationConfig.of(row).corpus for row in retention.read_evaluations(engine))
+        corpora.prune_corpus_versions(engine, {name for name in corpora_used if name})
+    if pruning.calls_before is not None:
+        remaining_ids = {row["id"] for row in retention.read_evaluations(engine)} - set(removed_ids)
+        document["calls"] = retention.count_old_calls(engine, pruning.calls_before, remove=not dry_run)
+        document["vectors"] = retention.count_unused_vectors(engine, remaining_ids, remove=not dry_run)
     return document
 
 
-def in_results(row: RowMapping, root: str | None = None) -> bool:
-    """Whether the file of an evaluation is in YARUS_RESULTS, and so ours to change; without one, yes.
+def is_in_results(row: RowMapping, root: str | None = None) -> bool:
+    """Return whether the file of an evaluation is in YARUS_RESULTS, and so ours to change; True without a file.
 
     Args:
-        row: of the evaluation.
-        root: YARUS_RESULTS, from who asks for many.
+        row: the row of the evaluation.
+        root: YARUS_RESULTS, passed by callers that check many rows.
     """
-    root = root or settings().results_root
+    root = root or get_settings().results_root
     return row["parquet"] is None or existing_path(row["parquet"], root).startswith(f"{root.rstrip('/')}/")
 
 
-def file_of(row: RowMapping) -> str:
-    """Where the file of an evaluation is, or was to be."""
+def evaluation_file(row: RowMapping) -> str:
+    """Return the path of an evaluation's file, whether it exists or not."""
     return existing_path(
-        row["parquet"] or result_path(settings().results_root, row["tier"], row["id"], row["started_at"])
+        row["parquet"] or result_path(get_settings().results_root, row["tier"], row["id"], row["started_at"])
     )
 
 
-def age(text: str) -> timedelta:
-    """The time in `90d`, `12w`, `36h`.
+def parse_age(text: str) -> timedelta:
+    """Parse an age such as `90d`, `12w` or `36h`.
 
     Raises:
-        InputError: it is of another form.
+        InputError: it has another form.
     """
     parsed = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
     if parsed is None:
@@ -175,37 +183,37 @@ def age(text: str) -> timedelta:
     return timedelta(**{UNITS[parsed[2]]: int(parsed[1])})
 
 
-def work_folders(evaluation_id: str) -> list[Path]:
-    """Where the working folder of an evaluation may be, there or not: YARUS_WORK need not be what it was then."""
-    home, now = (root / evaluation_id for root in _roots())
-    return [home] if now == home else [home, now]
+def list_work_folders(evaluation_id: str) -> list[Path]:
+    """Return the possible working folders of an evaluation: YARUS_WORK may have changed since."""
+    home, current = (root / evaluation_id for root in _work_roots())
+    return [home] if current == home else [home, current]
 
 
-def _roots() -> tuple[Path, Path]:
-    """The folder of working folders in our home, and the one that is in use now: the same, or one that others share."""
-    return settings().home.absolute() / "work", Run("any", "tier1", Parameters()).work.parent
+def _work_roots() -> tuple[Path, Path]:
+    """Return the root of working folders in our home, and the current one, which may be shared."""
+    return get_settings().home.absolute() / "work", EvaluationRun("any", "tier1", Parameters()).work.parent
 
 
-def _working() -> tuple[set[str], set[str]]:
-    """The evaluations that have a working folder in our home; and those in YARUS_WORK, which may be others' too."""
-    home, now = ({folder.name for folder in root.glob("*/")} for root in _roots())
-    return {name for name in home if FOLDER.fullmatch(name)}, now | uploaded()
+def _list_work_folders() -> tuple[set[str], set[str]]:
+    """Return the evaluations with a working folder in our home, and those in YARUS_WORK, which may be shared."""
+    home, current = ({folder.name for folder in root.glob("*/")} for root in _work_roots())
+    return {name for name in home if FOLDER_NAME.fullmatch(name)}, current | list_uploads()
 
 
 def _remove_work(evaluation_id: str) -> None:
-    for folder in work_folders(evaluation_id):
+    for folder in list_work_folders(evaluation_id):
         shutil.rmtree(folder, ignore_errors=True)
-    delete(evaluation_id)
+    delete_upload(evaluation_id)
 
 
-def _removed(engine: Engine, row: RowMapping) -> bool:
-    """Removes an evaluation, unless somebody is resuming it."""
-    with ExitStack() as held:
+def _remove_evaluation(engine: Engine, row: RowMapping) -> bool:
+    """Remove an evaluation unless it is being resumed, and return whether it was removed."""
+    with ExitStack() as stack:
         try:
-            held.enter_context(journal.alive(engine, row["id"]))
+            stack.enter_context(journal.hold_evaluation_lock(engine, row["id"]))
         except InputError:
             return False
-        remove(file_of(row))
+        remove(evaluation_file(row))
         _remove_work(row["id"])
-        retention.forget(engine, row["id"])
+        retention.delete_evaluation(engine, row["id"])
     return True

@@ -1,7 +1,7 @@
-"""What can be measured with what a source has: tier by tier, for how many cases, and what is missing.
+"""Count what can be measured with a source: per tier, for how many cases, and what is missing.
 
-A tier is promised by the rules by which its cases are loaded (`yarus.tasks.steps`), on rows without their long texts:
-the count is the number of cases that the tier will have and can measure, before anything fails.
+A tier is counted by the rules that load its cases (`yarus.tasks.steps`), on rows without their long texts. The count is
+the number of cases that the tier will have and can measure, before any failures.
 """
 
 from collections import Counter
@@ -13,23 +13,23 @@ from typing import Literal, NamedTuple, get_args
 
 from sqlalchemy import Connection
 
-from yarus.db.source_rows import Corpus, Row, outline_corpus, outline_questions, read_chunk_texts
+from yarus.db.source_rows import Corpus, QuestionRow, outline_corpus, outline_questions, read_chunk_texts
 from yarus.db.sources import Source, snapshot
 from yarus.db.urls import canonical_url
-from yarus.tasks.cases.dialogs import by_time, places
-from yarus.tasks.cases.labels import Labels, LabelsOf, labels_given, pages_of, shown_page
-from yarus.tasks.cases.outcomes import ideal_context, reference_of, shown_rightly
-from yarus.tasks.cases.sampling import merged
-from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.dialogs import dialog_turns, sort_by_time
+from yarus.tasks.cases.labels import Grades, LabelCounts, page_by_chunk, relevance_grades, shown_pages
+from yarus.tasks.cases.outcomes import ideal_context, reference_answer, should_be_shown
+from yarus.tasks.cases.sampling import group_duplicate_questions
+from yarus.tasks.cases.text import join_within_limit
 from yarus.tasks.cases.vocabulary import Unit
 from yarus.tasks.config.parameters import JudgeQuality
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.steps.exam.paper import draw_subjects, has_sentence
-from yarus.tasks.steps.recorded import RECORDED, has_context, is_answered
+from yarus.tasks.steps.recorded import RECORDED_SYSTEM, has_context, is_answered
 
-ORDER = ("tier1", "real_users", "tier2", "tier3", "ux", "judge", "judge_pipeline", "tier0")
-"""What a beginner would ask first."""
-EXAMPLES = 3
+TIER_ORDER = ("tier1", "real_users", "tier2", "tier3", "ux", "judge", "judge_pipeline", "tier0")
+"""The tiers in the order of a beginner's questions."""
+N_EXAMPLES = 3
 
 Missing = Literal[
     "questions",
@@ -51,7 +51,7 @@ Missing = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class TierReadiness:
     """Whether a tier can be measured."""
 
     tier: str
@@ -65,28 +65,28 @@ class Ready:
 
 
 class Lack(NamedTuple):
-    """Why a tier can measure nothing."""
+    """The reason why a tier can measure nothing."""
 
     missing: Missing
     theirs: tuple[str, ...] = ()
-    """Examples of what the questions name."""
+    """Examples of names in the questions."""
     ours: tuple[str, ...] = ()
-    """Examples of what the corpus has."""
+    """Examples of names in the corpus."""
 
 
 @dataclass
-class Holdings:
-    """What a source has, without its long texts.
+class SourceContent:
+    """The content of a source, without its long texts.
 
     Args:
         questions: rows of the log with their labels, or their outlines.
-        corpus: of which ids and addresses count.
-        read_texts: the texts of some chunks, by id.
-        sut: the system under test, as YARUS_SUT has it.
-        nuggets: whether nuggets are looked for in answers.
+        corpus: the corpus, of which only ids and addresses are used.
+        read_texts: returns the texts of some chunks, by id.
+        sut: the system under test, as in YARUS_SUT.
+        nuggets: whether nuggets are searched for in answers.
     """
 
-    questions: Sequence[Row]
+    questions: Sequence[QuestionRow]
     corpus: Corpus
     read_texts: Callable[[Iterable[str]], dict[str, str]]
     sut: str
@@ -94,34 +94,36 @@ class Holdings:
 
     @cached_property
     def pages(self) -> dict[str, str | None]:
-        """The page of every chunk."""
-        return pages_of(self.corpus)
+        """Return the page of every chunk."""
+        return page_by_chunk(self.corpus)
 
     @cached_property
     def known_pages(self) -> set[str]:
-        """The pages of the corpus."""
+        """Return the pages of the corpus."""
         return {page for page in self.pages.values() if page is not None}
 
     @cached_property
-    def labels(self) -> dict[Unit, list[Labels]]:
-        """The relevant chunks and pages of every question."""
+    def labels(self) -> dict[Unit, list[Grades]]:
+        """Return the relevant chunks and pages of every question."""
         units: tuple[Unit, ...] = get_args(Unit)
-        return {unit: [labels_given(row, unit, self.pages) for row in self.questions] for unit in units}
+        return {unit: [relevance_grades(row, unit, self.pages) for row in self.questions] for unit in units}
 
     @property
     def unit(self) -> Unit:
-        """What counts as found; a label of a chunk is one of its page, too (`yarus.tasks.cases.labels.labels_of`)."""
+        """Return the unit of labels; a chunk label also counts as one of its page
+        (`yarus.tasks.cases.labels.count_labels`).
+        """
         chunks, pages = self.labels["chunk"], self.labels["page"]
-        return LabelsOf(sum(map(bool, map(or_, chunks, pages))), sum(map(bool, chunks))).unit
+        return LabelCounts(sum(map(bool, map(or_, chunks, pages))), sum(map(bool, chunks))).unit
 
     def find_labelled(self, unit: Unit) -> list[bool]:
-        """Whether the corpus has anything that is relevant for each question."""
-        known = self.pages.keys() if unit == "chunk" else self.known_pages
-        return [not known.isdisjoint(labels) for labels in self.labels[unit]]
+        """Return whether the corpus has anything that is relevant, for each question."""
+        corpus_names = self.pages.keys() if unit == "chunk" else self.known_pages
+        return [not corpus_names.isdisjoint(labels) for labels in self.labels[unit]]
 
     @cached_property
-    def judged(self) -> list[Row]:
-        """Questions whose answer can be judged against what it was given."""
+    def judged(self) -> list[QuestionRow]:
+        """Return the questions whose answer can be judged against its context."""
         return [
             row
             for row in self.questions
@@ -130,11 +132,11 @@ class Holdings:
         ]
 
 
-def readiness(source: Source, *, sut: str | None = None) -> list[Ready]:
-    """Count what each tier can measure, the first to run first.
+def read_readiness(source: Source, *, sut: str | None = None) -> list[TierReadiness]:
+    """Count what each tier can measure, in the order in which to run them.
 
     Args:
-        source: as it is now.
+        source: the source.
         sut: the system under test; None for that of the settings.
 
     Raises:
@@ -142,25 +144,25 @@ def readiness(source: Source, *, sut: str | None = None) -> list[Ready]:
         DatabaseUnavailable: the source cannot be reached.
     """
     with snapshot(source) as connection:
-        return count_ready(source.name, read_holdings(connection, source, sut=sut))
+        return count_tiers(source.name, read_source_content(connection, source, sut=sut))
 
 
-def read_holdings(
+def read_source_content(
     connection: Connection,
     source: Source,
     *,
-    questions: Sequence[Row] | None = None,
+    questions: Sequence[QuestionRow] | None = None,
     sut: str | None = None,
     nuggets: bool = False,
-) -> Holdings:
-    """Read what a source has.
+) -> SourceContent:
+    """Read the content of a source.
 
     Args:
-        connection: in a snapshot of the source; it is used as long as the holdings are counted.
-        source: where to read.
+        connection: a connection in a snapshot of the source, open while the holdings are counted.
+        source: the source to read.
         questions: those of a frozen case set; None for the source's own.
         sut: the system under test; None for that of the settings.
-        nuggets: whether nuggets are looked for.
+        nuggets: whether nuggets are searched for.
 
     Raises:
         InputError: a table or column is missing.
@@ -170,178 +172,198 @@ def read_holdings(
         return read_chunk_texts(connection, source, ids)
 
     rows = outline_questions(connection, source) if questions is None else questions
-    return Holdings(rows, outline_corpus(connection, source), read_texts, sut or settings().sut, nuggets)
+    return SourceContent(rows, outline_corpus(connection, source), read_texts, sut or get_settings().sut, nuggets)
 
 
-def count_ready(name: str, has: Holdings, tiers: Iterable[str] = ORDER, *, as_set: bool = False) -> list[Ready]:
-    """Count what tiers can measure.
+def count_tiers(
+    name: str, has: SourceContent, tiers: Iterable[str] = TIER_ORDER, *, as_set: bool = False
+) -> list[TierReadiness]:
+    """Count the cases that tiers can measure.
 
     Args:
-        name: of the source, for commands.
-        has: what it has.
-        tiers: which.
-        as_set: with the system of the settings and no other; else tier 3 may have recorded answers where that one
-            cannot be measured.
+        name: the name of the source, for commands.
+        has: the content of the source.
+        tiers: the tiers to count.
+        as_set: count only the system of the settings; else tier 3 may use recorded answers if that system cannot be
+            measured.
 
     Raises:
         InputError: a label cannot be read.
     """
-    return [_ready(tier, has, name, as_set=as_set) for tier in tiers]
+    return [_count_tier(tier, has, name, as_set=as_set) for tier in tiers]
 
 
-def _ready(tier: str, has: Holdings, name: str, *, as_set: bool) -> Ready:
-    found, options = _COUNTS[tier](has), ""
-    if isinstance(found, Lack) and tier == "tier3" and (answered := _answered(has)):
-        # What was answered is judged without a passage, too.
-        found, options = Lack("recorded only") if as_set else answered, f" --sut {RECORDED}"
-    if isinstance(found, Lack):
-        examples = {"theirs": ", ".join(found.theirs), "ours": ", ".join(found.ours)}
-        return Ready(tier, 0, found.missing, None, {"source": name, **examples})
-    return Ready(tier, found, None, f"yarus run {tier} --source {name}{options}")
+def _count_tier(tier: str, holdings: SourceContent, name: str, *, as_set: bool) -> TierReadiness:
+    count, options = _COUNTS[tier](holdings), ""
+    if isinstance(count, Lack) and tier == "tier3" and (n_answered := _count_answered(holdings)):
+        # Recorded answers can be judged without passages.
+        count, options = Lack("recorded only") if as_set else n_answered, f" --sut {RECORDED_SYSTEM}"
+    if isinstance(count, Lack):
+        examples = {"theirs": ", ".join(count.theirs), "ours": ", ".join(count.ours)}
+        return TierReadiness(tier, 0, count.missing, None, {"source": name, **examples})
+    return TierReadiness(tier, count, None, f"yarus run {tier} --source {name}{options}")
 
 
-def _tier0(has: Holdings) -> int | Lack:
-    sizes = Counter(page for page in has.pages.values() if page is not None)
-    if not has.corpus.ids:
+def _count_tier0(holdings: SourceContent) -> int | Lack:
+    sizes = Counter(page for page in holdings.pages.values() if page is not None)
+    if not holdings.corpus.ids:
         return Lack("chunks")
     if not sizes:
         return Lack("addresses")
     return sizes.total() if max(sizes.values()) > 1 else Lack("one passage per page")
 
 
-def _tier1(has: Holdings) -> int | Lack:
-    return _of_corpus(has) or sum(has.find_labelled(has.unit)) or _unmatched(has)
+def _count_tier1(holdings: SourceContent) -> int | Lack:
+    return _find_lack_of_input(holdings) or sum(holdings.find_labelled(holdings.unit)) or _explain_unmatched(holdings)
 
 
-def _real_users(has: Holdings) -> int | Lack:
-    groups = merged(has.questions)
-    found = sum(not has.known_pages.isdisjoint(shown_page(rows)) for rows in groups)
-    return _of_corpus(has) or found or _unmatched_pages(has, map(shown_page, groups), "shown pages")
-
-
-def _tier2(has: Holdings) -> int | Lack:
-    if has.sut == RECORDED:
-        return _recorded(has)
-    found = sum(map(or_, has.find_labelled("chunk"), has.find_labelled("page")))
-    return _of_corpus(has) or found or _unmatched(has)
-
-
-def _tier3(has: Holdings) -> int | Lack:
-    if has.sut == RECORDED:
-        return _recorded(has)
-    if not has.questions:
-        return Lack("questions")
-    found = sum(
-        reference_of(row) is not None or row.get("answerable") is False or (has.nuggets and bool(row.get("nuggets")))
-        for row in has.questions
+def _count_real_users(holdings: SourceContent) -> int | Lack:
+    groups = group_duplicate_questions(holdings.questions)
+    n_found = sum(not holdings.known_pages.isdisjoint(shown_pages(rows)) for rows in groups)
+    return (
+        _find_lack_of_input(holdings)
+        or n_found
+        or _explain_unmatched_pages(holdings, map(shown_pages, groups), "shown pages")
     )
-    if not found:
-        return Lack("references")
-    return Lack("system") if has.sut == "local" and not has.corpus.ids else found
 
 
-def _judge(has: Holdings) -> int | Lack:
-    named = [next(iter(labels), None) for labels in has.labels["page"]]
-    numbers = draw_subjects(has.questions, named, has.known_pages, JudgeQuality().exam, JudgeQuality().seed)
-    examined = [has.questions[number] for number in numbers]
-    with_paper = {row["question_id"] for row in examined if reference_of(row)} | _quoted(has, examined)
-    return len(with_paper | {row["question_id"] for row in has.judged}) or _unjudged(has)
+def _count_tier2(holdings: SourceContent) -> int | Lack:
+    if holdings.sut == RECORDED_SYSTEM:
+        return _count_recorded(holdings)
+    n_found = sum(map(or_, holdings.find_labelled("chunk"), holdings.find_labelled("page")))
+    return _find_lack_of_input(holdings) or n_found or _explain_unmatched(holdings)
 
 
-def _judge_pipeline(has: Holdings) -> int | Lack:
-    found = sum(shown_rightly(row) is not None for row in has.judged)
-    return found or (Lack("scores") if has.judged else _unjudged(has))
-
-
-def _ux(has: Holdings) -> int | Lack:
-    if not has.questions:
+def _count_tier3(holdings: SourceContent) -> int | Lack:
+    if holdings.sut == RECORDED_SYSTEM:
+        return _count_recorded(holdings)
+    if not holdings.questions:
         return Lack("questions")
-    if all(row["created_at"] is not None for row in has.questions):
-        return len(has.questions)
-    log = by_time(has.questions)
-    found = places(log)
-    timed = [row["created_at"] is not None for row in log]
-    if not any(timed) and not any(place.turn == 2 for place in found):
+    n_found = sum(
+        reference_answer(row) is not None
+        or row.get("answerable") is False
+        or (holdings.nuggets and bool(row.get("nuggets")))
+        for row in holdings.questions
+    )
+    if not n_found:
+        return Lack("references")
+    return Lack("system") if holdings.sut == "local" and not holdings.corpus.ids else n_found
+
+
+def _count_judge(holdings: SourceContent) -> int | Lack:
+    first_pages = [next(iter(labels), None) for labels in holdings.labels["page"]]
+    positions = draw_subjects(
+        holdings.questions, first_pages, holdings.known_pages, JudgeQuality().exam, JudgeQuality().seed
+    )
+    exam_rows = [holdings.questions[position] for position in positions]
+    exam_ids = {row["question_id"] for row in exam_rows if reference_answer(row)} | _find_quotable(holdings, exam_rows)
+    return len(exam_ids | {row["question_id"] for row in holdings.judged}) or _explain_unjudged(holdings)
+
+
+def _count_judge_pipeline(holdings: SourceContent) -> int | Lack:
+    n_found = sum(should_be_shown(row) is not None for row in holdings.judged)
+    return n_found or (Lack("scores") if holdings.judged else _explain_unjudged(holdings))
+
+
+def _count_ux(holdings: SourceContent) -> int | Lack:
+    if not holdings.questions:
+        return Lack("questions")
+    if all(row["created_at"] is not None for row in holdings.questions):
+        return len(holdings.questions)
+    log = sort_by_time(holdings.questions)
+    turn_places = dialog_turns(log)
+    has_time = [row["created_at"] is not None for row in log]
+    if not any(has_time) and not any(turn.turn == 2 for turn in turn_places):
         return Lack("times")
-    return sum(known or place.dialog is not None for known, place in zip(timed, found, strict=True))
+    return sum(is_timed or turn.dialog is not None for is_timed, turn in zip(has_time, turn_places, strict=True))
 
 
-_COUNTS: dict[str, Callable[[Holdings], int | Lack]] = {
-    "tier0": _tier0,
-    "tier1": _tier1,
-    "real_users": _real_users,
-    "tier2": _tier2,
-    "tier3": _tier3,
-    "judge": _judge,
-    "judge_pipeline": _judge_pipeline,
-    "ux": _ux,
+_COUNTS: dict[str, Callable[[SourceContent], int | Lack]] = {
+    "tier0": _count_tier0,
+    "tier1": _count_tier1,
+    "real_users": _count_real_users,
+    "tier2": _count_tier2,
+    "tier3": _count_tier3,
+    "judge": _count_judge,
+    "judge_pipeline": _count_judge_pipeline,
+    "ux": _count_ux,
 }
 
 
-def _of_corpus(has: Holdings) -> Lack | None:
-    """What is missing of questions and chunks, where both are needed."""
-    if not has.questions:
+def _find_lack_of_input(holdings: SourceContent) -> Lack | None:
+    """Return the lack of questions or chunks, if both are needed."""
+    if not holdings.questions:
         return Lack("questions")
-    return None if has.corpus.ids else Lack("chunks")
+    return None if holdings.corpus.ids else Lack("chunks")
 
 
-def _answered(has: Holdings) -> int:
-    """How many recorded answers there are."""
-    return sum(map(is_answered, has.questions))
+def _count_answered(holdings: SourceContent) -> int:
+    """Return the number of recorded answers."""
+    return sum(map(is_answered, holdings.questions))
 
 
-def _recorded(has: Holdings) -> int | Lack:
-    if not has.questions:
+def _count_recorded(holdings: SourceContent) -> int | Lack:
+    if not holdings.questions:
         return Lack("questions")
-    return _answered(has) or Lack("answers")
+    return _count_answered(holdings) or Lack("answers")
 
 
-def _quoted(has: Holdings, examined: Sequence[Row]) -> set[str]:
-    """The examined questions without a reference whose page has a sentence that can stand for an answer."""
+def _find_quotable(holdings: SourceContent, exam_rows: Sequence[QuestionRow]) -> set[str]:
+    """Return the ids of examined questions without a reference whose page has a sentence that can be an answer."""
     chunks = {
-        row["question_id"]: ideal_context(row, has.corpus, has.pages) for row in examined if not reference_of(row)
+        row["question_id"]: ideal_context(row, holdings.corpus, holdings.pages)
+        for row in exam_rows
+        if not reference_answer(row)
     }
-    texts = has.read_texts({chunk for ids in chunks.values() for chunk in ids}) if chunks else {}
+    texts = holdings.read_texts({chunk for ids in chunks.values() for chunk in ids}) if chunks else {}
     tokens = JudgeQuality().context_tokens
-    return {name for name, ids in chunks.items() if has_sentence(fit([texts[chunk] for chunk in ids], tokens)[0])}
+    return {
+        name
+        for name, ids in chunks.items()
+        if has_sentence(join_within_limit([texts[chunk] for chunk in ids], tokens)[0])
+    }
 
 
-def _unmatched(has: Holdings) -> Lack:
-    """Why no label names anything of the corpus."""
-    if has.unit == "chunk":
-        theirs = _examples(label for labels in has.labels["chunk"] for label in labels)
-        return Lack("chunks in the corpus", theirs, _examples(has.corpus.ids)) if theirs else Lack("pages")
-    return _unmatched_pages(has, has.labels["page"], "pages")
+def _explain_unmatched(holdings: SourceContent) -> Lack:
+    """Return why no label names anything in the corpus."""
+    if holdings.unit == "chunk":
+        label_examples = _take_examples(label for labels in holdings.labels["chunk"] for label in labels)
+        return (
+            Lack("chunks in the corpus", label_examples, _take_examples(holdings.corpus.ids))
+            if label_examples
+            else Lack("pages")
+        )
+    return _explain_unmatched_pages(holdings, holdings.labels["page"], "pages")
 
 
-def _unmatched_pages(has: Holdings, labels: Iterable[Iterable[str]], none: Missing) -> Lack:
-    """Why no label names a page of the corpus: there is none (`none`), or the addresses differ."""
-    theirs = _examples(label for of in labels for label in of)
-    if not theirs:
-        return Lack(none)
-    ours = _examples(page for page in has.pages.values() if page is not None)
-    return Lack("pages in the corpus", theirs, ours) if ours else Lack("addresses")
+def _explain_unmatched_pages(holdings: SourceContent, labels: Iterable[Iterable[str]], without_labels: Missing) -> Lack:
+    """Return why no label names a page of the corpus: there are no labels, or the addresses differ."""
+    label_examples = _take_examples(label for question_labels in labels for label in question_labels)
+    if not label_examples:
+        return Lack(without_labels)
+    page_examples = _take_examples(page for page in holdings.pages.values() if page is not None)
+    return Lack("pages in the corpus", label_examples, page_examples) if page_examples else Lack("addresses")
 
 
-def _unjudged(has: Holdings) -> Lack:
-    """Why no answer can be judged against what it was given."""
-    if not has.questions:
+def _explain_unjudged(holdings: SourceContent) -> Lack:
+    """Return why no answer can be judged against its context."""
+    if not holdings.questions:
         return Lack("questions")
-    answered = [row for row in has.questions if (row["answer"] or "").strip()]
+    answered = [row for row in holdings.questions if (row["answer"] or "").strip()]
     if not answered:
         return Lack("answers")
     return (
-        _unmatched_pages(has, (shown_page([row]) for row in answered), "contexts")
-        if has.corpus.ids
+        _explain_unmatched_pages(holdings, (shown_pages([row]) for row in answered), "contexts")
+        if holdings.corpus.ids
         else Lack("contexts")
     )
 
 
-def _examples(names: Iterable[str]) -> tuple[str, ...]:
-    """The first few different names."""
-    found: dict[str, None] = {}
+def _take_examples(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first few distinct names."""
+    examples: dict[str, None] = {}
     for name in names:
-        found[name] = None
-        if len(found) == EXAMPLES:
+        examples[name] = None
+        if len(examples) == N_EXAMPLES:
             break
-    return tuple(found)
+    return tuple(examples)

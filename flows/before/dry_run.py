@@ -1,4 +1,4 @@
-"""What an evaluation would ask of language models, before any call is sent."""
+"""Count the calls to language models that an evaluation would make, before any is sent."""
 
 import secrets
 import shutil
@@ -12,21 +12,21 @@ from prefect import Task
 
 from yarus.tasks.cases.table import Case
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
-from yarus.tasks.evaluation.identity import configured, same_settings
-from yarus.tasks.evaluation.repeats import first_repeat, parameters_of_repeated
+from yarus.tasks.config.parameters import JudgePipeline, JudgeQuality, LLMLabelParameters, Parameters, Tier2, Tier3
+from yarus.tasks.evaluation.identity import effective_settings, require_same_settings
+from yarus.tasks.evaluation.repeats import first_repeat_number, resolve_repeated_parameters
 from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.run import DRY_RUN, Run
+from yarus.tasks.evaluation.run import DRY_RUN_PREFIX, EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.models.calls import Call, RoleName
-from yarus.tasks.models.prices import Estimate, estimate, missing
+from yarus.tasks.models.prices import CallEstimate, estimate_calls, find_unstored_calls
 from yarus.tasks.models.prompts import prompts
 from yarus.tasks.steps.answer_cases import load_end_to_end, load_ideal
 from yarus.tasks.steps.exam.examine import exam_questions
-from yarus.tasks.steps.judging.quality import CHANGES
+from yarus.tasks.steps.judging.quality import ANSWER_CHANGES
 from yarus.tasks.steps.logged_cases import load_logged_answers
-from yarus.tasks.steps.recorded import RECORDED
+from yarus.tasks.steps.recorded import RECORDED_SYSTEM
 from yarus.tasks.steps.retrieval import load, load_log
 
 LOADERS: dict[str, Task[..., Any]] = {
@@ -37,43 +37,47 @@ LOADERS: dict[str, Task[..., Any]] = {
     "judge": load_logged_answers,
     "judge_pipeline": load_logged_answers,
 }
-"""The tiers that call language models, and how they load their cases; the others call none. Retrieval does where a
-judge fills up its labels."""
+"""How the tiers that call language models load their cases.
+
+Retrieval calls one only if a judge adds labels.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TierCallEstimate:
     """What the calls of a tier would take."""
 
     tier: str
     """Of a probe also what is changed."""
     cases: int | None
     """Null where the tier calls no language model."""
-    roles: dict[RoleName, Estimate]
+    roles: dict[RoleName, CallEstimate]
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
+class CallEstimates:
     """What the calls of an evaluation, or of every tier of a night, would take."""
 
-    plans: list[Plan]
+    plans: list[TierCallEstimate]
 
 
-Planned = Mapping[RoleName, Mapping[str, int]]
+CallCounts = Mapping[RoleName, Mapping[str, int]]
 
 
-async def plan(tier: str, parameters: Parameters) -> Plan:
-    """Loads the cases as the evaluation would, and counts the calls that are not in the store.
+async def plan_calls(tier: str, parameters: Parameters) -> TierCallEstimate:
+    """Load the cases as the evaluation would, and count the calls that are not in the store.
 
-    Calls about answers that are not there yet cannot be looked up: they are counted as if none were stored, and no
-    refusal were among them.
+    Calls about answers that do not exist yet cannot be looked up: they are counted as if none were stored and no
+    answer were a refusal.
     """
-    parameters, repeated = parameters_of_repeated(database(), parameters)
+    parameters, repeated = resolve_repeated_parameters(database(), parameters)
     if repeated is not None:
-        same_settings(repeated)
-    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters, resources=Resources.take_over_checked())
-    if tier not in LOADERS or (isinstance(parameters, Fillable) and parameters.labels != "filled"):
-        return Plan(tier, None, {})
+        require_same_settings(repeated)
+    run = EvaluationRun(
+        f"{DRY_RUN_PREFIX}{secrets.token_hex(4)}", tier, parameters, resources=Resources.take_over_checked()
+    )
+    if tier not in LOADERS or (isinstance(parameters, LLMLabelParameters) and parameters.labels != "filled"):
+        return TierCallEstimate(tier, None, {})
     make_folder(run.work)
     try:
         run = await LOADERS[tier].fn(run)
@@ -81,77 +85,87 @@ async def plan(tier: str, parameters: Parameters) -> Plan:
     finally:
         run.resources.close()
         shutil.rmtree(run.work, ignore_errors=True)
-    configuration, engine = configured(run), database()
-    planned = _planned(run, cases)
-    return Plan(
-        tier, len(cases), {name: estimate(name, configuration, engine, calls) for name, calls in planned.items()}
+    configuration, engine = effective_settings(run), database()
+    planned = _count_calls(run, cases)
+    return TierCallEstimate(
+        tier, len(cases), {name: estimate_calls(name, configuration, engine, calls) for name, calls in planned.items()}
     )
 
 
-def _planned(run: Run, cases: pa.Table) -> Planned:
-    """Calls by role and prompt."""
+def _count_calls(run: EvaluationRun, cases: pa.Table) -> CallCounts:
+    """Count calls by role and prompt."""
     parameters = run.parameters
     rows = [row for row in cases.to_pylist() if row["status"] == "ok"]
-    if isinstance(parameters, Tier2) and run.config.sut != RECORDED:
-        return {"generator": {"generation": _unbought(run, rows, parameters.repeats)}, "judge": _judged(run, rows)}
+    if isinstance(parameters, Tier2) and run.config.sut != RECORDED_SYSTEM:
+        return {
+            "generator": {"generation": _count_unstored_generations(run, rows, parameters.repeats)},
+            "judge": _count_judge_calls(run, rows),
+        }
     if isinstance(parameters, Tier2 | Tier3):
-        local = run.config.sut == "local"  # of tier 2 the answers are recorded
-        return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
+        local = run.config.sut == "local"  # in tier 2, the answers are recorded
+        return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _count_judge_calls(run, rows)}
     if isinstance(parameters, JudgeQuality):
-        probes = (len(CHANGES) + 1) if parameters.probes else 0
+        probes = (len(ANSWER_CHANGES) + 1) if parameters.probes else 0
         logged = sum(bool(row["answer"] and row["context"]) for row in rows)
-        asked = Counter({"faithfulness": logged * (parameters.repeats + probes)})
-        asked += Counter({"generation": logged} if parameters.probes else {})
-        return {role: asked + calls if role == "judge" else calls for role, calls in _examined(run, rows).items()}
-    if isinstance(parameters, Fillable):  # what of it is labelled, or was found by several, is known when it is found
+        calls_per_judge = Counter({"faithfulness": logged * (parameters.repeats + probes)})
+        calls_per_judge += Counter({"generation": logged} if parameters.probes else {})
+        return {
+            role: calls_per_judge + calls if role == "judge" else calls
+            for role, calls in _count_exam_calls(run, rows).items()
+        }
+    if isinstance(parameters, LLMLabelParameters):  # an upper bound: labels and overlaps are known only after retrieval
         return {"judge": {"relevance": len(rows) * parameters.k * len(run.config.pool or ())}}
     repeats = parameters.repeats if isinstance(parameters, JudgePipeline) else 1
     return {"gate": {"gate": len(rows) * repeats}}
 
 
-def _examined(run: Run, rows: list[Case]) -> dict[RoleName, Counter[str]]:
-    """The calls of an exam that are not in the store."""
-    found: dict[RoleName, Counter[str]] = {"judge": Counter(), "gate": Counter()}
+def _count_exam_calls(run: EvaluationRun, rows: list[Case]) -> dict[RoleName, Counter[str]]:
+    """Count the exam's calls that are not in the store."""
+    counts: dict[RoleName, Counter[str]] = {"judge": Counter(), "gate": Counter()}
     if run.config.exam_of is None:
-        return found
-    configuration = configured(run)
+        return counts
+    configuration = effective_settings(run)
     questions = [question for row in rows for question in exam_questions(row, run.config.language)]
     languages = {question.language for question in questions}
-    known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
-    asked: dict[RoleName, list[Call]] = {"judge": [], "gate": []}
+    prompts_by_language = {
+        language: prompts(configuration.model_copy(update={"language": language})) for language in languages
+    }
+    calls_by_role: dict[RoleName, list[Call]] = {"judge": [], "gate": []}
     for question in questions:
-        prompt = known[question.language][question.prompt]
-        asked["gate" if prompt.shape.role == "gate" else "judge"].append(
+        prompt = prompts_by_language[question.language][question.prompt]
+        calls_by_role["gate" if prompt.shape.role == "gate" else "judge"].append(
             Call(prompt, question.texts, run.config.exam_period)
         )
-    for role, calls in asked.items():
+    for role, calls in calls_by_role.items():
         if getattr(configuration, role).base_url is not None:
-            found[role] = Counter(call.prompt.name for call in missing(role, configuration, database(), calls))
-    return found
+            counts[role] = Counter(
+                call.prompt.name for call in find_unstored_calls(role, configuration, database(), calls)
+            )
+    return counts
 
 
-def _judged(run: Run, rows: list[Case]) -> dict[str, int]:
-    """Calls of the judge by prompt: an answer is judged against a reference only where there is one."""
+def _count_judge_calls(run: EvaluationRun, rows: list[Case]) -> dict[str, int]:
+    """Count the judge's calls by prompt; an answer is judged against a reference only if there is one."""
     referenced = sum(bool(row.get("reference")) for row in rows)
-    known = prompts(configured(run))
-    scored = {
-        name: referenced if "reference" in known[name].shape.variables else len(rows)
+    judge_prompts = prompts(effective_settings(run))
+    calls = {
+        name: referenced if "reference" in judge_prompts[name].shape.variables else len(rows)
         for name in run.config.judge["prompts"]
     }
     with_nuggets = sum(bool(row.get("nuggets")) for row in rows)
-    listed = {"claims": len(rows) + referenced} if run.config.claims is not None else {}
-    listed |= {"support": len(rows)} if run.config.claims or run.config.citations else {}
-    listed |= {"nugget_support": with_nuggets} if run.config.nuggets is not None else {}
-    listed |= {"follow_up": sum((row["turn"] or 1) > 1 for row in rows)} if run.config.dialogs is not None else {}
-    return scored | listed
+    list_calls = {"claims": len(rows) + referenced} if run.config.claims is not None else {}
+    list_calls |= {"support": len(rows)} if run.config.claims or run.config.citations else {}
+    list_calls |= {"nugget_support": with_nuggets} if run.config.nuggets is not None else {}
+    list_calls |= {"follow_up": sum((row["turn"] or 1) > 1 for row in rows)} if run.config.dialogs is not None else {}
+    return calls | list_calls
 
 
-def _unbought(run: Run, rows: list[Case], repeats: int) -> int:
-    configuration = configured(run)
+def _count_unstored_generations(run: EvaluationRun, rows: list[Case], repeats: int) -> int:
+    configuration = effective_settings(run)
     if configuration.generator.base_url is None:
         return 0
     prompt = prompts(configuration)["generation"]
     texts = [{"question": row["question"], "context": row["context"] or ""} for row in rows]
-    first = first_repeat(run.id, run.parameters)
+    first = first_repeat_number(run.id, run.parameters)
     calls = [Call(prompt, text, first + repeat) for text in texts for repeat in range(repeats)]
-    return len(missing("generator", configuration, database(), calls))
+    return len(find_unstored_calls("generator", configuration, database(), calls))

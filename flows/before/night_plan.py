@@ -1,4 +1,4 @@
-"""Which tiers a night begins: those that its source can measure."""
+"""Choose the tiers of a nightly run: those that its source can measure."""
 
 import logging
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from sqlalchemy import Engine, exists, select
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.sources import registered, snapshot
+from yarus.db.messages import Words
+from yarus.db.sources import refresh_source, snapshot
 from yarus.db.tables import evaluation, nightly_verdict
-from yarus.db.words import Words
-from yarus.deployments.upkeep.readiness import ORDER, Ready, count_ready, read_holdings
-from yarus.tasks.cases.frozen_sets import frozen_questions
-from yarus.tasks.config.connections import database, source
-from yarus.tasks.config.flow_parameters import Nightly
-from yarus.tasks.config.settings import settings
+from yarus.deployments.upkeep.readiness import TIER_ORDER, TierReadiness, count_tiers, read_source_content
+from yarus.tasks.cases.frozen_sets import read_frozen_questions
+from yarus.tasks.config.connections import database, open_source
+from yarus.tasks.config.flow_parameters import NightlyParameters
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.summary import SkippedTier
@@ -36,10 +36,10 @@ class NothingToMeasureError(InputError):
     """No tier of a night has anything to measure."""
 
 
-def plan_night_or_all(parameters: Nightly) -> NightPlan:
-    """Choose the tiers of a night; all of them where the source cannot be read.
+def plan_night_or_all(parameters: NightlyParameters) -> NightPlan:
+    """Choose the tiers of a nightly run, or all of them if the source cannot be read.
 
-    Each of them then fails and says why, as alerts expect it.
+    Every tier then fails and reports why, as alerts expect it.
 
     Args:
         parameters: of the night.
@@ -52,33 +52,33 @@ def plan_night_or_all(parameters: Nightly) -> NightPlan:
     except NothingToMeasureError:
         raise
     except (InputError, DatabaseUnavailable) as error:
-        log.warning("%s", told(error, settings().language))
+        log.warning("%s", told(error, get_settings().language))
         return NightPlan(list(parameters.tiers))
 
 
-def plan_night(parameters: Nightly) -> NightPlan:
-    """Choose the tiers that a night begins.
+def plan_night(parameters: NightlyParameters) -> NightPlan:
+    """Choose the tiers that a nightly run starts.
 
-    A tier that can measure nothing is skipped, unless an earlier night of this source has measured it: what has gone
-    missing since is then to be seen.
+    A tier that can measure nothing is skipped, unless an earlier nightly run of this source has measured it: its
+    failure then shows that data have gone missing.
 
     Args:
         parameters: of the night.
 
     Raises:
-        NothingToMeasureError: no tier can measure anything, and there is no anchor.
+        NothingToMeasureError: no tier can measure anything, and no anchor is set.
         InputError: the source cannot be read.
         DatabaseUnavailable: the source cannot be reached.
     """
-    ready, has_corpus = _count(parameters)
+    ready, has_corpus = _count_measurable(parameters)
     engine = database()
     lacking = {
-        tier: found
-        for tier, found in ready.items()
-        if found.missing is not None and not _was_measured(engine, tier, parameters.source)
+        tier: readiness
+        for tier, readiness in ready.items()
+        if readiness.missing is not None and not _was_measured(engine, tier, parameters.source)
     }
     begun = [tier for tier in parameters.tiers if tier not in lacking]
-    skipped = [_skip(found) for found in lacking.values()]
+    skipped = [_describe_missing(readiness) for readiness in lacking.values()]
     if not begun and parameters.anchor is None:
         raise NothingToMeasureError(
             "source {source!r}: there is nothing to measure in {tiers}: {reasons}",
@@ -90,32 +90,39 @@ def plan_night(parameters: Nightly) -> NightPlan:
 
 
 def describe_skipped(tier: SkippedTier) -> str:
-    """Return the line that says why a tier is not begun."""
+    """Return the reason why a tier is not started, as a line."""
     return Words("{tier} is skipped: {reason}", tier=tier["tier"], reason=tier["reason"])
 
 
-def _count(parameters: Nightly) -> tuple[Mapping[str, Ready], bool]:
-    """What the tiers can measure, and whether there are questions and pages."""
-    where = source(parameters.source)
-    with snapshot(where) as connection:
-        where = registered(connection, where)
-        questions = frozen_questions(parameters.cases, where.name) if parameters.cases else None
-        has = read_holdings(connection, where, questions=questions, nuggets=parameters.nuggets)
-        known = [tier for tier in parameters.tiers if tier in ORDER]  # of a tier of the user's own nothing is known
-        ready = {found.tier: found for found in count_ready(where.name, has, known, as_set=True)}
-    return ready, bool(has.questions and has.corpus.ids)
+def _count_measurable(parameters: NightlyParameters) -> tuple[Mapping[str, TierReadiness], bool]:
+    """Return what the tiers can measure, and whether there are questions and pages."""
+    origin = open_source(parameters.source)
+    with snapshot(origin) as connection:
+        origin = refresh_source(connection, origin)
+        questions = read_frozen_questions(parameters.cases, origin.name) if parameters.cases else None
+        holdings = read_source_content(connection, origin, questions=questions, nuggets=parameters.nuggets)
+        built_in = [tier for tier in parameters.tiers if tier in TIER_ORDER]  # nothing is known about a user's own tier
+        ready = {
+            tier_readiness.tier: tier_readiness
+            for tier_readiness in count_tiers(origin.name, holdings, built_in, as_set=True)
+        }
+    return ready, bool(holdings.questions and holdings.corpus.ids)
 
 
 def _was_measured(engine: Engine, tier: str, name: str) -> bool:
-    """Whether a night has measured the tier over the source."""
-    of = evaluation.c
-    judged = exists().where(nightly_verdict.c.evaluation_id == of.id)
-    known = select(of.id).where(of.tier == tier, of.source == name, of.state == "completed", judged).limit(1)
+    """Return whether a nightly run has measured the tier on the source."""
+    columns = evaluation.c
+    has_verdict = exists().where(nightly_verdict.c.evaluation_id == columns.id)
+    measured = (
+        select(columns.id)
+        .where(columns.tier == tier, columns.source == name, columns.state == "completed", has_verdict)
+        .limit(1)
+    )
     with engine.connect() as connection:
-        return connection.execute(known).first() is not None
+        return connection.execute(measured).first() is not None
 
 
-def _skip(ready: Ready) -> SkippedTier:
+def _describe_missing(ready: TierReadiness) -> SkippedTier:
     missing = str(ready.missing)
-    reason = texts("readiness", settings().language)[missing].format(**ready.values)
+    reason = texts("readiness", get_settings().language)[missing].format(**ready.values)
     return {"tier": ready.tier, "missing": missing, "reason": reason}

@@ -1,202 +1,215 @@
-"""What can be known before anything is started: settings and files at once, then rows, addresses and users' code."""
+"""Check everything that can be known before an evaluation starts.
+
+Settings and files come first, then rows, addresses and users' code.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from yarus.db.errors import InputError, nothing_in, nothing_to_search
-from yarus.db.source_rows import has_recorded_contexts, is_empty
-from yarus.db.words import Words
-from yarus.tasks.comparison.gate_rules import policy_set
-from yarus.tasks.config.connections import source
-from yarus.tasks.config.flow_parameters import Nightly, Robustness, Sweep
+from yarus.db.errors import InputError, empty_source_error, nothing_to_search_error
+from yarus.db.messages import Words
+from yarus.db.source_rows import has_recorded_contexts, is_source_empty
+from yarus.tasks.comparison.gate_rules import configured_gate_rules
+from yarus.tasks.config.connections import open_source
+from yarus.tasks.config.flow_parameters import NightlyParameters, RobustnessParameters, SweepParameters
 from yarus.tasks.config.parameters import (
-    Answering,
-    Embedding,
-    Fillable,
+    AnswerParameters,
+    EmbeddingParameters,
     JudgePipeline,
     JudgeQuality,
-    JudgesLog,
+    LLMLabelParameters,
+    LoggedAnswerParameters,
     Parameters,
-    Retrieval,
+    RetrievalParameters,
     Tier0,
     Tier2,
     Tier3,
     Ux,
 )
-from yarus.tasks.config.services import is_function
-from yarus.tasks.config.settings import Settings, settings
-from yarus.tasks.evaluation.identity import prompt_identity, reranker_of, with_models
+from yarus.tasks.config.services import is_function_path
+from yarus.tasks.config.settings import Settings, get_settings
+from yarus.tasks.evaluation.identity import prompt_identity, reranker_name, settings_with_models
 from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.models.calls import RoleName
-from yarus.tasks.models.embedding.embedders import embedders
-from yarus.tasks.models.endpoints import checked, place_of
-from yarus.tasks.models.prices import price_of
+from yarus.tasks.models.embedding.embedders import get_embedder_pair
+from yarus.tasks.models.endpoints import check_role, get_setting_prefix
+from yarus.tasks.models.prices import find_price
 from yarus.tasks.models.prompts import prompts
-from yarus.tasks.steps.recorded import RECORDED
-from yarus.tasks.systems.retrievers.registry import retriever_kind
-from yarus.tasks.systems.retrievers.reranking import reranker_kind
+from yarus.tasks.steps.recorded import RECORDED_SYSTEM
+from yarus.tasks.systems.retrievers.registry import get_retriever_kind
+from yarus.tasks.systems.retrievers.reranking import get_reranker_kind
 
 if TYPE_CHECKING:
-    from yarus.tasks.systems.user_code import Gives
+    from yarus.tasks.systems.user_code import ResultKind
 
 
-def evaluations(chosen: Parameters) -> list[Parameters]:
-    """The parameters of every tier that a flow evaluates; a tier's own are the only ones."""
-    if isinstance(chosen, Nightly):
+def list_evaluations(chosen: Parameters) -> list[Parameters]:
+    """Return the parameters of every tier that a flow evaluates; a tier's flow evaluates only itself."""
+    if isinstance(chosen, NightlyParameters):
         return [chosen.of(tier) for tier in chosen.tiers]
-    if isinstance(chosen, Robustness):
-        from yarus.tasks.comparison.experiments.robustness import arms as probes  # a tier alone needs no experiment
+    if isinstance(chosen, RobustnessParameters):
+        from yarus.tasks.comparison.experiments.robustness import (
+            plan_arms as probes,  # a tier alone needs no experiment
+        )
 
         return [probe.parameters for probe in probes(chosen)]
-    if isinstance(chosen, Sweep):
-        from yarus.tasks.comparison.experiments.sweep import arms
+    if isinstance(chosen, SweepParameters):
+        from yarus.tasks.comparison.experiments.sweep import plan_arms
 
-        return [arm.parameters for arm in arms(chosen)]
+        return [arm.parameters for arm in plan_arms(chosen)]
     return [chosen]
 
 
-def roles(chosen: Parameters) -> set[RoleName]:
-    """The language models that a tier asks, whether they are set or have stand-ins."""
-    asked: set[RoleName] = set()
+def list_roles(chosen: Parameters) -> set[RoleName]:
+    """Return the language models that a tier calls, whether they are configured or have stand-ins."""
+    required: set[RoleName] = set()
     if getattr(chosen, "perturbation", None) == "paraphrase":
-        asked.add("generator")
-    if isinstance(chosen, Answering):
-        new = not (chosen.reuse_answers or chosen.anchor)
-        ours = system_of(chosen) == "local" if isinstance(chosen, Tier3) else system_of(chosen) != RECORDED
-        asked |= {"judge", "generator"} if new and ours else {"judge"}
+        required.add("generator")
+    if isinstance(chosen, AnswerParameters):
+        is_new = not (chosen.reuse_answers or chosen.anchor)
+        is_local = (
+            get_system_name(chosen) == "local"
+            if isinstance(chosen, Tier3)
+            else get_system_name(chosen) != RECORDED_SYSTEM
+        )
+        required |= {"judge", "generator"} if is_new and is_local else {"judge"}
     elif isinstance(chosen, JudgeQuality):
-        asked |= {"judge", "gate"} if chosen.exam else {"judge"}
+        required |= {"judge", "gate"} if chosen.exam else {"judge"}
     elif isinstance(chosen, JudgePipeline):
-        asked.add("gate")
-    elif isinstance(chosen, Fillable) and chosen.labels == "filled":
-        asked.add("judge")
-    return asked
+        required.add("gate")
+    elif isinstance(chosen, LLMLabelParameters) and chosen.labels == "filled":
+        required.add("judge")
+    return required
 
 
-def system_of(chosen: Parameters) -> str:
-    """The system under test that the parameters or the settings name."""
-    return getattr(chosen, "sut", None) or settings().sut
+def get_system_name(chosen: Parameters) -> str:
+    """Return the system under test that the parameters or the settings name."""
+    return getattr(chosen, "sut", None) or get_settings().sut
 
 
 def check_settings(chosen: Parameters) -> None:
-    """Finds what cannot work by settings, parameters and files alone: no database, no network, nothing started.
+    """Check settings, parameters and files, without a database, a network or a started process.
 
     Raises:
-        InputError: a model, price, prompt, rubric, retriever, re-ranker or system that cannot be used, a secret in an
-            address, an embedder's address without a model, or a mistake in the file of YARUS_GATE_FILE.
+        InputError: an unusable model, price, prompt, rubric, retriever, re-ranker or system; a secret in an address; an
+            embedder's address without a model; or a mistake in the file of YARUS_GATE_FILE.
     """
-    policy_set()
+    configured_gate_rules()
     if chosen.resume:  # its own parameters are in the database
         return
     _check_recorded(chosen)
-    for tier in evaluations(chosen):
-        check_roles(roles(tier), with_models(tier))
+    for tier in list_evaluations(chosen):
+        check_roles(list_roles(tier), settings_with_models(tier))
         _check_system(tier)
 
 
 def check_rows(chosen: Parameters) -> None:
-    """That the sources have what is evaluated; a night goes on without the tiers that find nothing.
+    """Check that the sources have what is evaluated; a nightly run goes on without the tiers that have no data.
 
     Raises:
         InputError: no questions, or no chunks where chunks are needed; of a night, nothing that any tier measures.
     """
-    if isinstance(chosen, Nightly):
+    if isinstance(chosen, NightlyParameters):
         from yarus.flows.before.night_plan import plan_night  # a tier alone needs no plan
 
         plan_night(chosen)
         return
     needs_questions = not chosen.cases and not _embeds_chunks(chosen)
-    needs_chunks = all(map(_needs_chunks, evaluations(chosen)))
-    for name in (isinstance(chosen, Sweep) and chosen.sources) or [chosen.source]:
-        where = source(name)
-        if needs_questions and is_empty(where, "question_answer"):
-            raise nothing_in(name, Words("questions"))
-        if needs_chunks and is_empty(where, "chunk"):
-            if isinstance(chosen, JudgesLog) and has_recorded_contexts(where):
-                continue  # judged with what they were given
-            raise nothing_to_search(name) if isinstance(chosen, Tier3) else nothing_in(name, Words("chunks"))
+    needs_chunks = all(map(_needs_chunks, list_evaluations(chosen)))
+    for name in (isinstance(chosen, SweepParameters) and chosen.sources) or [chosen.source]:
+        origin = open_source(name)
+        if needs_questions and is_source_empty(origin, "question_answer"):
+            raise empty_source_error(name, Words("questions"))
+        if needs_chunks and is_source_empty(origin, "chunk"):
+            if isinstance(chosen, LoggedAnswerParameters) and has_recorded_contexts(origin):
+                continue  # judged with the recorded contexts
+            raise (
+                nothing_to_search_error(name)
+                if isinstance(chosen, Tier3)
+                else empty_source_error(name, Words("chunks"))
+            )
 
 
 def check_code(chosen: Parameters, opened: Resources) -> None:
-    """Starts the users' functions that will be asked, which the evaluation then finds started; not those of a night.
+    """Start the users' functions that the evaluation will call, and keep them for it; not those of a nightly run.
 
     Args:
-        chosen: what is to be evaluated.
-        opened: what the evaluation will take over.
+        chosen: parameters of the evaluation.
+        opened: resources that the evaluation will take over.
 
     Raises:
-        InputError: the interpreter, the module or the function is none.
+        InputError: the interpreter, the module or the function does not exist.
     """
-    for name, setting, gives in [] if isinstance(chosen, Nightly) else _functions(chosen):
-        from yarus.tasks.systems.user_code import UserCodes
+    for name, setting, kind in [] if isinstance(chosen, NightlyParameters) else _functions(chosen):
+        from yarus.tasks.systems.user_code import UserFunctions
 
-        opened.get(UserCodes).get(name, setting, gives)
+        opened.get(UserFunctions).get(name, setting, kind)
 
 
-def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "Gives"]]:
-    configuration = settings()
-    for tier in evaluations(chosen):
-        system = system_of(tier) if isinstance(tier, Tier3) else "local"
-        named: list[tuple[str, str, Gives]] = [(system, "YARUS_SUT", "answer")]
-        if isinstance(tier, Retrieval) and system == "local":
-            named.append((tier.retriever or configuration.retriever, "YARUS_RETRIEVER", "ranking"))
-            named.append((reranker_of(tier) or "", "YARUS_RERANKER", "scores"))
-        yield from (found for found in named if is_function(found[0]))
+def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "ResultKind"]]:
+    configuration = get_settings()
+    for tier in list_evaluations(chosen):
+        system = get_system_name(tier) if isinstance(tier, Tier3) else "local"
+        candidates: list[tuple[str, str, ResultKind]] = [(system, "YARUS_SUT", "answer")]
+        if isinstance(tier, RetrievalParameters) and system == "local":
+            candidates.append((tier.retriever or configuration.retriever, "YARUS_RETRIEVER", "ranking"))
+            candidates.append((reranker_name(tier) or "", "YARUS_RERANKER", "scores"))
+        yield from (candidate for candidate in candidates if is_function_path(candidate[0]))
 
 
 def _embeds_chunks(chosen: Parameters) -> bool:
-    """Whether the passages themselves are evaluated, and no question."""
+    """Return whether the passages themselves are evaluated, and no question."""
     return isinstance(chosen, Tier0) and chosen.texts == "chunks"
 
 
 def _needs_chunks(chosen: Parameters) -> bool:
-    """Whether passages of the source are searched or read; a system that is not ours searches by itself."""
+    """Return whether passages of the source are searched or read; an external system searches by itself."""
     if isinstance(chosen, Tier3):
-        return system_of(chosen) == "local" and not chosen.reuse_answers
+        return get_system_name(chosen) == "local" and not chosen.reuse_answers
     if isinstance(chosen, Tier2):
-        return system_of(chosen) != RECORDED and not chosen.reuse_answers
+        return get_system_name(chosen) != RECORDED_SYSTEM and not chosen.reuse_answers
     return not isinstance(chosen, Ux) and (not isinstance(chosen, Tier0) or _embeds_chunks(chosen))
 
 
-def check_roles(asked: set[RoleName], configuration: Settings) -> None:
-    """The settings of every role that has a server, and all prompts.
+def check_roles(required: set[RoleName], configuration: Settings) -> None:
+    """Check the settings of every role that has a server, and all prompts.
 
     Raises:
-        InputError: a model or a price is missing, an address or a key is none, a prompt or a rubric cannot be used.
+        InputError: a model or a price is missing, or an address, a key, a prompt or a rubric cannot be used.
     """
-    for name in sorted(asked):
+    for name in sorted(required):
         if getattr(configuration, name).base_url is not None:
-            model, _, _ = checked(getattr(configuration, name), place_of(name))
-            price_of(model, configuration)
-    if asked:
+            model, _, _ = check_role(getattr(configuration, name), get_setting_prefix(name))
+            find_price(model, configuration)
+    if required:
         prompts(configuration)
 
 
 def _check_system(chosen: Parameters) -> None:
-    """The parts of the system under test, by their names."""
-    configuration = settings()
-    if isinstance(chosen, Retrieval):
-        retriever_kind(chosen.retriever or configuration.retriever)
-        if reranker := reranker_of(chosen):
-            reranker_kind(reranker)
-    if isinstance(chosen, Embedding):
-        embedders(chosen.embedder or configuration.embedder, configuration)
-    if isinstance(chosen, Answering):
+    """Check that the names of the parts of the system under test are known."""
+    configuration = get_settings()
+    if isinstance(chosen, RetrievalParameters):
+        get_retriever_kind(chosen.retriever or configuration.retriever)
+        if reranker := reranker_name(chosen):
+            get_reranker_kind(reranker)
+    if isinstance(chosen, EmbeddingParameters):
+        get_embedder_pair(chosen.embedder or configuration.embedder, configuration)
+    if isinstance(chosen, AnswerParameters):
         prompt_identity(chosen, configuration.language)
-    if isinstance(chosen, Tier3) and system_of(chosen) not in ("local", RECORDED):
-        from yarus.tasks.systems.sut import check_system  # aiohttp, which no system of ours needs
+    if isinstance(chosen, Tier3) and get_system_name(chosen) not in ("local", RECORDED_SYSTEM):
+        from yarus.tasks.systems.sut import check_system  # aiohttp, which local and recorded systems do not need
 
-        check_system(system_of(chosen), configuration)
+        check_system(get_system_name(chosen), configuration)
 
 
 def _check_recorded(chosen: Parameters) -> None:
-    """That nothing is to be changed about answers that were given long ago."""
+    """Check that nothing is to change the questions or contexts of recorded answers."""
     changed = getattr(chosen, "perturbation", None) or getattr(chosen, "context_perturbation", None)
-    if isinstance(chosen, Robustness):
+    if isinstance(chosen, RobustnessParameters):
         changed = changed or {"tier2", "tier3"} & {*chosen.tiers}
     elif not isinstance(chosen, Tier2 | Tier3):
         return
-    if changed and system_of(chosen) == RECORDED:
+    if changed and get_system_name(chosen) == RECORDED_SYSTEM:
         raise InputError(
             "recorded answers are to questions and contexts as they were (YARUS_SUT or --sut is 'recorded'): leave out "
             "the perturbation, or name a system that can be asked"

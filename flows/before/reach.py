@@ -1,4 +1,4 @@
-"""Whether anything answers where an evaluation will ask: a connection to every address, before it is begun."""
+"""Check that every address that an evaluation will call accepts connections."""
 
 import logging
 import os
@@ -10,23 +10,23 @@ from typing import NamedTuple
 from yarl import URL
 
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.flows.before.preflight import evaluations, roles, system_of
-from yarus.tasks.config.flow_parameters import Nightly
-from yarus.tasks.config.parameters import Embedding, Parameters, Retrieval, Tier3, Ux
-from yarus.tasks.config.services import OPENAI, is_address
-from yarus.tasks.config.settings import Role, Settings, settings
-from yarus.tasks.evaluation.identity import reranker_of, with_models
-from yarus.tasks.models.embedding.embedders import LEXICAL, downloaded, measuring_embedder
-from yarus.tasks.models.endpoints import place_of
-from yarus.tasks.systems.retrievers.registry import retriever_kind
+from yarus.flows.before.preflight import get_system_name, list_evaluations, list_roles
+from yarus.tasks.config.flow_parameters import NightlyParameters
+from yarus.tasks.config.parameters import EmbeddingParameters, Parameters, RetrievalParameters, Tier3, Ux
+from yarus.tasks.config.services import OPENAI_PREFIX, is_http_url
+from yarus.tasks.config.settings import ModelRole, Settings, get_settings
+from yarus.tasks.evaluation.identity import reranker_name, settings_with_models
+from yarus.tasks.models.embedding.embedders import LEXICAL, get_measuring_embedder_name, is_downloaded
+from yarus.tasks.models.endpoints import get_setting_prefix
+from yarus.tasks.systems.retrievers.registry import get_retriever_kind
 
 log = logging.getLogger("yarus")
 DEADLINE_S = 3.0
-"""Longer than a connection takes anywhere; a slow one is not refused."""
+"""Seconds to wait for connections, longer than one takes anywhere; a slow address is not refused."""
 
 
-class Place(NamedTuple):
-    """Somewhere that an evaluation will ask."""
+class Endpoint(NamedTuple):
+    """An address that an evaluation will call, or a model that it will download."""
 
     what: str
     address: str
@@ -34,97 +34,97 @@ class Place(NamedTuple):
 
 
 def check_reach(chosen: Parameters) -> None:
-    """Connects to every address that will be asked; a night is only warned, for its other tiers go on.
+    """Connect to every address that will be called; a nightly run is only warned, since its other tiers go on.
 
     Raises:
         ModelUnavailable: nothing listens there, or the name is not known; nothing was begun, so nothing is lost.
         InputError: an embedder that is not on this machine, and nowhere to download it from.
     """
-    places = list(dict.fromkeys(place for tier in evaluations(chosen) for place in _places(tier)))
-    for place, why in zip(places, _reached([place.address for place in places]), strict=True):
-        if why is None:
+    endpoints = list(dict.fromkeys(endpoint for tier in list_evaluations(chosen) for endpoint in _list_endpoints(tier)))
+    for endpoint, reason in zip(endpoints, _probe_addresses([endpoint.address for endpoint in endpoints]), strict=True):
+        if reason is None:
             continue
-        error = _unreachable(place, why)
-        if not isinstance(chosen, Nightly):
+        error = _unreachable(endpoint, reason)
+        if not isinstance(chosen, NightlyParameters):
             raise error
         log.warning("%s; what does not need it goes on", error)
 
 
-def _unreachable(place: Place, why: str) -> ModelUnavailable | InputError:
-    if place.address == hub():
+def _unreachable(endpoint: Endpoint, reason: str) -> ModelUnavailable | InputError:
+    if endpoint.address == get_hub_url():
         return InputError(
             "embedder {what!r} is not on this machine, and {address} cannot be reached to download it ({why}). Give "
             "'lexical', or the folder of a sentence-transformers model",
-            what=place.what, address=place.address, why=why,
+            what=endpoint.what, address=endpoint.address, why=reason,
         )  # fmt: skip
     return ModelUnavailable(
         "{what} at {address}: nothing answers there ({why}). Start it, or correct {setting}",
-        what=place.what, address=place.address, why=why, setting=place.setting,
+        what=endpoint.what, address=endpoint.address, why=reason, setting=endpoint.setting,
     )  # fmt: skip
 
 
-def _places(chosen: Parameters) -> Iterator[Place]:
-    configuration = with_models(chosen)
-    for name in sorted(roles(chosen)):
-        role: Role = getattr(configuration, name)
+def _list_endpoints(chosen: Parameters) -> Iterator[Endpoint]:
+    configuration = settings_with_models(chosen)
+    for name in sorted(list_roles(chosen)):
+        role: ModelRole = getattr(configuration, name)
         if role.base_url is not None:
-            yield Place(f"{name} {role.model!r}", role.base_url, f"{place_of(name)}__BASE_URL")
-    system = system_of(chosen).removeprefix(OPENAI) if isinstance(chosen, Tier3) else "local"
-    if is_address(system):
-        yield Place("the system under test", system, "YARUS_SUT or --sut")
-    for embedder in dict.fromkeys(_embedders(chosen, ours=system == "local")):
-        if is_address(embedder):
-            yield Place("the embedder", embedder.partition("#")[0], "YARUS_EMBEDDER or --embedder")
-        elif embedder != LEXICAL and not downloaded(embedder):
-            yield Place(embedder, hub(), "")
-    if isinstance(chosen, Retrieval) and system == "local":
-        yield from _searches(chosen, configuration)
+            yield Endpoint(f"{name} {role.model!r}", role.base_url, f"{get_setting_prefix(name)}__BASE_URL")
+    system = get_system_name(chosen).removeprefix(OPENAI_PREFIX) if isinstance(chosen, Tier3) else "local"
+    if is_http_url(system):
+        yield Endpoint("the system under test", system, "YARUS_SUT or --sut")
+    for embedder in dict.fromkeys(_embedders(chosen, is_local=system == "local")):
+        if is_http_url(embedder):
+            yield Endpoint("the embedder", embedder.partition("#")[0], "YARUS_EMBEDDER or --embedder")
+        elif embedder != LEXICAL and not is_downloaded(embedder):
+            yield Endpoint(embedder, get_hub_url(), "")
+    if isinstance(chosen, RetrievalParameters) and system == "local":
+        yield from _list_search_services(chosen, configuration)
 
 
-def _searches(chosen: Retrieval, configuration: Settings) -> Iterator[Place]:
-    named = (("retriever", chosen.retriever or configuration.retriever), ("reranker", reranker_of(chosen) or ""))
-    for what, name in named:
-        if is_address(name):
-            yield Place(f"the {what}", name, f"YARUS_{what.upper()} or --{what}")
+def _list_search_services(chosen: RetrievalParameters, configuration: Settings) -> Iterator[Endpoint]:
+    components = (("retriever", chosen.retriever or configuration.retriever), ("reranker", reranker_name(chosen) or ""))
+    for component, name in components:
+        if is_http_url(name):
+            yield Endpoint(f"the {component}", name, f"YARUS_{component.upper()} or --{component}")
 
 
-def _embedders(chosen: Parameters, *, ours: bool) -> Iterator[str]:
-    """Names of what will embed: for the retriever where it goes by vectors, and for similarity."""
-    configuration = settings()
+def _embedders(chosen: Parameters, *, is_local: bool) -> Iterator[str]:
+    """Yield the names of the embedders: the retriever's if it uses vectors, and the one that measures similarity."""
+    configuration = get_settings()
     by_vectors = True
-    if isinstance(chosen, Retrieval):
-        by_vectors = retriever_kind(chosen.retriever or configuration.retriever).uses_vectors
-    if isinstance(chosen, Embedding) and ours and by_vectors:
+    if isinstance(chosen, RetrievalParameters):
+        by_vectors = get_retriever_kind(chosen.retriever or configuration.retriever).uses_vectors
+    if isinstance(chosen, EmbeddingParameters) and is_local and by_vectors:
         yield chosen.embedder or configuration.embedder
     if isinstance(chosen, Tier3 | Ux):
-        yield measuring_embedder()
+        yield get_measuring_embedder_name()
 
 
-def hub() -> str:
-    """Where sentence-transformers models are downloaded from."""
+def get_hub_url() -> str:
+    """Return the address from which sentence-transformers models are downloaded."""
     return os.environ.get("HF_ENDPOINT", "https://huggingface.co")
 
 
-def _reached(addresses: Sequence[str]) -> list[str | None]:
-    """Why nothing can be asked at each address; None where something listens, or nobody knows yet."""
+def _probe_addresses(addresses: Sequence[str]) -> list[str | None]:
+    """Return why each address cannot be reached; None if it accepts connections, or if that is not known in time."""
     pool = ThreadPoolExecutor(len(addresses) or 1, thread_name_prefix="reach")
-    asked = [pool.submit(_refusal, address) for address in addresses]
-    in_time, _ = wait(asked, DEADLINE_S)  # of a name that nobody resolves in time nothing is known
+    probes = [pool.submit(_probe_address, address) for address in addresses]
+    finished, _ = wait(probes, DEADLINE_S)  # nothing is known of a name that is not resolved in time
     pool.shutdown(wait=False)
-    return [answer.result() if answer in in_time else None for answer in asked]
+    return [probe.result() if probe in finished else None for probe in probes]
 
 
-def _refusal(address: str) -> str | None:
-    from yarus.tasks.models.transport import proxy_of  # aiohttp, which an evaluation without services needs not
+def _probe_address(address: str) -> str | None:
+    from yarus.tasks.models.transport import find_proxy  # aiohttp, which an evaluation without services does not need
 
     url = URL(address)
-    url = URL(proxy_of(url) or url)
-    if os.environ.get("HF_HUB_OFFLINE") in ("1", "true", "True") and address == hub():
+    url = URL(find_proxy(url) or url)
+    if os.environ.get("HF_HUB_OFFLINE") in ("1", "true", "True") and address == get_hub_url():
         return "HF_HUB_OFFLINE is set"
     try:
         socket.create_connection((url.host or "", url.port or 443), timeout=DEADLINE_S).close()
     except TimeoutError:
-        return None  # a firewall, or a slow way: the evaluation waits for it as long as it is set to
+        return None  # a firewall or a slow network: the evaluation has its own timeout
     except OSError as error:
         return error.strerror or str(error)
     return None

@@ -1,4 +1,7 @@
-"""The command line: a file a command. Here what several share: options, how they print, the database that they read."""
+"""The command line, one file per command, and what the commands share.
+
+Shared are options, how documents are printed, and the database.
+"""
 
 import logging
 import sys
@@ -18,84 +21,84 @@ if TYPE_CHECKING:
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
-def talkative(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options that say how much is said on stderr while a command works: it takes it as `level`."""
+def add_verbosity_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --quiet and --verbose to a command, which takes the resulting log level as `level`."""
 
     @click.option("-q", "--quiet", is_flag=True, help="Say nothing meanwhile but warnings.")
     @click.option("-v", "--verbose", is_flag=True, help="Say every step, retry and failure.")
     @wraps(command)
-    def talking(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
+    def wrapper(*args: Any, quiet: bool, verbose: bool, **options: Any) -> None:
         if quiet and verbose:
             raise click.UsageError("--quiet and --verbose exclude each other: leave one out")
-        silent = quiet or given["as_json"]
-        command(*args, level=logging.DEBUG if verbose else logging.WARNING if silent else logging.INFO, **given)
+        silent = quiet or options["as_json"]
+        command(*args, level=logging.DEBUG if verbose else logging.WARNING if silent else logging.INFO, **options)
 
-    return talking
+    return wrapper
 
 
-def given_tags(tags: "Sequence[str]") -> list[str]:
-    """The tags of options, as evaluations have them.
+def parse_tags(tags: "Sequence[str]") -> list[str]:
+    """Return the tags of options, as evaluations store them.
 
     Raises:
-        InputError: one that no evaluation can have.
+        InputError: a tag that no evaluation can have.
     """
     from yarus.db.errors import InputError
-    from yarus.tasks.config.naming import evaluation_tag
+    from yarus.tasks.config.naming import validate_evaluation_tag
 
     try:
-        return [evaluation_tag(tag) for tag in tags]
+        return [validate_evaluation_tag(tag) for tag in tags]
     except ValueError as error:
         raise InputError("--tag: {error}", error=error) from None
 
 
-def parse_moment(option: str, given: str | None) -> "datetime | None":
+def parse_moment(option: str, value: str | None) -> "datetime | None":
     """Return the time that an option gives.
 
     Raises:
-        click.UsageError: it is none.
+        click.UsageError: it is not a time.
     """
-    from yarus.db.importers.values import BadValue, parse
-    from yarus.db.words import Words
+    from yarus.db.importers.column_parsers import BadValue, parse
+    from yarus.db.messages import Words
 
     try:
-        moment: datetime | None = parse("created_at", given)
+        moment: datetime | None = parse("created_at", value)
     except BadValue as error:
-        raise click.UsageError(Words("{option} {given!r}: {error}", option=option, given=given, error=error)) from None
+        raise click.UsageError(Words("{option} {given!r}: {error}", option=option, given=value, error=error)) from None
     return moment
 
 
-def json_text(document: Any) -> str:
+def format_json(document: Any) -> str:
     """Return a document as `--json` prints it."""
-    from yarus.tasks.evaluation.summary import as_json
+    from yarus.tasks.evaluation.summary import to_json
 
-    return as_json(document)
+    return to_json(document)
 
 
 def print_document(document: Any, show: Callable[[Any, str], None], *, as_json: bool) -> None:
-    """Print a document for programs, or have it shown to people in the language of the settings."""
-    from yarus.tasks.config.settings import settings
+    """Print a document as JSON, or show it to people in the language of the settings."""
+    from yarus.tasks.config.settings import get_settings
 
     if as_json:
-        click.echo(json_text(document))
+        click.echo(format_json(document))
     else:
-        show(document, settings().language)
+        show(document, get_settings().language)
 
 
-def say_pseudonyms(source: str, *, unset: bool = False) -> None:
-    """Says on stderr that pseudonyms stand in what was printed, and what decides.
+def warn_about_pseudonyms(source: str, *, unset: bool = False) -> None:
+    """Print on stderr that the output contains pseudonyms, and which setting decides it.
 
-    See `yarus.tasks.cases.privacy.pseudonyms.has_pseudonyms`.
+    See `yarus.tasks.cases.privacy.pseudonyms.should_mask`.
     """
-    from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.cases.privacy.pseudonyms import should_mask
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
 
-    if has_pseudonyms(source, unset=unset):
-        click.echo(texts("pseudonyms", settings().language)["note"], err=True)
+    if should_mask(source, unset=unset):
+        click.echo(texts("pseudonyms", get_settings().language)["note"], err=True)
 
 
-def own_database() -> "Engine":
-    """Our database, its journal telling the truth about evaluations that were killed."""
+def open_database() -> "Engine":
+    """Return the database of Yarus, after its journal has been corrected for evaluations that were killed."""
     from yarus.tasks.config.connections import database
     from yarus.tasks.evaluation.listing import fail_orphaned
 
@@ -104,37 +107,37 @@ def own_database() -> "Engine":
     return engine
 
 
-class _NoPandas(MetaPathFinder):
+class _PandasImportBlocker(MetaPathFinder):
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ImportError(name)
 
 
-class Process:
-    """What is known of the process that a command runs in."""
+class ProcessState:
+    """State of the process that runs a command."""
 
     ends_with_the_command = False
 
 
-def begin() -> None:
-    """Has Prefect's server start while the command imports what it needs; not where a command is only called."""
-    if Process.ends_with_the_command:
+def start_prefect_early() -> None:
+    """Start Prefect's server while the command imports what it needs, unless the command was called from Python."""
+    if ProcessState.ends_with_the_command:
         from yarus.deployments.prefect import home_server
 
-        home_server.begin()
+        home_server.start_early()
 
 
-def arrow_alone() -> None:
-    """Keeps Arrow from importing pandas, which it does at its first array: half a second, and nobody gives it a series.
+def block_pandas_import() -> None:
+    """Keep Arrow from importing pandas at its first array, which takes half a second and is never needed.
 
-    Only in a process that ends with the command, for Arrow's `to_pandas` fails in it ever after.
+    Only in a process that ends with the command, because Arrow's `to_pandas` fails in it afterwards.
     """
-    if "pandas" in sys.modules or not Process.ends_with_the_command:
+    if "pandas" in sys.modules or not ProcessState.ends_with_the_command:
         return
     import pyarrow as pa
 
-    sys.meta_path.insert(0, refusing := _NoPandas())
+    sys.meta_path.insert(0, blocker := _PandasImportBlocker())
     try:
         pa.array([])
     finally:
-        sys.meta_path.remove(refusing)
+        sys.meta_path.remove(blocker)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from yarus.flows.cli import as_json, json_text, own_database, print_document
+from yarus.flows.cli import as_json, format_json, open_database, print_document
 
 
 @click.group()
@@ -30,22 +30,22 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
     """Create the automations of deployments/automations.yaml on Prefect's server, or bring them up to date."""
     from yarus.db.errors import InputError
     from yarus.deployments import automations as automations
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
 
     pairs = [header.partition("=") for header in headers]
     if any(not sign for _, sign, _ in pairs):
         raise InputError("--header: expected NAME=VALUE (the value may be a secret and is not shown)")
-    secret = settings().alert_webhook
-    given = webhook or (secret.get_secret_value() if secret else None)
+    secret = get_settings().alert_webhook
+    url = webhook or (secret.get_secret_value() if secret else None)
     text = body.read_text(encoding="utf-8") if body else None
-    found = asyncio.run(automations.apply(given, text, {name.strip(): value for name, _, value in pairs}))
+    result = asyncio.run(automations.apply_automations(url, text, {name.strip(): value for name, _, value in pairs}))
     if as_json:
-        click.echo(json_text(found))
+        click.echo(format_json(result))
         return
     words = _words()
-    for name, what in found["automations"].items():
-        click.echo(f"{name}: {words[what]}")
-    click.echo(words[f"webhook {found['webhook']}"])
+    for name, outcome in result["automations"].items():
+        click.echo(f"{name}: {words[outcome]}")
+    click.echo(words[f"webhook {result['webhook']}"])
 
 
 @alerts.command()
@@ -54,31 +54,31 @@ def test(as_json: bool) -> None:
     """Have Prefect's server send a test message, and show the receiver's answer."""
     from yarus.deployments import automations as automations
 
-    found = asyncio.run(automations.test())
-    click.echo(json_text(found) if as_json else _words()["tested"].format(**found))
+    result = asyncio.run(automations.send_test_message())
+    click.echo(format_json(result) if as_json else _words()["tested"].format(**result))
 
 
 @alerts.command("list")
 @as_json
 def list_(as_json: bool) -> None:
     """List open incidents."""
-    from yarus.deployments.alarms.incidents import incidents
+    from yarus.deployments.alarms.incidents import list_incidents
     from yarus.tasks.config.connections import database
-    from yarus.tasks.config.redaction import harmless
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.redaction import escape_control_characters
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.evaluation.findings.persistence import persistence_sentences
 
-    found = incidents(database())
+    open_incidents = list_incidents(database())
     if as_json:
-        click.echo(json_text({"incidents": found}))
+        click.echo(format_json({"incidents": open_incidents}))
         return
     words = _words()
-    for incident in found:
-        told = incident | {"verdict": words[incident["verdict"]]}
-        click.echo(harmless(words["incident"].format(**told)))
+    for incident in open_incidents:
+        values = incident | {"verdict": words[incident["verdict"]]}
+        click.echo(escape_control_characters(words["incident"].format(**values)))
         for sentence in persistence_sentences(incident["asked_again"]):
-            click.echo(f"  {harmless(sentence[settings().language])}")
-    if not found:
+            click.echo(f"  {escape_control_characters(sentence[get_settings().language])}")
+    if not open_incidents:
         click.echo(words["none"])
 
 
@@ -87,10 +87,10 @@ def list_(as_json: bool) -> None:
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
     """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
-    from yarus.deployments.alarms.incidents import accept as take
+    from yarus.deployments.alarms.incidents import accept as accept_level
 
-    found = take(own_database(), evaluation)
-    click.echo(json_text(found) if as_json else _words()["accepted"].format(**found))
+    result = accept_level(open_database(), evaluation)
+    click.echo(format_json(result) if as_json else _words()["accepted"].format(**result))
 
 
 @alerts.command()
@@ -106,7 +106,7 @@ def budget(source: str | None, as_json: bool) -> None:
 
 
 def _words() -> dict[str, str]:
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
 
-    return texts("alerts", settings().language)
+    return texts("alerts", get_settings().language)

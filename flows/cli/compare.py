@@ -4,7 +4,14 @@ from functools import partial
 
 import click
 
-from yarus.flows.cli import arrow_alone, as_json, given_tags, own_database, print_document, say_pseudonyms
+from yarus.flows.cli import (
+    as_json,
+    block_pandas_import,
+    open_database,
+    parse_tags,
+    print_document,
+    warn_about_pseudonyms,
+)
 
 
 @click.command()
@@ -43,11 +50,11 @@ def trend(
     from yarus.flows.terminal.differences.trend import print_trend
     from yarus.tasks.comparison.trend import trend as history
 
-    only = given_tags(tags)
-    found = history(
-        own_database(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor, tags=only
+    only_tags = parse_tags(tags)
+    document = history(
+        open_database(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor, tags=only_tags
     )
-    print_document(found, partial(print_trend, anchor=anchor), as_json=as_json)
+    print_document(document, partial(print_trend, anchor=anchor), as_json=as_json)
 
 
 @click.command()
@@ -86,26 +93,26 @@ def compare(
     if as_json and form == "markdown":
         raise click.UsageError("--json and --format markdown: choose one")
     from yarus.db.errors import unknown
-    from yarus.tasks.comparison.compare import compare as compared
+    from yarus.tasks.comparison.compare import compare as compare_evaluations
     from yarus.tasks.comparison.slices import SLICES
 
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
-    arrow_alone()
-    found = compared(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
+    block_pandas_import()
+    document = compare_evaluations(open_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
     if slice_name is not None:
-        found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
-        found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
+        document["slices"] = {name: values for name, values in document["slices"].items() if name == slice_name}
+        document["small_slices"] = {name: n for name, n in document["small_slices"].items() if name == slice_name}
     if form == "markdown":
-        from yarus.flows.terminal.differences.markdown import comparison_markdown
-        from yarus.tasks.config.settings import settings
+        from yarus.flows.terminal.differences.markdown import format_comparison_markdown
+        from yarus.tasks.config.settings import get_settings
 
-        click.echo(comparison_markdown(found, settings().language))
+        click.echo(format_comparison_markdown(document, get_settings().language))
     else:
         from yarus.flows.terminal.differences.comparison import print_comparison
 
-        print_document(found, partial(print_comparison, slice_name=slice_name), as_json=as_json)
-    say_pseudonyms(found["b"]["source"])
+        print_document(document, partial(print_comparison, slice_name=slice_name), as_json=as_json)
+    warn_about_pseudonyms(document["b"]["source"])
 
 
 @click.command()
@@ -124,8 +131,8 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     yarus explain previous last --metric hit_rate@1
     """
     from yarus.flows.terminal.differences.explanation import print_explanation
-    from yarus.tasks.comparison.explanation.explain import explain as explained
+    from yarus.tasks.comparison.explanation.explain import explain as explain_change
 
-    found = explained(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
-    print_document(found, print_explanation, as_json=as_json)
-    say_pseudonyms(found["b"]["source"])
+    document = explain_change(open_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
+    print_document(document, print_explanation, as_json=as_json)
+    warn_about_pseudonyms(document["b"]["source"])

@@ -2,7 +2,7 @@
 
 import click
 
-from yarus.flows.cli import as_json, print_document, say_pseudonyms
+from yarus.flows.cli import as_json, print_document, warn_about_pseudonyms
 
 
 @click.command()
@@ -21,9 +21,9 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     from yarus.flows.terminal.corpus import print_corpus
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.config.connections import database
-    from yarus.tasks.dataset.corpus.analytics import POINTS
-    from yarus.tasks.dataset.corpus.analytics import corpus as look
+    from yarus.tasks.dataset.corpus.analytics import MAX_MAP_POINTS
+    from yarus.tasks.dataset.corpus.analytics import analyse_corpus as analyse_corpus
 
-    found = look(database(), source, evaluation=evaluation, points=points or POINTS, limit=limit)
-    print_document(pseudonyms.document(found, source), print_corpus, as_json=as_json)
-    say_pseudonyms(source)
+    analytics = analyse_corpus(database(), source, evaluation=evaluation, points=points or MAX_MAP_POINTS, limit=limit)
+    print_document(pseudonyms.mask_document(analytics, source), print_corpus, as_json=as_json)
+    warn_about_pseudonyms(source)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import as_json, parse_moment, print_document, say_pseudonyms
-from yarus.flows.cli.load import checked_name, language, load_recognised
+from yarus.db.messages import Words
+from yarus.flows.cli import as_json, parse_moment, print_document, warn_about_pseudonyms
+from yarus.flows.cli.load import choose_source_name, language_option, load_recognised
 
 if TYPE_CHECKING:
     from yarus.tasks.dataset.dataset_schema import SynthesisResult
@@ -48,9 +48,9 @@ def freeze(
 def list_(as_json: bool) -> None:
     """List frozen case sets."""
     from yarus.flows.terminal.dataset import print_sets
-    from yarus.tasks.cases.frozen_sets import listing
+    from yarus.tasks.cases.frozen_sets import list_frozen_sets
 
-    print_document(listing(), print_sets, as_json=as_json)
+    print_document(list_frozen_sets(), print_sets, as_json=as_json)
 
 
 @dataset.command()
@@ -60,11 +60,11 @@ def list_(as_json: bool) -> None:
 def diff(a: str, b: str, as_json: bool) -> None:
     """Show what changed from frozen set A to B: added, removed, reworded, relabelled."""
     from yarus.flows.terminal.dataset import print_difference
-    from yarus.tasks.cases.frozen_sets import difference
+    from yarus.tasks.cases.frozen_sets import diff_frozen_sets
 
-    found = difference(a, b)
-    print_document(found, print_difference, as_json=as_json)
-    say_pseudonyms(found["b"]["source"])
+    document = diff_frozen_sets(a, b)
+    print_document(document, print_difference, as_json=as_json)
+    warn_about_pseudonyms(document["b"]["source"])
 
 
 @dataset.command()
@@ -75,34 +75,34 @@ def diff(a: str, b: str, as_json: bool) -> None:
 def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     """Split a frozen set by time: questions asked before DATE, and the rest."""
     from yarus.flows.terminal.dataset import print_split
-    from yarus.tasks.cases.frozen_sets import split
+    from yarus.tasks.cases.frozen_sets import split_frozen_set
 
     moment = parse_moment("--at", at)
     if moment is None:
         raise click.UsageError(Words("--at: a date is needed"))
-    print_document(split(name, moment, into), print_split, as_json=as_json)
+    print_document(split_frozen_set(name, moment, into), print_split, as_json=as_json)
 
 
 @dataset.command("import")
 @click.argument("kind", type=click.Choice(["ragas", "langfuse"]))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--into", "name", required=True, metavar="NAME", help="Source to load into.")
-@language
+@language_option
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
     """Load a test set exported from ragas or Langfuse; `yarus load table` and `yarus init` read it, too."""
     from yarus.db.errors import InputError
-    from yarus.db.importers.reader import recognise
+    from yarus.db.importers.reader import recognise_source
 
-    checked = checked_name(name, file.stem)
-    recognised = recognise(file)
+    source_name = choose_source_name(name, file.stem)
+    recognised = recognise_source(file)
     if recognised.table is None or recognised.table.shape is None or recognised.table.shape.tool != kind:
         raise InputError(
             "{path}: its columns are not those that {kind} exports; to load it as what it is: yarus load table {path}",
             path=file,
             kind=kind,
         )
-    load_recognised(recognised, checked, language, as_json=as_json)
+    load_recognised(recognised, source_name, language, as_json=as_json)
 
 
 @dataset.command()
@@ -112,7 +112,7 @@ def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language:
 @click.option("--kinds", metavar="A,B", help="single, multi (two chunks), unanswerable; default: all, in equal shares.")
 @click.option("--seed", default=0, show_default=True, help="Random seed of the sample of chunks.")
 @as_json
-def synthesize(as_json: bool, **given: Any) -> None:
+def synthesize(as_json: bool, **options: Any) -> None:
     """Generate questions and answers from a source's chunks, and keep those that pass the checks.
 
     Starting it again with the same options pays for no call twice; YARUS_BUDGET_USD limits its cost.
@@ -120,27 +120,29 @@ def synthesize(as_json: bool, **given: Any) -> None:
     from pydantic import ValidationError
 
     from yarus.flows.before.preflight import check_roles
-    from yarus.flows.cli.runner import run_other
+    from yarus.flows.cli.runner import run_analysis_flow
     from yarus.flows.terminal.dataset import print_synthesis
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.config.validation import bad_value
-    from yarus.tasks.dataset.synthesis.generator import Synthesis, check
+    from yarus.tasks.config.settings import get_settings
+    from yarus.tasks.config.validation import invalid_value_error
+    from yarus.tasks.dataset.synthesis.generator import SynthesisParameters, check_parameters
 
     try:
-        chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
+        chosen = SynthesisParameters.model_validate(
+            {name: value for name, value in options.items() if value is not None}
+        )
     except ValidationError as error:
-        raise bad_value(error, "synthesize") from None
-    check_roles({"generator", "judge"}, settings())
-    check(chosen)
+        raise invalid_value_error(error, "synthesize") from None
+    check_roles({"generator", "judge"}, get_settings())
+    check_parameters(chosen)
 
     async def work() -> "SynthesisResult":
         from yarus.flows.synthesize import synthesize
 
         return await synthesize(chosen)
 
-    found = run_other(work, level=logging.WARNING if as_json else logging.INFO)
-    print_document(found, print_synthesis, as_json=as_json)
-    raise SystemExit(0 if found["state"] == "completed" else 1)
+    result = run_analysis_flow(work, level=logging.WARNING if as_json else logging.INFO)
+    print_document(result, print_synthesis, as_json=as_json)
+    raise SystemExit(0 if result["state"] == "completed" else 1)
 
 
 @dataset.command()
@@ -156,11 +158,11 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     import asyncio
 
     from yarus.flows.terminal.dataset import print_nuggets
-    from yarus.tasks.dataset.nuggets import make
+    from yarus.tasks.dataset.nuggets import generate_nuggets
 
-    made = asyncio.run(make(source, limit=limit, remake=remake))
-    print_document(made, print_nuggets, as_json=as_json)
-    raise SystemExit(0 if made["state"] == "completed" else 1)
+    result = asyncio.run(generate_nuggets(source, limit=limit, remake=remake))
+    print_document(result, print_nuggets, as_json=as_json)
+    raise SystemExit(0 if result["state"] == "completed" else 1)
 
 
 @dataset.command("export-annotation")
@@ -197,19 +199,19 @@ def export_annotation(
         if limit is not None or len(evaluations) > 1:
             raise click.UsageError(Words("--random N draws from one --evaluation, without --limit"))
         from yarus.flows.terminal.dataset import print_drawn
-        from yarus.tasks.dataset.annotation.judged_answers import export_drawn
+        from yarus.tasks.dataset.annotation.judged_answers import export_label_sample
 
-        drawn = export_drawn(file, evaluations[0] if evaluations else "last", metric, n_random, seed=seed)
-        print_document(drawn, print_drawn, as_json=as_json)
-        say_pseudonyms(drawn["source"], unset=True)
+        sample = export_label_sample(file, evaluations[0] if evaluations else "last", metric, n_random, seed=seed)
+        print_document(sample, print_drawn, as_json=as_json)
+        warn_about_pseudonyms(sample["source"], unset=True)
         return
     if metric is not None or seed:
         raise click.UsageError(Words("--metric and --seed belong to --random N"))
     from yarus.flows.terminal.dataset import print_exported
-    from yarus.tasks.dataset.annotation.round_trip import export
+    from yarus.tasks.dataset.annotation.round_trip import export_annotation_file
 
-    print_document(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
-    say_pseudonyms(source, unset=True)
+    print_document(export_annotation_file(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
+    warn_about_pseudonyms(source, unset=True)
 
 
 @dataset.command("import-annotation")
@@ -221,14 +223,14 @@ def import_annotation(file: Path, annotator: str, into: str | None, as_json: boo
     """Import a completed FILE: all of it, or nothing if a row is wrong."""
     from yarus.flows.terminal.dataset import print_imported, print_labels
     from yarus.tasks.dataset.annotation import spreadsheets
-    from yarus.tasks.dataset.annotation.judged_answers import import_drawn, of_judged
-    from yarus.tasks.dataset.annotation.round_trip import import_
+    from yarus.tasks.dataset.annotation.judged_answers import import_label_sample, is_label_sample
+    from yarus.tasks.dataset.annotation.round_trip import import_annotation_file
 
-    header, lines = spreadsheets.read(file)
-    if of_judged(header):
-        print_document(import_drawn(file, header, lines, annotator), print_labels, as_json=as_json)
+    header, lines = spreadsheets.read_table(file)
+    if is_label_sample(header):
+        print_document(import_label_sample(file, header, lines, annotator), print_labels, as_json=as_json)
     else:
-        print_document(import_(file, annotator, into), print_imported, as_json=as_json)
+        print_document(import_annotation_file(file, annotator, into), print_imported, as_json=as_json)
 
 
 @dataset.command()
@@ -237,9 +239,9 @@ def import_annotation(file: Path, annotator: str, into: str | None, as_json: boo
 def agreement(source: str, as_json: bool) -> None:
     """Measure how far annotators agree: kappa with an interval for every pair."""
     from yarus.flows.terminal.dataset import print_agreement
-    from yarus.tasks.dataset.annotation.reviews import agreement
+    from yarus.tasks.dataset.annotation.reviews import annotator_agreement
 
-    print_document(agreement(source), print_agreement, as_json=as_json)
+    print_document(annotator_agreement(source), print_agreement, as_json=as_json)
 
 
 @dataset.command()
@@ -252,7 +254,7 @@ def agreement(source: str, as_json: bool) -> None:
 def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: bool) -> None:
     """Find defects in a source's questions and labels: stale, duplicate, contradicting, personal data …"""
     from yarus.flows.terminal.dataset import print_audit
-    from yarus.tasks.dataset.audit import audit
+    from yarus.tasks.dataset.audit import audit_labels
 
-    print_document(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
-    say_pseudonyms(source, unset=True)
+    print_document(audit_labels(source, evaluations, examples=examples), print_audit, as_json=as_json)
+    warn_about_pseudonyms(source, unset=True)

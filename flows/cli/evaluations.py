@@ -1,4 +1,4 @@
-"""`yarus runs`, `show`, `tag`, `cases`, `report`: what evaluations left behind."""
+"""`yarus runs`, `show`, `tag`, `cases` and `report`: list, show and label stored evaluations."""
 
 from itertools import islice
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yarus.flows.cli import arrow_alone, as_json, given_tags, json_text, own_database, say_pseudonyms
+from yarus.flows.cli import as_json, block_pandas_import, format_json, open_database, parse_tags, warn_about_pseudonyms
 
 if TYPE_CHECKING:
     from yarus.tasks.config.settings import Language
@@ -23,15 +23,15 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
     """List evaluations."""
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_runs
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.listing import listed
+    from yarus.tasks.config.settings import get_settings
+    from yarus.tasks.evaluation.listing import to_listed
 
-    rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
+    rows = journal.list_evaluations(open_database(), limit=limit, name=name, tags=parse_tags(tags))
     if not as_json:
-        print_runs(rows, settings().language)
+        print_runs(rows, get_settings().language)
         return
-    root = settings().results_root
-    click.echo(json_text([listed(row, root) for row in rows]))
+    root = get_settings().results_root
+    click.echo(format_json([to_listed(row, root) for row in rows]))
 
 
 @click.command()
@@ -39,20 +39,20 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 @as_json
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.summary import has_metrics, summary
+    from yarus.tasks.config.settings import get_settings
+    from yarus.tasks.evaluation.summary import has_metrics, read_summary
 
-    found = summary(own_database(), evaluation)
+    document = read_summary(open_database(), evaluation)
     if as_json:
-        click.echo(json_text(found))
+        click.echo(format_json(document))
     else:
-        arrow_alone()
+        block_pandas_import()
         from yarus.flows.terminal.differences.comparison import print_changes
         from yarus.flows.terminal.summary import print_summary
 
-        print_summary(found, settings().language)
-        if has_metrics(found):
-            print_changes(own_database(), [found["evaluation_id"]], settings().language)
+        print_summary(document, get_settings().language)
+        if has_metrics(document):
+            print_changes(open_database(), [document["evaluation_id"]], get_settings().language)
 
 
 @click.command()
@@ -69,18 +69,18 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     yarus tag "before release 2.1" --remove release
     """
     from yarus.db import journal
-    from yarus.tasks.evaluation.relabel import relabelled
+    from yarus.tasks.evaluation.relabel import relabel_evaluation
 
-    engine = own_database()
-    row = journal.find(engine, evaluation)
-    found = relabelled(engine, row, name=name, add=given_tags(tags), remove=given_tags(removed))
+    engine = open_database()
+    row = journal.find_evaluation(engine, evaluation)
+    labels = relabel_evaluation(engine, row, name=name, add=parse_tags(tags), remove=parse_tags(removed))
     if as_json:
-        click.echo(json_text(found))
+        click.echo(format_json(labels))
         return
-    from yarus.flows.terminal.printing import plain
-    from yarus.tasks.evaluation.config import called
+    from yarus.flows.terminal.printing import escape_text
+    from yarus.tasks.evaluation.config import format_label
 
-    click.echo(" · ".join(filter(None, (found["evaluation_id"], plain(called(found))))))
+    click.echo(" · ".join(filter(None, (labels["evaluation_id"], escape_text(format_label(labels))))))
 
 
 @click.command()
@@ -93,27 +93,32 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from yarus.db import journal
     from yarus.flows.terminal.lists import print_cases
     from yarus.tasks.cases.privacy import pseudonyms
-    from yarus.tasks.cases.sampling import once
-    from yarus.tasks.config.settings import settings
-    from yarus.tasks.evaluation.numbers import finite
-    from yarus.tasks.evaluation.queries import cases_where
+    from yarus.tasks.cases.sampling import count_distinct_questions
+    from yarus.tasks.config.settings import get_settings
+    from yarus.tasks.evaluation.number_format import replace_non_finite
+    from yarus.tasks.evaluation.queries import filter_cases
 
-    arrow_alone()
+    block_pandas_import()
     import pyarrow as pa
 
-    engine = own_database()
-    found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
+    engine = open_database()
+    matching, source = filter_cases(engine, evaluation, where), journal.find_evaluation(engine, evaluation)["source"]
     if as_json:
-        click.echo(json_text(finite(pseudonyms.cases(found.slice(0, limit), source).to_pylist())))
+        click.echo(format_json(replace_non_finite(pseudonyms.mask_cases(matching.slice(0, limit), source).to_pylist())))
     else:
-        times = dict(islice(once(found["question"].to_pylist(), found["status"].to_pylist()).items(), limit))
-        print_cases(
-            pseudonyms.cases(found.take(pa.array(list(times), pa.int64())), source),
-            list(times.values()),
-            len(found),
-            settings().language,
+        times = dict(
+            islice(
+                count_distinct_questions(matching["question"].to_pylist(), matching["status"].to_pylist()).items(),
+                limit,
+            )
         )
-    say_pseudonyms(source)
+        print_cases(
+            pseudonyms.mask_cases(matching.take(pa.array(list(times), pa.int64())), source),
+            list(times.values()),
+            len(matching),
+            get_settings().language,
+        )
+    warn_about_pseudonyms(source)
 
 
 @click.command()
@@ -126,8 +131,8 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: "Language |
 
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
-    from yarus.tasks.report.write import report as write
+    from yarus.tasks.report.write import write_report as write_report
 
-    arrow_alone()
-    path = write(own_database(), evaluations, out, language)
-    click.echo(json_text({"report": str(path)}) if as_json else path)
+    block_pandas_import()
+    path = write_report(open_database(), evaluations, out, language)
+    click.echo(format_json({"report": str(path)}) if as_json else path)

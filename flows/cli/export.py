@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import as_json, json_text, say_pseudonyms
+from yarus.db.messages import Words
+from yarus.flows.cli import as_json, format_json, warn_about_pseudonyms
 
 if TYPE_CHECKING:
-    from yarus.flows.cli.shell.documents import ExportedFile, ExportedRun
-    from yarus.tasks.evaluation.scores import ExportedScores, Form
+    from yarus.flows.cli.shell.command_schema import ExportedFile, ExportedRun
+    from yarus.tasks.evaluation.scores import ExportedScores, ScoreFormat
 
-STORES: tuple["Form", ...] = ("otlp", "langfuse")
-"""Stores of traces that scores can be written for."""
+STORES: tuple["ScoreFormat", ...] = ("otlp", "langfuse")
+"""Trace stores that scores can be written for."""
 
 
 @click.command()
@@ -64,31 +64,31 @@ def export(
         raise click.UsageError(Words("--tracking-uri needs --mlflow"))
     from yarus.db import journal
     from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
-    from yarus.tasks.evaluation.export import export as write
-    from yarus.tasks.evaluation.export import to_mlflow
+    from yarus.tasks.evaluation.export import export_file as write_cases
+    from yarus.tasks.evaluation.export import log_to_mlflow
 
-    engine, words = database(), texts("terminal", settings().language)
-    row = journal.find(engine, evaluation)
-    done: ExportedFile | ExportedRun | ExportedScores
-    form = next((form for form in STORES if target is not None and str(target) == form), None)
-    if form is not None and metrics:
+    engine, words = database(), texts("terminal", get_settings().language)
+    row = journal.find_evaluation(engine, evaluation)
+    result: ExportedFile | ExportedRun | ExportedScores
+    store = next((store for store in STORES if target is not None and str(target) == store), None)
+    if store is not None and metrics:
         raise click.UsageError(Words("--metrics needs --to FILE: scores are of single cases"))
-    if form is not None:
-        from yarus.tasks.evaluation.scores import export_scores  # which knows all metrics
+    if store is not None:
+        from yarus.tasks.evaluation.scores import export_scores  # imports all metrics
 
-        done = export_scores(engine, evaluation, form, overwrite=overwrite)
-        said = words["exported scores"].format(**done)
-        if done["unjoined"]:
-            said += "\n" + words["scores unjoined"].format(**done)
+        result = export_scores(engine, evaluation, store, overwrite=overwrite)
+        message = words["exported scores"].format(**result)
+        if result["unjoined"]:
+            message += "\n" + words["scores unjoined"].format(**result)
     elif target is None:
-        done = {"evaluation_id": row["id"], **to_mlflow(engine, evaluation, tracking_uri)}
-        said = words["logged to mlflow"].format(**done)
+        result = {"evaluation_id": row["id"], **log_to_mlflow(engine, evaluation, tracking_uri)}
+        message = words["logged to mlflow"].format(**result)
     else:
-        n = write(engine, evaluation, target, metrics=metrics, overwrite=overwrite)
-        done = {"evaluation_id": row["id"], "file": str(target), "rows": n}
-        said = words["exported"].format(**done)
-    click.echo(json_text(done) if as_json else said)
+        n = write_cases(engine, evaluation, target, metrics=metrics, overwrite=overwrite)
+        result = {"evaluation_id": row["id"], "file": str(target), "rows": n}
+        message = words["exported"].format(**result)
+    click.echo(format_json(result) if as_json else message)
     if target is not None and not metrics:
-        say_pseudonyms(row["source"])
+        warn_about_pseudonyms(row["source"])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import arrow_alone, as_json, own_database, print_document
+from yarus.db.messages import Words
+from yarus.flows.cli import as_json, block_pandas_import, open_database, print_document
 from yarus.flows.cli.alerts import accept as accept_level
 
 
@@ -43,23 +43,23 @@ def gate(
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
     from yarus.db.errors import InputError
-    from yarus.flows.terminal.differences.gate import junit as as_junit
-    from yarus.flows.terminal.differences.gate import print_gate, stops
-    from yarus.tasks.comparison.gate import gate as judge
-    from yarus.tasks.comparison.gate_rules import read_policy
-    from yarus.tasks.config.settings import settings
+    from yarus.flows.terminal.differences.gate import format_junit as as_junit
+    from yarus.flows.terminal.differences.gate import print_gate, should_fail
+    from yarus.tasks.comparison.gate import gate as check_gate
+    from yarus.tasks.comparison.gate_rules import read_gate_rules
+    from yarus.tasks.config.settings import get_settings
 
     if accept:
         if baseline or file or junit or strict:
             raise click.UsageError(Words("--accept does not check: it goes with no other option than --json"))
         click.get_current_context().invoke(accept_level, evaluation=evaluation, as_json=as_json)
         return
-    policy = read_policy(file)
+    policy = read_gate_rules(file)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError("--junit {junit}: there is no folder {parent}", junit=junit, parent=junit.absolute().parent)
-    arrow_alone()
-    found = judge(own_database(), evaluation, policy, baseline=baseline)
+    block_pandas_import()
+    result = check_gate(open_database(), evaluation, policy, baseline=baseline)
     if junit is not None:
-        junit.write_bytes(as_junit(found, settings().language, strict=strict))
-    print_document(found, partial(print_gate, strict=strict), as_json=as_json)
-    raise SystemExit(1 if stops(found, strict=strict) else 0)
+        junit.write_bytes(as_junit(result, get_settings().language, strict=strict))
+    print_document(result, partial(print_gate, strict=strict), as_json=as_json)
+    raise SystemExit(1 if should_fail(result, strict=strict) else 0)

@@ -1,4 +1,4 @@
-"""`yarus init`: from somebody's files, database and service to a source that can be measured."""
+"""`yarus init`: set up a source from files, a database or a service."""
 
 import sys
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yarus.flows.cli import as_json, json_text
-from yarus.flows.cli.load import checked_name, condition, into, pair
+from yarus.flows.cli import as_json, format_json
+from yarus.flows.cli.load import choose_source_name, into_option, parse_condition, parse_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from yarus.db.importers.reader import Recognised
-    from yarus.deployments.upkeep.setup.plan import Begun
+    from yarus.db.importers.reader import RecognisedSource
+    from yarus.deployments.upkeep.setup.plan import SetupResult
 
 ENV = Path(".env")
-OWN = "helpdesk"
+DEFAULT_NAME = "helpdesk"
 
 
 @click.command()
@@ -30,7 +30,7 @@ OWN = "helpdesk"
     "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
 )
 @click.option("--encoding", metavar="NAME", help="Encoding of text files; default: what their bytes say.")
-@into
+@into_option
 @click.option(
     "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: that of their letters."
 )
@@ -64,51 +64,53 @@ def init(
     """
     from dataclasses import asdict
 
-    from yarus.deployments.upkeep.setup.plan import plan
-    from yarus.flows.terminal.beginning import print_begun, print_plan
-    from yarus.tasks.config.settings import settings
+    from yarus.deployments.upkeep.setup.plan import plan_setup
+    from yarus.flows.terminal.init_summary import print_plan, print_result
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
 
     if not files and not source_url:
         raise click.UsageError("nothing to begin with: name a log (yarus init log.csv pages.csv), or --source-url")
     if files and source_url:
         raise click.UsageError("files go into a source of their own, a database is evaluated in place: name one")
-    mapping, where = dict(map(pair, pairs)), dict(map(condition, conditions))
-    found, wanted, files_to_load = plan(files, mapping, source_url, sut, language, ENV, encoding, where)
-    found.source = "production" if source_url else _name(name, found)
-    shown = settings().language
+    mapping, where = dict(map(parse_mapping, pairs)), dict(map(parse_condition, conditions))
+    report, new_settings, files_to_load = plan_setup(files, mapping, source_url, sut, language, ENV, encoding, where)
+    report.source = "production" if source_url else _choose_name(name, report)
+    shown_language = get_settings().language
     if not as_json:
-        print_plan(found, shown)
+        print_plan(report, shown_language)
     if not dry_run and not yes and not as_json and sys.stdin.isatty():
-        click.confirm(texts("init", shown)["sure"], abort=True)
+        click.confirm(texts("init", shown_language)["sure"], abort=True)
     if not dry_run:
-        _begin(found, wanted, files_to_load)
+        _set_up(report, new_settings, files_to_load)
     if as_json:
-        click.echo(json_text(asdict(found)))
+        click.echo(format_json(asdict(report)))
     elif not dry_run:
-        print_begun(found, shown)
+        print_result(report, shown_language)
 
 
-def _name(name: str | None, found: "Begun") -> str:
-    """As given, or after the log, where its name can be a source's."""
+def _choose_name(name: str | None, report: "SetupResult") -> str:
+    """Return the given name, or one made from the log's file name if a source can have it."""
     from yarus.db.errors import InputError
 
-    log = Path(found.files[0].file).stem
+    log = Path(report.files[0].file).stem
     try:
-        return checked_name(name, log)
+        return choose_source_name(name, log)
     except InputError:
         if name is not None or log.isascii():
             raise
-        return checked_name(None, OWN)  # no letters of a log's name in another alphabet can stand there
+        return choose_source_name(None, DEFAULT_NAME)  # a source's name has only ASCII letters
 
 
-def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]") -> None:
-    from yarus.deployments.upkeep.readiness import readiness
-    from yarus.deployments.upkeep.setup.files import load_files, write
-    from yarus.tasks.config.connections import database, source
+def _set_up(report: "SetupResult", new_settings: dict[str, str], files: "Sequence[RecognisedSource]") -> None:
+    from yarus.deployments.upkeep.readiness import read_readiness
+    from yarus.deployments.upkeep.setup.files import load_files, write_settings
+    from yarus.tasks.config.connections import database, open_source
 
     if files:
-        found.loaded = load_files(database(), found.source, files, language=found.language)
-    found.env = write(ENV, wanted, [one.command(found.source) for one in reversed(found.files)])
-    if not any(one.view for one in found.tables):
-        found.readiness = readiness(source(found.source), sut=found.system.address if found.system else None)
+        report.loaded = load_files(database(), report.source, files, language=report.language)
+    report.env = write_settings(ENV, new_settings, [file.command(report.source) for file in reversed(report.files)])
+    if not any(table.view for table in report.tables):
+        report.readiness = read_readiness(
+            open_source(report.source), sut=report.system.address if report.system else None
+        )

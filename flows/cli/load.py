@@ -1,4 +1,4 @@
-"""`yarus load`: fills a named source."""
+"""`yarus load`: fill a named source."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import as_json, json_text, parse_moment
+from yarus.db.messages import Words
+from yarus.flows.cli import as_json, format_json, parse_moment
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
-    from yarus.db.importers.reader import Recognised
-    from yarus.db.loading.fill import LoadReport, Rows, Stream
+    from yarus.db.importers.reader import RecognisedSource
+    from yarus.db.loading.load_rows import ImportedRows, LoadReport, RowStream
 
-into = click.option("--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded.")
-language = click.option(
+into_option = click.option(
+    "--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded."
+)
+language_option = click.option(
     "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE."
 )
 
@@ -31,29 +33,29 @@ def load() -> None:
 
 @load.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@into
-@language
+@into_option
+@language_option
 @as_json
 def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> None:
     """A SQuAD 1.1 or 2.0 file (also XQuAD, SberQuAD): the paragraph is the chunk, the article the page."""
     from yarus.db.importers import squad
 
-    name = checked_name(name, file.stem)
-    fill_source(squad.read(file), name, language, origin=file.name, as_json=as_json)
+    name = choose_source_name(name, file.stem)
+    load_source(squad.read_squad(file), name, language, origin=file.name, as_json=as_json)
 
 
 @load.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--split", help="File of judgements in DIR/qrels; default: test, or the only one.")
-@into
-@language
+@into_option
+@language_option
 @as_json
 def beir(folder: Path, split: str | None, name: str | None, language: str | None, as_json: bool) -> None:
     """A BEIR data set: corpus.jsonl, queries.jsonl and graded judgements in qrels/SPLIT.tsv."""
     from yarus.db.importers import beir
 
-    name = checked_name(name, folder.resolve().name)
-    fill_source(beir.read(folder, split), name, language, origin=folder.resolve().name, as_json=as_json)
+    name = choose_source_name(name, folder.resolve().name)
+    load_source(beir.read_beir(folder, split), name, language, origin=folder.resolve().name, as_json=as_json)
 
 
 @load.command()
@@ -66,8 +68,8 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
     "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
 )
 @click.option("--encoding", metavar="NAME", help="Encoding of a text file; default: what its bytes say.")
-@into
-@language
+@into_option
+@language_option
 @as_json
 def table(
     file: Path,
@@ -84,18 +86,18 @@ def table(
     Columns are told by their names and values (docs/sources.md), or --map names them. A row without an id gets a hash
     of its content.
     """
-    from yarus.db.importers.reader import recognise
+    from yarus.db.importers.reader import recognise_source
 
-    name = checked_name(name, file.stem)
-    mapping, where = dict(map(pair, pairs)), dict(map(condition, conditions))
-    recognised = recognise(file, kind=kind, mapping=mapping, encoding=encoding, where=where)
+    name = choose_source_name(name, file.stem)
+    mapping, where = dict(map(parse_mapping, pairs)), dict(map(parse_condition, conditions))
+    recognised = recognise_source(file, kind=kind, mapping=mapping, encoding=encoding, where=where)
     load_recognised(recognised, name, language, as_json=as_json)
 
 
 @load.command()
 @click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@into
-@language
+@into_option
+@language_option
 @as_json
 def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_json: bool) -> None:
     """Recorded traces: OpenTelemetry (OTLP as JSON), Phoenix, Langfuse, LangSmith or TruLens.
@@ -105,9 +107,9 @@ def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_j
     """
     from yarus.db.importers.reader import read_traces
 
-    name = checked_name(name, files[0].name.partition(".")[0])
-    origin, how = ", ".join(file.name for file in files), "tier3 --sut recorded"
-    fill_source(read_traces(files), name, language, origin=origin, as_json=as_json, how=how)
+    name = choose_source_name(name, files[0].name.partition(".")[0])
+    origin, command = ", ".join(file.name for file in files), "tier3 --sut recorded"
+    load_source(read_traces(files), name, language, origin=origin, as_json=as_json, command=command)
 
 
 @load.command()
@@ -116,8 +118,8 @@ def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_j
     "--since", metavar="DATE", help="Only log rows created at or after this time; chunks and labels are always loaded."
 )
 @click.option("--incremental", is_flag=True, help="Only log rows newer than those already in the source.")
-@into
-@language
+@into_option
+@language_option
 @as_json
 def postgres(
     address: str, since: str | None, incremental: bool, name: str | None, language: str | None, as_json: bool
@@ -126,99 +128,109 @@ def postgres(
 
     YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… map its tables and columns.
     """
-    from yarus.db.importers.dump import unpacked
-    from yarus.db.importers.postgres import checked_url, newest, reading
-    from yarus.tasks.config.connections import database, mapped_source
+    from yarus.db.importers.dump import open_dump
+    from yarus.db.importers.postgres import newest_created_at, open_source_snapshot, validate_url
+    from yarus.tasks.config.connections import database, open_mapped_source
 
     if since and incremental:
         raise click.UsageError(Words("--since and --incremental exclude each other"))
     dump = Path(address)
     is_dump = "://" not in address and dump.exists()
-    url = None if is_dump else checked_url(address)
-    shown = _without_secrets(url) if url else None
-    name = checked_name(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
-    begin = newest(database(), name) if incremental else parse_moment("--since", since)
-    source = mapped_source(name, url, language=language)
-    opened = nullcontext(source) if url else unpacked(dump, source)
-    with opened as there, reading(there, begin) as rows:
-        fill_source(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
+    url = None if is_dump else validate_url(address)
+    public_url = _without_secrets(url) if url else None
+    name = choose_source_name(
+        name, dump.stem if public_url is None else public_url.database or public_url.host or "postgres"
+    )
+    begin = newest_created_at(database(), name) if incremental else parse_moment("--since", since)
+    source = open_mapped_source(name, url, language=language)
+    connection = nullcontext(source) if url else open_dump(dump, source)
+    with connection as connected, open_source_snapshot(connected, begin) as rows:
+        load_source(rows, name, language, origin=dump.name if public_url is None else str(public_url), as_json=as_json)
 
 
-def fill_source(
-    rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool, how: str | None = None
+def load_source(
+    rows: "ImportedRows | RowStream",
+    name: str,
+    language: str | None,
+    *,
+    origin: str,
+    as_json: bool,
+    command: str | None = None,
 ) -> None:
-    """Fills a source with these rows, and prints what became of them and what can be measured.
+    """Load rows into a source, and print the load report and what can be measured.
 
     Raises:
-        SystemExit: 2, not one row could be used.
+        SystemExit: 2, no row could be used.
     """
-    from yarus.db.engine import reaching
-    from yarus.db.loading.fill import fill
+    from yarus.db.engine import reporting_unreachable
+    from yarus.db.loading.load_rows import fill
     from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
 
     engine = database()
-    with reaching(engine):
-        report = fill(engine, name, rows, language=language or settings().language, origin=origin)
-    _show_load(report, as_json=as_json, how=how)
+    with reporting_unreachable(engine):
+        report = fill(engine, name, rows, language=language or get_settings().language, origin=origin)
+    _print_load_report(report, as_json=as_json, command=command)
 
 
-def load_recognised(recognised: "Recognised", name: str, language: str | None, *, as_json: bool) -> None:
-    """Load a file that was looked at, and print what became of it and what can be measured.
+def load_recognised(recognised: "RecognisedSource", name: str, language: str | None, *, as_json: bool) -> None:
+    """Load a file whose format was recognised, and print the load report and what can be measured.
 
     Raises:
-        SystemExit: 2, not one row could be used.
+        SystemExit: 2, no row could be used.
     """
     from yarus.deployments.upkeep.setup.files import load_files
     from yarus.tasks.config.connections import database
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
 
-    (report,) = load_files(database(), name, [recognised], language=language or settings().language)
+    (report,) = load_files(database(), name, [recognised], language=language or get_settings().language)
     report.problems = list(dict.fromkeys([*recognised.notes, *report.problems]))
     if recognised.table is not None:
         report.problems += recognised.table.left_aside()
-    _show_load(report, as_json=as_json, how="tier3 --sut recorded" if recognised.shape == "traces" else None)
+    _print_load_report(
+        report, as_json=as_json, command="tier3 --sut recorded" if recognised.shape == "traces" else None
+    )
 
 
-def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
+def _print_load_report(report: "LoadReport", *, as_json: bool, command: str | None) -> None:
     from dataclasses import asdict
 
-    from yarus.deployments.upkeep.readiness import readiness
+    from yarus.deployments.upkeep.readiness import read_readiness
     from yarus.flows.terminal.lists import print_load
-    from yarus.tasks.config.connections import source
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.connections import open_source
+    from yarus.tasks.config.settings import get_settings
 
     name = report.source
-    read = report.questions.read + report.chunks.read
-    nothing = read == report.questions.skipped + report.chunks.skipped
+    n_read = report.questions.read + report.chunks.read
+    is_empty = n_read == report.questions.skipped + report.chunks.skipped
     if as_json:
-        click.echo(json_text(asdict(report)))
+        click.echo(format_json(asdict(report)))
     else:
-        print_load(report, [] if nothing else readiness(source(name)), settings().language, how)
+        print_load(report, [] if is_empty else read_readiness(open_source(name)), get_settings().language, command)
         if report.labels.added or report.labels.updated:
-            _say_unit(name)
-    if nothing and read:
+            _print_unit(name)
+    if is_empty and n_read:
         raise SystemExit(2)
 
 
-def _say_unit(name: str) -> None:
-    """What evaluations of the source will count, where its labels are of both kinds."""
+def _print_unit(name: str) -> None:
+    """Print which unit evaluations of the source will count, if its labels are of both kinds."""
     from yarus.db.source_rows import read_questions
     from yarus.db.sources import snapshot
-    from yarus.flows.terminal.dataset import unit_text
-    from yarus.tasks.cases.labels import labels_of
-    from yarus.tasks.config.connections import source
-    from yarus.tasks.config.settings import settings
+    from yarus.flows.terminal.dataset import describe_label_unit
+    from yarus.tasks.cases.labels import count_labels
+    from yarus.tasks.config.connections import open_source
+    from yarus.tasks.config.settings import get_settings
 
-    where = source(name)
-    with snapshot(where) as connection:
-        found = labels_of(read_questions(connection, where))
-    if said := unit_text(found.unit, found.labelled, found.chunks, settings().language):
-        click.secho(said, fg="yellow")
+    origin = open_source(name)
+    with snapshot(origin) as connection:
+        labels = count_labels(read_questions(connection, origin))
+    if message := describe_label_unit(labels.unit, labels.labelled, labels.chunks, get_settings().language):
+        click.secho(message, fg="yellow")
 
 
-def checked_name(name: str | None, origin: str) -> str:
-    """The name of the source to fill: as given, or made of what is loaded.
+def choose_source_name(name: str | None, origin: str) -> str:
+    """Return the name of the source to fill: the given one, or one made from what is loaded.
 
     Raises:
         InputError: it cannot be the name of a source, or is the bundled sample's.
@@ -226,7 +238,7 @@ def checked_name(name: str | None, origin: str) -> str:
     import re
 
     from yarus.db.errors import InputError
-    from yarus.db.sources import SAMPLE, checked_name
+    from yarus.db.sources import SAMPLE, validate_source_name
 
     if name == SAMPLE:
         raise InputError(
@@ -234,28 +246,28 @@ def checked_name(name: str | None, origin: str) -> str:
             sample=SAMPLE,
         )
     if name is not None:
-        return checked_name(name)
-    made = re.sub(r"[^a-z0-9]+", "_", origin.lower()).strip("_")
-    if not made or not made[0].isalpha() or made == SAMPLE:
+        return validate_source_name(name)
+    derived = re.sub(r"[^a-z0-9]+", "_", origin.lower()).strip("_")
+    if not derived or not derived[0].isalpha() or derived == SAMPLE:
         raise InputError(
             "{origin!r} cannot be a source's name; give one with --into NAME, for example --into helpdesk",
             origin=origin,
         )
-    return checked_name(made[:40].rstrip("_"))
+    return validate_source_name(derived[:40].rstrip("_"))
 
 
-def pair(text: str) -> tuple[str, str]:
-    """OURS=THEIRS, parted."""
-    ours, sign, theirs = text.partition("=")
-    if not (ours.strip() and sign):
+def parse_mapping(text: str) -> tuple[str, str]:
+    """Split FIELD=COLUMN into its two names."""
+    field, separator, column = text.partition("=")
+    if not (field.strip() and separator):
         raise click.UsageError(Words("--map {text!r}: expected OURS=THEIRS, for example question=Вопрос", text=text))
-    return ours.strip(), theirs.strip()
+    return field.strip(), column.strip()
 
 
-def condition(text: str) -> tuple[str, str]:
-    """COLUMN=VALUE, parted."""
-    column, sign, value = text.partition("=")
-    if not (column.strip() and sign):
+def parse_condition(text: str) -> tuple[str, str]:
+    """Split COLUMN=VALUE into its parts."""
+    column, separator, value = text.partition("=")
+    if not (column.strip() and separator):
         raise click.UsageError(Words("--where {text!r}: expected COLUMN=VALUE, for example provider=bot-a", text=text))
     return column.strip(), value.strip()
 
@@ -263,5 +275,7 @@ def condition(text: str) -> tuple[str, str]:
 def _without_secrets(url: str) -> "URL":
     from sqlalchemy.engine import URL, make_url
 
-    whole = make_url(url)
-    return URL.create("postgresql", whole.username, host=whole.host, port=whole.port, database=whole.database)
+    full_url = make_url(url)
+    return URL.create(
+        "postgresql", full_url.username, host=full_url.host, port=full_url.port, database=full_url.database
+    )

@@ -1,4 +1,4 @@
-"""`yarus prune`: retention, and erasure of one user's questions."""
+"""`yarus prune`: remove old evaluations, or erase one user's questions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import own_database, print_document
+from yarus.db.messages import Words
+from yarus.flows.cli import open_database, print_document
 
 if TYPE_CHECKING:
-    from yarus.deployments.upkeep.erasure.erase import Found
-    from yarus.deployments.upkeep.erasure.erase_prefect import InPrefect
-    from yarus.flows.cli.shell.documents import ErasureEverywhere
+    from yarus.deployments.upkeep.erasure.erase import UserData
+    from yarus.deployments.upkeep.erasure.erase_prefect import PrefectErasure
+    from yarus.flows.cli.shell.command_schema import UserErasure
 
-AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
+AGE_OPTIONS = ("older_than", "keep_last", "gates", "with_calls", "everything")
 
 
 @click.command()
@@ -39,12 +39,12 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
 
     Running evaluations, baselines pinned in a gate file and the last completed evaluation of a comparability key stay.
     """
-    given = [name for name in AGE if by_age[name]]
+    age_options = [name for name in AGE_OPTIONS if by_age[name]]
     if (user is None) != (source is None):
         raise click.UsageError(
             Words("--user and --source must be given together: whose questions, and in which source")
         )
-    if user is not None and given:
+    if user is not None and age_options:
         raise click.UsageError(
             Words("--user erases questions of any age; leave out --older-than, --keep-last, --gate, --calls and --all")
         )
@@ -54,81 +54,93 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         raise click.UsageError(Words("--calls needs --older-than: replies are removed by age"))
     if as_json and not (yes or dry_run):
         raise click.UsageError(Words("--json cannot ask for confirmation: add --yes or --dry-run"))
-    work = _by_age(**by_age) if user is None else _of_user(user, str(source))
-    planned = work(dry_run=True)
-    only_planned = dry_run or (user is None and not _any(planned))
+    remove = _prepare_prune(**by_age) if user is None else _prepare_erasure(user, str(source))
+    plan = remove(dry_run=True)
+    only_planned = dry_run or (user is None and not _is_anything_removed(plan))
     if only_planned or not as_json:
-        print_document(planned, _print, as_json=as_json)
+        print_document(plan, _print_removals, as_json=as_json)
     if only_planned:
         return
-    if not yes and _any(planned):
-        from yarus.tasks.config.settings import settings
+    if not yes and _is_anything_removed(plan):
+        from yarus.tasks.config.settings import get_settings
         from yarus.tasks.config.texts import texts
 
-        click.confirm(texts("prune", settings().language)["sure"], abort=True)
-    done = work(dry_run=False)
-    print_document(done, _print, as_json=as_json)
-    raise SystemExit(1 if done["elsewhere"] else 0)
+        click.confirm(texts("prune", get_settings().language)["sure"], abort=True)
+    result = remove(dry_run=False)
+    print_document(result, _print_removals, as_json=as_json)
+    raise SystemExit(1 if result["elsewhere"] else 0)
 
 
-def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, **rest: Any) -> Any:
+def _prepare_prune(*, older_than: str | None, keep_last: int | None, everything: bool, **options: Any) -> Any:
     from functools import partial
 
-    from yarus.deployments.upkeep.prune import age, plan
-    from yarus.deployments.upkeep.prune import prune as work
+    from yarus.deployments.upkeep.prune import parse_age, plan_pruning
+    from yarus.deployments.upkeep.prune import prune as remove
 
-    before = age(older_than) if older_than else None
-    engine = own_database()
+    min_age = parse_age(older_than) if older_than else None
+    engine = open_database()
     return partial(
-        work, engine, plan(engine, older_than=before, keep_last=keep_last or 0, everything=everything, **rest)
+        remove,
+        engine,
+        plan_pruning(engine, older_than=min_age, keep_last=keep_last or 0, everything=everything, **options),
     )
 
 
-def _of_user(user: str, source: str) -> Any:
-    from yarus.deployments.upkeep.erasure.erase import erase, find
+def _prepare_erasure(user: str, source: str) -> Any:
+    from yarus.deployments.upkeep.erasure.erase import erase_user_data, find_user_data
     from yarus.tasks.config.connections import database
 
-    found = find(database(), user, source)
+    erasure = find_user_data(database(), user, source)
 
-    def work(*, dry_run: bool) -> "ErasureEverywhere":
-        """In Prefect first: there it is found by what is erased after."""
-        there = _in_prefect(found, remove=not dry_run)
-        here = erase(database(), found, dry_run=dry_run)
-        return {**here, **there, "beyond": [*there["beyond"], *here["beyond"]]}
+    def remove(*, dry_run: bool) -> "UserErasure":
+        """Erase in Prefect first, because what is erased afterwards is needed to find it there."""
+        prefect_erasure = _erase_in_prefect(erasure, remove=not dry_run)
+        own_erasure = erase_user_data(database(), erasure, dry_run=dry_run)
+        return {**own_erasure, **prefect_erasure, "beyond": [*prefect_erasure["beyond"], *own_erasure["beyond"]]}
 
-    return work
+    return remove
 
 
-def _in_prefect(found: "Found", *, remove: bool) -> "InPrefect":
+def _erase_in_prefect(erasure: "UserData", *, remove: bool) -> "PrefectErasure":
     import asyncio
 
-    from yarus.deployments.upkeep.erasure.erase_prefect import in_prefect, on_another_server
+    from yarus.deployments.upkeep.erasure.erase_prefect import erase_in_prefect, erase_on_other_server
 
-    artifacts, beyond = (0, []) if found.nothing else asyncio.run(on_another_server(found.case_ids, remove=remove))
-    there = in_prefect(found.looked_for, remove=remove)
-    return {**there, "artifacts": there["artifacts"] + artifacts, "beyond": [*beyond, *there["beyond"]]}
+    artifacts, beyond = (
+        (0, []) if erasure.nothing else asyncio.run(erase_on_other_server(erasure.case_ids, remove=remove))
+    )
+    prefect_erasure = erase_in_prefect(erasure.looked_for, remove=remove)
+    return {
+        **prefect_erasure,
+        "artifacts": prefect_erasure["artifacts"] + artifacts,
+        "beyond": [*beyond, *prefect_erasure["beyond"]],
+    }
 
 
-def _any(document: Mapping[str, Any]) -> bool:
-    """Whether there is anything to remove."""
+def _is_anything_removed(document: Mapping[str, Any]) -> bool:
+    """Return whether anything is removed."""
     return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
 
 
-def _print(document: Mapping[str, Any], language: str) -> None:
+def _print_removals(document: Mapping[str, Any], language: str) -> None:
     from yarus.tasks.config.texts import texts
 
     words = texts("prune", language)
-    whose = "user" if "user" in document else "age"
-    heading = f"{whose} {'planned' if document['dry_run'] else 'done'}" if _any(document) else f"{whose} nothing"
+    scope = "user" if "user" in document else "age"
+    heading = (
+        f"{scope} {'planned' if document['dry_run'] else 'done'}"
+        if _is_anything_removed(document)
+        else f"{scope} nothing"
+    )
     click.echo(words[heading].format(**document))
     for name, value in document.items():
         n = len(value) if isinstance(value, list | dict) else value
         if name not in ("user", "source", "dry_run", "kept", "beyond") and n:
-            click.echo(f"  {words.get(f'{whose} {name}') or words[name]}: {n}")
-    for why, n in document.get("kept", {}).items():
-        click.echo(f"  {words[f'kept {why}']}: {n}")
-    for what in document.get("beyond", ()):
-        click.echo(f"{words['beyond']} {what}")
+            click.echo(f"  {words.get(f'{scope} {name}') or words[name]}: {n}")
+    for reason, n in document.get("kept", {}).items():
+        click.echo(f"  {words[f'kept {reason}']}: {n}")
+    for location in document.get("beyond", ()):
+        click.echo(f"{words['beyond']} {location}")
     if document.get("calls") and "user" in document:
         click.echo(words["calls of all"])
     if document.get("source") == "production":

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import as_json, json_text, own_database, print_document, talkative
-from yarus.flows.cli.shell.language import language, told
+from yarus.db.messages import Words
+from yarus.flows.cli import add_verbosity_options, as_json, format_json, open_database, print_document
+from yarus.flows.cli.shell.language import get_language, translate
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -30,9 +30,16 @@ from yarus.flows.cli.shell.language import language, told
 @click.option("--dry-run", is_flag=True, help="Only estimate calls, tokens, cost and time.")
 @as_json
 @click.pass_context
-@talkative
+@add_verbosity_options
 def run(
-    context: click.Context, /, tier: str, pairs: tuple[str, ...], dry_run: bool, as_json: bool, level: int, **given: Any
+    context: click.Context,
+    /,
+    tier: str,
+    pairs: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+    level: int,
+    **options: Any,
 ) -> None:
     """Evaluate one tier; its other parameters follow as --parameter VALUE.
 
@@ -43,31 +50,33 @@ def run(
     """
     from dataclasses import asdict
 
-    from yarus.flows.cli.runner import estimate, parameters, run_flow
+    from yarus.flows.cli.runner import estimate_calls, parse_parameters, run_flow
     from yarus.tasks.evaluation.repeats import NothingFailedError
 
-    chosen = {name: value for name, value in given.items() if value not in (None, ())}
-    checked = parameters(tier, chosen, pairs, context.args)
+    values = {name: value for name, value in options.items() if value not in (None, ())}
+    parsed = parse_parameters(tier, values, pairs, context.args)
     try:
         if dry_run:
             from yarus.flows.terminal.lists import print_plans
 
-            print_document(asdict(estimate(tier, checked)), print_plans, as_json=as_json)
+            print_document(asdict(estimate_calls(tier, parsed)), print_plans, as_json=as_json)
         else:
-            _finish(run_flow(tier, checked, level=level), as_json=as_json)
-    except NothingFailedError as nothing:
-        click.echo(json_text({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {told(nothing)}")
+            _print_and_exit(run_flow(tier, parsed, level=level), as_json=as_json)
+    except NothingFailedError as error:
+        click.echo(format_json({"failed_in": error.of, "failed": 0}) if as_json else f"yarus: {translate(error)}")
 
 
 @click.command()
 @as_json
-@talkative
+@add_verbosity_options
 def demo(as_json: bool, level: int) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
-    click.echo(told(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True)
-    from yarus.flows.cli.runner import parameters, run_flow
+    click.echo(
+        translate(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True
+    )
+    from yarus.flows.cli.runner import parse_parameters, run_flow
 
-    _finish(run_flow("nightly", parameters("nightly", {}, (), ()), level=level), as_json=as_json)
+    _print_and_exit(run_flow("nightly", parse_parameters("nightly", {}, (), ()), level=level), as_json=as_json)
 
 
 @click.command()
@@ -79,24 +88,24 @@ def doctor(as_json: bool) -> None:
 
     checks = examine()
     if as_json:
-        click.echo(json_text([check._asdict() for check in checks]))
+        click.echo(format_json([check._asdict() for check in checks]))
     else:
-        print_checks(checks, language())
+        print_checks(checks, get_language())
     raise SystemExit(max((check.code for check in checks), default=0))
 
 
-def _finish(summary: Any, *, as_json: bool) -> None:
-    from yarus.deployments.prefect.flow_states import passed
+def _print_and_exit(summary: Any, *, as_json: bool) -> None:
+    from yarus.deployments.prefect.flow_states import has_passed
 
     print_document(summary, _print_finished, as_json=as_json)
-    raise SystemExit(0 if passed(summary) else 1)
+    raise SystemExit(0 if has_passed(summary) else 1)
 
 
 def _print_finished(summary: Any, language: str) -> None:
     from yarus.deployments.prefect.artifacts import gate_text
     from yarus.flows.terminal.differences.comparison import print_changes
     from yarus.flows.terminal.summary import print_overview, print_summary
-    from yarus.tasks.config.redaction import harmless
+    from yarus.tasks.config.redaction import escape_control_characters
     from yarus.tasks.config.texts import texts
 
     evaluations = summary.get("evaluations", [summary])
@@ -110,9 +119,9 @@ def _print_finished(summary: Any, language: str) -> None:
     elif "evaluations" in summary:
         print_overview(summary, language)
     if with_metrics:
-        print_changes(own_database(), [evaluation["evaluation_id"] for evaluation in with_metrics], language)
+        print_changes(open_database(), [evaluation["evaluation_id"] for evaluation in with_metrics], language)
     for evaluation in evaluations:
         if evaluation.get("gate"):
-            click.echo(harmless(gate_text(evaluation, language)))
+            click.echo(escape_control_characters(gate_text(evaluation, language)))
     if "report" in summary:
         click.echo(texts("terminal", language)["report"].format(path=summary["report"]))

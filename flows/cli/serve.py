@@ -2,8 +2,8 @@
 
 import click
 
-from yarus.db.words import Words
-from yarus.flows.cli import arrow_alone, as_json, json_text, print_document
+from yarus.db.messages import Words
+from yarus.flows.cli import as_json, block_pandas_import, format_json, print_document
 
 PORT = click.IntRange(1, 65_535)
 
@@ -21,16 +21,16 @@ def serve(host: str, port: int, report_port: int, schedule: bool, source: str | 
     Meanwhile `yarus run` with the same YARUS_HOME uses this server. If PREFECT_API_URL is set, that server is used and
     none is started.
     """
-    from yarus.deployments.serve import Serving
+    from yarus.deployments.serve import ServeInfo
     from yarus.deployments.serve import serve as serve_until_stopped
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
 
-    words = texts("serve", settings().language)
+    words = texts("serve", get_settings().language)
 
-    def ready(serving: Serving) -> None:
-        renamed = ["renamed"] if serving.renamed else []
-        for key in ("ui", "reports", "labels", "deployments", *renamed, "night", "stop"):
+    def ready(serving: ServeInfo) -> None:
+        renamed_key = ["renamed"] if serving.renamed else []
+        for key in ("ui", "reports", "labels", "deployments", *renamed_key, "night", "stop"):
             click.echo(words[key].format(**serving._asdict()))
 
     click.echo(words["starts"], err=True)
@@ -45,17 +45,17 @@ def stop(as_json: bool) -> None:
 
     Both end by themselves when they have not been used for YARUS_SERVER_IDLE_S seconds.
     """
-    from yarus.deployments.prefect.home_servers import stop
-    from yarus.tasks.config.settings import settings
+    from yarus.deployments.prefect.home_servers import stop_servers
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
 
-    found = stop(settings().home.absolute())
-    words = texts("stop", settings().language)
+    stopped = stop_servers(get_settings().home.absolute())
+    words = texts("stop", get_settings().language)
     if as_json:
-        click.echo(json_text(found))
+        click.echo(format_json(stopped))
         return
     for server in ("prefect", "postgresql"):
-        click.echo(f"{words[server]}: {words[str(found[server])]}")
+        click.echo(f"{words[server]}: {words[str(stopped[server])]}")
 
 
 @click.command()
@@ -73,11 +73,11 @@ def view(evaluations: tuple[str, ...], port: int, browser: bool) -> None:
     yarus view tier3-20261119-030000-4d2f last
     """
     from yarus.deployments.pages.view import view as serve_until_stopped
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
     from yarus.tasks.config.texts import texts
 
-    arrow_alone()
-    words = texts("view", settings().language)
+    block_pandas_import()
+    words = texts("view", get_settings().language)
 
     def ready(address: str, opened: bool) -> None:
         click.echo(words["page"].format(address=address))
@@ -134,23 +134,23 @@ def label(
     if as_json and plan is None and not between:
         raise click.UsageError(Words("--json belongs to --plan or --between"))
     if between:
-        from yarus.flows.terminal.differences.comparison import print_between
+        from yarus.flows.terminal.differences.comparison import print_label_suggestions
         from yarus.tasks.config.connections import database
-        from yarus.tasks.dataset.labelling.relevance.between import between as find_between
+        from yarus.tasks.dataset.labelling.relevance.label_suggestions import suggest_labels as find_between
 
-        found = find_between(database(), *between, *([metric] if metric else []))
-        print_document(found, print_between, as_json=as_json)
+        document = find_between(database(), *between, *([metric] if metric else []))
+        print_document(document, print_label_suggestions, as_json=as_json)
         return
-    from yarus.tasks.config.settings import settings
+    from yarus.tasks.config.settings import get_settings
 
-    language = settings().language
+    language = get_settings().language
     if width is not None:
-        from yarus.flows.terminal.labels import plan_lines
+        from yarus.flows.terminal.labels import list_plan_lines
         from yarus.tasks.config.connections import database
-        from yarus.tasks.dataset.labelling.plan import plan as planned
+        from yarus.tasks.dataset.labelling.plan import plan_labels as plan_labels
 
-        needed = planned(database(), evaluation or "last", plan or metric, width)
-        click.echo(json_text(needed) if as_json else "\n".join(plan_lines(needed, language)))
+        label_plan = plan_labels(database(), evaluation or "last", plan or metric, width)
+        click.echo(format_json(label_plan) if as_json else "\n".join(list_plan_lines(label_plan, language)))
         return
     from yarus.deployments.pages.label_server import serve_until_stopped
     from yarus.tasks.config.texts import texts

@@ -1,11 +1,11 @@
-"""`yarus sweep`, `robustness` and `examine`: models side by side, on the same questions, and beside people."""
+"""`yarus sweep`, `robustness` and `examine`: compare systems, questions in other forms, and the judge with people."""
 
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from yarus.flows.cli import as_json, begin, print_document, talkative
+from yarus.flows.cli import add_verbosity_options, as_json, print_document, start_prefect_early
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
@@ -33,8 +33,8 @@ TIERS_HELP = (
 @limit
 @click.option("--resume", metavar="SWEEP", help="Run the missing arms of a stopped sweep.")
 @as_json
-@talkative
-def sweep(as_json: bool, level: int, **given: Any) -> None:
+@add_verbosity_options
+def sweep(as_json: bool, level: int, **options: Any) -> None:
     """Compare models, prompts, retrievers, re-rankers, depths, chunkings: every combination, then one table.
 
     \b
@@ -42,14 +42,14 @@ def sweep(as_json: bool, level: int, **given: Any) -> None:
     yarus sweep --tier tier1 --sources by_heading,by_500 --rerankers none,my_search:rerank
     yarus sweep --tier tier2 --generators small,large --judges strict,mild
     """
-    from yarus.flows.cli.runner import parameters
+    from yarus.flows.cli.runner import parse_parameters
     from yarus.flows.terminal.experiments import print_sweep
-    from yarus.tasks.comparison.experiments.sweep import arms
-    from yarus.tasks.config.flow_parameters import Sweep
+    from yarus.tasks.comparison.experiments.sweep import plan_arms
+    from yarus.tasks.config.flow_parameters import SweepParameters
 
-    chosen = parameters("sweep", {name: value for name, value in given.items() if value is not None}, (), ())
-    if isinstance(chosen, Sweep) and not chosen.resume:
-        arms(chosen)  # what cannot be swept is said before anything is started
+    chosen = parse_parameters("sweep", {name: value for name, value in options.items() if value is not None}, (), ())
+    if isinstance(chosen, SweepParameters) and not chosen.resume:
+        plan_arms(chosen)  # reports an impossible sweep before anything is started
     _run("sweep", chosen, print_sweep, as_json=as_json, level=level)
 
 
@@ -59,8 +59,8 @@ def sweep(as_json: bool, level: int, **given: Any) -> None:
 @click.option("--tiers", metavar="A,B", help=TIERS_HELP)
 @limit
 @as_json
-@talkative
-def robustness(as_json: bool, level: int, **given: Any) -> None:
+@add_verbosity_options
+def robustness(as_json: bool, level: int, **options: Any) -> None:
     """Ask the same questions in other forms, for example with typos: are they still found and answered?
 
     Tier 2 answers them from bad contexts: with passages of other pages (the right ones anywhere, first, in the middle,
@@ -71,10 +71,12 @@ def robustness(as_json: bool, level: int, **given: Any) -> None:
     yarus robustness --kinds gold_removed,injection --limit 200
     yarus robustness --tiers tier2
     """
-    from yarus.flows.cli.runner import parameters
+    from yarus.flows.cli.runner import parse_parameters
     from yarus.flows.terminal.experiments import print_robustness
 
-    chosen = parameters("robustness", {name: value for name, value in given.items() if value is not None}, (), ())
+    chosen = parse_parameters(
+        "robustness", {name: value for name, value in options.items() if value is not None}, (), ()
+    )
     _run("robustness", chosen, print_robustness, as_json=as_json, level=level)
 
 
@@ -95,19 +97,19 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
     yarus examine human_labeled_data.json
     yarus examine human_labeled_data.json --scored baseline_ragchecker.json
     """
-    begin()
+    start_prefect_early()
     import asyncio
 
     from yarus.flows.terminal.experiments import print_people
-    from yarus.tasks.comparison.experiments.people_pairs import judge_beside_people
+    from yarus.tasks.comparison.experiments.people_pairs import compare_judge_with_people
 
-    found = asyncio.run(judge_beside_people(file, language, scored=scored, seed=seed))
-    print_document(found, print_people, as_json=as_json)
+    result = asyncio.run(compare_judge_with_people(file, language, scored=scored, seed=seed))
+    print_document(result, print_people, as_json=as_json)
 
 
-def _run(name: str, chosen: Any, show: Any, *, as_json: bool, level: int) -> None:
+def _run(name: str, chosen: Any, print_result: Any, *, as_json: bool, level: int) -> None:
     from yarus.flows.cli.runner import run_flow
 
-    found = run_flow(name, chosen, level=level)
-    print_document(found, show, as_json=as_json)
-    raise SystemExit(0 if found["state"] == "completed" else 1)
+    result = run_flow(name, chosen, level=level)
+    print_document(result, print_result, as_json=as_json)
+    raise SystemExit(0 if result["state"] == "completed" else 1)

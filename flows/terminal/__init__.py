@@ -1,1 +1,1 @@
-"""What commands print for people."""
+"""The output of commands for people."""

@@ -1,42 +1,42 @@
-"""What alarms may cost and find here, as a table."""
+"""Print the expected costs and delays of alarms as a table."""
 
 from rich.markup import escape
 from rich.table import Table
 
 from yarus.deployments.alarms.expected import AlarmBudget
-from yarus.flows.terminal.printing import new_console
-from yarus.metrics.statistics.alarms.expectation import LONGEST
+from yarus.flows.terminal.printing import make_console
+from yarus.metrics.statistics.alarms.expectation import MAX_DELAY
 from yarus.tasks.config.texts import texts
 
 
-def print_budget(found: AlarmBudget, language: str) -> None:
-    """The document of `yarus.deployments.alarms.expected.alarm_budget`."""
+def print_budget(budget: AlarmBudget, language: str) -> None:
+    """Print the document of `yarus.deployments.alarms.expected.alarm_budget`."""
     words = texts("alarm_budget", language)
-    console = new_console()
-    budget = {"source": found["source"], "alarms": found["false_alarms_a_year"], "looks": found["looks_a_year"]}
-    console.print(escape(words["title"].format(**budget)), soft_wrap=True)
+    console = make_console()
+    totals = {"source": budget["source"], "alarms": budget["false_alarms_a_year"], "looks": budget["looks_a_year"]}
+    console.print(escape(words["title"].format(**totals)), soft_wrap=True)
     table = Table(box=None, padding=(0, 1), header_style="dim")
     for name in ("tier", "cases", "nights", "noise", "false", "at once", "less", "slowly"):
         table.add_column(words[name], justify="left" if name == "tier" else "right", no_wrap=name == "tier")
-    for one in found["tiers"]:
-        noise, false = one["night_by_itself"], one["false_alarms_a_year"]
-        until = [
-            one["nights_to_notice_5_points"],
-            one["nights_to_notice_2_points"],
-            one["nights_to_notice_a_fifth_of_a_point_a_night"],
+    for tier in budget["tiers"]:
+        noise, false = tier["night_by_itself"], tier["false_alarms_a_year"]
+        delays = [
+            tier["nights_to_notice_5_points"],
+            tier["nights_to_notice_2_points"],
+            tier["nights_to_notice_a_fifth_of_a_point_a_night"],
         ]
-        never = "—" if noise is None else f"> {LONGEST}"
+        no_delay = "—" if noise is None else f"> {MAX_DELAY}"
         table.add_row(
-            f"{one['tier']} {one['metric']}",
-            str(one["cases"]),
-            str(one["nights"]),
+            f"{tier['tier']} {tier['metric']}",
+            str(tier["cases"]),
+            str(tier["nights"]),
             "—" if noise is None else f"{noise:.4f}",
             "—" if false is None else f"{false:.1f}",
-            *(never if nights is None else f"{nights:g}" for nights in until),
+            *(no_delay if delay is None else f"{delay:g}" for delay in delays),
         )
     console.print(table)
-    for name in found["unwatched"]:
+    for name in budget["unwatched"]:
         console.print(escape(words["unwatched"].format(id=name)), soft_wrap=True)
     for sentence in ("meaning", "one night"):
-        if sentence == "meaning" or any(one["night_by_itself"] is None for one in found["tiers"]):
+        if sentence == "meaning" or any(tier["night_by_itself"] is None for tier in budget["tiers"]):
             console.print(escape(words[sentence]), soft_wrap=True, style="dim")

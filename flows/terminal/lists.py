@@ -1,4 +1,4 @@
-"""Tables of what there is: evaluations, cases, plans, checks, and what was loaded."""
+"""Print tables of evaluations, cases, plans, checks and loaded data."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,105 +6,109 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from yarus.flows.terminal.printing import LONGEST, coloured, first_few, new_console, plain, tier_name
+from yarus.flows.terminal.printing import MAX_QUESTION, add_colour, escape_text, get_tier_name, join_first, make_console
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.evaluation.config import called
+from yarus.tasks.evaluation.config import format_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from yarus.db.loading.fill import LoadReport
+    from yarus.db.loading.load_rows import LoadReport
     from yarus.deployments.upkeep.doctor_sources import Check
-    from yarus.deployments.upkeep.readiness import Ready
+    from yarus.deployments.upkeep.readiness import TierReadiness
 
 
 def print_plans(document: Mapping[str, Any], language: str) -> None:
-    """What the calls of each tier would take: the document of `yarus.flows.before.dry_run.Plans`."""
+    """Print the estimated calls of each tier: the document of `yarus.flows.before.dry_run.CallEstimates`."""
     words = texts("plans", language)
     columns = ("tier", "cases", "role", "calls", "tokens in", "tokens out", "cost", "seconds")
     table = Table(*(words[name] for name in columns), box=None)
     for plan in document["plans"]:
-        for role, taken in plan["roles"].items():
-            figures = (taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds"))
+        for role, estimate in plan["roles"].items():
+            figures = (estimate[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds"))
             table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
         if not plan["roles"]:
             table.add_row(plan["tier"], "", words["no model"])
-    new_console().print(table, words["unknown"])
+    make_console().print(table, words["unknown"])
 
 
 def print_runs(rows: Iterable[RowMapping], language: str) -> None:
-    """The list of evaluations."""
+    """Print the list of evaluations."""
     words, states = texts("runs", language), texts("states", language)
     columns = ("id", "state", "source", "cases", "coverage", "started", "called")
     table = Table(*(words[name] for name in columns), box=None)
     for row in rows:
         coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
         started = f"{row['started_at']:%Y-%m-%d %H:%M}"
-        state, n, names = coloured(states[row["state"]], row["state"]), str(row["n_cases"] or ""), plain(called(row))
-        table.add_row(row["id"], state, plain(row["source"]), n, coverage, started, names)
-    console = new_console()
+        state, n, names = (
+            add_colour(states[row["state"]], row["state"]),
+            str(row["n_cases"] or ""),
+            escape_text(format_label(row)),
+        )
+        table.add_row(row["id"], state, escape_text(row["source"]), n, coverage, started, names)
+    console = make_console()
     console.print(table if table.row_count else words["none"])
 
 
 def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: str) -> None:
-    """The first cases of so many, one paragraph each: the question, how often it was asked, or the embedded text."""
-    console, words = new_console(), texts("cases", language)
+    """Print the first of `total` cases, one paragraph each: question and repetitions, or the embedded text."""
+    console, words = make_console(), texts("cases", language)
     for case, n in zip(cases.to_pylist(), times, strict=True):
         status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
-        console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
-        said = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 asks nothing
-        often = f" ×{n}" if n > 1 else ""
-        console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}{often}")
+        console.print(f"[bold]{escape_text(case['case_id'])}[/] [dim]{escape_text(status)}[/]")
+        line = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 has no question
+        count = f" ×{n}" if n > 1 else ""
+        console.print(f"  {escape_text(line if len(line) <= MAX_QUESTION else line[:MAX_QUESTION] + '…')}{count}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
-                console.print(f"  [dim]{words[name]}[/] {plain(first_few(case[name]) or '—')}")
+                console.print(f"  [dim]{words[name]}[/] {escape_text(join_first(case[name]) or '—')}")
     console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
-def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None) -> None:
-    """What a load did, and what can be measured now: by the command for such a file, or by the first that can."""
-    console, words = new_console(), texts("load", language)
+def print_load(report: "LoadReport", ready: "Sequence[TierReadiness]", language: str, command: str | None) -> None:
+    """Print what was loaded, and what can be measured: by the command for such a file, or by the first that can."""
+    console, words = make_console(), texts("load", language)
     columns = ("read", "added", "updated", "skipped")
-    table = Table(plain(report.source), *(words[name] for name in columns), box=None)
+    table = Table(escape_text(report.source), *(words[name] for name in columns), box=None)
     for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
         table.add_row(words[name], *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
     console.print(table)
     for problem in report.problems:
-        console.print(plain(told(problem, language)), style="yellow")
-    first = next((one for one in ready if one.command), None)
-    if how and first:
-        console.print(words["evaluate"].format(command=f"yarus run {how} --source {report.source}"))
+        console.print(escape_text(told(problem, language)), style="yellow")
+    first = next((tier for tier in ready if tier.command), None)
+    if command and first:
+        console.print(words["evaluate"].format(command=f"yarus run {command} --source {report.source}"))
     elif first:
         console.print(words["evaluate"].format(command=first.command))
     else:
-        for line in ready_lines(ready, language):
+        for line in list_ready_lines(ready, language):
             console.print(line, soft_wrap=True)
 
 
-def ready_lines(ready: "Iterable[Ready]", language: str) -> Iterator[str]:
-    """What can be measured, a tier a line, and what is missing for the others."""
+def list_ready_lines(ready: "Iterable[TierReadiness]", language: str) -> Iterator[str]:
+    """Yield what can be measured, one line per tier, and what is missing for the others."""
     words = texts("readiness", language)
     causes: dict[str, list[str]] = {}
-    for one in ready:
-        tier = tier_name(one.tier, language)
-        if one.missing is None:
-            unit = words["of passages" if one.tier == "tier0" else "of questions"].format(n=one.questions)
-            yield f"[green]+[/] {tier}: {unit}. {plain(one.command or '')}"
+    for readiness in ready:
+        name = get_tier_name(readiness.tier, language)
+        if readiness.missing is None:
+            unit = words["of passages" if readiness.tier == "tier0" else "of questions"].format(n=readiness.questions)
+            yield f"[green]+[/] {name}: {unit}. {escape_text(readiness.command or '')}"
         else:
-            causes.setdefault(words[one.missing].format(**one.values), []).append(tier)
+            causes.setdefault(words[readiness.missing].format(**readiness.values), []).append(name)
     for cause, tiers in causes.items():
         yield f"[yellow]-[/] {'; '.join(tiers)}: {cause}"
 
 
 def print_checks(checks: "Sequence[Check]", language: str) -> None:
-    """What the doctor found."""
-    console, words = new_console(), texts("doctor", language)
+    """Print the results of the doctor's checks."""
+    console, words = make_console(), texts("doctor", language)
     width = max(map(len, words.values())) + 1
     for check in checks:
         mark = "[green]{}[/]" if check.code == 0 else "[yellow]{}[/]"
         mark = mark.format(f"{words['ok' if check.code == 0 else 'problem']:<{width}}")
-        what, found = (plain(told(text, language)) for text in (check.what, check.found))
-        console.print(f"{mark} {what}: {found}", soft_wrap=True)
+        subject, finding = (escape_text(told(text, language)) for text in (check.what, check.found))
+        console.print(f"{mark} {subject}: {finding}", soft_wrap=True)
         if check.way_out:
-            console.print(f"{'':<{width}} {plain(told(check.way_out, language))}", soft_wrap=True)
+            console.print(f"{'':<{width}} {escape_text(told(check.way_out, language))}", soft_wrap=True)

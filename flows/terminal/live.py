@@ -1,4 +1,4 @@
-"""What a command says on stderr while it works: a line that changes, or lines where it is no terminal."""
+"""Show on stderr what a command is doing: a line that changes, or plain lines if stderr is not a terminal."""
 
 import logging
 import sys
@@ -10,33 +10,33 @@ from rich.console import Console, Group, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from yarus.tasks.config.redaction import harmless, redact_urls
-from yarus.tasks.config.secrets import keep_logs_clean
-from yarus.tasks.config.settings import settings
-from yarus.tasks.models.progress import line, shown
+from yarus.tasks.config.redaction import escape_control_characters, redact_urls
+from yarus.tasks.config.secrets import install_log_redaction
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.models.progress import format_progress_line, get_current_progress
 
-A_SECOND = 4
-"""Times that the line is drawn."""
+REFRESHES_PER_SECOND = 4
+"""How often the line is drawn."""
 NEWS_S = 15.0
-"""How long what was said last stands below the progress."""
+"""Seconds for which the last message is shown below the progress."""
 
 
 @contextmanager
-def saying(level: int) -> Iterator[None]:
-    """Shows what the command is doing, for as long as it lasts.
+def show_progress(level: int) -> Iterator[None]:
+    """Show what the command is doing, as long as the context lasts.
 
     Args:
-        level: what is said, as `logging` has it: from WARNING on there is no progress, at DEBUG every step and failure.
+        level: log level: from WARNING on no progress is shown, at DEBUG every step and failure.
     """
-    keep_logs_clean()
+    install_log_redaction()
     log = logging.getLogger("yarus")
-    before, console = log.level, Console(stderr=True, highlight=False)
-    now = _Now() if sys.stderr.isatty() and level < logging.WARNING else None
-    handler = _Say(console, now)
+    previous_level, console = log.level, Console(stderr=True, highlight=False)
+    progress_line = _ProgressLine() if sys.stderr.isatty() and level < logging.WARNING else None
+    handler = _ProgressHandler(console, progress_line)
     log.addHandler(handler)
-    log.setLevel(min(level, logging.INFO))  # Prefect's log of the run has all words, whatever the screen shows
+    log.setLevel(min(level, logging.INFO))  # Prefect's log of the run gets all messages, whatever the screen shows
     handler.setLevel(level)
-    status = Status(now, console=console, refresh_per_second=A_SECOND) if now else None
+    status = Status(progress_line, console=console, refresh_per_second=REFRESHES_PER_SECOND) if progress_line else None
     try:
         if status:
             status.start()
@@ -45,36 +45,36 @@ def saying(level: int) -> Iterator[None]:
         if status:
             status.stop()
         log.removeHandler(handler)
-        log.setLevel(before)
+        log.setLevel(previous_level)
 
 
-class _Now:
-    """How far the evaluation is, and what was said last; looked up each time that it is drawn, by Rich's own thread."""
+class _ProgressLine:
+    """Progress of the evaluation, and the last message; Rich's own thread draws it."""
 
-    said, at = "", 0.0
+    message, message_time = "", 0.0
 
-    def say(self, message: str) -> None:
-        self.said, self.at = message, time.monotonic()
+    def show_message(self, message: str) -> None:
+        self.message, self.message_time = message, time.monotonic()
 
     def __rich__(self) -> RenderableType:
-        if (progress := shown()) is None:
-            return Text(self.said)
-        lines = [Text(harmless(line(progress, settings().language)))]
-        if self.at > progress.began and time.monotonic() - self.at < NEWS_S:
-            lines.append(Text(self.said, style="dim"))
+        if (progress := get_current_progress()) is None:
+            return Text(self.message)
+        lines = [Text(escape_control_characters(format_progress_line(progress, get_settings().language)))]
+        if self.message_time > progress.began and time.monotonic() - self.message_time < NEWS_S:
+            lines.append(Text(self.message, style="dim"))
         return Group(*lines)
 
 
-class _Say(logging.Handler):
-    """Hands what is logged to the line; warnings, and what was asked for in detail, stay on the screen."""
+class _ProgressHandler(logging.Handler):
+    """Hand log records to the progress line; warnings and details stay on the screen."""
 
-    def __init__(self, console: Console, now: _Now | None) -> None:
+    def __init__(self, console: Console, progress_line: _ProgressLine | None) -> None:
         super().__init__()
-        self._console, self._now = console, now
+        self._console, self._progress_line = console, progress_line
 
     def emit(self, record: logging.LogRecord) -> None:
         message = redact_urls(record.getMessage())
-        if self._now is None or record.levelno != logging.INFO:
+        if self._progress_line is None or record.levelno != logging.INFO:
             self._console.print(message, markup=False, soft_wrap=True)
-        elif not hasattr(record, "progress"):  # which the line shows anyway
-            self._now.say(message)
+        elif not hasattr(record, "progress"):  # the line shows progress anyway
+            self._progress_line.show_message(message)

@@ -1,8 +1,8 @@
-"""Claims of answer and reference, each checked against the other text and against every passage that was retrieved.
+"""Metrics of claims: each claim of answer and reference is checked against the other text and every retrieved passage.
 
-What these numbers mean, and how they are made of verdicts, is RAGChecker's (Ru et al. 2024, arXiv 2408.08067). Where
-it gives 0 because there is nothing to measure, these are NaN: no claim, no passage, no recalled claim. A claim without
-a verdict is left out; it is never taken for false.
+The metrics and their formulas are RAGChecker's (Ru et al. 2024, arXiv 2408.08067). If there is nothing to measure (no
+claim, no passage, no recalled claim), RAGChecker returns 0 and these return NaN. A claim without a verdict is left out;
+it never counts as false.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,29 @@ from yarus.metrics.claims.citations import citation_known, citation_precision, c
 from yarus.metrics.claims.nuggets import Nuggets, nugget_recall
 from yarus.metrics.embedding.vectors import mean_defined
 
-__all__ = ["NAMES", "Nuggets", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
+__all__ = [
+    "NAMES",
+    "Nuggets",
+    "Verdicts",
+    "citation_known",
+    "citation_precision",
+    "citation_recall",
+    "claim_metrics",
+]
 __all__ += ["nugget_recall"]
 
 Floats = NDArray[np.float64]
 
 
 class Verdicts(NamedTuple):
-    """What was found of one case's claims: 1 supported, 0 not, NaN without a verdict."""
+    """Verdicts on the claims of one case: 1 supported, 0 not, NaN without a verdict."""
 
     answer_in_reference: ArrayLike
-    """(a,) the answer's claims: does the reference say so."""
+    """(a,) the answer's claims: whether the reference states them."""
     reference_in_answer: ArrayLike
-    """(r,) the reference's claims: does the answer say so."""
+    """(r,) the reference's claims: whether the answer states them."""
     answer_in_passages: ArrayLike
-    """(a, p) the answer's claims by retrieved passage: does the passage say so."""
+    """(a, p) the answer's claims by retrieved passage: whether the passage states them."""
     reference_in_passages: ArrayLike
     """(r, p) the reference's claims by retrieved passage."""
 
@@ -49,7 +57,7 @@ NAMES = (
 
 
 def claim_metrics(cases: Sequence[Verdicts | None]) -> dict[str, Floats]:
-    """Every metric of claims, of every case.
+    """Return every claim metric of every case.
 
     claim_precision         share of the answer's claims that the reference has
     claim_recall            share of the reference's claims that the answer has
@@ -67,10 +75,10 @@ def claim_metrics(cases: Sequence[Verdicts | None]) -> dict[str, Floats]:
     `avg_retrieved_claim_recall`, `avg_context_precision` (metrics/table/claims.py).
 
     Args:
-        cases: of n cases; None where nothing was checked.
+        cases: of n cases; None if nothing was checked.
 
     Returns:
-        Name -> float64 (n,), 0 to 1; NaN where there is nothing to measure.
+        Name -> float64 (n,), 0 to 1; NaN if there is nothing to measure.
 
     Raises:
         ValueError: verdicts of one text differ in number.
@@ -78,48 +86,50 @@ def claim_metrics(cases: Sequence[Verdicts | None]) -> dict[str, Floats]:
     Example:
         >>> from yarus.metrics.claims import Verdicts, claim_metrics
         >>> case = Verdicts([1, 0], [1], [[1, 0], [0, 0]], [[1, 0]])
-        >>> found = claim_metrics([case])
-        >>> {name: found[name].tolist() for name in ("claim_precision", "hallucination", "context_precision")}
+        >>> values = claim_metrics([case])
+        >>> {name: values[name].tolist() for name in ("claim_precision", "hallucination", "context_precision")}
         {'claim_precision': [0.5], 'hallucination': [0.5], 'context_precision': [0.5]}
     """
-    made = [dict.fromkeys(NAMES, np.nan) if case is None else _metrics(case) for case in cases]
-    return {name: np.array([one[name] for one in made], np.float64) for name in NAMES}
+    rows = [dict.fromkeys(NAMES, np.nan) if case is None else _metrics(case) for case in cases]
+    return {name: np.array([row[name] for row in rows], np.float64) for name in NAMES}
 
 
 def _metrics(case: Verdicts) -> dict[str, float]:
-    correct, had = (np.asarray(side, np.float64).reshape(-1) for side in case[:2])
-    said = _matrix(case.answer_in_passages, correct, "answer")
-    needed = _matrix(case.reference_in_passages, had, "reference")
-    faithful, recalled = _any(said, 1), _any(needed, 1)
-    precision, recall = mean_defined(correct), mean_defined(had)
-    # A product is NaN where either has no verdict, also beside a 0: what is left would be the lower half.
+    correct, included = (np.asarray(side, np.float64).reshape(-1) for side in case[:2])
+    answer_by_passage = _matrix(case.answer_in_passages, correct, "answer")
+    reference_by_passage = _matrix(case.reference_in_passages, included, "reference")
+    faithful, recalled = _any(answer_by_passage, 1), _any(reference_by_passage, 1)
+    precision, recall = mean_defined(correct), mean_defined(included)
+    # A product is NaN if either factor has no verdict, even if the other is 0: the rest would be biased downwards.
     return {
         "claim_precision": precision,
         "claim_recall": recall,
         "claim_f1": 0.0 if precision + recall == 0 else 2 * precision * recall / (precision + recall),
         "retrieved_claim_recall": mean_defined(recalled),
-        "context_precision": mean_defined(_any(needed[~np.isnan(needed).all(axis=1)], 0)) if needed.size else np.nan,
-        "context_utilization": mean_defined(had[recalled == 1]),
-        "noise_sensitivity": mean_defined(faithful * (1 - correct)) if had.size else np.nan,
+        "context_precision": mean_defined(_any(reference_by_passage[~np.isnan(reference_by_passage).all(axis=1)], 0))
+        if reference_by_passage.size
+        else np.nan,
+        "context_utilization": mean_defined(included[recalled == 1]),
+        "noise_sensitivity": mean_defined(faithful * (1 - correct)) if included.size else np.nan,
         "hallucination": mean_defined((1 - faithful) * (1 - correct)),
         "self_knowledge": mean_defined((1 - faithful) * correct),
         "claim_faithfulness": mean_defined(faithful),
     }
 
 
-def _matrix(verdicts: ArrayLike, of: Floats, text: str) -> Floats:
-    """The verdicts by passage; of no passage where there is none."""
-    given = np.asarray(verdicts, np.float64)
-    if given.size == 0:
-        return np.empty((len(of), 0))
-    if given.ndim != 2 or len(given) != len(of):
-        raise ValueError(f"{len(of)} claims of the {text} but verdicts of {len(given)} against the passages")
-    return given
+def _matrix(verdicts: ArrayLike, claims: Floats, text: str) -> Floats:
+    """Return the verdicts by passage; without columns if there are no passages."""
+    matrix = np.asarray(verdicts, np.float64)
+    if matrix.size == 0:
+        return np.empty((len(claims), 0))
+    if matrix.ndim != 2 or len(matrix) != len(claims):
+        raise ValueError(f"{len(claims)} claims of the {text} but verdicts of {len(matrix)} against the passages")
+    return matrix
 
 
 def _any(verdicts: Floats, axis: int) -> Floats:
-    """Whether any is 1; NaN where none is and one has no verdict, or there is none."""
+    """Return whether any is 1; NaN if none is and a verdict is missing, or if there are none."""
     if verdicts.shape[axis] == 0:
         return np.full(verdicts.shape[1 - axis], np.nan)
-    found = (verdicts == 1).any(axis=axis)
-    return np.where(found, 1.0, np.where(np.isnan(verdicts).any(axis=axis), np.nan, 0.0))
+    has_support = (verdicts == 1).any(axis=axis)
+    return np.where(has_support, 1.0, np.where(np.isnan(verdicts).any(axis=axis), np.nan, 0.0))

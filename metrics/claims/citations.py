@@ -1,4 +1,4 @@
-"""Citations: do the pages that a system names support what it says?"""
+"""Citation metrics: whether the pages that a system cites support its answer."""
 
 from collections.abc import Sequence
 
@@ -9,18 +9,18 @@ Floats = NDArray[np.float64]
 
 
 def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
-    """Share of the named pages that support something that the answer says.
+    """Return the share of the cited pages that support a statement of the answer.
 
-    As ALCE's (Gao et al. 2023, arXiv 2305.14627), where every statement cites all of the answer's pages, and a page is
+    As in ALCE (Gao et al. 2023, arXiv 2305.14627), if every statement cites all of the answer's pages, and a page is
     right if it alone supports one of them.
 
     Args:
-        cases: of n cases, (statements, pages): 1 where the page supports the statement, 0 where not, NaN where that is
-            not known; None where there is no answer, or the system does not say what it used.
+        cases: of n cases, (statements, pages): 1 if the page supports the statement, 0 if not, NaN if unknown; None
+            without an answer, or if the system does not report what it used.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where no page is named, or of none it is known. A page of which it
-        is not known, and a statement without any verdict, are left out.
+        float64 (n,), 0 to 1, higher is better; NaN if no page is cited, or none has verdicts. A page without verdicts
+        and a statement without any verdict are left out.
 
     Stored as: `avg_citation_precision` (metrics/table/citations.py).
 
@@ -33,14 +33,14 @@ def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
 
 
 def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
-    """Share of what the answer says that some named page supports; as ALCE's, but for what only two pages say together.
+    """Return the share of the statements that some cited page supports; ALCE also counts support by two pages together.
 
     Args:
-        cases: as `citation_precision` takes them; (statements, 0) where no page was named: nothing is supported then.
+        cases: as in `citation_precision`; (statements, 0) if no page was cited: then nothing is supported.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the answer says nothing, and where of any page it is not
-        known: it may support what the others do not. A statement without any verdict is left out.
+        float64 (n,), 0 to 1, higher is better; NaN if the answer has no statements, or a verdict on any page is
+        missing: it may support what the others do not. A statement without any verdict is left out.
 
     Stored as: `avg_citation_recall` (metrics/table/citations.py).
 
@@ -54,13 +54,13 @@ def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
 
 
 def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
-    """Share of the named pages that the corpus has.
+    """Return the share of the cited pages that exist in the corpus.
 
     Args:
-        cases: of n cases, whether it has each page; None where the system has not answered, or says nothing of pages.
+        cases: of n cases, whether the corpus has each page; None without an answer, or if the system reports no pages.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where no page is named.
+        float64 (n,), 0 to 1, higher is better; NaN if no page is cited.
 
     Stored as: `avg_citation_known` (metrics/table/citations.py).
 
@@ -73,15 +73,17 @@ def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
 
 
 def _share(case: ArrayLike | None, axis: int) -> float:
-    """Share of the rows (axis 1) or columns (axis 0) with a 1. What is left out does not depend on what was found."""
+    """Return the share of rows (axis 1) or columns (axis 0) with a 1; exclusions do not depend on the verdicts."""
     if case is None:
         return np.nan
-    given = np.asarray(case, np.float64)
-    if given.ndim != 2:
-        raise ValueError(f"expected (statements, pages), got {given.ndim} dimensions")
-    if given.shape[1]:
-        given = given[~np.isnan(given).all(axis=1)]  # a statement without a verdict
+    verdicts = np.asarray(case, np.float64)
+    if verdicts.ndim != 2:
+        raise ValueError(f"expected (statements, pages), got {verdicts.ndim} dimensions")
+    if verdicts.shape[1]:
+        verdicts = verdicts[~np.isnan(verdicts).all(axis=1)]  # a statement without a verdict
     if axis == 0:
-        given = given[:, ~np.isnan(given).any(axis=0)]
-    found = (given == 1).any(axis=axis)
-    return float(found.mean()) if len(given) and found.size and not np.isnan(given).any() else np.nan
+        verdicts = verdicts[:, ~np.isnan(verdicts).any(axis=0)]
+    is_supported = (verdicts == 1).any(axis=axis)
+    return (
+        float(is_supported.mean()) if len(verdicts) and is_supported.size and not np.isnan(verdicts).any() else np.nan
+    )

@@ -1,4 +1,4 @@
-"""Nuggets: how much the answer has of what a good answer must contain."""
+"""Nugget recall: how much of what a good answer must contain the answer has."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,34 +8,34 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 PARTLY = 0.5
-"""What a nugget is worth that the answer has in part."""
+"""Score of a nugget that the answer has in part."""
 
 
 class Nuggets(NamedTuple):
     """The nuggets of one case."""
 
     support: ArrayLike
-    """(n,) 1 where the answer has the nugget, 0.5 where it has a part, 0 where not, NaN without a verdict."""
+    """(n,) 1 if the answer has the nugget, 0.5 if in part, 0 if not, NaN without a verdict."""
     vital: ArrayLike
-    """(n,) true where a good answer must have it, false where it is okay to have."""
+    """(n,) true if a good answer must have it, false if it is okay to have."""
 
 
 def nugget_recall(cases: Sequence[Nuggets | None], *, okay: bool = False, partial: bool = False) -> Floats:
-    """Share of the nuggets that the answer has, as TREC RAG's AutoNuggetizer scores them.
+    """Return the share of the nuggets that the answer has, as TREC RAG's AutoNuggetizer scores them.
 
-    Its four scores: vital strict (as it is called here), vital (`partial`), all strict (`okay`), all (both).
+    Its four scores: vital strict (the default), vital (`partial`), all strict (`okay`), all (both).
 
     Args:
-        cases: of n cases; None where nothing was asked.
-        okay: count those too that are okay to have, not the vital ones alone.
-        partial: one that the answer has in part is worth a half; without, nothing.
+        cases: of n cases; None if nuggets were not judged.
+        okay: also count nuggets that are okay to have, not only vital ones.
+        partial: a nugget that the answer has in part counts half; otherwise it counts 0.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where there is no such nugget, or none with a verdict. A nugget
+        float64 (n,), 0 to 1, higher is better; NaN if there is no such nugget, or none with a verdict. A nugget
         without a verdict is left out.
 
     Raises:
-        ValueError: other numbers of verdicts than of nuggets, or a verdict that is none of 0, 0.5 and 1.
+        ValueError: different numbers of verdicts and nuggets, or a verdict other than 0, 0.5 and 1.
 
     Reference:
         Pradeep et al. 2024, Initial nugget evaluation results for the TREC 2024 RAG track with the AutoNuggetizer
@@ -59,9 +59,9 @@ def _share(case: Nuggets | None, okay: bool, partial: bool) -> float:
     support, vital = np.asarray(case.support, np.float64).reshape(-1), np.asarray(case.vital, bool).reshape(-1)
     if len(support) != len(vital):
         raise ValueError(f"{len(vital)} nuggets but verdicts on {len(support)}")
-    known = support[~np.isnan(support)]
-    if not np.isin(known, (0, PARTLY, 1)).all():
-        raise ValueError(f"a nugget is supported 0, {PARTLY} or 1, not {known[~np.isin(known, (0, PARTLY, 1))][0]:g}")
+    judged = support[~np.isnan(support)]
+    if not np.isin(judged, (0, PARTLY, 1)).all():
+        raise ValueError(f"a nugget is supported 0, {PARTLY} or 1, not {judged[~np.isin(judged, (0, PARTLY, 1))][0]:g}")
     counted = support[~np.isnan(support) & (vital | okay)]
-    worth = counted if partial else counted == 1
-    return float(worth.mean()) if worth.size else np.nan
+    scores = counted if partial else counted == 1
+    return float(scores.mean()) if scores.size else np.nan

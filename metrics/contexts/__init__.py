@@ -1,8 +1,8 @@
-"""What an answer made of a bad context: did it copy a distractor, decline, follow a changed value, obey a passage?
+"""Robustness to bad contexts: copying a distractor, declining, following a changed value, obeying an injection.
 
-All by rule, one value a case: the context was changed in a known way, so what to look for is known too. The questions
-are those of RGB (Chen et al. 2024, Benchmarking large language models in retrieval-augmented generation, AAAI 2024,
-arXiv 2309.01431): noise robustness, negative rejection, counterfactual robustness; and indirect prompt injection.
+All metrics are rule-based, one value per case: the context was changed in a known way. The questions are those of RGB
+(Chen et al. 2024, Benchmarking large language models in retrieval-augmented generation, AAAI 2024, arXiv 2309.01431):
+noise robustness, negative rejection, counterfactual robustness; and indirect prompt injection.
 """
 
 from yarus.metrics.contexts.conflicts import follows_context, follows_memory, follows_neither

@@ -1,8 +1,8 @@
-"""Embedding quality: how well labelled clusters hold together and stand apart, and the geometry of the whole cloud.
+"""Embedding metrics: cohesion and separation of labelled clusters, and the geometry of all texts.
 
-Vectors are (n, d), one row a text; labels are n cluster names. All work is done in float64, block by block, whatever
-comes in. A vector that is NaN or infinite is an error that names its row; so is a zero vector where a cosine is asked
-for: it has none.
+Vectors are (n, d), one row per text; labels are n cluster names. Computation is in float64, block by block, whatever
+the input. A vector that is NaN or infinite is an error that names its row; so is a zero vector for a cosine, because
+it has none.
 """
 
 from yarus.metrics.embedding.clusters import (

@@ -1,18 +1,18 @@
-"""The geometry of the whole cloud of texts, labels aside: how dense, how wide, in how many directions."""
+"""The geometry of all texts, without labels: density, spread, and number of dimensions."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from yarus.metrics.embedding.clusters import intra_cluster_similarity
-from yarus.metrics.embedding.vectors import ROUNDING, Floats, as_matrix, blocks, centre_of, mean_defined, vector_lengths
+from yarus.metrics.embedding.vectors import ROUNDING, Floats, as_matrix, blocks, center_of, mean_defined, vector_lengths
 
 
 def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> Floats:
-    """Mean cosine distance of each text to its nearest others (to all others, where there are fewer).
+    """Return the mean cosine distance of each text to its nearest neighbours (to all other texts, if there are fewer).
 
     Args:
         vectors: (n, d), none of them zero.
-        neighbours: how many others, at least 1.
+        neighbours: number of neighbours, at least 1.
 
     Returns:
         float64 (n,), 0 to 2, lower is denser; NaN for a single text.
@@ -29,25 +29,25 @@ def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> F
         raise ValueError(f"neighbours = {neighbours} is below 1")
     matrix = as_matrix(vectors)
     lengths = vector_lengths(matrix)
-    found = np.full(len(matrix), np.nan)
+    distances_of_texts = np.full(len(matrix), np.nan)
     nearest = min(neighbours, len(matrix) - 1)
     if nearest < 1:
-        return found
+        return distances_of_texts
     side = 1024  # rows and columns of a block of distances
     for rows, block in blocks(matrix, side):
-        best = np.empty((len(block), 0))
-        for columns, others in blocks(matrix, side):
-            distances = 1 - (block @ others.T) / np.outer(lengths[rows], lengths[columns])
+        closest = np.empty((len(block), 0))
+        for columns, other_block in blocks(matrix, side):
+            distances = 1 - (block @ other_block.T) / np.outer(lengths[rows], lengths[columns])
             if rows == columns:
                 np.fill_diagonal(distances, np.inf)
-            best = np.hstack((best, distances))
-            best = np.partition(best, min(nearest, best.shape[1]) - 1, axis=1)[:, :nearest]
-        found[rows] = np.where(best < ROUNDING, 0, best).mean(axis=1)
-    return found
+            closest = np.hstack((closest, distances))
+            closest = np.partition(closest, min(nearest, closest.shape[1]) - 1, axis=1)[:, :nearest]
+        distances_of_texts[rows] = np.where(closest < ROUNDING, 0, closest).mean(axis=1)
+    return distances_of_texts
 
 
 def nearest_neighbour_distance(vectors: ArrayLike, *, neighbours: int = 5) -> float:
-    """Mean over texts of `nearest_neighbour_distances`: 0 to 2, lower is denser; NaN below 2 texts.
+    """Return the mean over texts of `nearest_neighbour_distances`: 0 to 2, lower is denser; NaN below 2 texts.
 
     Stored as: `avg_nn_distance` (metrics/table/embedding.py).
 
@@ -60,7 +60,7 @@ def nearest_neighbour_distance(vectors: ArrayLike, *, neighbours: int = 5) -> fl
 
 
 def density_score(distance: float) -> float:
-    """1 / the mean distance to the nearest neighbours: above 0.5, higher is denser; NaN where all of them coincide.
+    """Return 1 / the mean distance to the nearest neighbours: above 0.5, higher is denser; NaN if all of them coincide.
 
     Stored as: `density_score` (metrics/table/embedding.py).
 
@@ -73,7 +73,7 @@ def density_score(distance: float) -> float:
 
 
 def centroid_distances(vectors: ArrayLike) -> Floats:
-    """Euclidean distance of each text to the mean of all: float64 (n,), 0 or more.
+    """Return the Euclidean distance of each text to the mean of all: float64 (n,), 0 or more.
 
     Raises:
         ValueError: a vector that is NaN or infinite.
@@ -84,13 +84,13 @@ def centroid_distances(vectors: ArrayLike) -> Floats:
         array([5., 5.])
     """
     matrix = as_matrix(vectors)
-    centre = centre_of(matrix)
-    parts = [np.linalg.norm(block - centre, axis=1) for _, block in blocks(matrix)]
+    center = center_of(matrix)
+    parts = [np.linalg.norm(block - center, axis=1) for _, block in blocks(matrix)]
     return np.concatenate([np.empty(0), *parts])
 
 
 def spread(vectors: ArrayLike) -> float:
-    """Mean over texts of `centroid_distances`: 0 or more, higher is wider; NaN without texts.
+    """Return the mean over texts of `centroid_distances`: 0 or more, higher is wider; NaN without texts.
 
     Stored as: `avg_spread` (metrics/table/embedding.py).
 
@@ -103,19 +103,19 @@ def spread(vectors: ArrayLike) -> float:
 
 
 def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> float:
-    """Number of principal components that together hold more than this share of the variance.
+    """Return the number of principal components that together explain more than this share of the variance.
 
     Args:
         vectors: (n, d).
         variance: share of the variance, above 0 and below 1.
 
     Returns:
-        1 to min(n - 1, d); NaN where nothing varies (one text, or all equal).
+        1 to min(n - 1, d); NaN if nothing varies (one text, or all equal).
 
     Raises:
         ValueError: a share outside 0 to 1, a vector that is NaN or infinite.
 
-    Reference: as scikit-learn's PCA(n_components=variance) counts them.
+    Reference: counted as in scikit-learn's PCA(n_components=variance).
 
     Stored as: `effective_dimensionality` (metrics/table/embedding.py).
 
@@ -127,23 +127,23 @@ def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> f
     if not 0 < variance < 1:
         raise ValueError(f"variance = {variance} is not a share between 0 and 1")
     matrix = as_matrix(vectors)
-    centre = centre_of(matrix)
+    center = center_of(matrix)
     n, d = matrix.shape
     if n < d:  # the products of texts have the same eigenvalues as those of dimensions, and there are fewer
-        centred = matrix - centre
-        scatter = centred @ centred.T
+        centered = matrix - center
+        scatter = centered @ centered.T
     else:
         scatter = np.zeros((d, d))
         for _, block in blocks(matrix):
-            scatter += (block - centre).T @ (block - centre)
-    if np.trace(scatter) <= ROUNDING**2 * len(matrix) * (centre @ centre):
+            scatter += (block - center).T @ (block - center)
+    if np.trace(scatter) <= ROUNDING**2 * len(matrix) * (center @ center):
         return np.nan
     shares = np.cumsum(np.linalg.eigvalsh(scatter)[::-1])
     return float(np.searchsorted(shares / shares[-1], variance, side="right") + 1)
 
 
 def mean_pairwise_distance(vectors: ArrayLike) -> float:
-    """Mean cosine distance over all pairs of different texts, in closed form.
+    """Return the mean cosine distance over all pairs of different texts, in closed form.
 
     Args:
         vectors: (n, d), none of them zero.

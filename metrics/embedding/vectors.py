@@ -1,4 +1,4 @@
-"""Vectors and labels as every metric of an embedding reads them: checked, numbered, cut into blocks of rows."""
+"""Vectors and labels as prepared for embedding metrics: validated, numbered, cut into blocks of rows."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ ROUNDING_SQUARED = 1e-14
 
 
 def mean_defined(values: Floats) -> float:
-    """Mean of the values that are not NaN; NaN where there are none.
+    """Return the mean of the values that are not NaN; NaN if there are none.
 
     Example:
         >>> import numpy as np
@@ -31,7 +31,7 @@ def mean_defined(values: Floats) -> float:
 
 
 def as_matrix(vectors: ArrayLike) -> Matrix:
-    """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row.
+    """Return the vectors as (n, d) floats, without a copy if they are; NaN and infinity are errors that name the row.
 
     Example:
         >>> from yarus.metrics.embedding.vectors import as_matrix
@@ -51,7 +51,7 @@ def as_matrix(vectors: ArrayLike) -> Matrix:
 
 
 def squared_lengths(matrix: Matrix) -> Floats:
-    """Squared lengths, in float64.
+    """Return squared lengths, in float64.
 
     Example:
         >>> from yarus.metrics.embedding.vectors import as_matrix, squared_lengths
@@ -63,7 +63,7 @@ def squared_lengths(matrix: Matrix) -> Floats:
 
 
 def vector_lengths(matrix: Matrix) -> Floats:
-    """Lengths, none of which may be 0.
+    """Return lengths, none of which may be 0.
 
     Example:
         >>> from yarus.metrics.embedding.vectors import as_matrix, vector_lengths
@@ -77,7 +77,7 @@ def vector_lengths(matrix: Matrix) -> Floats:
 
 
 def cluster_codes(labels: Iterable[Hashable]) -> Codes:
-    """Clusters numbered in order of first appearance.
+    """Return the numbers of the clusters, in order of first appearance.
 
     Example:
         >>> from yarus.metrics.embedding.vectors import cluster_codes
@@ -85,23 +85,23 @@ def cluster_codes(labels: Iterable[Hashable]) -> Codes:
         array([0, 1, 0])
     """
     names = list(labels)
-    if unnamed := [row for row, name in enumerate(names) if name != name]:
-        raise ValueError(f"text {unnamed[0]} has no label (NaN); leave it out")
+    if rows_without_label := [row for row, name in enumerate(names) if name != name]:
+        raise ValueError(f"text {rows_without_label[0]} has no label (NaN); leave it out")
     if None in (numbers := {name: number for number, name in enumerate(dict.fromkeys(names))}):
         raise ValueError(f"text {names.index(None)} has no label (None); leave it out")
     return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
 
 
 def blocks(matrix: Matrix, rows: int | None = None, *, width: int | None = None) -> Blocks:
-    """Rows of the matrix as float64, a bounded number at a time.
+    """Yield rows of the matrix as float64, a bounded number at a time.
 
     Args:
         matrix: (n, d).
         rows: how many at a time; default: as many as hold `BLOCK_VALUES` numbers.
-        width: numbers that are made from each row, where that is not d.
+        width: numbers that are computed from each row, if that is not d.
 
     Yields:
-        Which rows, and what stands in them.
+        The slice of rows, and their values.
 
     Example:
         >>> from yarus.metrics.embedding.vectors import as_matrix, blocks
@@ -110,29 +110,29 @@ def blocks(matrix: Matrix, rows: int | None = None, *, width: int | None = None)
     """
     step = rows or max(1, BLOCK_VALUES // max(width or matrix.shape[1], 1))
     for start in range(0, len(matrix), step):
-        rows_here = slice(start, min(start + step, len(matrix)))
-        yield rows_here, np.asarray(matrix[rows_here], dtype=np.float64)
+        selected = slice(start, min(start + step, len(matrix)))
+        yield selected, np.asarray(matrix[selected], dtype=np.float64)
 
 
-def centre_of(matrix: Matrix) -> Floats:
-    """The mean vector.
+def center_of(matrix: Matrix) -> Floats:
+    """Return the mean vector.
 
     Example:
-        >>> from yarus.metrics.embedding.vectors import as_matrix, centre_of
-        >>> centre_of(as_matrix([[0, 0], [6, 8]]))
+        >>> from yarus.metrics.embedding.vectors import as_matrix, center_of
+        >>> center_of(as_matrix([[0, 0], [6, 8]]))
         array([3., 4.])
     """
     return np.asarray(matrix.mean(axis=0, dtype=np.float64)) if len(matrix) else np.zeros(matrix.shape[1])
 
 
 def euclidean_distances(matrix: Matrix) -> Blocks:
-    """Euclidean distances of all rows to some, a bounded number at a time; rounding errors become 0.
+    """Yield Euclidean distances of all rows to some, a bounded number at a time; rounding errors become 0.
 
     Args:
-        matrix: (n, d); it is looked at from its centre, where the squares lose the fewest digits.
+        matrix: (n, d); distances are computed from its center, where the squares lose the fewest digits.
 
     Yields:
-        Which rows, and (n, rows) distances.
+        The slice of rows, and (n, rows) distances.
 
     Example:
         >>> from yarus.metrics.embedding.vectors import as_matrix, euclidean_distances
@@ -140,10 +140,10 @@ def euclidean_distances(matrix: Matrix) -> Blocks:
         [array([[0., 5.],
                [5., 0.]])]
     """
-    centred = matrix - centre_of(matrix)
-    squares = squared_lengths(centred)
-    for rows, block in blocks(centred, width=len(centred)):
-        distances = centred @ (-2 * block.T)
+    centered = matrix - center_of(matrix)
+    squares = squared_lengths(centered)
+    for rows, block in blocks(centered, width=len(centered)):
+        distances = centered @ (-2 * block.T)
         distances += squares[:, None]
         distances += squares[rows]
         np.copyto(distances, 0, where=distances < ROUNDING_SQUARED * squares.max())

@@ -1,7 +1,7 @@
-"""What an answer states that can be checked without a model: numbers, dates, sums, phones, rooms, by rule.
+"""Facts of an answer that rules can check without a model: numbers, dates, sums, phones, rooms.
 
-Facts are found in Russian and English texts, and brought to one form: «двенадцатого января», 12.01 and "January 12th"
-are one, so are «полторы тысячи» and 1 500. A text supports a fact if it states it, in whatever form.
+Facts are extracted from Russian and English texts in a canonical form: «двенадцатого января», 12.01 and "January 12th"
+are equal, and so are «полторы тысячи» and 1 500. A text supports a fact if it states it, in whatever form.
 """
 
 import re
@@ -12,21 +12,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from yarus.metrics.facts.addresses import addresses, blanked
-from yarus.metrics.facts.grammar import read
-from yarus.metrics.facts.joined import join
+from yarus.metrics.facts.addresses import blank_tokens, find_addresses
+from yarus.metrics.facts.grammar import parse_facts
+from yarus.metrics.facts.number_words import merge_numbers
 from yarus.metrics.facts.numerals import Reading
-from yarus.metrics.facts.reader import Fact as Stated
-from yarus.metrics.facts.spelling import plain
-from yarus.metrics.facts.tokens import tokens
+from yarus.metrics.facts.parser import Fact as Stated
+from yarus.metrics.facts.spelling import normalize_spelling
+from yarus.metrics.facts.tokens import tokenize
 
-__all__ = ["Fact", "Held", "fact_precision", "fact_recall", "facts", "held_against", "lost", "shares", "unsupported"]
+__all__ = [
+    "Fact",
+    "Held",
+    "check_facts",
+    "fact_precision",
+    "fact_recall",
+    "facts",
+    "supported_shares",
+    "unsupported",
+    "unsupported_facts",
+]
 
 Text = str | None
 Readings = tuple[Reading, ...]
 NUMBER_OF_CODE = re.compile(r"\D*(\d{1,15})")
 LOCAL_PHONES = range(5, 10)
-"""Digits of a phone within its town or house."""
+"""Numbers of digits of a local phone, within a town or building."""
 
 
 class Fact(NamedTuple):
@@ -35,51 +45,51 @@ class Fact(NamedTuple):
     kind: str
     """number, date, time, weekday, money, percent, phone, email, url, room or code."""
     text: str
-    """As it stands there."""
+    """The fact as written in the text."""
     start: int
     end: int
 
 
-class Held(NamedTuple):
-    """A fact that was held against a text."""
+class CheckedFact(NamedTuple):
+    """A fact that was checked against a text."""
 
     fact: Fact
     readings: Readings
-    """All that it may mean, the likeliest first."""
+    """All possible readings, the likeliest first."""
     supported: bool
 
 
 def facts(text: str) -> list[Fact]:
-    """The facts that a text states, in order.
+    """Return the facts that a text states, in order.
 
-    What only may be one (`may`, «среда», the number of a list's line) is left out.
+    Ambiguous words (`may`, «среда», the number of a list item) are left out.
 
     Args:
         text: any; the time is linear in its length.
 
     Returns:
-        The facts, with their places in characters.
+        The facts, with their positions in characters.
 
     Example:
         >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts("До двенадцатого января, каб. 215, 1 500 руб.")]
         [('date', 'двенадцатого января'), ('room', '215'), ('money', '1 500 руб')]
     """
-    return [fact for fact, _ in _certain(text)]
+    return [fact for fact, _ in _certain_facts(text)]
 
 
 def unsupported(answers: Sequence[Text], contexts: Sequence[Text]) -> list[list[Fact] | None]:
-    """The facts of each answer that its context does not state.
+    """Return the facts of each answer that its context does not state.
 
     Args:
-        answers: n texts, None where there is none.
-        contexts: n texts, None where what the answer was made from is not known.
+        answers: n texts, None for a missing answer.
+        contexts: n texts, None if the source of the answer is unknown.
 
     Returns:
-        A list a case, empty where all are supported; None where the answer states no fact, or a side is missing.
+        One list per case, empty if all are supported; None if the answer states no fact, or a text is missing.
 
     Raises:
-        ValueError: the two differ in length.
+        ValueError: different lengths.
 
     Stored as: `unsupported_fact_rate` (metrics/table/facts.py).
 
@@ -88,20 +98,20 @@ def unsupported(answers: Sequence[Text], contexts: Sequence[Text]) -> list[list[
         >>> unsupported(["Приём 13.01 в 14:30."], ["Приём двенадцатого января, в половине третьего."])
         [[Fact(kind='date', text='13.01', start=6, end=11)]]
     """
-    return lost(held_against(answers, contexts))
+    return unsupported_facts(check_facts(answers, contexts))
 
 
 def fact_precision(answers: Sequence[Text], contexts: Sequence[Text]) -> NDArray[np.float64]:
-    """Share of each answer's facts that its context states; one that is repeated counts once.
+    """Return the share of each answer's facts that its context states; a repeated fact counts once.
 
     Args:
-        answers, contexts: as `unsupported` takes them.
+        answers, contexts: as in `unsupported`.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the answer states no fact, or a side is missing.
+        float64 (n,), 0 to 1, higher is better; NaN if the answer states no fact, or a text is missing.
 
     Raises:
-        ValueError: the two differ in length.
+        ValueError: different lengths.
 
     Stored as: `avg_fact_precision`, `avg_citation_fact_precision` (metrics/table/facts.py).
 
@@ -110,21 +120,21 @@ def fact_precision(answers: Sequence[Text], contexts: Sequence[Text]) -> NDArray
         >>> fact_precision(["В среду, каб. 215.", "Да."], ["Каб. 215, по четвергам.", "Да."])
         array([0.5, nan])
     """
-    return shares(held_against(answers, contexts))
+    return supported_shares(check_facts(answers, contexts))
 
 
 def fact_recall(answers: Sequence[Text], references: Sequence[Text]) -> NDArray[np.float64]:
-    """Share of each reference's facts that the answer states; one that is repeated counts once.
+    """Return the share of each reference's facts that the answer states; a repeated fact counts once.
 
     Args:
-        answers: n texts, None where there is none.
-        references: n texts, None where there is none.
+        answers: n texts, None for a missing answer.
+        references: n texts, None for a missing reference.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the reference states no fact, or a side is missing.
+        float64 (n,), 0 to 1, higher is better; NaN if the reference states no fact, or a text is missing.
 
     Raises:
-        ValueError: the two differ in length.
+        ValueError: different lengths.
 
     Stored as: `avg_fact_recall` (metrics/table/facts.py).
 
@@ -133,115 +143,122 @@ def fact_recall(answers: Sequence[Text], references: Sequence[Text]) -> NDArray[
         >>> fact_recall(["1500 рублей"], ["Полторы тысячи рублей до 12.01"])
         array([0.5])
     """
-    return shares(held_against(references, answers))
+    return supported_shares(check_facts(references, answers))
 
 
-def held_against(
+def check_facts(
     stating: Sequence[Text], supporting: Sequence[Text], aside: Sequence[Text] | None = None
-) -> list[list[Held] | None]:
-    """The facts of each text, and whether the other one states them: what the other functions are made of.
+) -> list[list[CheckedFact] | None]:
+    """Return the facts of each text, and whether the other text states them; the other functions are based on it.
 
     Args:
-        stating: n texts, None where there is none.
-        supporting: n texts, None where there is none.
-        aside: n texts, such as questions: a fact that only this one has besides is nobody's own, and left out.
+        stating: n texts, None for a missing text.
+        supporting: n texts, None for a missing text.
+        aside: n texts, such as questions: an unsupported fact that this text also states is left out.
 
     Returns:
-        For each case its facts in order; None where none is left, or a side is missing.
+        The facts of each case in order; None if none is left, or a text is missing.
 
     Raises:
-        ValueError: they differ in length.
+        ValueError: different lengths.
 
     Example:
-        >>> from yarus.metrics.facts import held_against
-        >>> [(held.fact.text, held.supported) for held in held_against(["5 дней, каб. 2"], ["5 дней"], ["каб. 2?"])[0]]
+        >>> from yarus.metrics.facts import check_facts
+        >>> [(held.fact.text, held.supported) for held in check_facts(["5 дней, каб. 2"], ["5 дней"], ["каб. 2?"])[0]]
         [('5 дней', True)]
     """
     asides = [None] * len(stating) if aside is None else aside
     if not len(stating) == len(supporting) == len(asides):
         raise ValueError(f"{len(stating)} texts but {len(supporting)} to hold them against: give one of each a case")
-    return [_held(*texts) for texts in zip(stating, supporting, asides, strict=True)]
+    return [_check_facts(*texts) for texts in zip(stating, supporting, asides, strict=True)]
 
 
-def lost(held: Sequence[Sequence[Held] | None]) -> list[list[Fact] | None]:
-    """The facts without support, of what `held_against` gives.
+def unsupported_facts(held: Sequence[Sequence[CheckedFact] | None]) -> list[list[Fact] | None]:
+    """Return the facts without support, from the result of `held_against`.
 
     Example:
-        >>> from yarus.metrics.facts import held_against, lost
-        >>> lost(held_against(["5 дней", "Да."], ["6 дней", "Да."]))
+        >>> from yarus.metrics.facts import check_facts, unsupported_facts
+        >>> unsupported_facts(check_facts(["5 дней", "Да."], ["6 дней", "Да."]))
         [[Fact(kind='number', text='5 дней', start=0, end=6)], None]
     """
-    return [None if each is None else [one.fact for one in each if not one.supported] for each in held]
+    return [None if checks is None else [check.fact for check in checks if not check.supported] for checks in held]
 
 
-def shares(held: Sequence[Sequence[Held] | None]) -> NDArray[np.float64]:
-    """Share of different facts that have support, of what `held_against` gives; NaN where it gives None.
+def supported_shares(held: Sequence[Sequence[CheckedFact] | None]) -> NDArray[np.float64]:
+    """Return the share of distinct facts with support, from the result of `held_against`; NaN for None.
 
     Example:
-        >>> from yarus.metrics.facts import held_against, shares
-        >>> shares(held_against(["5 дней, каб. 2"], ["5 дней"]))
+        >>> from yarus.metrics.facts import check_facts, supported_shares
+        >>> supported_shares(check_facts(["5 дней, каб. 2"], ["5 дней"]))
         array([0.5])
     """
-    return np.array([np.nan if each is None else _share(each) for each in held], np.float64)
+    return np.array([np.nan if checks is None else _share(checks) for checks in held], np.float64)
 
 
-def _held(stating: Text, supporting: Text, aside: Text) -> list[Held] | None:
-    if stating is None or supporting is None or not (stated := _certain(stating)):
+def _check_facts(stating: Text, supporting: Text, aside: Text) -> list[CheckedFact] | None:
+    if stating is None or supporting is None or not (statements := _certain_facts(stating)):
         return None
-    known = _known(supporting)
-    found = [Held(fact, readings, _supports(known, readings)) for fact, readings in stated]
-    if not aside or all(held.supported for held in found):
-        return found
-    known = _known(aside)
-    return [held for held in found if held.supported or not _supports(known, held.readings)] or None
+    supported_readings = _supported_readings(supporting)
+    checks = [CheckedFact(fact, readings, _is_supported(supported_readings, readings)) for fact, readings in statements]
+    if not aside or all(check.supported for check in checks):
+        return checks
+    supported_readings = _supported_readings(aside)
+    return [
+        check for check in checks if check.supported or not _is_supported(supported_readings, check.readings)
+    ] or None
 
 
-def _share(held: Sequence[Held]) -> float:
-    """Of different facts: what is said several times is supported if it is every time."""
+def _share(checks: Sequence[CheckedFact]) -> float:
+    """Return the share of distinct facts with support; a repeated fact is supported if every mention is."""
     different: dict[Reading, bool] = {}
-    for _, readings, supported in held:
+    for _, readings, supported in checks:
         different[readings[0]] = supported and different.get(readings[0], True)
     return sum(different.values()) / len(different)
 
 
-def _certain(text: str) -> list[tuple[Fact, Readings]]:
-    """The facts without those in doubt, with their places in the text as it was given."""
-    found, places = _stated(text)
+def _certain_facts(text: str) -> list[tuple[Fact, Readings]]:
+    """Return the facts without the doubtful ones, with their positions in the original text."""
+    statements, positions = _parse(text)
     certain = []
-    for fact in found:
+    for fact in statements:
         if not fact.doubtful:
-            start, end = (fact.start, fact.end) if places is None else (places[fact.start], places[fact.end - 1] + 1)
+            start, end = (
+                (fact.start, fact.end) if positions is None else (positions[fact.start], positions[fact.end - 1] + 1)
+            )
             certain.append((Fact(fact.kind, text[start:end], start, end), fact.readings))
     return certain
 
 
-def _stated(text: str) -> tuple[list[Stated], list[int] | None]:
-    """The facts of a text with their places in its plain form, and the places of that, as `plain` gives them."""
-    low, places = plain(text)
-    if places is not None:
-        text = "".join(text[place] for place in places[:-1])
-    apart = sorted(addresses(low), key=lambda token: token.start)
-    if apart:
-        low, text = blanked(low, apart), blanked(text, apart)
-    found = join(tokens(low, text), low)
-    return read(sorted((*found, *apart), key=lambda token: token.start) if apart else found, low), places
+def _parse(text: str) -> tuple[list[Stated], list[int] | None]:
+    """Return the facts of a text with their positions in its normal form, and the positions of `normalize_spelling`."""
+    low, positions = normalize_spelling(text)
+    if positions is not None:
+        text = "".join(text[position] for position in positions[:-1])
+    address_tokens = sorted(find_addresses(low), key=lambda token: token.start)
+    if address_tokens:
+        low, text = blank_tokens(low, address_tokens), blank_tokens(text, address_tokens)
+    number_tokens = merge_numbers(tokenize(low, text), low)
+    return parse_facts(
+        sorted((*number_tokens, *address_tokens), key=lambda token: token.start) if address_tokens else number_tokens,
+        low,
+    ), positions
 
 
-@lru_cache(128)  # many questions are about the same pages
-def _known(text: str) -> frozenset[Reading]:
-    """All that a text supports: a date its month and its year, a phone its local number."""
-    known: set[Reading] = set()
-    for fact in _stated(text)[0] if text else ():
-        if fact.doubtful and fact.kind not in ("date", "weekday"):  # of a list's line, or "one of them"
+@lru_cache(128)  # many questions concern the same pages
+def _supported_readings(text: str) -> frozenset[Reading]:
+    """Return all readings that a text supports: a date also its month and its year, a phone its local number."""
+    supported: set[Reading] = set()
+    for fact in _parse(text)[0] if text else ():
+        if fact.doubtful and fact.kind not in ("date", "weekday"):  # the number of a list item, or "one of them"
             continue
-        known.update(fact.readings)
+        supported.update(fact.readings)
         for reading in fact.readings:
-            known.update(_weaker(reading))
-    return frozenset(known)
+            supported.update(_implied_readings(reading))
+    return frozenset(supported)
 
 
-def _weaker(reading: Reading) -> Iterable[Reading]:
-    """What a statement says besides."""
+def _implied_readings(reading: Reading) -> Iterable[Reading]:
+    """Yield the readings that a reading implies."""
     match reading:
         case ("q", value, None, _):
             yield from (("any", value), ("bare", value))
@@ -263,21 +280,21 @@ def _weaker(reading: Reading) -> Iterable[Reading]:
                 yield "any", float(number[1])
 
 
-def _supports(known: frozenset[Reading], readings: Readings) -> bool:
-    """Whether any reading of a fact is known."""
-    return any(_is_known(reading, known) for reading in readings)
+def _is_supported(supported: frozenset[Reading], readings: Readings) -> bool:
+    """Return whether any reading of a fact is supported."""
+    return any(_is_reading_supported(reading, supported) for reading in readings)
 
 
-def _is_known(reading: Reading, known: frozenset[Reading]) -> bool:
-    if reading in known:
+def _is_reading_supported(reading: Reading, supported: frozenset[Reading]) -> bool:
+    if reading in supported:
         return True
     match reading:
         case ("q", value, None, _):
-            return ("any", value) in known
+            return ("any", value) in supported
         case ("q", value, unit, base):
-            return ("base", unit, base) in known or ("bare", value) in known
+            return ("base", unit, base) in supported or ("bare", value) in supported
         case ("p", digits):
-            return len(digits) < 8 and ("any", float(digits)) in known
+            return len(digits) < 8 and ("any", float(digits)) in supported
         case ("d", year, month, day):
-            return year is not None and ("year", year) in known and ("undated", month, day) in known
+            return year is not None and ("year", year) in supported and ("undated", month, day) in supported
     return False

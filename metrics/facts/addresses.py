@@ -1,4 +1,4 @@
-"""E-mails, pages and phones, which have signs of their own and are looked for before anything else."""
+"""E-mails, pages and phones, which have distinctive patterns and are extracted first."""
 
 import re
 from collections.abc import Iterator
@@ -25,16 +25,16 @@ PHONE = re.compile(
 )
 PHONE_LIKE = re.compile(r"\d[\d \u00a0().-]{6}")
 HANDLE = re.compile(r"(?<![\w@./])@[a-z]\w{3,31}")
-"""A name in Telegram and the like."""
+"""A name in Telegram or a similar service."""
 END = ".,;:!?)]}'’…*_"
 
 
-def addresses(low: str) -> Iterator[Token]:
-    """The e-mails, pages and phones in a text, in small letters; not in order, without overlaps.
+def find_addresses(low: str) -> Iterator[Token]:
+    """Yield the e-mails, pages and phones of a lower-case text; not in order, without overlaps.
 
     Example:
-        >>> from yarus.metrics.facts.addresses import addresses
-        >>> [token.readings for token in addresses('см. www.ssau.ru/abit/')]
+        >>> from yarus.metrics.facts.addresses import find_addresses
+        >>> [token.readings for token in find_addresses('см. www.ssau.ru/abit/')]
         [(('u', 'ssau.ru/abit'),)]
     """
     if "@" in low:
@@ -48,31 +48,31 @@ def addresses(low: str) -> Iterator[Token]:
     if "." in low and (HOST.search(low) or "//" in low):
         for match in URL.finditer(low):
             page = match[0].rstrip(END)
-            if where := SCHEME.sub("", page):
-                yield _token("url", "u", match, page, unquote(where).rstrip("/"))
+            if address := SCHEME.sub("", page):
+                yield _token("url", "u", match, page, unquote(address).rstrip("/"))
         low = URL.sub(_blank, low)
     if PHONE_LIKE.search(low):
         for match in PHONE.finditer(low):
             yield _token("phone", "p", match, match[0], re.sub(r"\D", "", match[0])[-10:])
 
 
-def blanked(low: str, found: list[Token]) -> str:
-    """The text with nothing in the place of what was found.
+def blank_tokens(low: str, address_tokens: list[Token]) -> str:
+    """Return the text with the given tokens blanked out.
 
     Example:
-        >>> from yarus.metrics.facts.addresses import addresses, blanked
-        >>> blanked('a@b.ru 5', list(addresses('a@b.ru 5')))[-2:]
+        >>> from yarus.metrics.facts.addresses import find_addresses, blank_tokens
+        >>> blank_tokens('a@b.ru 5', list(find_addresses('a@b.ru 5')))[-2:]
         ' 5'
     """
     parts, last = [], 0
-    for token in found:
+    for token in address_tokens:
         parts += [low[last : token.start], "\0" * (token.end - token.start)]
         last = token.end
     return "".join((*parts, low[last:]))
 
 
-def _token(kind: str, reading: str, match: re.Match[str], said: str, value: str) -> Token:
-    token = Token("address", match.start(), match.start() + len(said))
+def _token(kind: str, reading: str, match: re.Match[str], written: str, value: str) -> Token:
+    token = Token("address", match.start(), match.start() + len(written))
     token.kind = kind
     token.readings = ((reading, value),)
     return token

@@ -1,52 +1,55 @@
-"""Dates of words: 12 January 2026, «с 12 по 20 января», in May."""
+"""Dates in words: 12 January 2026, «с 12 по 20 января», in May."""
 
-from yarus.metrics.facts.joined import CLOSE
-from yarus.metrics.facts.numerals import date
-from yarus.metrics.facts.reader import LINKS, Fact, Reader, is_whole
+from yarus.metrics.facts.number_words import CLOSE
+from yarus.metrics.facts.numerals import date_reading
+from yarus.metrics.facts.parser import LINKS, Fact, FactParser, is_whole
 from yarus.metrics.facts.tokens import Token
 
 BEFORE_MONTH = CLOSE | {" of ", " day of "}
 AFTER_MONTH = CLOSE | {". ", ".", ", ", ",", " of ", " the "}
 
 
-def month(reader: Reader, token: Token) -> None:
-    """A month without a day before it: January 12, 2026; январь 2026; в январе.
+def add_month(parser: FactParser, token: Token) -> None:
+    """Add a month without a day before it: January 12, 2026; январь 2026; в январе.
 
     Example:
         >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('January 12, 2026')]
         [('date', 'January 12, 2026')]
     """
-    number, day, end = reader.next(AFTER_MONTH), None, token.end
-    if number is not None and _is_day(number) and "a" <= reader.low[token.start] <= "z":
+    number, day, end = parser.next_token(AFTER_MONTH), None, token.end
+    if number is not None and _is_day(number) and "a" <= parser.low[token.start] <= "z":
         day, end = int(number.value), number.end
-        reader.at += 1
-    year, end = _year(reader, end)
-    fact = reader.put("date", token.start, end, (date(year, int(token.value), day),))
+        parser.position += 1
+    year, end = _year(parser, end)
+    fact = parser.add_span("date", token.start, end, (date_reading(year, int(token.value), day),))
     fact.doubtful = token.doubtful and day is None and year is None
     if day is not None:
-        _following_days(reader, int(token.value), year)
+        _following_days(parser, int(token.value), year)
 
 
-def day_and_month(reader: Reader, token: Token) -> bool:
-    """Whether it is the day of a date.
+def add_day_and_month(parser: FactParser, token: Token) -> bool:
+    """Add a date if the token is its day; return whether it is.
 
     Example:
         >>> from yarus.metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('12 января 2026')]
         [('date', '12 января 2026')]
     """
-    month = reader.next(BEFORE_MONTH)
-    if month is None or month.role != "month" or not _is_day(token):
+    month_token = parser.next_token(BEFORE_MONTH)
+    if month_token is None or month_token.role != "month" or not _is_day(token):
         return False
-    reader.at += 1
-    year, end = _year(reader, month.end)
-    lend_month(reader, reader.put("date", token.start, end, (date(year, int(month.value), int(token.value)),)))
+    parser.position += 1
+    year, end = _year(parser, month_token.end)
+    propagate_month(
+        parser,
+        parser.add_span("date", token.start, end, (date_reading(year, int(month_token.value), int(token.value)),)),
+    )
     return True
 
 
-def lend_month(reader: Reader, fact: Fact) -> None:
-    """Gives the days before it in the same list or range its month: «с 12 по 20 января».
+def propagate_month(parser: FactParser, fact: Fact) -> None:
+    """Give its month to the days before it in the same list or range: «с 12 по 20 января».
 
     Example:
         >>> from yarus.metrics.facts import facts
@@ -56,42 +59,42 @@ def lend_month(reader: Reader, fact: Fact) -> None:
     _, year, month, day = fact.readings[0]
     if day is None or month is None:
         return
-    for other, _ in reader.linked(fact):
-        if other.kind != "number" or not is_whole(other.value, 1, 31):
+    for linked, _ in parser.linked_facts(fact):
+        if linked.kind != "number" or not is_whole(linked.value, 1, 31):
             return
-        other.kind, other.readings = "date", (date(year, month, int(other.value)),)
+        linked.kind, linked.readings = "date", (date_reading(year, month, int(linked.value)),)
 
 
-def _year(reader: Reader, end: int) -> tuple[int | None, int]:
-    """The year that comes next and where it ends; None and the end so far where none does."""
-    number, at = reader.next(AFTER_MONTH), reader.at
+def _year(parser: FactParser, end: int) -> tuple[int | None, int]:
+    """Return the next year and its end; None and the given end if there is none."""
+    number, start = parser.next_token(AFTER_MONTH), parser.position
     if number is None or number.role != "number" or number.kind != "number" or not is_whole(number.value, 0, 2999):
         return None, end
-    reader.at += 1
-    word = reader.next(CLOSE)
+    parser.position += 1
+    word = parser.next_token(CLOSE)
     if word is not None and word.role == "year" and (number.value < 100 or number.value >= 1000):
-        reader.at += 1
+        parser.position += 1
         return int(number.value), word.end
     if number.value >= 1000:
         return int(number.value), number.end
-    reader.at = at
+    parser.position = start
     return None, end
 
 
-def _following_days(reader: Reader, month: int, year: int | None) -> None:
-    """January 12-20, January 12 and 13: the second number may be a day too."""
-    while (number := reader.peek()) is not None and _is_day(number) and not _is_measured(reader):
-        if reader.low[reader.tokens[reader.at - 1].end : number.start].strip() not in LINKS:
+def _following_days(parser: FactParser, month: int, year: int | None) -> None:
+    """Add the second number of January 12-20, January 12 and 13, which may also be a day."""
+    while (number := parser.peek()) is not None and _is_day(number) and not _is_measured(parser):
+        if parser.low[parser.tokens[parser.position - 1].end : number.start].strip() not in LINKS:
             return
-        reader.at += 1
-        reader.add("date", number, (date(year, month, int(number.value)), *number.readings))
+        parser.position += 1
+        parser.add("date", number, (date_reading(year, month, int(number.value)), *number.readings))
 
 
-def _is_measured(reader: Reader) -> bool:
-    """Whether what comes next counts something."""
-    number, *rest = reader.tokens[reader.at : reader.at + 2]
-    counted = ("measure", "month", "year")
-    return any(word.role in counted and reader.low[number.end : word.start] in BEFORE_MONTH for word in rest)
+def _is_measured(parser: FactParser) -> bool:
+    """Return whether the next number counts something."""
+    number, *rest = parser.tokens[parser.position : parser.position + 2]
+    counting_roles = ("measure", "month", "year")
+    return any(word.role in counting_roles and parser.low[number.end : word.start] in BEFORE_MONTH for word in rest)
 
 
 def _is_day(token: Token) -> bool:

@@ -1,6 +1,6 @@
-"""The words that facts are made of, Russian and English, in every form: numbers, months, weekdays, units, money.
+"""The words of facts, Russian and English, in every form: numbers, months, weekdays, units, money.
 
-Forms are spelled with «е» for «ё», in small letters.
+Forms are in lower case, with «е» for «ё».
 """
 
 from typing import Literal, NamedTuple
@@ -10,21 +10,21 @@ Role = Literal[
     "month", "weekday", "measure", "year", "noon", "half_past", "to_hour", "part_of_day", "span", "room",
     "document", "minus",
 ]  # fmt: skip
-"""`whole`: «целых»; `point`: of "five point four"; `oh`: of "nineteen oh five"; `span`: half of so many seconds;
+"""`whole`: «целых»; `point`: in "five point four"; `oh`: in "nineteen oh five"; `span`: half of so many seconds;
 `half_past`: «половина третьего»."""
 
 
 class Word(NamedTuple):
-    """What a word says."""
+    """The meaning of a word."""
 
     role: Role
     value: float
-    """The number; of a month or weekday its own, from 1; of a measure how many of its base unit it is."""
+    """The number; of a month or weekday its number, from 1; of a measure its size in base units."""
     unit: str | None = None
-    """Of a measure its base unit: `s`, `m`, `g`, `B`, `month`, `%`, or a currency's ISO 4217 code."""
+    """The base unit of a measure: `s`, `m`, `g`, `B`, `month`, `%`, or the ISO 4217 code of a currency."""
     ordinal: bool = False
     doubtful: bool = False
-    """It mostly says something else: it supports what it may say, and states a fact only beside another one."""
+    """Whether it usually means something else: it supports its readings, but states a fact only beside another one."""
 
 
 LEXICON: dict[str, Word] = {}
@@ -117,7 +117,7 @@ for _forms, _value in {
     "hundreds сотни сотен сотням сотнями сотнях": 100, "дюжины дюжин dozens": 12,
     "десятка десятки десятков десяткам десятками десятках": 10,
 }.items():  # fmt: skip
-    _add(_forms, Word("scale", _value, doubtful=True))  # alone they say "many"
+    _add(_forms, Word("scale", _value, doubtful=True))  # without a number they mean "many"
 _numbers("scale", {"тысячн": 1e3, "двухтысячн": 2e3, "миллионн": 1e6}, HARD, ordinal=True)
 _numbers("scale", {"hundredth": 100, "thousandth": 1e3, "millionth": 1e6}, ordinal=True)
 _numbers("fraction", {
@@ -203,7 +203,7 @@ for _unit, _measures in _MEASURES.items():
         _add(_forms, Word("measure", _value, _unit))
 _add("год года году годом годе годы годов годам годах г гг year", Word("year", 12, "month"))
 SYMBOLS = {"%": "%", "$": "USD", "€": "EUR", "£": "GBP", "¥": "CNY", "₽": "RUB", "°": "deg"}
-"""Signs in the place of a unit's word."""
+"""Symbols of units."""
 CURRENCIES = frozenset(unit for unit in _MEASURES if len(unit) == 3 and unit.isupper())
 
 _add("полчаса", Word("span", 3600, "s"))
@@ -228,4 +228,4 @@ ORDINAL_ENDINGS = frozenset(
     {"й", "ый", "ой", "го", "ого", "му", "ому", "м", "ым", "ом", "я", "ая", "ую", "ю", "е", "ое", "ые", "х", "ых", "ми"}
     | {"ыми", "ти", "и", "th", "st", "nd", "rd", "s"}
 )
-"""What stands after digits, with a hyphen or without: «12-го», "21st", "1990s"."""
+"""Endings after digits, with a hyphen or without: «12-го», "21st", "1990s"."""

@@ -1,12 +1,12 @@
-"""What a piece of digits may say: `12.01` is a date, a time or a decimal, `1,500` fifteen hundred or one and a half.
+"""Possible readings of digits: `12.01` is a date, a time or a decimal, `1,500` fifteen hundred or one and a half.
 
 A reading is a tuple that begins with its kind:
 
     ("q", value, unit, base)  a quantity in its own and in the base unit of `yarus.metrics.facts.lexicon`; None: no unit
-    ("d", year, month, day)   a date; None for what it does not say
+    ("d", year, month, day)   a date; None for a missing part
     ("t", hour, minute)       a time of day
     ("w", number)             a weekday, Monday is 1
-    ("p", digits)             a phone: its last ten digits, or fewer where it has fewer
+    ("p", digits)             a phone: its last ten digits, or fewer if it has fewer
     ("e", address), ("u", address)   an e-mail, a page
     ("c", letters and digits) a code: a room, the number of a document
 """
@@ -19,28 +19,28 @@ from yarus.metrics.facts.spelling import TO_CYRILLIC
 
 Reading = tuple[Any, ...]
 LONGEST = 18
-"""Digits of a number that is one; more are a code."""
+"""Most digits of a number; longer ones are codes."""
 LARGEST_POWER = 60
-"""Of ten, of a number that is one."""
+"""Largest power of ten of a number."""
 MOST = 40
-"""Signs of a piece that is read as anything but a code."""
+"""Most signs of a piece that is read as anything but a code."""
 SEPARATORS = re.compile(r"\D+")
 EXPONENT = re.compile(r"(\d+(?:[.,]\d+)?)(?:e|\s?[·×x*]\s?10\^?)([+-]?\d{1,3})|10\^([+-]?\d{1,3})")
 BETWEEN_DIGITS = re.compile(r"(?<=\d)\W+(?=\d)")
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
-def quantity(value: float, unit: str | None = None, times: float = 1.0) -> Reading:
-    """A quantity whose values are the same however they were computed.
+def quantity_reading(value: float, unit: str | None = None, times: float = 1.0) -> Reading:
+    """Return a quantity, rounded so that equal values are equal however they were computed.
 
     Args:
-        value: what is said.
-        unit: the base unit of what it counts.
-        times: how many of these the unit is that is said.
+        value: the number as written.
+        unit: the base unit.
+        times: how many base units the written unit is.
 
     Example:
-        >>> from yarus.metrics.facts.numerals import quantity
-        >>> quantity(0.1 + 0.2, 'm', 1000)
+        >>> from yarus.metrics.facts.numerals import quantity_reading
+        >>> quantity_reading(0.1 + 0.2, 'm', 1000)
         ('q', 0.3, 'm', 300.0)
     """
     return "q", _rounded(value), unit, _rounded(value * times)
@@ -50,12 +50,12 @@ def _rounded(value: float) -> float:
     return value if value % 1 == 0 and abs(value) < 1e12 else float(f"{value:.12g}")
 
 
-def date(year: int | None, month: int | None, day: int | None) -> Reading:
-    """A date; a year of two digits is of this century up to 50.
+def date_reading(year: int | None, month: int | None, day: int | None) -> Reading:
+    """Return a date; years of two digits up to 50 are in this century.
 
     Example:
-        >>> from yarus.metrics.facts.numerals import date
-        >>> date(26, 1, 12)
+        >>> from yarus.metrics.facts.numerals import date_reading
+        >>> date_reading(26, 1, 12)
         ('d', 2026, 1, 12)
     """
     if year is not None and year < 100:
@@ -64,8 +64,8 @@ def date(year: int | None, month: int | None, day: int | None) -> Reading:
 
 
 @lru_cache(maxsize=4096)
-def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
-    """What digits with signs between them may say, the likeliest first.
+def read_digits(piece: str) -> tuple[str, tuple[Reading, ...]]:
+    """Return the possible readings of digits with signs between them, the likeliest first.
 
     Args:
         piece: such as "12", "12.01.2026", "1,500", "14:30", "267-43-70", "2 000".
@@ -74,20 +74,20 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
         The kind of the first reading: number, date, time, phone or code; and the readings.
 
     Example:
-        >>> from yarus.metrics.facts.numerals import readings
-        >>> readings('9.45')
+        >>> from yarus.metrics.facts.numerals import read_digits
+        >>> read_digits('9.45')
         ('time', (('t', 9, 45), ('q', 9.45, None, 9.45)))
     """
-    found = _readings(piece) or [("c", code(piece))]
-    return _KINDS[found[0][0]], tuple(found)
+    possible = _parse(piece) or [("c", normalize_code(piece))]
+    return _KINDS[possible[0][0]], tuple(possible)
 
 
-def code(text: str) -> str:
-    """A code in look-alikes of one alphabet, however its letters are joined to digits; digits stay apart.
+def normalize_code(text: str) -> str:
+    """Return a code in canonical letters of one alphabet, without signs between letters and digits, "/" between digits.
 
     Example:
-        >>> from yarus.metrics.facts.numerals import code
-        >>> code('123-фз'), code('45-1')
+        >>> from yarus.metrics.facts.numerals import normalize_code
+        >>> normalize_code('123-фз'), normalize_code('45-1')
         ('123фз', '45/1')
     """
     joined = "".join(sign for sign in BETWEEN_DIGITS.sub("/", text) if sign.isalnum() or sign == "/")
@@ -98,20 +98,22 @@ def code(text: str) -> str:
 _KINDS = {"q": "number", "d": "date", "t": "time", "p": "phone", "c": "code"}
 
 
-def _readings(piece: str) -> list[Reading]:
-    """None of what is only a code."""
+def _parse(piece: str) -> list[Reading]:
+    """Return the readings; empty for a code."""
     if piece.isdecimal():
         return _number_or_phone(piece) if len(piece) <= LONGEST else []
     if len(piece) > MOST:
         return []
     if (match := EXPONENT.fullmatch(piece)) is not None:
-        head, power, alone = match.groups()
-        is_number = abs(int(power or alone)) <= LARGEST_POWER
-        return [quantity(float(f"{(head or '1').replace(',', '.')}e{power or alone}"))] if is_number else []
+        head, power, only_power = match.groups()
+        is_number = abs(int(power or only_power)) <= LARGEST_POWER
+        return (
+            [quantity_reading(float(f"{(head or '1').replace(',', '.')}e{power or only_power}"))] if is_number else []
+        )
     parts = SEPARATORS.split(piece)
     signs = set(SEPARATORS.findall(piece))
     if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:
-        return [quantity(float("".join(parts)))]
+        return [quantity_reading(float("".join(parts)))]
     shape = _SHAPES.get(signs.pop()) if len(signs) == 1 else None
     return shape(parts, tuple(map(len, parts))) if shape else _mixed(piece)
 
@@ -125,7 +127,7 @@ def _number_or_phone(digits: str) -> list[Reading]:
 
 def _day_month(day: str, month: str, year: str | None = None) -> list[Reading]:
     if 1 <= int(day) <= 31 and 1 <= int(month) <= 12:
-        return [date(None if year is None else int(year), int(month), int(day))]
+        return [date_reading(None if year is None else int(year), int(month), int(day))]
     return []
 
 
@@ -136,29 +138,33 @@ def _clock(hour: str, minute: str) -> list[Reading]:
 def _dotted(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     joined = "".join(parts)
     if len(parts) == 2:
-        found = [quantity(float(".".join(parts)))]
+        numbers = [quantity_reading(float(".".join(parts)))]
         dates = _day_month(*parts) if lengths in ((2, 2), (1, 2)) else []
         times = _clock(*parts) if max(lengths) == 2 else []
-        thousands = [quantity(float(joined))] if lengths[1] == 3 and lengths[0] <= 3 and parts[0] != "0" else []
-        return [*dates, *times, *thousands, *found]
+        thousands = [quantity_reading(float(joined))] if lengths[1] == 3 and lengths[0] <= 3 and parts[0] != "0" else []
+        return [*dates, *times, *thousands, *numbers]
     if lengths in ((4, 2, 2), (2, 2, 4), (1, 2, 4), (1, 1, 4), (2, 1, 4), (2, 2, 2)):
         year, month, day = parts if lengths[0] == 4 else parts[::-1]
-        return [*_day_month(day, month, year), ("c", code(".".join(parts)))]
+        return [*_day_month(day, month, year), ("c", normalize_code(".".join(parts)))]
     if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0":
-        return [quantity(float(joined))]
+        return [quantity_reading(float(joined))]
     return []
 
 
 def _comma(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
-    found = [quantity(float("".join(parts)))] if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0" else []
-    return [*found, quantity(float(".".join(parts)))] if len(parts) == 2 else found
+    thousands = (
+        [quantity_reading(float("".join(parts)))]
+        if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0"
+        else []
+    )
+    return [*thousands, quantity_reading(float(".".join(parts)))] if len(parts) == 2 else thousands
 
 
 def _slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     if len(parts) == 2:
-        either = [*_day_month(*parts), *_day_month(*parts[::-1])] if max(lengths) <= 2 else []
-        fraction = [quantity(int(parts[0]) / int(parts[1]))] if int(parts[1]) > 0 and max(lengths) <= 3 else []
-        return [*fraction, *either, ("c", code("/".join(parts)))]
+        dates = [*_day_month(*parts), *_day_month(*parts[::-1])] if max(lengths) <= 2 else []
+        fraction = [quantity_reading(int(parts[0]) / int(parts[1]))] if int(parts[1]) > 0 and max(lengths) <= 3 else []
+        return [*fraction, *dates, ("c", normalize_code("/".join(parts)))]
     if lengths[0] == 4:
         return _day_month(parts[2], parts[1], parts[0]) if len(parts) == 3 else []
     if len(parts) == 3 and lengths[2] in (2, 4):
@@ -178,19 +184,19 @@ def _dashed(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
 
 
 def _colons(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
-    if len(parts) <= 3 and set(lengths[1:]) == {2} and (found := _clock(parts[0], parts[1])):
-        return [*found, ("c", code(":".join(parts)))]
-    return [("c", code(":".join(parts)))]
+    if len(parts) <= 3 and set(lengths[1:]) == {2} and (times := _clock(parts[0], parts[1])):
+        return [*times, ("c", normalize_code(":".join(parts)))]
+    return [("c", normalize_code(":".join(parts)))]
 
 
 _SHAPES = {".": _dotted, ",": _comma, "/": _slash, "-": _dashed, ":": _colons}
 
 
 def _mixed(piece: str) -> list[Reading]:
-    """Thousands and decimals with different signs: 1,234.56 or 1 234,5."""
+    """Read thousands and decimals with different signs: 1,234.56 or 1 234,5."""
     decimal = max(piece.rfind("."), piece.rfind(","))
     head, tail = piece[:decimal], piece[decimal + 1 :]
     groups = SEPARATORS.split(head)
     if decimal < 0 or not tail.isdecimal() or {len(group) for group in groups[1:]} != {3} or "-" in head or "/" in head:
         return []
-    return [quantity(float(f"{''.join(groups)}.{tail}"))]
+    return [quantity_reading(float(f"{''.join(groups)}.{tail}"))]

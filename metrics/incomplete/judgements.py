@@ -1,8 +1,8 @@
-"""How much of a ranking anybody has judged, and what can be said by the judged results alone.
+"""Metrics for incomplete judgments: how much of a ranking was judged, and values from the judged results alone.
 
-All read one matrix of judgements (questions x ranks, best rank first): the grade of what was judged, 0 for what was
-judged not relevant, -1 for what nobody has judged, -2 beyond the end of a ranking. The row of a question without
-labels, or whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on the same
+All metrics read one matrix of judgements (questions x ranks, best rank first): the grade of a judged result, 0 if it
+was judged not relevant, -1 if it was not judged, -2 beyond the end of a ranking. The row of a question without labels,
+or whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on the same
 ranking.
 """
 
@@ -13,32 +13,32 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from yarus.metrics.gains import Counts, Floats, Ranking, checked_rankings, label_grades
+from yarus.metrics.gains import Counts, Floats, Ranking, check_rankings, label_grades
 
 UNJUDGED, NO_RESULT = -1.0, -2.0
 EPSILON = 1e-5
-"""What trec_eval adds to the judged results above a relevant one, so that of none a share can be had."""
+"""Constant that trec_eval adds to the judged results above a relevant one, so that a share of 0 results is defined."""
 Grades = Mapping[object, float]
 
 
 def judgement_matrix(
     rankings: Sequence[Ranking], judged: Sequence[Grades], *, depth: int
 ) -> tuple[Floats, Counts, Counts]:
-    """What is known of each result.
+    """Return the judgement of each result.
 
     Args:
-        rankings: n sequences of distinct ids, best first, cut at `depth`; None where the retriever failed.
+        rankings: n sequences of distinct ids, best first, cut at `depth`; None if the retriever failed.
         judged: n mappings of id to grade; 0 is "judged, not relevant".
-        depth: number of ranks kept.
+        depth: number of ranks to keep.
 
     Returns:
-        judgements, float64 (n, depth): grade, 0, -1 for what nobody has judged, or -2 beyond the end of a ranking. A
-        row is NaN if the ranking is None or nothing is relevant, as in `yarus.metrics.retrieval.gain_matrix`.
+        judgements, float64 (n, depth): grade, 0, -1 for an unjudged result, or -2 beyond the end of a ranking. A row is
+        NaN if the ranking is None or nothing is relevant, as in `yarus.metrics.retrieval.gain_matrix`.
         n_relevant and n_irrelevant, int (n,): judged so, whether retrieved or not.
 
     Raises:
         ValueError: different lengths, a ranking with a duplicate, a grade below 0 or NaN, depth < 1.
-        TypeError: a ranking that is one text instead of a list, labels that are no mapping.
+        TypeError: a ranking that is one text instead of a list, labels that are not a mapping.
 
     Example:
         >>> from yarus.metrics.incomplete import judgement_matrix
@@ -48,29 +48,29 @@ def judgement_matrix(
     n = len(rankings)
     if n != len(judged):
         raise ValueError(f"{n} rankings but judgements of {len(judged)}; give one of each per question")
-    if bad := [row for row, of in enumerate(judged) if not isinstance(of, Mapping)]:
+    if bad := [row for row, labels in enumerate(judged) if not isinstance(labels, Mapping)]:
         raise TypeError(f"judgements {bad[0]} are {judged[bad[0]]!r}; give id -> grade")
     grades, owner = label_grades(judged, depth)
     n_relevant = np.bincount(owner[grades > 0], minlength=n)
     n_irrelevant = np.bincount(owner[grades == 0], minlength=n)
-    answered, lengths = checked_rankings(rankings, depth)
-    found = map(map, map(attrgetter("get"), judged), answered, repeat(repeat(UNJUDGED)))
+    answered, lengths = check_rankings(rankings, depth)
+    looked_up = map(map, map(attrgetter("get"), judged), answered, repeat(repeat(UNJUDGED)))
     matrix = np.full((n, depth), NO_RESULT, order="F")
-    matrix[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(found), np.float64, lengths.sum())
+    matrix[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(looked_up), np.float64, lengths.sum())
     matrix[n_relevant == 0] = np.nan
     matrix[[row for row, ranking in enumerate(rankings) if ranking is None]] = np.nan
     return matrix, n_relevant, n_irrelevant
 
 
 def judged(judgements: ArrayLike, *, k: int) -> Floats:
-    """Share of the first k results that anybody has judged, relevant or not.
+    """Return the share of the first k results that were judged, relevant or not.
 
     Args:
         judgements: (n, depth) from `judgement_matrix`.
-        k: ranks looked at, 1 to depth; of a shorter ranking, the results that there are.
+        k: number of ranks, 1 to depth; of a shorter ranking, all results.
 
     Returns:
-        float64 (n,), 0 to 1; NaN where the row is NaN or the ranking is empty.
+        float64 (n,), 0 to 1; NaN if the row is NaN or the ranking is empty.
 
     Raises:
         ValueError: k below 1 or beyond the depth.
@@ -85,19 +85,19 @@ def judged(judgements: ArrayLike, *, k: int) -> Floats:
         >>> judged([[1, 0, -1, -1], [-1, -2, -2, -2]], k=4)
         array([0.5, 0. ])
     """
-    top = _top(judgements, k)
-    n = (top > NO_RESULT).sum(axis=1)  # of a row of NaN, none
+    top = _first_ranks(judgements, k)
+    n = (top > NO_RESULT).sum(axis=1)  # 0 for a row of NaN
     return np.asarray((top >= 0).sum(axis=1) / np.where(n > 0, n, np.nan))
 
 
 def unjudged_above(judgements: ArrayLike) -> Floats:
-    """How many results that nobody has judged stand above the first relevant one: so much may be better than it says.
+    """Return how many unjudged results are ranked above the first relevant one: a bound of the possible improvement.
 
     Args:
         judgements: (n, depth) from `judgement_matrix`.
 
     Returns:
-        float64 (n,), 0 to depth - 1; NaN where nothing relevant was retrieved.
+        float64 (n,), 0 to depth - 1; NaN if nothing relevant was retrieved.
 
     Raises:
         ValueError: judgements that are not a matrix of at least one rank.
@@ -109,7 +109,7 @@ def unjudged_above(judgements: ArrayLike) -> Floats:
         >>> unjudged_above([[-1, 0, -1, 1], [0, 0, 0, -1]])
         array([ 2., nan])
     """
-    top = _top(judgements)
+    top = _first_ranks(judgements)
     hit = top > 0
     first = hit.argmax(axis=1)
     above = ((top == UNJUDGED) & (np.arange(top.shape[1]) < first[:, None])).sum(axis=1)
@@ -117,15 +117,15 @@ def unjudged_above(judgements: ArrayLike) -> Floats:
 
 
 def bpref(judgements: ArrayLike, n_relevant: ArrayLike, n_irrelevant: ArrayLike) -> Floats:
-    """How seldom something judged not relevant stands above something relevant; what nobody has judged is passed over.
+    """Return how seldom results judged not relevant are ranked above relevant ones; unjudged results are ignored.
 
     Args:
         judgements: (n, depth) from `judgement_matrix`.
         n_relevant, n_irrelevant: (n,) from `judgement_matrix`.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN; 0 of an empty ranking. Where nothing was
-        judged not relevant it is the recall of the ranking.
+        float64 (n,), 0 to 1, higher is better; NaN if the row is NaN; 0 for an empty ranking. If nothing was judged
+        not relevant it is the recall of the ranking.
 
     Raises:
         ValueError: different lengths.
@@ -136,25 +136,25 @@ def bpref(judgements: ArrayLike, n_relevant: ArrayLike, n_irrelevant: ArrayLike)
 
     Example:
         >>> from yarus.metrics.incomplete import bpref
-        >>> bpref([[0, 1, -1, 1]], [2], [3])  # one of at most two stands above each
+        >>> bpref([[0, 1, -1, 1]], [2], [3])  # one of at most two is above each
         array([0.5])
     """
-    top = _top(judgements)
-    relevant, irrelevant = (_totals(top, counts) for counts in (n_relevant, n_irrelevant))
+    top = _first_ranks(judgements)
+    relevant, irrelevant = (_check_counts(top, counts) for counts in (n_relevant, n_irrelevant))
     most = np.minimum(relevant, irrelevant)[:, None]
     above = np.minimum(np.cumsum(top == 0, axis=1), relevant[:, None])
-    worth = np.where(above > 0, 1 - above / np.where(most > 0, most, 1), 1.0)
-    return _shared(worth * (top > 0), top, relevant)
+    scores = np.where(above > 0, 1 - above / np.where(most > 0, most, 1), 1.0)
+    return _average_over_relevant(scores * (top > 0), top, relevant)
 
 
 def inf_ap(judgements: ArrayLike, n_relevant: ArrayLike, *, pooled: bool = False) -> Floats:
-    """Average precision as it is inferred from those results that were judged.
+    """Return average precision as inferred from the judged results.
 
     Args:
         judgements: (n, depth) from `judgement_matrix`.
         n_relevant: (n,) from `judgement_matrix`.
-        pooled: what nobody has judged was in the pool that judgements were drawn from, at random; otherwise it is
-            taken as outside of the pool, and so as not relevant, as trec_eval takes what its file does not name.
+        pooled: unjudged results were in the pool from which judgements were drawn at random. Otherwise they are outside
+            of the pool and so not relevant, as in trec_eval for ids that its file does not name.
 
     Returns:
         float64 (n,), 0 to 1, higher is better; NaN as in `bpref`. With complete judgements it is average precision.
@@ -172,26 +172,26 @@ def inf_ap(judgements: ArrayLike, n_relevant: ArrayLike, *, pooled: bool = False
         >>> inf_ap([[1, 0, 1, -1]], [2]).round(3)  # (1 + 2 / 3) / 2
         array([0.833])
     """
-    top = _top(judgements)
-    relevant = _totals(top, n_relevant)
+    top = _first_ranks(judgements)
+    relevant = _check_counts(top, n_relevant)
     hit, miss = top > 0, top == 0
     above = np.arange(top.shape[1], dtype=np.float64)
     hits, misses = (np.cumsum(flags, axis=1) - flags for flags in (hit, miss))
-    unknown = np.cumsum(top == UNJUDGED, axis=1) if pooled else 0
-    known = hits + misses
-    share = (hits + EPSILON) / (known + 2 * EPSILON)
-    expected = (known + unknown) / np.maximum(above, 1) * share
-    worth = np.where(above > 0, (1 + above * expected) / (above + 1), 1.0)
-    return _shared(worth * hit, top, relevant)
+    n_unjudged = np.cumsum(top == UNJUDGED, axis=1) if pooled else 0
+    n_judged = hits + misses
+    share = (hits + EPSILON) / (n_judged + 2 * EPSILON)
+    expected = (n_judged + n_unjudged) / np.maximum(above, 1) * share
+    scores = np.where(above > 0, (1 + above * expected) / (above + 1), 1.0)
+    return _average_over_relevant(scores * hit, top, relevant)
 
 
-def _shared(worth: Floats, top: Floats, relevant: Counts) -> Floats:
-    """The sum over a row as a share of all that is relevant."""
-    scored = (relevant > 0) & ~np.isnan(top[:, 0])
-    return np.asarray(worth.sum(axis=1) / np.where(scored, relevant, np.nan))
+def _average_over_relevant(scores: Floats, top: Floats, relevant: Counts) -> Floats:
+    """Return the sum over a row as a share of all that is relevant."""
+    is_scored = (relevant > 0) & ~np.isnan(top[:, 0])
+    return np.asarray(scores.sum(axis=1) / np.where(is_scored, relevant, np.nan))
 
 
-def _top(judgements: ArrayLike, k: int | None = None) -> Floats:
+def _first_ranks(judgements: ArrayLike, k: int | None = None) -> Floats:
     matrix = np.asfortranarray(judgements, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 1:
         raise ValueError(
@@ -202,7 +202,7 @@ def _top(judgements: ArrayLike, k: int | None = None) -> Floats:
     return matrix[:, :k]
 
 
-def _totals(top: Floats, counts: ArrayLike) -> Counts:
+def _check_counts(top: Floats, counts: ArrayLike) -> Counts:
     totals: NDArray[np.int64] = np.asarray(counts)
     if totals.shape != (len(top),):
         raise ValueError(f"judgements of {len(top)} questions but counts of shape {totals.shape}")

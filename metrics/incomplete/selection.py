@@ -1,4 +1,4 @@
-"""Are the questions that have a label like those that have none, and what would a mean be over all of them?"""
+"""Selection bias of labels: whether labelled questions are like the others, and a mean reweighted to all questions."""
 
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
@@ -10,40 +10,40 @@ from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
 from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, student_quantile
 
 Bools = NDArray[np.bool_]
-FEWEST = 20
-"""Questions of either kind below which nothing is said."""
-LEAST_CHANCE = 0.05
-"""Below this, a chance of having been labelled counts as this: few questions would weigh more than all others."""
+MIN_QUESTIONS = 20
+"""Least number of questions of either kind for a statement."""
+MIN_PROPENSITY = 0.05
+"""Lower bound of a labelling probability: below it few questions would outweigh all others."""
 RIDGE = 1.0
-"""How much every coefficient is drawn towards 0, in squared standard deviations of its feature."""
-ROUNDS = 50
+"""Ridge penalty of every coefficient, in squared standard deviations of its feature."""
+MAX_ITERATIONS = 50
 
 
 class Feature(NamedTuple):
-    """How far labelled questions differ from the others in something that is known of all."""
+    """The difference of labelled questions from the others in a feature that is known for all."""
 
     labelled: Floats
-    """(p,) means over the questions that have a label."""
+    """(p,) means over the questions with a label."""
     others: Floats
-    """(p,) over those without."""
+    """(p,) means over those without."""
     p: float
-    """Of as large a difference where labels are given without regard to it; NaN where it cannot differ."""
+    """P value of as large a difference under random labelling; NaN if the feature does not vary."""
 
 
-class Reweighted(NamedTuple):
-    """A mean over labelled questions as it would be over all; NaN where there are too few."""
+class ReweightedMean(NamedTuple):
+    """A mean over labelled questions, reweighted to all questions; NaN if there are too few."""
 
     value: float
     interval: Interval
 
 
 def compare_feature(feature: ArrayLike, labelled: ArrayLike, groups: Sequence[Hashable]) -> Feature:
-    """Do labelled questions differ from the others in a feature?
+    """Compare labelled questions with the others in a feature.
 
     Args:
         feature: (n,) numbers, or (n, p) indicators of kinds of which a question has one or none; not NaN.
         labelled: (n,) whether a question has a label.
-        groups: n users; None marks a question that stands alone. Labels of one user's questions are one chance.
+        groups: n users; None marks a question without a user. Labels of one user's questions are not independent.
 
     Returns:
         The means, and the p of a score test whose variance is that between groups: Hotelling's F.
@@ -62,33 +62,33 @@ def compare_feature(feature: ArrayLike, labelled: ArrayLike, groups: Sequence[Ha
         True
     """
     x = _columns(feature)
-    has = np.asarray(labelled, dtype=bool)
-    if len(x) != len(has):
-        raise ValueError(f"{len(x)} questions, but of {len(has)} it is said whether they have a label")
-    codes = group_codes(groups, len(has))
-    with_label, without = (
-        x[rows].mean(axis=0) if rows.any() else np.full(x.shape[1], UNDEFINED) for rows in (has, ~has)
+    is_labelled = np.asarray(labelled, dtype=bool)
+    if len(x) != len(is_labelled):
+        raise ValueError(f"{len(x)} questions, but of {len(is_labelled)} it is said whether they have a label")
+    codes = group_codes(groups, len(is_labelled))
+    with_label, without_label = (
+        x[rows].mean(axis=0) if rows.any() else np.full(x.shape[1], UNDEFINED) for rows in (is_labelled, ~is_labelled)
     )
-    return Feature(with_label, without, _score_test(x - x.mean(axis=0), has - has.mean(), codes))
+    return Feature(with_label, without_label, _score_test(x - x.mean(axis=0), is_labelled - is_labelled.mean(), codes))
 
 
-def _score_test(x: Floats, surprise: Floats, codes: NDArray[np.intp]) -> float:
+def _score_test(x: Floats, residuals: Floats, codes: NDArray[np.intp]) -> float:
     from scipy.special import fdtrc  # here, because it costs 0.1 s to import
 
-    moved = group_totals(x * surprise[:, None], codes)
-    m = len(moved)
-    spread = moved - moved.mean(axis=0)
+    scores = group_totals(x * residuals[:, None], codes)
+    m = len(scores)
+    spread = scores - scores.mean(axis=0)
     variance = spread.T @ spread * (m / max(m - 1, 1))
     rank = int(np.linalg.matrix_rank(variance)) if m > 1 else 0
     if not rank or m <= rank + 1:
         return UNDEFINED
-    total = moved.sum(axis=0)
+    total = scores.sum(axis=0)
     statistic = float(total @ np.linalg.pinv(variance) @ total)
     return float(fdtrc(rank, m - rank, statistic * (m - rank) / (rank * (m - 1))))
 
 
-def chances(features: ArrayLike, labelled: ArrayLike) -> Floats:
-    """The chance of each question to have been labelled, by its features: logistic regression with a small ridge.
+def labelling_propensities(features: ArrayLike, labelled: ArrayLike) -> Floats:
+    """Return the probability of each question to be labelled given its features: logistic regression with a ridge.
 
     Args:
         features: (n, p), not NaN.
@@ -100,37 +100,37 @@ def chances(features: ArrayLike, labelled: ArrayLike) -> Floats:
     Reference: Rosenbaum and Rubin 1983, The central role of the propensity score.
 
     Example:
-        >>> from yarus.metrics.incomplete.selection import chances
-        >>> found = chances([[0.0], [0.0], [1.0], [1.0]] * 50, [True, False, True, True] * 50)
-        >>> found[[0, 2]].round(2)
+        >>> from yarus.metrics.incomplete.selection import labelling_propensities
+        >>> probabilities = labelling_propensities([[0.0], [0.0], [1.0], [1.0]] * 50, [True, False, True, True] * 50)
+        >>> probabilities[[0, 2]].round(2)
         array([0.51, 0.99])
     """
-    x, has = _columns(features), np.asarray(labelled, dtype=np.float64)
+    x, is_labelled = _columns(features), np.asarray(labelled, dtype=np.float64)
     scale = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(scale > 0, scale, 1)
     x = np.column_stack([np.ones(len(x)), x])
     penalty = np.diag([0.0, *[RIDGE] * (x.shape[1] - 1)])
     coefficients: Floats = np.zeros(x.shape[1])
-    for _ in range(ROUNDS):
-        chance = 1 / (1 + np.exp(-np.clip(x @ coefficients, -30, 30)))
-        gradient = x.T @ (has - chance) - penalty @ coefficients
-        curvature = (x * (chance * (1 - chance))[:, None]).T @ x + penalty
+    for _ in range(MAX_ITERATIONS):
+        probabilities = 1 / (1 + np.exp(-np.clip(x @ coefficients, -30, 30)))
+        gradient = x.T @ (is_labelled - probabilities) - penalty @ coefficients
+        curvature = (x * (probabilities * (1 - probabilities))[:, None]).T @ x + penalty
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         coefficients = coefficients + step
         if np.abs(step).max() < 1e-8:
             break
-    return np.clip(1 / (1 + np.exp(-np.clip(x @ coefficients, -30, 30))), LEAST_CHANCE, 1)
+    return np.clip(1 / (1 + np.exp(-np.clip(x @ coefficients, -30, 30))), MIN_PROPENSITY, 1)
 
 
-def reweighted_mean(values: ArrayLike, chance: ArrayLike, groups: Sequence[Hashable]) -> Reweighted:
-    """The mean over labelled questions, each as often as there are questions like it.
+def inverse_propensity_mean(values: ArrayLike, chance: ArrayLike, groups: Sequence[Hashable]) -> ReweightedMean:
+    """Return the mean over labelled questions, weighted to represent all questions (inverse propensity).
 
-    Right as far as the features tell who was labelled; what they do not see, it does not mend.
+    The correction is as good as the features: unobserved differences remain.
 
     Args:
-        values: (n,) of the metric; NaN where there is no label, or nothing was measured.
+        values: (n,) of the metric; NaN without a label, or if nothing was measured.
         chance: (n,) from `chances`.
-        groups: n users or pages; None marks a question that stands alone.
+        groups: n users or pages; None marks a question without a group.
 
     Returns:
         The mean with weights inverse to the chances (Hájek's), and Student's 95 % interval over groups.
@@ -139,27 +139,27 @@ def reweighted_mean(values: ArrayLike, chance: ArrayLike, groups: Sequence[Hasha
 
     Example:
         >>> from math import nan
-        >>> from yarus.metrics.incomplete.selection import reweighted_mean
-        >>> round(reweighted_mean([1.0, 1.0, 0.0, nan], [0.8, 0.8, 0.4, 0.4], [None] * 4).value, 3)
+        >>> from yarus.metrics.incomplete.selection import inverse_propensity_mean
+        >>> round(inverse_propensity_mean([1.0, 1.0, 0.0, nan], [0.8, 0.8, 0.4, 0.4], [None] * 4).value, 3)
         0.5
     """
     y = np.asarray(values, dtype=np.float64)
     measured = ~np.isnan(y)
     if measured.sum() < 2:
-        return Reweighted(UNDEFINED, NO_INTERVAL)
+        return ReweightedMean(UNDEFINED, NO_INTERVAL)
     weights = np.where(measured, 1 / np.asarray(chance, dtype=np.float64), 0)
     weights /= weights.sum()
     value = float(weights @ np.where(measured, y, 0))
     codes = group_codes(groups, len(y))
-    moved = np.bincount(codes, weights * np.where(measured, y - value, 0))
+    influences = np.bincount(codes, weights * np.where(measured, y - value, 0))
     shares = np.bincount(codes, weights)
-    worth = 1 / float((shares**2).sum())
-    if worth <= 1:
-        return Reweighted(value, NO_INTERVAL)
+    n_effective = 1 / float((shares**2).sum())
+    if n_effective <= 1:
+        return ReweightedMean(value, NO_INTERVAL)
     m = int(np.count_nonzero(shares))
-    error = float(np.sqrt((moved**2).sum() * m / (m - 1)))
-    reach = student_quantile(0.95, worth - 1) * error
-    return Reweighted(value, Interval(max(value - reach, 0.0), min(value + reach, 1.0)))
+    error = float(np.sqrt((influences**2).sum() * m / (m - 1)))
+    half_width = student_quantile(0.95, n_effective - 1) * error
+    return ReweightedMean(value, Interval(max(value - half_width, 0.0), min(value + half_width, 1.0)))
 
 
 def _columns(features: ArrayLike) -> Floats:

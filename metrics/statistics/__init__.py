@@ -1,4 +1,4 @@
-"""Numbers about the numbers: intervals around one evaluation's values, and the comparison of two evaluations."""
+"""Confidence intervals of one evaluation's values, and the comparison of two evaluations."""
 
 from yarus.metrics.statistics.bootstrap import (
     bootstrap_interval,
@@ -10,7 +10,7 @@ from yarus.metrics.statistics.differences.means import compare_paired
 from yarus.metrics.statistics.intervals import Interval, share_interval, wilson_interval
 from yarus.metrics.statistics.means import mean_interval
 from yarus.metrics.statistics.posterior import posterior_interval
-from yarus.metrics.statistics.power import smallest_detectable_difference
+from yarus.metrics.statistics.power import min_detectable_effect
 from yarus.metrics.statistics.quantiles import quantile_interval
 from yarus.metrics.statistics.significance import holm, mcnemar_exact, newcombe_paired_interval, permutation_p
 
@@ -25,11 +25,11 @@ __all__ = [
     "holm",
     "mcnemar_exact",
     "mean_interval",
+    "min_detectable_effect",
     "newcombe_paired_interval",
     "permutation_p",
     "posterior_interval",
     "quantile_interval",
     "share_interval",
-    "smallest_detectable_difference",
     "wilson_interval",
 ]

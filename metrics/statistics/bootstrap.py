@@ -1,7 +1,6 @@
-"""Bootstrap intervals: of means, of what follows from totals, and of anything else.
+"""Bootstrap intervals of means, of statistics of totals, and of any other statistic.
 
-Each is seeded and needs memory for the resamples'
-results only, not for the resampled cases.
+Each is seeded, and keeps the results of the resamples in memory, not the resampled cases.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -13,14 +12,14 @@ from numpy.typing import ArrayLike
 from yarus.metrics.statistics.groups import Floats, Ints, group_codes, group_totals, measured_values
 from yarus.metrics.statistics.intervals import (
     NO_INTERVAL,
-    NORMAL,
-    SMALLEST,
+    SMALLEST_P,
+    STANDARD_NORMAL,
     Interval,
     grouped_mean_interval,
     normal_quantile,
 )
 
-# A row drawn costs about 2 ns, a category of a multinomial about 35: with few distinct rows the latter is cheaper.
+# Drawing a row costs about 2 ns, a category of a multinomial about 35: with few distinct rows the latter is cheaper.
 _DRAWS_PER_CATEGORY = 16
 _BLOCK_CELLS = 2_000_000
 
@@ -34,20 +33,20 @@ def bootstrap_interval(
     method: Literal["bca", "percentile"] = "bca",
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Bootstrap interval for a mean over cases; where they come in groups, Student's t (`grouped_mean_interval`).
+    """Return the bootstrap interval of a mean; with groups, Student's t (`grouped_mean_interval`).
 
-    Resampled groups that are few, or of unequal size, cover too little: 83 to 92 % where 95 % are asked for.
+    Resampled groups that are few, or of unequal size, cover too little: 83 to 92 % instead of 95 %.
 
     Args:
-        values: (n,) one value a case; NaN (not measured) is left out.
+        values: (n,) one value per case; NaN (not measured) is left out.
         seed: of the resampling; the same seed gives the same interval.
         confidence: the interval's level, 0..1.
         resamples: how often to resample.
         method: "bca" (bias-corrected and accelerated, second-order accurate) or "percentile".
-        groups: n labels of users, dialogs or pages; None marks a case that stands alone.
+        groups: n labels of users, dialogs or pages; None marks a case without a group.
 
     Returns:
-        Bounds in the unit of the values; (v, v) where all values are v; (nan, nan) below two measured cases or groups.
+        Bounds in the unit of the values; (v, v) if all values are v; (nan, nan) below two measured cases or groups.
 
     Raises:
         ValueError: groups of another length than values, a level outside 0..1, fewer than 1 resample, an unknown
@@ -71,7 +70,7 @@ def bootstrap_interval(
     )
     if np.isnan(interval.low) or np.ptp(measured):
         return interval
-    # Without the rounding of a sum: the mean of three times 0.1 is 0.1.
+    # Without the rounding error of a sum: the mean of three times 0.1 is 0.1.
     return Interval(float(measured.min()), float(measured.max()))
 
 
@@ -85,20 +84,20 @@ def bootstrap_totals(
     method: Literal["bca", "percentile"] = "percentile",
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Bootstrap interval for a number that follows from totals over cases: F1, MCC, kappa, corpus BLEU, any ratio.
+    """Return the bootstrap interval of a statistic of totals over cases: F1, MCC, kappa, corpus BLEU, any ratio.
 
     For F1, parts are the columns (is TP, is FP, is FN) and the statistic is `lambda t: 2 * t[..., 0] / (2 * t[..., 0] +
     t[..., 1] + t[..., 2])`. All resamples go through one call of the statistic.
 
     Args:
         parts: (n, p) what each case adds to each total.
-        statistic: totals (..., p) -> values (...); NaN where it has no value.
+        statistic: totals (..., p) -> values (...); NaN if undefined.
         seed, confidence, resamples, method: as in `bootstrap_interval`.
-        groups: n labels of users, dialogs or pages; whole groups are resampled. None marks a case that stands alone.
+        groups: n labels of users, dialogs or pages; whole groups are resampled. None marks a case without a group.
 
     Returns:
         Bounds in the unit of the statistic, over the resamples on which it is defined; (nan, nan) below two cases or
-        groups, or where the statistic of the cases themselves is undefined.
+        groups, or if the statistic of the cases themselves is undefined.
 
     Raises:
         ValueError: as `bootstrap_interval`; parts that are not (n, p) or not finite.
@@ -123,7 +122,7 @@ def bootstrap_totals(
         value = float(statistic(totals))
         draws = statistic(_resampled_totals(units, resamples, np.random.default_rng(seed)))
         jackknife = statistic(totals - units) if method == "bca" else None
-    return interval_of_draws(value, draws, jackknife, confidence)
+    return resampled_interval(value, draws, jackknife, confidence)
 
 
 def bootstrap_statistic(
@@ -135,18 +134,18 @@ def bootstrap_statistic(
     resamples: int = 2_000,
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Percentile bootstrap interval for any number computed from rows: one call of the statistic a resample.
+    """Return the percentile bootstrap interval of any statistic of rows, with one call of the statistic per resample.
 
-    For what follows from totals, `bootstrap_totals` is much faster.
+    For statistics of totals, `bootstrap_totals` is much faster.
 
     Args:
-        statistic: row numbers, (m,) with repeats, m = n without groups -> the number; NaN where it has no value.
+        statistic: row numbers, (m,) with repeats, m = n without groups -> the number; NaN if undefined.
         n: number of rows.
         seed, confidence, resamples, groups: as in `bootstrap_totals`.
 
     Returns:
         Bounds in the unit of the statistic, over the resamples on which it is defined; (nan, nan) below two rows or
-        groups, or where the statistic of all rows is undefined.
+        groups, or if the statistic of all rows is undefined.
 
     Raises:
         ValueError: groups that are not n labels, a level outside 0..1, fewer than 1 resample.
@@ -165,11 +164,11 @@ def bootstrap_statistic(
     if len(members) < 2:
         return NO_INTERVAL
     generator = np.random.default_rng(seed)
-    drawn = (generator.integers(0, len(members), len(members)) for _ in range(resamples))
+    resampled = (generator.integers(0, len(members), len(members)) for _ in range(resamples))
     if len(members) < n:
-        drawn = (np.concatenate([members[unit] for unit in units]) for units in drawn)
-    draws = np.array([statistic(rows) for rows in drawn])
-    return interval_of_draws(float(statistic(np.arange(n))), draws, None, confidence)
+        resampled = (np.concatenate([members[unit] for unit in units]) for units in resampled)
+    draws = np.array([statistic(rows) for rows in resampled])
+    return resampled_interval(float(statistic(np.arange(n))), draws, None, confidence)
 
 
 def _check(confidence: float, resamples: int, method: str = "percentile") -> None:
@@ -186,7 +185,7 @@ def _mean_of_totals(totals: Floats) -> Floats:
 
 
 def _resampled_totals(units: Floats, resamples: int, generator: np.random.Generator) -> Floats:
-    """(resamples, p) totals of as many rows as there are, drawn with replacement."""
+    """Return (resamples, p) totals of as many rows as there are, drawn with replacement."""
     n = len(units)
     distinct, counts = np.unique(units, axis=0, return_counts=True)
     if len(distinct) * _DRAWS_PER_CATEGORY <= n:
@@ -204,13 +203,13 @@ def _resampled_totals(units: Floats, resamples: int, generator: np.random.Genera
     return sums.T
 
 
-def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, confidence: float) -> Interval:
-    """Percentile interval of the draws, BCa where the jackknife values are given.
+def resampled_interval(value: float, draws: Floats, jackknife: Floats | None, confidence: float) -> Interval:
+    """Return the percentile interval of the draws, or BCa if jackknife values are given.
 
     Example:
         >>> import numpy as np
-        >>> from yarus.metrics.statistics.bootstrap import interval_of_draws
-        >>> low, high = interval_of_draws(0.5, np.linspace(0, 1, 101), None, 0.9)
+        >>> from yarus.metrics.statistics.bootstrap import resampled_interval
+        >>> low, high = resampled_interval(0.5, np.linspace(0, 1, 101), None, 0.9)
         >>> round(low, 2), round(high, 2)
         (0.05, 0.95)
     """
@@ -223,12 +222,12 @@ def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, con
     # Sums in another order differ in the last digits; ties with the value count half, as in scipy.
     slack = 1e-12 * max(1.0, abs(value))
     below = (np.mean(defined < value - slack) + np.mean(defined <= value + slack)) / 2
-    bias = NORMAL.inv_cdf(float(np.clip(below, 0.5 / defined.size, 1 - 0.5 / defined.size)))
+    bias = STANDARD_NORMAL.inv_cdf(float(np.clip(below, 0.5 / defined.size, 1 - 0.5 / defined.size)))
     influence = np.nanmean(jackknife) - jackknife[~np.isnan(jackknife)]
     spread = float((influence**2).sum()) ** 1.5
-    acceleration = float((influence**3).sum()) / (6 * max(spread, SMALLEST))
-    shifted = (bias + z for z in (NORMAL.inv_cdf(tail), NORMAL.inv_cdf(1 - tail)))
-    low, high = (NORMAL.cdf(bias + z / max(1 - acceleration * z, 1e-9)) for z in shifted)
+    acceleration = float((influence**3).sum()) / (6 * max(spread, SMALLEST_P))
+    shifted = (bias + z for z in (STANDARD_NORMAL.inv_cdf(tail), STANDARD_NORMAL.inv_cdf(1 - tail)))
+    low, high = (STANDARD_NORMAL.cdf(bias + z / max(1 - acceleration * z, 1e-9)) for z in shifted)
     return _percentiles(defined, low, high)
 
 

@@ -1,4 +1,4 @@
-"""Cases that come in groups (users, dialogs, pages): which are measured, whose each is, and what a group adds up to."""
+"""Cases that come in groups (users, dialogs, pages): measured values, numbers of the groups, and totals per group."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Ints = NDArray[np.intp]
 
 
 def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tuple[Floats, list[Hashable] | None]:
-    """The values that are not NaN, and their groups.
+    """Return the values that are not NaN, and their groups.
 
     Example:
         >>> from math import nan
@@ -26,13 +26,15 @@ def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tup
         )
     if groups is not None and len(groups) != len(cases):
         raise ValueError(f"{len(cases)} values but {len(groups)} groups")
-    kept = ~np.isnan(cases)
-    labels = None if groups is None else [group for group, keep in zip(groups, kept, strict=True) if keep]
-    return cases[kept], labels
+    is_measured = ~np.isnan(cases)
+    labels = (
+        None if groups is None else [group for group, measured in zip(groups, is_measured, strict=True) if measured]
+    )
+    return cases[is_measured], labels
 
 
 def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
-    """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own.
+    """Return numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are single groups.
 
     Example:
         >>> from yarus.metrics.statistics.groups import group_codes
@@ -47,7 +49,7 @@ def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
 
 
 def group_totals(parts: Floats, codes: Ints) -> Floats:
-    """(groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0.
+    """Return (groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0.
 
     Example:
         >>> import numpy as np
@@ -60,7 +62,7 @@ def group_totals(parts: Floats, codes: Ints) -> Floats:
 
 
 def effective_groups(codes: Ints) -> float:
-    """How many groups of equal size these are worth: n^2 / sum of the squared group sizes; 0 without cases.
+    """Return the effective number of groups: n^2 / sum of the squared group sizes; 0 without cases.
 
     Reference: Kish 1965, Survey sampling.
 
@@ -74,11 +76,11 @@ def effective_groups(codes: Ints) -> float:
     return len(codes) ** 2 / float((sizes**2).sum()) if len(codes) else 0.0
 
 
-def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
-    """Standard error of the mean over cases in groups, and how many groups of equal size these are worth (Kish).
+def jackknife_error(values: Floats, codes: Ints) -> tuple[float, float]:
+    """Return the standard error of the mean over cases in groups, and the effective number of groups (Kish).
 
     Args:
-        values: (n,) one value a case.
+        values: (n,) one value per case.
         codes: (n,) the number of each case's group, from 0.
 
     Returns:
@@ -88,8 +90,8 @@ def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
 
     Example:
         >>> import numpy as np
-        >>> from yarus.metrics.statistics.groups import jackknife
-        >>> error, groups = jackknife(np.array([0.1, 0.3, 0.6, 0.6, 0.9, 0.5]), np.array([0, 0, 1, 1, 2, 2]))
+        >>> from yarus.metrics.statistics.groups import jackknife_error
+        >>> error, groups = jackknife_error(np.array([0.1, 0.3, 0.6, 0.6, 0.9, 0.5]), np.array([0, 0, 1, 1, 2, 2]))
         >>> round(error, 3), groups
         (0.153, 3.0)
     """
@@ -100,5 +102,5 @@ def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
     m, effective = len(sizes), effective_groups(codes)
     if m < 2:
         return float("nan"), effective
-    without = sums / (n - sizes)  # how far the mean of the others lies below that of all
+    without = sums / (n - sizes)  # the mean of all minus the mean without the group
     return float(np.sqrt((m - 1) / m * (without**2).sum())), effective

@@ -1,4 +1,4 @@
-"""How far several people agree who have not all labelled the same cases."""
+"""Agreement of several annotators who have not all labelled the same cases."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,15 +8,15 @@ from yarus.metrics.statistics.intervals import UNDEFINED
 
 
 def krippendorff_alpha(values: ArrayLike) -> float:
-    """Krippendorff's alpha with the interval metric: 1 - observed over expected disagreement, both squared differences.
+    """Return Krippendorff's alpha with the interval metric: 1 - observed / expected squared differences.
 
-    Of labels 0 and 1 that is the same as with the nominal metric.
+    For labels 0 and 1 it equals alpha with the nominal metric.
 
     Args:
-        values: (annotators, cases), NaN where somebody has not labelled a case.
+        values: (annotators, cases), NaN if an annotator has not labelled a case.
 
     Returns:
-        At most 1: 1 is agreement, 0 is chance, below 0 people disagree more than by chance. NaN where no case has two
+        At most 1: 1 is agreement, 0 is chance, below 0 annotators disagree more than by chance. NaN if no case has two
         labels, or all labels are equal.
 
     Raises:
@@ -31,11 +31,11 @@ def krippendorff_alpha(values: ArrayLike) -> float:
         >>> round(krippendorff_alpha([anna, boris]), 3)
         0.873
     """
-    return float(alpha_of(alpha_parts(values).sum(axis=0)))
+    return float(alpha_from_totals(alpha_parts(values).sum(axis=0)))
 
 
 def alpha_parts(values: ArrayLike) -> Floats:
-    """(cases, 4) what each case adds to alpha: labels, their sum and sum of squares, and its own disagreement.
+    """Return (cases, 4) contributions to alpha: labels, their sum and sum of squares, and the disagreement of the case.
 
     Example:
         >>> from yarus.metrics.statistics.krippendorff import alpha_parts
@@ -49,19 +49,19 @@ def alpha_parts(values: ArrayLike) -> Floats:
     counts = (~np.isnan(table)).sum(axis=0)
     sums, squares = np.nansum(table, axis=0), np.nansum(table**2, axis=0)
     pairable = counts > 1
-    apart = 2 * (counts * squares - sums**2) / np.maximum(counts - 1, 1)
-    return np.asarray(np.column_stack([counts, sums, squares, apart]) * pairable[:, None], dtype=np.float64)
+    disagreements = 2 * (counts * squares - sums**2) / np.maximum(counts - 1, 1)
+    return np.asarray(np.column_stack([counts, sums, squares, disagreements]) * pairable[:, None], dtype=np.float64)
 
 
-def alpha_of(totals: Floats) -> Floats:
-    """`krippendorff_alpha` from totals (..., 4) of `alpha_parts`: of a set, or of its resamples, all at once.
+def alpha_from_totals(totals: Floats) -> Floats:
+    """Return `krippendorff_alpha` from totals (..., 4) of `alpha_parts`: of a set, or of its resamples, all at once.
 
     Example:
-        >>> from yarus.metrics.statistics.krippendorff import alpha_of, alpha_parts
-        >>> float(alpha_of(alpha_parts([[1.0, 0.0], [1.0, 0.0]]).sum(axis=0)))
+        >>> from yarus.metrics.statistics.krippendorff import alpha_from_totals, alpha_parts
+        >>> float(alpha_from_totals(alpha_parts([[1.0, 0.0], [1.0, 0.0]]).sum(axis=0)))
         1.0
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        n, sums, squares, apart = (totals[..., place] for place in range(4))
-        by_chance = 2 * (n * squares - sums**2) / (n - 1)
-        return np.asarray(np.where((n > 1) & (by_chance > 1e-12), 1 - apart / by_chance, UNDEFINED))
+        n, sums, squares, disagreement = (totals[..., column] for column in range(4))
+        expected = 2 * (n * squares - sums**2) / (n - 1)
+        return np.asarray(np.where((n > 1) & (expected > 1e-12), 1 - disagreement / expected, UNDEFINED))

@@ -1,4 +1,4 @@
-"""How many labels of people a corrected mean needs, before they are asked for."""
+"""The number of labels that a corrected mean needs, estimated before labelling."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from yarus.metrics.statistics.intervals import student_quantile
 
 
 def labels_needed(width: float, *, label_variance: float, correlation: float, cases: int) -> int:
-    """How many labels, drawn at random, make the interval of a corrected mean about so wide.
+    """Return how many labels, drawn at random, give the interval of a corrected mean about this width.
 
     Args:
         width: from end to end, above 0.
-        label_variance: of people's labels, 0..0.25: p (1 - p) of yes and no.
-        correlation: of the judge's scores with people's labels, -1..1; what is negative counts as 0.
-        cases: that the judge has scored.
+        label_variance: of people's labels, 0..0.25: p (1 - p) for yes/no labels.
+        correlation: of the judge's scores with people's labels, -1..1; a negative one counts as 0.
+        cases: number of cases scored by the judge.
 
     Returns:
-        At least 2, and no more than `cases`, of which even all may not be enough.
+        At least 2, and at most `cases`, of which even all may not be enough.
 
     Example:
         >>> from yarus.metrics.statistics.labels_needed import labels_needed
@@ -37,11 +37,11 @@ def labels_needed(width: float, *, label_variance: float, correlation: float, ca
 
 
 def expected_width(n_labels: int, *, label_variance: float, correlation: float, cases: int) -> float:
-    """How wide the interval of a corrected mean will be about, with so many labels drawn at random.
+    """Return about how wide the interval of a corrected mean will be, with this many labels drawn at random.
 
     Args:
         n_labels: at least 2.
-        label_variance, correlation, cases: as of `labels_needed`.
+        label_variance, correlation, cases: as in `labels_needed`.
 
     Example:
         >>> from yarus.metrics.statistics.labels_needed import expected_width

@@ -1,4 +1,4 @@
-"""The control chart of nights that share their cases: is the system still what it was, whatever was asked?"""
+"""The control chart of nights with common cases: has the system changed, whatever the questions were?"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -7,53 +7,53 @@ from typing import NamedTuple
 
 import numpy as np
 
-from yarus.metrics.statistics.ewma import HISTORY, LAMBDA, SIGMAS, WARM_UP, Chart, deviation
+from yarus.metrics.statistics.ewma import BAND_SIGMAS, MAX_HISTORY, SMOOTHING, WARM_UP, ControlChart, biweight_deviation
 from yarus.metrics.statistics.groups import Floats
-from yarus.metrics.statistics.intervals import NORMAL, student_quantile
+from yarus.metrics.statistics.intervals import STANDARD_NORMAL, student_quantile
 
-LAG = WARM_UP
-"""Nights back that a night is also compared with: by then, what lasts has changed more cases, and noise as many."""
-SHORTEST = 12
-"""Nights that the middle of a band is made of, at least, as soon as there are so many."""
-SKEW = (SIGMAS**2 - 1) / 12
-"""How much of one case's step a band is wider: few changes of a whole case each have longer tails than normal ones."""
-_GAP = round(1 / LAMBDA) - 1
-_AGES = HISTORY + 80
+COMPARISON_LAG = WARM_UP
+"""Lag of the second comparison: by then lasting changes affect more cases, and noise as many as after one night."""
+MIN_WINDOW = 12
+"""Least number of nights for the middle of a band, as soon as there are so many."""
+SKEW_STEPS = (BAND_SIGMAS**2 - 1) / 12
+"""Widening of a band in steps of one case: a few changes of a whole case have longer tails than normal ones."""
+_GAP = round(1 / SMOOTHING) - 1
+_AGES = MAX_HISTORY + 80
 
 
 class NightChange(NamedTuple):
-    """What changed since the night before, on the cases that both have."""
+    """The change since the night before, on common cases."""
 
     difference: float
     variance: float
-    """Of the difference, from what single cases (or groups) changed."""
+    """Variance of the difference, from the changes of single cases (or groups)."""
     far_variance: float
-    """The same since `lag` nights before."""
+    """The same for the night `lag` nights before."""
     lag: int
     """At least 1, at most LAG."""
     step: float
-    """What one case can change at most."""
+    """The most that one case can change."""
 
 
-def paired_chart(changes: Sequence[NightChange]) -> Chart:
-    """The EWMA control chart of nights that are compared with the night before on common cases.
+def paired_chart(changes: Sequence[NightChange]) -> ControlChart:
+    """Return the EWMA control chart of nights that are compared with the night before on common cases.
 
-    A log that grows or rolls asks nearly the same every night, so that its means are not independent, and changes also
-    when the system does not. Watched is therefore the level: the sum of the changes on common cases. What cases
-    themselves changed tells how far it moves by itself: changes that are taken back (noise) leave as many cases changed
-    after LAG nights as after one; changes that last (a chunk was rewritten) leave more, and let the level wander. As
-    in `yarus.metrics.statistics.ewma.chart`, the exponentially weighted mean is compared with the median of nights
-    before, the newest 1 / LAMBDA - 1 left out: of so many as tell most of the level, many where nothing wanders, few
-    where it does. If whole nights move together by more than their cases tell, the noise is what the nights tell.
+    A log that grows or rolls has nearly the same questions every night, so that its means are not independent, and
+    change even if the system does not. The chart therefore monitors the level: the sum of the changes on common cases.
+    The changes of single cases give the noise of the level: changes that are taken back (noise) leave as many cases
+    changed after LAG nights as after one; lasting changes (a chunk was rewritten) leave more, and let the level drift.
+    As in `ewma.ewma_chart`, the exponentially weighted mean is compared with the median of nights
+    before, without the newest 1 / LAMBDA - 1. The number of nights is the most precise one: many without drift, few
+    with it. If whole nights move together by more than their cases explain, the noise is that of the nights.
 
     Args:
-        changes: one a night but the first, oldest first.
+        changes: one per night except the first, oldest first.
 
     Returns:
-        The chart, of len(changes) + 1 nights, in each of which the level is 0: to draw it, add the night's value. No
+        The chart, of len(changes) + 1 nights, in each of which the level is 0: to plot it, add the night's value. No
         band is narrower than one case's step.
 
-    Reference: Roberts 1959; Muth 1960, Optimal properties of exponentially weighted forecasts (a level that wanders,
+    Reference: Roberts 1959; Muth 1960, Optimal properties of exponentially weighted forecasts (a level with a drift,
     seen through noise); Cornish and Fisher 1938.
 
     Example:
@@ -63,51 +63,51 @@ def paired_chart(changes: Sequence[NightChange]) -> Chart:
         >>> chart.side[-3:]
         array([ 0, -1, -1])
     """
-    level = np.concatenate([[0.0], np.cumsum([change.difference for change in changes])])
+    levels = np.concatenate([[0.0], np.cumsum([change.difference for change in changes])])
     table = np.array(changes, dtype=np.float64).reshape(-1, len(NightChange._fields))
-    smoothed, low, high = (np.full(len(level), np.nan) for _ in range(3))
-    side = np.zeros(len(level), dtype=np.int64)
+    smoothed, low, high = (np.full(len(levels), np.nan) for _ in range(3))
+    side = np.zeros(len(levels), dtype=np.int64)
     mean = 0.0
-    for number, now in enumerate(level):
-        mean = LAMBDA * now + (1 - LAMBDA) * mean
-        smoothed[number] = mean - now
-        if number < WARM_UP:
+    for index, level in enumerate(levels):
+        mean = SMOOTHING * level + (1 - SMOOTHING) * mean
+        smoothed[index] = mean - level
+        if index < WARM_UP:
             continue
-        end = max(WARM_UP, number - _GAP)
-        before = table[max(0, end - 1 - HISTORY) : end - 1]
-        nights, width = _window(before, table[number - 1, -1], min(end, HISTORY))
-        middle = float(np.median(level[end - nights : end]))
-        low[number], high[number] = middle - width - now, middle + width - now
+        end = max(WARM_UP, index - _GAP)
+        before = table[max(0, end - 1 - MAX_HISTORY) : end - 1]
+        nights, width = _window(before, table[index - 1, -1], min(end, MAX_HISTORY))
+        middle = float(np.median(levels[end - nights : end]))
+        low[index], high[index] = middle - width - level, middle + width - level
         beyond = abs(mean - middle) > width + 1e-9 * (1 + abs(middle))  # equal nights differ by rounding only
-        side[number] = int(np.sign(mean - middle)) if beyond else 0
-    return Chart(smoothed, low, high, side)
+        side[index] = int(np.sign(mean - middle)) if beyond else 0
+    return ControlChart(smoothed, low, high, side)
 
 
 def _window(before: Floats, step: float, most: int) -> tuple[int, float]:
-    """How many nights the middle of the band is made of, and half of the band's width.
+    """Return how many nights the middle of the band is computed from, and half of the band's width.
 
     Args:
-        before: (n, fields of NightChange) the changes that the band is made of.
+        before: (n, fields of NightChange) the changes that the band is computed from.
         step: of the night.
-        most: nights there are.
+        most: number of nights that there are.
     """
     difference, variance, far_variance, lag, _ = before.T
-    apart = (lag - 1).sum()
-    lasting = max(0.0, (far_variance - variance).sum() / apart) if apart else float(variance.mean())
-    lasting += step**2 / (len(before) + 1)  # as if one case more had changed for good
-    noise = (max(float(variance.mean()), deviation(difference) ** 2) - lasting) / 2
-    nights = np.arange(min(SHORTEST, most), most + 1)
-    spread = max(0.0, noise) * (LAMBDA / (2 - LAMBDA) + pi / 2 / nights) + lasting * _wandered()[nights]
+    lags = (lag - 1).sum()
+    lasting = max(0.0, (far_variance - variance).sum() / lags) if lags else float(variance.mean())
+    lasting += step**2 / (len(before) + 1)  # as if one more case had changed for good
+    noise = (max(float(variance.mean()), biweight_deviation(difference) ** 2) - lasting) / 2
+    nights = np.arange(min(MIN_WINDOW, most), most + 1)
+    spread = max(0.0, noise) * (SMOOTHING / (2 - SMOOTHING) + pi / 2 / nights) + lasting * _drift_variances()[nights]
     best = int(spread.argmin())
-    reach = student_quantile(2 * NORMAL.cdf(SIGMAS) - 1, len(before))
-    return int(nights[best]), max(step, reach * float(spread[best]) ** 0.5 + SKEW * step)
+    quantile = student_quantile(2 * STANDARD_NORMAL.cdf(BAND_SIGMAS) - 1, len(before))
+    return int(nights[best]), max(step, quantile * float(spread[best]) ** 0.5 + SKEW_STEPS * step)
 
 
 @lru_cache(maxsize=1)
-def _wandered() -> Floats:
-    """(HISTORY + 1,) variance between the smoothed level and the mean of n nights, of steps of variance 1 a night."""
+def _drift_variances() -> Floats:
+    """Return (HISTORY + 1,) variance of smoothed level minus mean of n nights, for steps of variance 1."""
     age = np.arange(_AGES)
-    smoothed = 1 - (1 - LAMBDA) ** (age + 1)  # how much of a step so long ago has arrived
-    nights = np.maximum(1, np.arange(HISTORY + 1))[:, None]
+    smoothed = 1 - (1 - SMOOTHING) ** (age + 1)  # the share of a step of this age that has arrived
+    nights = np.maximum(1, np.arange(MAX_HISTORY + 1))[:, None]
     arrived = np.clip((age - _GAP + 1) / nights, 0, 1)
     return np.asarray(((smoothed - arrived) ** 2).sum(axis=1))

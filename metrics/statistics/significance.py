@@ -1,4 +1,4 @@
-"""Is a difference more than chance: the tests that a comparison is made of, and Holm's correction for several."""
+"""The significance tests of a comparison, and Holm's correction for several tests."""
 
 from collections.abc import Hashable, Sequence
 
@@ -6,24 +6,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
-from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, wilson_interval
+from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST_P, UNDEFINED, Interval, wilson_interval
 
 
 def permutation_p(
     differences: ArrayLike, *, seed: int, resamples: int = 10_000, groups: Sequence[Hashable] | None = None
 ) -> float:
-    """Two-sided p of the paired permutation test: how often random signs give a mean difference as large.
+    """Return the two-sided p of the paired permutation test: how often random signs give a mean difference as large.
 
-    All sign patterns are tried where there are no more than `resamples` of them; otherwise (c + 1) / (resamples + 1).
+    All sign patterns are tried if there are at most `resamples` of them; otherwise p is (c + 1) / (resamples + 1).
 
     Args:
-        differences: (n,) one finite difference a pair.
+        differences: (n,) one finite difference per pair.
         seed: of the random signs.
         resamples: how many sign patterns to draw.
         groups: n labels; the cases of one group change sign together.
 
     Returns:
-        p above 0, at most 1; NaN for no pair.
+        p above 0, at most 1; NaN without pairs.
 
     Raises:
         ValueError: a difference that is NaN or infinite, groups of another length, fewer than 1 resample.
@@ -43,14 +43,14 @@ def permutation_p(
         return UNDEFINED
     units = pairs if groups is None else group_totals(pairs[:, None], group_codes(groups, len(pairs))).ravel()
     moving = units[units != 0]
-    # The same sum in another order differs in the last digits, and still counts as equally large.
+    # The same sum in another order differs in the last digits, and counts as equally large.
     threshold = abs(moving.sum()) - 1e-12 * np.abs(moving).sum()
     if 2 ** len(moving) <= resamples:
         return float((np.abs(_sign_patterns(len(moving)) @ moving) >= threshold).mean())
     generator = np.random.default_rng(seed)
     sums = np.zeros(resamples)
     patterns = _sign_patterns(8)
-    # Eight signs a random byte: the 256 sums of eight numbers are computed once and looked up for all resamples.
+    # Eight signs per random byte: the 256 sums of eight numbers are computed once and looked up for all resamples.
     for start in range(0, len(moving), 8):
         eight = moving[start : start + 8]
         signed = patterns[:, : len(eight)] @ eight
@@ -59,13 +59,13 @@ def permutation_p(
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
-    """Two-sided p of the exact McNemar test, from the cases on which two yes/no evaluations disagree.
+    """Return the two-sided p of the exact McNemar test, from the cases on which two yes/no evaluations disagree.
 
     Args:
         only_a, only_b: cases that only a, and that only b, got right.
 
     Returns:
-        p, above 0, at most 1; 1 where they never disagree.
+        p, above 0, at most 1; 1 if they never disagree.
 
     Raises:
         ValueError: a count below 0.
@@ -81,20 +81,20 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
         raise ValueError(f"counts must be at least 0, got {only_a} and {only_b}")
     from scipy.special import bdtr  # here, because it costs 0.1 s to import
 
-    return min(1.0, max(SMALLEST, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5))))
+    return min(1.0, max(SMALLEST_P, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5))))
 
 
 def newcombe_paired_interval(
     both: int, only_a: int, only_b: int, neither: int, *, confidence: float = 0.95
 ) -> Interval:
-    """Newcombe's score interval for the difference b - a of two shares on the same cases (his method 10).
+    """Return Newcombe's score interval of the difference b - a of two shares on the same cases (his method 10).
 
     Args:
         both, only_a, only_b, neither: counts of cases by who got them right.
         confidence: the interval's level, 0..1.
 
     Returns:
-        Bounds within -1..1; (nan, nan) for no cases.
+        Bounds within -1..1; (nan, nan) without cases.
 
     Raises:
         ValueError: a count below 0, or a level outside 0..1.
@@ -116,25 +116,25 @@ def newcombe_paired_interval(
     low_b, high_b = wilson_interval(yes_b, n, confidence=confidence)
     if n == 0:
         return NO_INTERVAL
-    # The correlation of the two, pulled towards 0 by half a case where it is positive.
-    together = both * neither - only_a * only_b
+    # The correlation of both, shrunk towards 0 by half a case if it is positive.
+    covariance = both * neither - only_a * only_b
     spread = yes_a * (n - yes_a) * yes_b * (n - yes_b)
-    phi = min(together, max(together - n / 2, 0)) / spread**0.5 if spread else 0.0
+    phi = min(covariance, max(covariance - n / 2, 0)) / spread**0.5 if spread else 0.0
     share_a, share_b = yes_a / n, yes_b / n
-    down, up = share_b - low_b, high_a - share_a
-    low = share_b - share_a - (down**2 - 2 * phi * down * up + up**2) ** 0.5
-    up, down = high_b - share_b, share_a - low_a
-    return Interval(low, share_b - share_a + (up**2 - 2 * phi * up * down + down**2) ** 0.5)
+    below, above = share_b - low_b, high_a - share_a
+    low = share_b - share_a - (below**2 - 2 * phi * below * above + above**2) ** 0.5
+    above, below = high_b - share_b, share_a - low_a
+    return Interval(low, share_b - share_a + (above**2 - 2 * phi * above * below + below**2) ** 0.5)
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """P values adjusted for being several, so that the chance of any false alarm stays at the level of one test.
+    """Return p values adjusted for multiple tests: the chance of any false alarm stays at the level of one test.
 
     Args:
         p_values: (m,) each 0..1, or NaN for a comparison that could not be made: it stays NaN and is not counted.
 
     Returns:
-        (m,) adjusted values in the same order, 0..1, none smaller than it was.
+        (m,) adjusted values in the same order, 0..1, none smaller than before.
 
     Raises:
         ValueError: a value outside 0..1.
@@ -147,17 +147,17 @@ def holm(p_values: ArrayLike) -> Floats:
         >>> holm([0.01, 0.04, 0.03])
         array([0.03, 0.06, 0.06])
     """
-    given = np.asarray(p_values, dtype=np.float64)
-    if ((given < 0) | (given > 1)).any():
-        raise ValueError(f"p values must lie between 0 and 1, got {given.tolist()}")
-    order = np.argsort(given)[: np.count_nonzero(~np.isnan(given))]  # NaN sorts last
-    adjusted: Floats = np.full(given.shape, UNDEFINED)
+    unadjusted = np.asarray(p_values, dtype=np.float64)
+    if ((unadjusted < 0) | (unadjusted > 1)).any():
+        raise ValueError(f"p values must lie between 0 and 1, got {unadjusted.tolist()}")
+    order = np.argsort(unadjusted)[: np.count_nonzero(~np.isnan(unadjusted))]  # NaN sorts last
+    adjusted: Floats = np.full(unadjusted.shape, UNDEFINED)
     steps = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(given[order] * steps), 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate(unadjusted[order] * steps), 1.0)
     return adjusted
 
 
 def _sign_patterns(n: int) -> Floats:
-    """(2 ** n, n) all patterns of -1 and 1."""
+    """Return (2 ** n, n) all patterns of -1 and 1."""
     bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     return np.where(bits, -1.0, 1.0)

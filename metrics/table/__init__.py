@@ -1,6 +1,6 @@
-"""The one table of all metrics: every stored name, its range, direction, source, thresholds and how to read it.
+"""The table of all metrics: every stored name, its range, direction, source, thresholds and interpretation.
 
-The rows stand by family in this package. Each names the function that computes it (`retrieval.ndcg` stands in
+The rows are grouped by family in this package. Each names the function that computes it (`retrieval.ndcg` is in
 metrics/retrieval.py), whose docstring ends with the names of its rows.
 """
 
@@ -8,11 +8,11 @@ import math
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from yarus.metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
+from yarus.metrics.metric import GOALS, GRADE_LADDERS, RUBRIC_PREFIX, GradeName, Metric, UserQuestion
 from yarus.metrics.table.citations import CITATIONS
 from yarus.metrics.table.claims import CLAIMS
 from yarus.metrics.table.contexts import CONTEXTS
-from yarus.metrics.table.corrected import SUFFIX, corrected_metric
+from yarus.metrics.table.corrected import CORRECTED_SUFFIX, corrected_metric
 from yarus.metrics.table.embedding import EMBEDDING
 from yarus.metrics.table.exam import EXAM, exam_metric
 from yarus.metrics.table.facts import FACTS
@@ -27,103 +27,104 @@ from yarus.metrics.table.ux import UX
 __all__ = [
     "GOALS",
     "METRICS",
-    "Goal",
-    "Grade",
-    "Grades",
+    "GradeName",
+    "GradeRange",
     "Metric",
+    "UserQuestion",
+    "find_metric",
+    "get_metric",
     "grade",
     "grades",
-    "known",
-    "metric",
-    "metrics_of",
+    "metrics_for_tier",
 ]
 
-CERTAIN = 1.2
-"""As much further than the 95 % interval reaches a bound must lie away, for a grade to be said alone."""
-FEW = 30
-"""Cases below which the interval of scores is not trusted with a grade."""
-_FOUND = (*FACTS, *CLAIMS, *NUGGETS, *CITATIONS, *CONTEXTS)
+SINGLE_GRADE_FACTOR = 1.2
+"""Factor by which a bound must lie further away than the 95 % interval reaches, for a single grade."""
+FEW_CASES = 30
+"""Cases below which the interval of scores is too unreliable for a grade."""
+_CONTENT = (*FACTS, *CLAIMS, *NUGGETS, *CITATIONS, *CONTEXTS)
 METRICS: dict[str, Metric] = {
     row.name: row
-    for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *_FOUND, *UX)
+    for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *_CONTENT, *UX)
 }
 
 
-def metric(name: str) -> Metric:
-    """The row of a stored name.
+def get_metric(name: str) -> Metric:
+    """Return the metric with a stored name.
 
     Args:
-        name: exactly as stored, e.g. "ndcg@10", or "avg_rubric_politeness" for a rubric of the user's own, or
-            "avg_faithfulness_corrected" for a judged mean that people's labels have corrected.
+        name: exactly as stored, e.g. "ndcg@10", or "avg_rubric_politeness" for a user-defined rubric, or
+            "avg_faithfulness_corrected" for a judged mean that is corrected by people's labels.
 
     Raises:
-        ValueError: no such metric; names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
+        ValueError: no such metric; the message names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
 
     Example:
-        >>> from yarus.metrics.table import metric
-        >>> metric("ndcg@10").function
+        >>> from yarus.metrics.table import get_metric
+        >>> get_metric("ndcg@10").function
         'retrieval.ndcg'
-        >>> metric("NDCG")
+        >>> get_metric("NDCG")
         Traceback (most recent call last):
             ...
         ValueError: no metric 'NDCG'; did you mean 'ndcg@10'?
     """
     if name in METRICS:
         return METRICS[name]
-    if name.endswith(SUFFIX) and _is_corrected(of := name.removesuffix(SUFFIX)):
-        return corrected_metric(metric(of))
-    if name.startswith(f"avg_{RUBRIC}"):
+    if name.endswith(CORRECTED_SUFFIX) and _is_corrected(base_name := name.removesuffix(CORRECTED_SUFFIX)):
+        return corrected_metric(get_metric(base_name))
+    if name.startswith(f"avg_{RUBRIC_PREFIX}"):
         return rubric_metric(name)
-    if f"_{RUBRIC}" in name and name.startswith("exam_"):
+    if f"_{RUBRIC_PREFIX}" in name and name.startswith("exam_"):
         return exam_metric(name)
-    wanted = name.lower()
-    names = {known.lower(): known for known in METRICS}
-    near = [known for known in names if wanted and wanted in known]
-    # Of several that fit, the one that people set goals for: of ndcg@5 and ndcg@10 the latter.
-    near.sort(key=lambda known: (known != wanted, METRICS[names[known]].thresholds is None))
-    near += get_close_matches(wanted, names, cutoff=0.5)
+    lowered = name.lower()
+    names = {candidate.lower(): candidate for candidate in METRICS}
+    near = [candidate for candidate in names if lowered and lowered in candidate]
+    # Of several matches the one with thresholds comes first: of ndcg@5 and ndcg@10 the latter.
+    near.sort(key=lambda candidate: (candidate != lowered, METRICS[names[candidate]].thresholds is None))
+    near += get_close_matches(lowered, names, cutoff=0.5)
     hint = f"did you mean {names[near[0]]!r}?" if near else f"there are: {', '.join(METRICS)}"
     raise ValueError(f"no metric {name!r}; {hint}")
 
 
-def known(name: str) -> Metric | None:
-    """The row of a name that this table has, or corrects; None of a rubric of the user's own, or what is no metric.
+def find_metric(name: str) -> Metric | None:
+    """Return the metric with a name, corrected or not; None for a user-defined rubric or an unknown name.
 
     Example:
-        >>> from yarus.metrics.table import known
-        >>> known("avg_faithfulness_corrected").unit, known("avg_rubric_politeness")
+        >>> from yarus.metrics.table import find_metric
+        >>> find_metric("avg_faithfulness_corrected").unit, find_metric("avg_rubric_politeness")
         ('share', None)
     """
-    found = METRICS.get(name.removesuffix(SUFFIX))
-    return corrected_metric(found) if found and name.endswith(SUFFIX) else found
+    base = METRICS.get(name.removesuffix(CORRECTED_SUFFIX))
+    return corrected_metric(base) if base and name.endswith(CORRECTED_SUFFIX) else base
 
 
 def _is_corrected(name: str) -> bool:
-    """Whether people's labels correct it: the mean of a judged prompt's scores, or of what labels call relevant."""
+    """Return whether people's labels correct it: the mean of a judged prompt's scores, or a metric of relevance."""
     if name not in METRICS:
-        return name.startswith(f"avg_{RUBRIC}")
+        return name.startswith(f"avg_{RUBRIC_PREFIX}")
     return name == f"avg_{METRICS[name].opinion}" or METRICS[name].of_relevance
 
 
-def metrics_of(tier: str) -> tuple[Metric, ...]:
-    """The metrics of a tier, in the order in which they are shown.
+def metrics_for_tier(tier: str) -> tuple[Metric, ...]:
+    """Return the metrics of a tier, in display order.
 
     Example:
-        >>> from yarus.metrics.table import metrics_of
-        >>> [row.name for row in metrics_of("ux")][:2]
+        >>> from yarus.metrics.table import metrics_for_tier
+        >>> [row.name for row in metrics_for_tier("ux")][:2]
         ['cache_hit_rate', 'cache_hit_rate@0.8']
     """
     return tuple(row for row in METRICS.values() if tier in row.tiers)
 
 
-def grade(name: str, value: float | None) -> Grade | None:
-    """The grade of a value: "excellent", "good" or "attention" ("strong" to "absent" for the silhouette).
+def grade(name: str, value: float | None) -> GradeName | None:
+    """Return the grade of a value: "excellent", "good" or "attention" ("strong" to "absent" for the silhouette).
 
-    A value on the lowest bound has passed it, on a higher one not: 0.5 and 0.8 are both good where 0.5 to 0.8 is.
+    A value equal to the lowest bound has passed it, equal to a higher one not: if 0.5 to 0.8 is good, both 0.5 and 0.8
+    are.
 
     Args:
         name: a metric of the table.
-        value: the stored value; None or NaN where it was not measured.
+        value: the stored value; None or NaN if it was not measured.
 
     Returns:
         The grade; None without a value or for a metric without thresholds.
@@ -136,38 +137,39 @@ def grade(name: str, value: float | None) -> Grade | None:
         >>> grade("mrr", 0.5), grade("mrr", 0.9), grade("avg_bleu", 60)
         ('good', 'excellent', None)
     """
-    bounds = metric(name).thresholds
+    bounds = get_metric(name).thresholds
     value = value if value is None else round(value, 9)  # the mean of three times 0.7 is a little less than 0.7
     if bounds is None or value is None or math.isnan(value):
         return None
     passed = (value >= bounds[0]) + sum(value > bound for bound in bounds[1:])
-    return LADDERS[len(bounds)][passed]
+    return GRADE_LADDERS[len(bounds)][passed]
 
 
-class Grades(NamedTuple):
-    """The grades that the interval of a value leaves possible; the same where it leaves only one."""
+class GradeRange(NamedTuple):
+    """The grades within the interval of a value; equal if there is only one."""
 
-    low: Grade
-    high: Grade
+    low: GradeName
+    high: GradeName
 
 
-def grades(name: str, value: float | None, ci_low: float | None, ci_high: float | None, n_scored: int) -> Grades | None:
-    """The lowest and the highest grade that a value with its interval leaves possible.
+def grades(
+    name: str, value: float | None, ci_low: float | None, ci_high: float | None, n_scored: int
+) -> GradeRange | None:
+    """Return the lowest and the highest grade within the interval of a value.
 
-    One grade alone is said where no bound lies within CERTAIN times the reach of the 95 % interval, and of fewer than
-    FEW cases not within that of a share of as many, so that what is not better than a bound is called so in at most 3
-    of 100 evaluations, of however few cases.
+    There is a single grade if no bound lies within CERTAIN times the reach of the 95 % interval and, with fewer than
+    FEW cases, none within that of a share of as many cases. Then a value that is not better than a bound is called
+    better in at most 3 of 100 evaluations, however few the cases.
 
     Args:
         name: a metric of the table.
-        value: the stored value; None or NaN where it was not measured.
-        ci_low, ci_high: its 95 % interval; None at one end: it is open there, at both: there are too few cases for one.
-        n_scored: how many cases it is made of.
+        value: the stored value; None or NaN if it was not measured.
+        ci_low, ci_high: its 95 % interval; one of them None: it is open there; both: too few cases for an interval.
+        n_scored: number of measured cases.
 
     Returns:
-        The grades; None without a value, for a metric without thresholds, and where every grade is possible, from the
-        lowest to the highest: then nothing is decided. Of a metric that has no interval by nature the grade of the
-        value.
+        The grades; None without a value, for a metric without thresholds, and if every grade is possible, from the
+        lowest to the highest. For a metric without an interval the grade of the value.
 
     Raises:
         ValueError: no such metric.
@@ -175,25 +177,25 @@ def grades(name: str, value: float | None, ci_low: float | None, ci_high: float 
     Example:
         >>> from yarus.metrics.table import grades
         >>> grades("mrr", 0.9, 0.84, 0.94, 120)
-        Grades(low='excellent', high='excellent')
+        GradeRange(low='excellent', high='excellent')
         >>> grades("mrr", 0.82, 0.7, 0.9, 40)
-        Grades(low='good', high='excellent')
+        GradeRange(low='good', high='excellent')
         >>> grades("hit_rate@1", 0.0, 0.0, 0.793, 1) is None
         True
     """
-    of_value = grade(name, value)
-    if of_value is None or value is None:
+    value_grade = grade(name, value)
+    if value_grade is None or value is None:
         return None
-    row = metric(name)
+    row = get_metric(name)
     if row.interval == "none":
-        return Grades(of_value, of_value)
-    low = -math.inf if ci_low is None else value - CERTAIN * (value - ci_low)
-    high = math.inf if ci_high is None else value + CERTAIN * (ci_high - value)
-    if n_scored < FEW and (row.low, row.high) == (0, 1):
+        return GradeRange(value_grade, value_grade)
+    low = -math.inf if ci_low is None else value - SINGLE_GRADE_FACTOR * (value - ci_low)
+    high = math.inf if ci_high is None else value + SINGLE_GRADE_FACTOR * (ci_high - value)
+    if n_scored < FEW_CASES and (row.low, row.high) == (0, 1):
         from yarus.metrics.statistics.intervals import wilson_interval  # here, because it imports NumPy
 
         share = wilson_interval(value * n_scored, n_scored)
         low, high = min(low, share.low), max(high, share.high)
-    found = Grades(grade(name, low) or of_value, grade(name, high) or of_value)
-    ladder = LADDERS[len(row.thresholds or ())]
-    return None if found == (ladder[0], ladder[-1]) else found
+    possible = GradeRange(grade(name, low) or value_grade, grade(name, high) or value_grade)
+    ladder = GRADE_LADDERS[len(row.thresholds or ())]
+    return None if possible == (ladder[0], ladder[-1]) else possible

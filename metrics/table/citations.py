@@ -1,4 +1,4 @@
-"""The metrics of citations: the pages that a system names beside its answer; tier 3."""
+"""The citation metrics of tier 3: the pages that a system cites with its answer."""
 
 from yarus.metrics.metric import Metric
 
@@ -10,7 +10,7 @@ _JUDGED = (
 _NOTHING = "no answer, or a refusal; the system does not say what it used"
 
 
-def _judged(name: str, measures: str, formula: str, undefined: str, reading: str) -> Metric:
+def _judged_metric(name: str, measures: str, formula: str, undefined: str, reading: str) -> Metric:
     return Metric(
         name=f"avg_{name}",
         tiers=("tier3",),
@@ -31,14 +31,14 @@ def _judged(name: str, measures: str, formula: str, undefined: str, reading: str
 
 
 CITATIONS = (
-    _judged(
+    _judged_metric(
         "citation_precision",
         "How many of the pages that the system names support something that it says.",
         "named pages that support something that the answer says / named pages that were read",
         f"{_NOTHING}; it names none that the corpus has and that is short enough to be read",
         "1: no page is named in vain. Low: people who follow the links do not find there what they were told.",
     ),
-    _judged(
+    _judged_metric(
         "citation_recall",
         "How much of what the system says some page that it names supports.",
         "what the answer says and a named page supports / what the answer says",

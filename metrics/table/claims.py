@@ -1,4 +1,4 @@
-"""The metrics of claims, which a judge finds in answer and reference and checks one by one; tiers 2 and 3, if asked."""
+"""The claim metrics of tiers 2 and 3, if enabled: a judge extracts claims of answer and reference and checks each."""
 
 from yarus.metrics.metric import Direction, Metric
 
@@ -14,7 +14,7 @@ _NO_CONTEXT = "no context"
 
 
 def _row(
-    name: str, theirs: str, measures: str, formula: str, undefined: str, reading: str, better: Direction = "higher"
+    name: str, tool_name: str, measures: str, formula: str, undefined: str, reading: str, better: Direction = "higher"
 ) -> Metric:
     return Metric(
         name=f"avg_{name}",
@@ -27,7 +27,7 @@ def _row(
         kind="judged",
         opinion="support",
         signature=f"avg_{name}|v:1",
-        equals=f"RAGChecker: {theirs}; no value where it says 0 for want of anything to measure",
+        equals=f"RAGChecker: {tool_name}; no value where it says 0 for want of anything to measure",
         source=_PAPER,
         undefined=undefined,
         trust=_TRUST,

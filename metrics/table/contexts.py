@@ -1,4 +1,4 @@
-"""The metrics of answers from a bad context; tier 2, where the context was changed in that way."""
+"""The robustness metrics of tier 2: answers from contexts that were perturbed."""
 
 from yarus.metrics.metric import Direction, Metric
 

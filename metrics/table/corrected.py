@@ -1,14 +1,14 @@
-"""The rows of judged means that people's labels have corrected: one beside every mean that a judge's scores make."""
+"""The rows of judged means corrected by people's labels: one for every mean of a judge's scores."""
 
 from dataclasses import replace
 
 from yarus.metrics.metric import Metric
 
-SUFFIX = "_corrected"
+CORRECTED_SUFFIX = "_corrected"
 
 
-def corrected_metric(of: Metric) -> Metric:
-    """The row of a judged mean as people would have it.
+def corrected_metric(metric: Metric) -> Metric:
+    """Return the row of a judged mean corrected by people's labels.
 
     Example:
         >>> from yarus.metrics.table import METRICS
@@ -17,11 +17,11 @@ def corrected_metric(of: Metric) -> Metric:
         >>> row.name, row.opinion, row.thresholds
         ('avg_faithfulness_corrected', '', (0.7, 0.9))
     """
-    name = f"{of.name}{SUFFIX}"
+    name = f"{metric.name}{CORRECTED_SUFFIX}"
     return replace(
-        of,
+        metric,
         name=name,
-        function="statistics.corrected.corrected_mean",
+        function="statistics.corrected.ppi_mean",
         column=None,
         formula="weight * mean of all scores + mean over the labels, by their chances, of label - weight * score",
         kind="hybrid",

@@ -1,6 +1,6 @@
-"""Tier 0's metrics: the geometry of the embedded texts."""
+"""The metrics of tier 0: the geometry of the embedded texts."""
 
-from yarus.metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import UNBOUNDED, Metric
 
 _FEWER = "fewer than two texts; a vector that is zero, infinite or not a number is an error"
 _CLUSTERS = "fewer than two clusters; a vector that is zero, infinite or not a number is an error"
@@ -13,7 +13,7 @@ def _count(name: str, measures: str, formula: str, reading: str) -> Metric:
         tiers=("tier0",),
         measures=measures,
         formula=formula,
-        high=INFINITE,
+        high=UNBOUNDED,
         better="neither",
         unit="count",
         aggregate="whole",
@@ -67,7 +67,7 @@ EMBEDDING = (
         function="embedding.inter_cluster_distance",
         measures="How far apart the clusters' centres are.",
         formula="mean Euclidean distance between all pairs of centroids, a centroid being the mean of its vectors",
-        high=INFINITE,
+        high=UNBOUNDED,
         unit="distance",
         aggregate="whole",
         interval="student",
@@ -120,7 +120,7 @@ EMBEDDING = (
         function="embedding.density_score",
         measures="How densely the texts lie.",
         formula="1 / avg_nn_distance",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="neither",
         unit="1 / distance",
         aggregate="whole",
@@ -137,7 +137,7 @@ EMBEDDING = (
         column="spread",
         measures="How far the texts lie from their common centre.",
         formula="mean Euclidean distance of the vectors to the mean vector",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="neither",
         unit="distance",
         signature="avg_spread|v:1",
@@ -152,7 +152,7 @@ EMBEDDING = (
         measures="How many directions the texts really use.",
         formula="the smallest number of principal components that hold 95 % of the variance",
         low=1.0,
-        high=INFINITE,
+        high=UNBOUNDED,
         better="neither",
         unit="count",
         aggregate="whole",

@@ -1,10 +1,10 @@
-"""The metrics of a judge's exam: what it tells apart, prompt by prompt."""
+"""The metrics of a judge's exam: the discrimination of each prompt."""
 
 from yarus.metrics.exam_kinds import PROMPTS
-from yarus.metrics.metric import RUBRIC, Metric
+from yarus.metrics.metric import RUBRIC_PREFIX, Metric
 
-TWINS = 1
-"""The version of how damaged answers are made: another one makes another exam."""
+EXAM_VERSION = 1
+"""The version of how damaged answers are made: another version is another exam."""
 PARTS = ("exam_auc", "exam_sensitivity", "exam_specificity")
 _TRUST = (
     "High for the damage that was planted, which is coarser than what systems do wrong: a judge that fails here is of "
@@ -14,7 +14,7 @@ _UNDEFINED = "no exam was held of this prompt, no case could be damaged so, or t
 
 
 def exam_metrics(prompt: str) -> tuple[Metric, ...]:
-    """The three rows of a judged prompt, or of a rubric of the user's own.
+    """Return the three rows of a judged prompt, or of a user-defined rubric.
 
     Example:
         >>> from yarus.metrics.table.exam import exam_metrics
@@ -52,10 +52,10 @@ def exam_metrics(prompt: str) -> tuple[Metric, ...]:
 
 
 def exam_metric(name: str) -> Metric:
-    """The row of one of them by its stored name.
+    """Return the exam metric with a stored name.
 
     Raises:
-        KeyError: no exam has it.
+        KeyError: no exam metric has this name.
 
     Example:
         >>> from yarus.metrics.table.exam import exam_metric
@@ -64,7 +64,7 @@ def exam_metric(name: str) -> Metric:
     """
     for part in PARTS:
         prompt = name.removeprefix(f"{part}_")
-        if prompt != name and (prompt in PROMPTS or prompt.startswith(RUBRIC)):
+        if prompt != name and (prompt in PROMPTS or prompt.startswith(RUBRIC_PREFIX)):
             return next(row for row in exam_metrics(prompt) if row.name == name)
     raise KeyError(name)
 
@@ -81,7 +81,7 @@ def _row(part: str, prompt: str, measures: str, formula: str, reading: str, **mo
         kind="hybrid",
         opinion=prompt,
         checked=True,
-        signature=f"{name}|full:0.75|twins:{TWINS}|v:1",
+        signature=f"{name}|full:0.75|twins:{EXAM_VERSION}|v:1",
         undefined=_UNDEFINED,
         trust=_TRUST,
         reading=reading,

@@ -1,4 +1,4 @@
-"""The metrics of facts that rules find: numbers, dates, times, money, phones, addresses; tiers 2, 3 and the gate's."""
+"""The metrics of facts extracted by rules: numbers, dates, times, money, phones, addresses; tiers 2, 3 and the gate."""
 
 from yarus.metrics.metric import Metric
 

@@ -1,6 +1,6 @@
 """The metrics of generated answers, tiers 2 and 3: judged, overlap with a reference, meaning, repeats and refusals."""
 
-from yarus.metrics.metric import INFINITE, Direction, Metric
+from yarus.metrics.metric import UNBOUNDED, Direction, Metric
 from yarus.metrics.table.overlap import OVERLAP
 
 _BOTH: tuple[str, ...] = ("tier2", "tier3")
@@ -16,7 +16,9 @@ _UNDEFINED = (
 )
 
 
-def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object) -> Metric:
+def _judged_metric(
+    name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object
+) -> Metric:
     return Metric(
         name=name,
         tiers=tiers,
@@ -31,14 +33,14 @@ def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, rea
 
 
 def rubric_metric(name: str) -> Metric:
-    """The row of a judged metric of the user's own, whose question and anchors stand in the user's file.
+    """Return the row of a user-defined judged metric, whose question and anchors are in the user's file.
 
     Example:
         >>> from yarus.metrics.table.generation import rubric_metric
         >>> rubric_metric("avg_rubric_politeness").column
         'rubric_politeness'
     """
-    return _judged(
+    return _judged_metric(
         name,
         _BOTH,
         "What the user's own rubric asks of the answer.",
@@ -49,18 +51,18 @@ def rubric_metric(name: str) -> Metric:
     )
 
 
-def _count(asked: str, done: str, better: Direction, reading: str) -> Metric:
+def _count(label: str, outcome: str, better: Direction, reading: str) -> Metric:
     return Metric(
-        name=f"{asked}_{done}",
+        name=f"{label}_{outcome}",
         tiers=("tier3",),
-        measures=f"How many {asked} questions were {done}.",
+        measures=f"How many {label} questions were {outcome}.",
         formula="count",
-        high=INFINITE,
+        high=UNBOUNDED,
         better=better,
         unit="count",
         aggregate="whole",
         interval="none",
-        signature=f"{asked}_{done}|v:2",
+        signature=f"{label}_{outcome}|v:2",
         undefined="no question is labelled answerable or not",
         trust="High where the labels are reviewed.",
         reading=reading,
@@ -68,7 +70,7 @@ def _count(asked: str, done: str, better: Direction, reading: str) -> Metric:
 
 
 GENERATION = (
-    _judged(
+    _judged_metric(
         "avg_faithfulness",
         ("tier2", "tier3", "judge"),
         "Whether everything in the answer is backed by the context.",
@@ -76,21 +78,21 @@ GENERATION = (
         "Over 0.9 excellent, 0.7 to 0.9 good, below 0.7 the model invents. It says nothing about usefulness.",
         thresholds=(0.7, 0.9),
     ),
-    _judged(
+    _judged_metric(
         "avg_answer_relevance",
         ("tier2",),
         "Whether the answer addresses the question that was asked.",
         "the answer against the question",
         "Over 0.8 the questions are understood. A relevant answer may still be false: read it beside faithfulness.",
     ),
-    _judged(
+    _judged_metric(
         "avg_answer_correctness",
         ("tier2",),
         "Whether the answer says what the reference says.",
         "the answer against the reference answer",
         "Low with high faithfulness: the context itself does not hold the reference's answer.",
     ),
-    _judged(
+    _judged_metric(
         "avg_e2e_score",
         ("tier3",),
         "Whether the answer is as useful as the reference, with real retrieval. A refusal of an answerable question "
@@ -100,7 +102,7 @@ GENERATION = (
         "it.",
         thresholds=(0.6, 0.8),
     ),
-    _judged(
+    _judged_metric(
         "avg_history_use",
         ("tier3",),
         "Whether the answer to a follow-up question takes up what was said before it. A refusal of an answerable one "
@@ -142,7 +144,7 @@ GENERATION = (
         measures="Between how many equally likely tokens the generator hesitated.",
         formula="exp(-mean of the natural log-probabilities of the answer's tokens); mean over cases",
         low=1.0,
-        high=INFINITE,
+        high=UNBOUNDED,
         better="lower",
         unit="tokens",
         signature="avg_perplexity|v:1",

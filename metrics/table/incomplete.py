@@ -1,13 +1,13 @@
-"""The metrics of incomplete labels: how much of a ranking anybody has judged, and what the judged results alone say."""
+"""The metrics of incomplete labels: how much of a ranking was judged, and values of the judged results alone."""
 
-from yarus.metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import UNBOUNDED, Metric
 
 _RANKED: tuple[str, ...] = ("tier1", "tier3", "real_users")
 _UNLABELLED = "the question has no relevant label, or the retriever failed"
 _TREC = "trec_eval (pytrec_eval) on the same ranking and the same judgements"
 
 
-def _judged(k: int) -> Metric:
+def _judged_at(k: int) -> Metric:
     first = "result" if k == 1 else f"{k} results"
     return Metric(
         name=f"judged@{k}",
@@ -30,7 +30,7 @@ def _judged(k: int) -> Metric:
 
 
 INCOMPLETE = (
-    *(_judged(k) for k in (1, 5, 10)),
+    *(_judged_at(k) for k in (1, 5, 10)),
     Metric(
         name="avg_unjudged_above",
         tiers=_RANKED,
@@ -38,7 +38,7 @@ INCOMPLETE = (
         column="unjudged_above",
         measures="How many results that nobody has judged stand above the first relevant one.",
         formula="results above the first relevant one that have no label; mean over questions where one was retrieved",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="neither",
         unit="results",
         signature="avg_unjudged_above|v:1",

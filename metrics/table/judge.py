@@ -1,6 +1,6 @@
-"""The metrics of the judge: its agreement with itself and with people, and its leanings."""
+"""The metrics of the judge: its agreement with itself and with people, and its biases."""
 
-from yarus.metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import UNBOUNDED, Metric
 
 _PAIRS = "no pair of readable replies"
 
@@ -135,7 +135,7 @@ JUDGE = (
         column="latency_ms",
         measures="How long one call took.",
         formula="mean of the calls' times, calls answered from the store left out",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="lower",
         unit="ms",
         signature="avg_latency_ms|v:1",

@@ -1,12 +1,12 @@
 """The metrics of the gate that decides whether an answer is shown."""
 
-from yarus.metrics.metric import INFINITE, Direction, Metric
+from yarus.metrics.metric import UNBOUNDED, Direction, Metric
 
 _RATIO = "its denominator is 0, or no label is set"
 
 
 def _gate(name: str, measures: str, formula: str, trust: str, reading: str, **more: object) -> Metric:
-    """A number of the yes/no gate, computed from its four counts; positive is Yes, the answer is shown."""
+    """Return a metric of the yes/no gate, computed from its four counts; positive is Yes, the answer is shown."""
     settings: dict[str, object] = {
         "aggregate": "whole",
         "interval": "wilson",
@@ -35,7 +35,7 @@ def _gate_count(name: str, predicted: str, actual: str, better: Direction) -> Me
         function="classification.confusion",
         measures=f"How often the gate said {predicted} where {actual} was right.",
         formula="count",
-        high=INFINITE,
+        high=UNBOUNDED,
         better=better,
         unit="count",
         aggregate="whole",

@@ -1,4 +1,4 @@
-"""The metrics of nuggets, which a judge looks for in the answers; tiers 2 and 3, if asked."""
+"""The nugget metrics of tiers 2 and 3, if enabled: a judge looks for each nugget in the answers."""
 
 from yarus.metrics.metric import Metric
 

@@ -1,6 +1,6 @@
-"""The metrics of an answer's overlap with its reference, letter by letter, word by word, tiers 2 and 3."""
+"""The metrics of an answer's overlap with its reference, by characters and by words, tiers 2 and 3."""
 
-from yarus.metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import UNBOUNDED, Metric
 
 _BOTH: tuple[str, ...] = ("tier2", "tier3")
 _REFERENCE = "no reference, or an empty one"
@@ -115,7 +115,7 @@ OVERLAP = (
         column="wer",
         measures="How many word edits turn the answer into the reference, per word of the reference.",
         formula="(substitutions + deletions + insertions) / words of the reference; mean over cases",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="lower",
         signature="avg_wer|tok:words|norm:NFC|v:1",
         equals="jiwer on the same tokens",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from yarus.metrics.metric import INFINITE, Metric
+from yarus.metrics.metric import UNBOUNDED, Metric
 
 _RANKED: tuple[str, ...] = ("tier1", "tier3", "real_users")
 _UNLABELLED = "the question has no relevant label, or the retriever failed (an empty ranking is defined: 0)"
@@ -110,7 +110,7 @@ def _latency(name: str, percent: int, tiers: tuple[str, ...], what: str, **more:
         column=name,
         measures=f"{what}: {'half' if percent == 50 else '19 of 20'} of the questions were served within this time.",
         formula=f"{percent}th percentile of the cases' times, linearly interpolated",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="lower",
         unit="ms",
         aggregate="p50" if percent == 50 else "p95",

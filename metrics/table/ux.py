@@ -1,11 +1,11 @@
-"""The metrics of the user's experience: what a cache of questions would do, and how dialogs hang together."""
+"""The metrics of user experience: what a cache of questions would do, and the coherence of dialogs."""
 
 from yarus.metrics.metric import Metric
 
 _DIALOGS = "no dialog of two questions or more; a zero vector is an error"
 
 
-# Production's threshold, under the plain name, and others to choose from.
+# Production's threshold, under the name without suffix, and others to choose from.
 _THRESHOLDS = {"": "0.85", "@0.8": "0.8", "@0.9": "0.9", "@0.95": "0.95"}
 
 

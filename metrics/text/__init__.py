@@ -1,8 +1,8 @@
-"""Text metrics: how near a hypothesis (the generated text) is to a reference. Hypotheses always come first.
+"""Text metrics: similarity of a hypothesis (the generated text) to a reference. Hypotheses always come first.
 
-All texts are brought to Unicode normal form C first. A value is NaN where the metric is undefined: without a hypothesis
-(None), without a reference (None or ''), and where the tokenizer finds nothing in the reference. An empty hypothesis
-against a reference is the worst answer, not a missing one: 0, for WER 1.
+All texts are normalised to Unicode form C first. A value is NaN if the metric is undefined: without a hypothesis
+(None), without a reference (None or ''), and if the tokenizer finds no tokens in the reference. An empty hypothesis
+for a reference is the worst answer, not a missing one: 0, or 1 for WER.
 """
 
 import inspect
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from yarus.metrics.checks import check_one_of
 from yarus.metrics.text.bleu import BLEUScore, bleu, bleu_counts, corpus_bleu, score_bleu
-from yarus.metrics.text.cases import FloatArray
 from yarus.metrics.text.chrf import chrf
 from yarus.metrics.text.edits import string_similarity, wer
 from yarus.metrics.text.rouge import rouge, rouge1, rouge2, rouge_all, rougeL
-from yarus.metrics.text.signature import write_signature
+from yarus.metrics.text.signature import format_signature
+from yarus.metrics.text.text_pairs import FloatArray
 from yarus.metrics.text.tokenizers import tokenize
+from yarus.metrics.validation import check_one_of
 
 __all__ = [
     "BLEUScore",
@@ -42,11 +42,11 @@ __all__ = [
 
 
 def perplexity(token_logprobs: Sequence[ArrayLike | None]) -> FloatArray:
-    """Perplexity of generated texts: between how many equally likely tokens the generator hesitated on average.
+    """Return the perplexity of generated texts: the mean number of equally likely tokens that the generator chose from.
 
     Args:
         token_logprobs: for each of n cases the natural logarithms of its tokens' probabilities, 0 or below; None or
-            empty where there are none.
+            empty if there are none.
 
     Returns:
         n values exp(-mean), from 1, lower is better; NaN without tokens. A token of probability 0 (-inf) makes it
@@ -54,7 +54,7 @@ def perplexity(token_logprobs: Sequence[ArrayLike | None]) -> FloatArray:
 
     Raises:
         ValueError: a logarithm above 0 or NaN; names the case and the value.
-        TypeError: something that is no sequence of numbers.
+        TypeError: something that is not a sequence of numbers.
 
     Reference:
         Jelinek et al., Perplexity: a measure of the difficulty of speech recognition tasks, 1977.
@@ -78,8 +78,8 @@ def _mean_logprob(logprobs: ArrayLike | None, case: int) -> float:
     values = np.asarray([] if logprobs is None else logprobs)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "fiu"):
         raise TypeError(f"token_logprobs[{case}] is {logprobs!r}, not a sequence of numbers")
-    if (wrong := np.flatnonzero(~(values <= 0))).size:
-        token = int(wrong[0])
+    if (invalid := np.flatnonzero(~(values <= 0))).size:
+        token = int(invalid[0])
         raise ValueError(
             f"token_logprobs[{case}][{token}] is {values[token]}: the logarithm of a probability is 0 or below; "
             "give natural logarithms, not probabilities"
@@ -94,17 +94,17 @@ _METRICS: dict[str, Callable[..., Any]] = {
 
 
 def signature(metric: str, **parameters: object) -> str:
-    """Everything that changes a metric's number, in one line to stand beside it.
+    """Return everything that changes a metric's value, in one line to print beside it.
 
     Args:
         metric: the name of a function of this module.
-        parameters: its parameters where they differ from the defaults.
+        parameters: its parameters that differ from the defaults.
 
     Returns:
         Such as `bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1`.
 
     Raises:
-        ValueError: there is no such metric, or it has no such parameter; names the nearest one.
+        ValueError: an unknown metric or parameter; the message names the nearest one.
 
     Example:
         >>> from yarus.metrics.text import signature
@@ -116,4 +116,4 @@ def signature(metric: str, **parameters: object) -> str:
     defaults = {keyword.name: keyword.default for keyword in keywords if keyword.kind is keyword.KEYWORD_ONLY}
     for name in parameters:
         check_one_of(f"parameter of {metric}", name, defaults)
-    return write_signature(metric, defaults | parameters)
+    return format_signature(metric, defaults | parameters)

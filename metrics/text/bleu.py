@@ -1,30 +1,30 @@
-"""BLEU, of sentences and of a corpus: first counts of each case, which add up over cases, then the score of counts."""
+"""BLEU of sentences and of a corpus: counts of each case, which add up over cases, then the score of the counts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from yarus.metrics.checks import check_at_least
-from yarus.metrics.text.cases import Cases, FloatArray, IntArray, References, Text, read_cases
 from yarus.metrics.text.ngrams import encode_tokens, shared_ngrams
-from yarus.metrics.text.signature import write_signature
+from yarus.metrics.text.signature import format_signature
+from yarus.metrics.text.text_pairs import FloatArray, IntArray, References, Text, TextPairs, read_text_pairs
 from yarus.metrics.text.tokenizers import Tokenizer, get_tokenizer
+from yarus.metrics.validation import check_at_least
 
 
 class BLEUScore(NamedTuple):
-    """BLEU and the parts that it is made of, under sacreBLEU's names: of one row of counts, or arrays of many."""
+    """BLEU and its parts, with sacreBLEU's names: of one row of counts, or arrays of many."""
 
     score: FloatArray
     """0 to 1: bp times the geometric mean of the precisions; NaN without a reference."""
     counts: FloatArray
     """(..., N) n-grams found in the reference, by n from 1; with smoothing 1 more from n = 2 on."""
     totals: FloatArray
-    """(..., N) n-grams there are, likewise."""
+    """(..., N) all n-grams, with the same smoothing."""
     precisions: FloatArray
     """(..., N) counts / totals, 0 to 1; NaN for an n that is longer than the text: it is left out of the mean."""
     bp: FloatArray
-    """The brevity penalty, 0 to 1: exp(1 - ref_len / sys_len) where the hypotheses are shorter, else 1."""
+    """The brevity penalty, 0 to 1: exp(1 - ref_len / sys_len) if the hypotheses are shorter, else 1."""
     sys_len: IntArray | FloatArray
     """Tokens of the hypotheses."""
     ref_len: IntArray | FloatArray
@@ -40,7 +40,7 @@ def bleu(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """Sentence BLEU: the geometric mean of the shares of n-grams found in the reference, times a penalty for brevity.
+    """Return sentence BLEU: the geometric mean of the shares of n-grams in the reference, times a brevity penalty.
 
     Equal to sacreBLEU's sentence score with `effective_order` and, smoothed, `add-k` with k = 1 (divided by 100).
 
@@ -49,8 +49,8 @@ def bleu(
         references: n texts, or sequences of several each: an n-gram then counts as often as in the reference that has
             most of it, and the reference nearest in length decides on brevity.
         max_ngram: the longest n-gram, at least 1.
-        smoothing: add 1 to both counts of every order above the first, so that one order without a match is not the
-            end; orders longer than the text then count as 1. Without it they are left out.
+        smoothing: add 1 to both counts of every order above the first, so that one order without a match does not make
+            the score 0; orders longer than the text then count as 1. Without it they are left out.
         tokenizer: `words`, `13a`, `whitespace` or `char`.
         fold_yo: read «ё» as «е».
 
@@ -59,7 +59,7 @@ def bleu(
 
     Raises:
         ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
-        TypeError: something that is no text.
+        TypeError: something that is not a text.
 
     Reference:
         Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002; smoothing: Lin and
@@ -87,12 +87,12 @@ def corpus_bleu(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> tuple[float, str]:
-    """BLEU of all cases as one text: counts and lengths are added up before the score is taken.
+    """Return BLEU of all cases as one text: counts and lengths are added up before the score is computed.
 
     Its parts (`bp`, `precisions` and so on) are those of `score_bleu(bleu_counts(hypotheses, references).sum(axis=0))`.
 
     Equal to sacreBLEU's corpus score with `effective_order` and, smoothed, `add-k` with k = 1 (divided by 100). Without
-    smoothing it is also sacreBLEU's default score wherever every order has a match.
+    smoothing it is also sacreBLEU's default score if every order has a match.
 
     Args:
         hypotheses: n texts; cases that cannot be measured are left out.
@@ -103,11 +103,11 @@ def corpus_bleu(
         fold_yo: read «ё» as «е».
 
     Returns:
-        The value from 0 to 1 (NaN where no case could be measured) and the signature that makes it reproducible.
+        The value from 0 to 1 (NaN if no case could be measured) and the signature that makes it reproducible.
 
     Raises:
         ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
-        TypeError: something that is no text.
+        TypeError: something that is not a text.
 
     Reference:
         Papineni et al. 2002; Post, A Call for Clarity in Reporting BLEU Scores, WMT 2018.
@@ -116,14 +116,14 @@ def corpus_bleu(
 
     Example:
         >>> from yarus.metrics.text import corpus_bleu
-        >>> value, made_by = corpus_bleu(["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да."])
-        >>> round(value, 3), made_by
+        >>> value, signature = corpus_bleu(["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да."])
+        >>> round(value, 3), signature
         (0.508, 'corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1')
     """
     counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
     value = float(score_bleu(counts.sum(axis=0), smoothing=smoothing).score)
     parameters = {"max_ngram": max_ngram, "smoothing": smoothing, "tokenizer": tokenizer, "fold_yo": fold_yo}
-    return value, write_signature("corpus_bleu", parameters)
+    return value, format_signature("corpus_bleu", parameters)
 
 
 def bleu_counts(
@@ -134,7 +134,7 @@ def bleu_counts(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> IntArray:
-    """The counts that BLEU is made of. They add up: a bootstrap of corpus BLEU resamples their rows.
+    """Return the counts of BLEU. They add up: a bootstrap of corpus BLEU resamples their rows.
 
     Args:
         hypotheses: n texts.
@@ -144,12 +144,12 @@ def bleu_counts(
         fold_yo: read «ё» as «е».
 
     Returns:
-        (n, 2 + 2 N): tokens of the hypothesis and of its nearest reference, N counts of n-grams found, N counts of
-        n-grams there are. All 0 for a case that cannot be measured.
+        (n, 2 + 2 N): tokens of the hypothesis and of its nearest reference, N counts of n-grams found, N counts of all
+        n-grams. All 0 for a case that cannot be measured.
 
     Raises:
         ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
-        TypeError: something that is no text.
+        TypeError: something that is not a text.
 
     Example:
         >>> from yarus.metrics.text import bleu_counts
@@ -158,7 +158,7 @@ def bleu_counts(
     """
     check_at_least("max_ngram", max_ngram, 1)
     tokenize = get_tokenizer(tokenizer)
-    cases = read_cases(hypotheses, references, fold_yo=fold_yo, several=True)
+    cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo, several=True)
     counts = np.zeros((cases.n, 2 + 2 * max_ngram), dtype=np.int64)
     for block in cases.blocks():
         counts[block.index] = _count(block, max_ngram, tokenize)
@@ -166,7 +166,7 @@ def bleu_counts(
 
 
 def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEUScore:
-    """BLEU and its parts, from counts as `bleu_counts` gives them or from sums of them: a corpus, a resample of one.
+    """Return BLEU and its parts, from counts of `bleu_counts` or from sums of them: a corpus, a resample of one.
 
     Equal, part by part, to sacreBLEU's score object (score and precisions divided by 100).
 
@@ -175,7 +175,7 @@ def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEU
         smoothing: as in `bleu`.
 
     Returns:
-        The score and what it is made of; NaN where the counts have no reference.
+        The score and its parts; NaN if the counts have no reference.
 
     Example:
         >>> from yarus.metrics.text import bleu_counts, score_bleu
@@ -188,20 +188,20 @@ def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEU
     """
     orders = counts.shape[-1] // 2 - 1
     sys_len, ref_len = counts[..., 0][()], counts[..., 1][()]
-    found, totals = counts[..., 2 : 2 + orders].astype(float), counts[..., 2 + orders :].astype(float)
+    matches, totals = counts[..., 2 : 2 + orders].astype(float), counts[..., 2 + orders :].astype(float)
     if smoothing:
-        found[..., 1:] += 1
+        matches[..., 1:] += 1
         totals[..., 1:] += 1
-    effective, matched = totals > 0, found > 0
-    precisions = np.divide(found, totals, out=np.full_like(found, np.nan), where=effective)
-    logs = np.log(np.where(effective & matched, precisions, 1.0))
-    mean_log = logs.sum(axis=-1) / np.maximum(effective.sum(axis=-1), 1)
+    has_ngrams, has_match = totals > 0, matches > 0
+    precisions = np.divide(matches, totals, out=np.full_like(matches, np.nan), where=has_ngrams)
+    logs = np.log(np.where(has_ngrams & has_match, precisions, 1.0))
+    mean_log = logs.sum(axis=-1) / np.maximum(has_ngrams.sum(axis=-1), 1)
     brevity = np.minimum(0, (sys_len - ref_len) / np.maximum(sys_len, 1))
-    defeated = ~matched[..., 0] | (effective & ~matched).any(axis=-1)
-    score = np.where(defeated, 0.0, np.exp(mean_log + brevity))
+    is_zero = ~has_match[..., 0] | (has_ngrams & ~has_match).any(axis=-1)
+    score = np.where(is_zero, 0.0, np.exp(mean_log + brevity))
     return BLEUScore(
         score=np.where(ref_len > 0, score, np.nan)[()],
-        counts=found,
+        counts=matches,
         totals=totals,
         precisions=precisions,
         bp=np.where(sys_len > 0, np.exp(brevity), 0.0)[()],
@@ -210,7 +210,7 @@ def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEU
     )
 
 
-def _count(cases: Cases, max_ngram: int, tokenize: Tokenizer) -> IntArray:
+def _count(cases: TextPairs, max_ngram: int, tokenize: Tokenizer) -> IntArray:
     m = len(cases.hypotheses)
     texts = encode_tokens(tokenize(cases.hypotheses + cases.references))
     lengths = texts.lengths[:m]
@@ -222,7 +222,7 @@ def _count(cases: Cases, max_ngram: int, tokenize: Tokenizer) -> IntArray:
 
 
 def _nearest_length(lengths: IntArray, reference_lengths: IntArray, owner: IntArray) -> IntArray:
-    """The length of the reference nearest in length, the shorter of two; 0 only where no reference has a token."""
+    """Return the length of the reference nearest in length, the shorter of two; 0 only if no reference has a token."""
     distance = np.abs(reference_lengths - lengths[owner])
     order = np.lexsort((reference_lengths, distance, reference_lengths == 0, owner))
     return reference_lengths[order[np.searchsorted(owner, np.arange(len(lengths)))]]

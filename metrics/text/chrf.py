@@ -1,13 +1,22 @@
-"""chrF: shared runs of characters, which a wrong word ending or a typo costs little."""
+"""chrF: shared character n-grams, robust to word endings and typos."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from yarus.metrics.checks import check_at_least
-from yarus.metrics.text.cases import CHARACTER_BLOCK, Cases, FloatArray, IntArray, References, Text, read_cases, share
-from yarus.metrics.text.ngrams import Encoded, encode_characters, encode_tokens, shared_ngrams
+from yarus.metrics.text.ngrams import EncodedTexts, encode_characters, encode_tokens, shared_ngrams
+from yarus.metrics.text.text_pairs import (
+    CHARACTER_BLOCK,
+    FloatArray,
+    IntArray,
+    References,
+    Text,
+    TextPairs,
+    divide_where,
+    read_text_pairs,
+)
 from yarus.metrics.text.tokenizers import chrf_words
+from yarus.metrics.validation import check_at_least
 
 
 def chrf(
@@ -20,27 +29,27 @@ def chrf(
     whitespace: bool = False,
     fold_yo: bool = False,
 ) -> FloatArray:
-    """chrF: the F score of the mean precision and the mean recall over character n-grams of all orders.
+    """Return chrF: the F score of the mean precision and the mean recall over character n-grams of all orders.
 
-    Equal to sacreBLEU's sentence score (divided by 100), except where that says 0 for a reference without a character.
-    Upper and lower case differ, punctuation counts. With `word_order=2` it is chrF++.
+    Equal to sacreBLEU's sentence score (divided by 100), except that sacreBLEU gives 0 for a reference without a
+    character. Upper and lower case differ, punctuation counts. With `word_order=2` it is chrF++.
 
     Args:
         hypotheses: n texts.
         references: n texts, or sequences of several each: the best one counts.
         char_order: the longest character n-gram, at least 1.
         word_order: the longest word n-gram, 0 for none.
-        beta: how many times recall counts as much as precision, 0 or more.
+        beta: weight of recall relative to precision, 0 or more.
         whitespace: count white space as characters.
         fold_yo: read «ё» as «е».
 
     Returns:
-        n values from 0 to 1, higher is better; NaN where undefined, also where the reference is white space only (and
-        that is not counted).
+        n values from 0 to 1, higher is better; NaN if undefined, also if the reference is only white space (and white
+        space is not counted).
 
     Raises:
         ValueError: different lengths, char_order below 1, word_order or beta below 0.
-        TypeError: something that is no text.
+        TypeError: something that is not a text.
 
     Reference:
         Popović, chrF: character n-gram F-score for automatic MT evaluation, WMT 2015; chrF++: words helping character
@@ -56,7 +65,7 @@ def chrf(
     check_at_least("char_order", char_order, 1)
     check_at_least("word_order", word_order, 0)
     check_at_least("beta", beta, 0)
-    cases = read_cases(hypotheses, references, fold_yo=fold_yo, several=True)
+    cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo, several=True)
     scores = np.full(cases.n, np.nan)
     for block in cases.blocks(CHARACTER_BLOCK):
         values = _scores(block, char_order, word_order, beta, whitespace)
@@ -64,28 +73,28 @@ def chrf(
     return scores
 
 
-def _scores(cases: Cases, char_order: int, word_order: int, beta: float, whitespace: bool) -> FloatArray:
-    """One value for each reference."""
+def _scores(cases: TextPairs, char_order: int, word_order: int, beta: float, whitespace: bool) -> FloatArray:
+    """Return one value for each reference."""
     texts = cases.paired() + cases.references
     words = [text.split() for text in texts]
     characters = encode_characters(texts if whitespace else ["".join(parts) for parts in words])
     counts = _count(characters, char_order)
     if word_order:
-        of_words = _count(encode_tokens(chrf_words(words)), word_order)
-        counts = tuple(np.hstack(pair) for pair in zip(counts, of_words, strict=True))
-    shared, there, wanted = counts
-    both = (there > 0) & (wanted > 0)
-    orders = np.maximum(both.sum(axis=1), 1)
-    precision = share(shared, there, where=both, otherwise=0).sum(axis=1) / orders
-    recall = share(shared, wanted, where=both, otherwise=0).sum(axis=1) / orders
+        word_counts = _count(encode_tokens(chrf_words(words)), word_order)
+        counts = tuple(np.hstack(pair) for pair in zip(counts, word_counts, strict=True))
+    shared, in_hypothesis, in_reference = counts
+    is_defined = (in_hypothesis > 0) & (in_reference > 0)
+    orders = np.maximum(is_defined.sum(axis=1), 1)
+    precision = divide_where(shared, in_hypothesis, where=is_defined, otherwise=0).sum(axis=1) / orders
+    recall = divide_where(shared, in_reference, where=is_defined, otherwise=0).sum(axis=1) / orders
     weighted = beta**2 * precision + recall
-    score = share((1 + beta**2) * precision * recall, weighted, where=weighted > 0, otherwise=0)
-    return np.where(wanted[:, 0] > 0, score, np.nan)
+    score = divide_where((1 + beta**2) * precision * recall, weighted, where=weighted > 0, otherwise=0)
+    return np.where(in_reference[:, 0] > 0, score, np.nan)
 
 
-def _count(texts: Encoded, order: int) -> tuple[IntArray, ...]:
-    """(pairs, order) each: n-grams shared, of the hypothesis, of the reference, for texts h1 h2 … r1 r2 …"""
+def _count(texts: EncodedTexts, order: int) -> tuple[IntArray, ...]:
+    """Return (pairs, order) n-grams shared, of the hypothesis, of the reference, for texts h1 h2 … r1 r2 …"""
     pairs = len(texts.lengths) // 2
     shared = shared_ngrams(texts, np.arange(pairs), order=order)
-    totals = texts.lengths[:, None] - np.arange(order)  # below 1 where a text is too short
+    totals = texts.lengths[:, None] - np.arange(order)  # below 1 for a text that is too short
     return shared, totals[:pairs], totals[pairs:]

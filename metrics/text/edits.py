@@ -1,4 +1,4 @@
-"""How many edits lie between two texts: of words (WER) and of characters (string similarities)."""
+"""Edit distances between two texts: of words (WER) and of characters (string similarities)."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 from rapidfuzz.process import cpdist
 
-from yarus.metrics.checks import check_one_of
-from yarus.metrics.text.cases import FloatArray, Text, read_cases, share
 from yarus.metrics.text.ngrams import encode_tokens, word_edits
+from yarus.metrics.text.text_pairs import FloatArray, Text, divide_where, read_text_pairs
 from yarus.metrics.text.tokenizers import get_tokenizer
+from yarus.metrics.validation import check_one_of
 
 _MEASURES: dict[str, Callable[..., float]] = {
     "levenshtein": Levenshtein.normalized_similarity,
@@ -27,25 +27,25 @@ def string_similarity(
     case_sensitive: bool = False,
     fold_yo: bool = False,
 ) -> FloatArray:
-    """How alike two texts are, character by character. Equal to RapidFuzz's normalized_similarity.
+    """Return the similarity of two texts, character by character. Equal to RapidFuzz's normalized_similarity.
 
     Args:
         hypotheses: n texts.
-        references: n texts, one a case.
+        references: n texts, one per case.
         measure: `levenshtein` (1 - edits / length of the longer), `hamming` (share of equal positions), `jaro`
-            (characters in common, about in their place) or `jaro_winkler` (the same, where a common beginning counts
-            more: for names).
-        case_sensitive: otherwise both are lower-cased first.
+            (common characters at nearby positions) or `jaro_winkler` (the same, where a common beginning counts more:
+            for names).
+        case_sensitive: if False, both are lower-cased first.
         fold_yo: read «ё» as «е».
 
     Returns:
-        n values from 0 to 1, higher is better; NaN where undefined. Hamming is undefined for texts of different length,
-        because it compares position by position and neither has a partner for the rest; only the empty hypothesis,
-        which shares no position with anything, is 0 as everywhere.
+        n values from 0 to 1, higher is better; NaN if undefined. Hamming is undefined for texts of different length,
+        because it compares position by position; only the empty hypothesis, which shares no position with anything, is
+        0 as in all measures.
 
     Raises:
         ValueError: different lengths, an unknown measure.
-        TypeError: something that is no text, several references for one case.
+        TypeError: something that is not a text, several references for one case.
 
     Reference:
         Levenshtein 1966; Hamming 1950; Jaro 1989; Winkler, String Comparator Metrics and Enhanced Decision Rules in the
@@ -61,12 +61,12 @@ def string_similarity(
         array([1.])
     """
     check_one_of("measure", measure, _MEASURES)
-    cases = read_cases(hypotheses, references, fold_yo=fold_yo)
+    cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo)
     pair = cases.hypotheses, cases.references
-    given, expected = pair if case_sensitive else ([text.lower() for text in texts] for texts in pair)
-    values = cpdist(given, expected, scorer=_MEASURES[measure], dtype=np.float64)
+    hypothesis_texts, reference_texts = pair if case_sensitive else ([text.lower() for text in texts] for texts in pair)
+    values = cpdist(hypothesis_texts, reference_texts, scorer=_MEASURES[measure], dtype=np.float64)
     if measure == "hamming":
-        undefined = [len(a) not in (0, len(b)) for a, b in zip(given, expected, strict=True)]
+        undefined = [len(a) not in (0, len(b)) for a, b in zip(hypothesis_texts, reference_texts, strict=True)]
         values[undefined] = np.nan
     return cases.spread(values)
 
@@ -74,23 +74,23 @@ def string_similarity(
 def wer(
     hypotheses: Sequence[Text], references: Sequence[Text], *, tokenizer: str = "words", fold_yo: bool = False
 ) -> FloatArray:
-    """Word error rate: substitutions, deletions and insertions for each word of the reference.
+    """Return the word error rate: substitutions, deletions and insertions per word of the reference.
 
-    Equal to jiwer's on the same words; its own default splits at spaces and keeps punctuation and case, which is
+    Equal to jiwer's on the same words; jiwer's own default splits at spaces and keeps punctuation and case, which is
     `tokenizer="whitespace"` here.
 
     Args:
         hypotheses: n texts.
-        references: n texts, one a case.
+        references: n texts, one per case.
         tokenizer: `words`, `13a`, `whitespace` or `char` (which gives the character error rate).
         fold_yo: read «ё» as «е».
 
     Returns:
-        n values from 0, lower is better; above 1 where a hypothesis is longer than its reference. NaN where undefined.
+        n values from 0, lower is better; may exceed 1 if a hypothesis is longer than its reference. NaN if undefined.
 
     Raises:
         ValueError: different lengths, an unknown tokenizer.
-        TypeError: something that is no text, several references for one case.
+        TypeError: something that is not a text, several references for one case.
 
     Reference:
         Levenshtein, Binary Codes Capable of Correcting Deletions, Insertions and Reversals, 1966.
@@ -103,10 +103,10 @@ def wer(
         array([0.5])
     """
     tokenize = get_tokenizer(tokenizer)
-    cases = read_cases(hypotheses, references, fold_yo=fold_yo)
+    cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo)
     rates = np.full(cases.n, np.nan)
     for block in cases.blocks():
         texts = encode_tokens(tokenize(block.hypotheses + block.references))
-        expected = texts.lengths[len(block.index) :]
-        rates[block.index] = share(word_edits(texts), expected, where=expected > 0)
+        reference_lengths = texts.lengths[len(block.index) :]
+        rates[block.index] = divide_where(word_edits(texts), reference_lengths, where=reference_lengths > 0)
     return rates

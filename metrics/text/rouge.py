@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from yarus.metrics.checks import check_one_of
-from yarus.metrics.text.cases import Cases, FloatArray, References, Text, read_cases, share
 from yarus.metrics.text.ngrams import encode_tokens, longest_common_subsequence, shared_ngrams
+from yarus.metrics.text.text_pairs import FloatArray, References, Text, TextPairs, divide_where, read_text_pairs
 from yarus.metrics.text.tokenizers import Tokenizer, get_tokenizer
+from yarus.metrics.validation import check_one_of
 
 ROUGE_VARIANTS = ("rouge1", "rouge2", "rougeL")
 _NGRAMS = {"rouge1": 1, "rouge2": 2}
@@ -23,10 +23,10 @@ def rouge(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE: the share of n-grams (ROUGE-1, ROUGE-2) or of the longest common subsequence (ROUGE-L) that texts share.
+    """Return ROUGE: the share of n-grams (ROUGE-1, ROUGE-2) or of the longest common subsequence (ROUGE-L) in common.
 
-    Equal to rouge-score's with the same tokenizer, which has to be handed to it: its own default drops every letter
-    that is not ASCII and gives 0 for two identical Russian sentences. It says 0 where we say undefined.
+    Equal to rouge-score's with the same tokenizer, which has to be passed to it: its own default drops every letter
+    that is not ASCII and gives 0 for two identical Russian sentences. It gives 0 where this is undefined.
 
     Args:
         hypotheses: n texts.
@@ -37,13 +37,13 @@ def rouge(
         fold_yo: read «ё» as «е».
 
     Returns:
-        n values from 0 to 1, higher is better. NaN where undefined, also where the reference is too short to have an
-        n-gram (ROUGE-2 of one word): in every mode, so that all three are over the same cases. A hypothesis that is too
-        short gives 0.
+        n values from 0 to 1, higher is better. NaN if undefined, also if the reference is too short to have an n-gram
+        (ROUGE-2 of one word): in every mode, so that all three are over the same cases. A hypothesis that is too short
+        gives 0.
 
     Raises:
         ValueError: different lengths, an unknown variant, mode or tokenizer.
-        TypeError: something that is no text.
+        TypeError: something that is not a text.
 
     Reference:
         Lin, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop 2004.
@@ -66,9 +66,11 @@ def rouge_all(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> dict[str, FloatArray]:
-    """All three variants at once, in little more than the time of one: `{"rouge1": …, "rouge2": …, "rougeL": …}`.
+    """Return all three variants at once, in little more than the time of one.
 
-    Arguments, values and errors as in `rouge`.
+    The result is `{"rouge1": …, "rouge2": …, "rougeL": …}`.
+
+    Arguments, values and errors are those of `rouge`.
 
     Example:
         >>> from yarus.metrics.text import rouge_all
@@ -86,7 +88,7 @@ def rouge1(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE-1, shared words: `rouge` with `variant="rouge1"`.
+    """Return ROUGE-1, shared words: `rouge` with `variant="rouge1"`.
 
     Stored as: `avg_rouge1_f` (metrics/table/overlap.py).
 
@@ -106,7 +108,7 @@ def rouge2(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE-2, shared pairs of neighbouring words: `rouge` with `variant="rouge2"`.
+    """Return ROUGE-2, shared pairs of neighbouring words: `rouge` with `variant="rouge2"`.
 
     Stored as: `avg_rouge2_f` (metrics/table/overlap.py).
 
@@ -118,7 +120,7 @@ def rouge2(
     return rouge(hypotheses, references, variant="rouge2", mode=mode, tokenizer=tokenizer, fold_yo=fold_yo)
 
 
-def rougeL(  # noqa: N802  # the name that everyone knows
+def rougeL(  # noqa: N802  # the established name
     hypotheses: Sequence[Text],
     references: References,
     *,
@@ -126,7 +128,7 @@ def rougeL(  # noqa: N802  # the name that everyone knows
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE-L, the longest common subsequence of words: `rouge` with `variant="rougeL"`.
+    """Return ROUGE-L, the longest common subsequence of words: `rouge` with `variant="rougeL"`.
 
     Stored as: `avg_rougeL_f` (metrics/table/overlap.py).
 
@@ -148,7 +150,7 @@ def _rouge(
 ) -> dict[str, FloatArray]:
     check_one_of("ROUGE mode", mode, ROUGE_MODES)
     tokenize = get_tokenizer(tokenizer)
-    cases = read_cases(hypotheses, references, fold_yo=fold_yo, several=True)
+    cases = read_text_pairs(hypotheses, references, fold_yo=fold_yo, several=True)
     scores = {variant: np.full(cases.n, np.nan) for variant in variants}
     for block in cases.blocks():
         for variant, values in _scores(block, variants, mode, tokenize).items():
@@ -156,7 +158,7 @@ def _rouge(
     return scores
 
 
-def _scores(cases: Cases, variants: tuple[str, ...], mode: str, tokenize: Tokenizer) -> dict[str, FloatArray]:
+def _scores(cases: TextPairs, variants: tuple[str, ...], mode: str, tokenize: Tokenizer) -> dict[str, FloatArray]:
     pairs = len(cases.references)
     texts = encode_tokens(tokenize(cases.paired() + cases.references))
     hypotheses, references = texts.lengths[:pairs], texts.lengths[pairs:]
@@ -165,9 +167,13 @@ def _scores(cases: Cases, variants: tuple[str, ...], mode: str, tokenize: Tokeni
     for variant in variants:
         order = _NGRAMS.get(variant, 1)
         common = longest_common_subsequence(texts) if variant == "rougeL" else shared[:, order - 1]
-        there = np.maximum(hypotheses - order + 1, 0)
-        wanted = np.maximum(references - order + 1, 0)
-        best = cases.best(share(2 * common, there + wanted, where=wanted > 0))
-        whole = {"precision": np.maximum(there, 1), "recall": wanted, "fmeasure": (there + wanted) / 2}[mode]
-        scores[variant] = share(common, whole, where=wanted > 0)[best]
+        in_hypothesis = np.maximum(hypotheses - order + 1, 0)
+        in_reference = np.maximum(references - order + 1, 0)
+        best = cases.best(divide_where(2 * common, in_hypothesis + in_reference, where=in_reference > 0))
+        denominator = {
+            "precision": np.maximum(in_hypothesis, 1),
+            "recall": in_reference,
+            "fmeasure": (in_hypothesis + in_reference) / 2,
+        }[mode]
+        scores[variant] = divide_where(common, denominator, where=in_reference > 0)[best]
     return scores

@@ -1,8 +1,8 @@
-"""The signature of a text metric: everything that changes its number, in one line that stands beside the number."""
+"""The signature of a text metric: everything that changes its value, in one line."""
 
 from collections.abc import Mapping
 
-# Raised when a definition changes so that the same texts get another number.
+# Raise a version when a changed definition gives other values for the same texts.
 VERSIONS = {
     "bleu": 1,
     "corpus_bleu": 1,
@@ -17,19 +17,19 @@ VERSIONS = {
 }
 
 
-def write_signature(metric: str, parameters: Mapping[str, object]) -> str:
-    """`bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1` for `bleu` and its parameters, in the order given.
+def format_signature(metric: str, parameters: Mapping[str, object]) -> str:
+    """Return the signature of a metric with its parameters, in the given order.
 
     Example:
-        >>> from yarus.metrics.text.signature import write_signature
-        >>> write_signature("wer", {"tokenizer": "words", "fold_yo": False})
+        >>> from yarus.metrics.text.signature import format_signature
+        >>> format_signature("wer", {"tokenizer": "words", "fold_yo": False})
         'wer|tok:words|norm:NFC|v:1'
     """
-    parts = [_written(name, value) for name, value in parameters.items()]
+    parts = [_format_parameter(name, value) for name, value in parameters.items()]
     return "|".join([metric, *parts, f"v:{VERSIONS[metric]}"])
 
 
-def _written(name: str, value: object) -> str:
+def _format_parameter(name: str, value: object) -> str:
     match name, value:
         case "tokenizer", _:
             return f"tok:{value}"

@@ -1,137 +1,152 @@
-"""The dialogs of a log: which questions belong together, in what order, and samples that tear none of them apart."""
+"""The dialogs of a log: which questions belong together, in which order, and samples of whole dialogs."""
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from yarus.db.source_rows import Row
-from yarus.tasks.cases.outcomes import HIDDEN
-from yarus.tasks.cases.sampling import sampled, topic_and_score
+from yarus.db.source_rows import QuestionRow
+from yarus.tasks.cases.outcomes import HIDDEN_PATH
+from yarus.tasks.cases.sampling import question_stratum, stratified_sample
 
-MINUTES = 30
-"""Between two questions of one user in the same dialog, at most."""
+MAX_PAUSE_MINUTES = 30
+"""Longest pause between two questions of one user in the same dialog."""
 
 
-class Place(NamedTuple):
-    """Where a question stands; both None where it belongs to no dialog whose order is known."""
+class DialogTurn(NamedTuple):
+    """Dialog and turn of a question; both None if it belongs to no dialog with a known order."""
 
     dialog: str | None = None
     turn: int | None = None
-    """From 1."""
+    """Turn in the dialog, from 1."""
 
 
-def spoken(question: str, answer: str | None, path: str | None = None) -> tuple[dict[str, str], ...]:
-    """What a turn leaves in the history of its dialog: what the user saw, no more.
+def history_messages(question: str, answer: str | None, path: str | None = None) -> tuple[dict[str, str], ...]:
+    """Return the messages that a turn adds to the history of its dialog: only those the user saw.
 
-    That is the question, and after it the answer, a refusal in the system's own words too. A turn that failed, whose
-    answer is empty, or whose answer the system's gate hid leaves the question alone: what follows may rest on it.
+    These are the question and the answer, including refusals in the system's own words. If the turn failed, or the
+    answer is empty or hidden by the system's gate, only the question remains, because later ones may refer to it.
 
     Args:
-        question: as it was asked.
-        answer: None where the turn failed.
-        path: as `yarus.tasks.cases.outcomes.declined` takes it.
+        question: the question as asked.
+        answer: the answer; None if the turn failed.
+        path: as in `yarus.tasks.cases.outcomes.refusal_reason`.
 
     Example:
-        >>> from yarus.tasks.cases.dialogs import spoken
-        >>> spoken("Когда пересдача?", "В январе.")
+        >>> from yarus.tasks.cases.dialogs import history_messages
+        >>> history_messages("Когда пересдача?", "В январе.")
         ({'role': 'user', 'content': 'Когда пересдача?'}, {'role': 'assistant', 'content': 'В январе.'})
-        >>> len(spoken("Когда пересдача?", None))
+        >>> len(history_messages("Когда пересдача?", None))
         1
     """
-    said = {"role": "user", "content": question}
-    seen = answer if answer and answer.strip() and path != HIDDEN else None
-    return (said,) if seen is None else (said, {"role": "assistant", "content": seen})
+    user_message = {"role": "user", "content": question}
+    visible_answer = answer if answer and answer.strip() and path != HIDDEN_PATH else None
+    return (
+        (user_message,) if visible_answer is None else (user_message, {"role": "assistant", "content": visible_answer})
+    )
 
 
-def by_time(questions: Sequence[Row]) -> list[Row]:
-    """The log in the order of time; questions without one at the end."""
-    return sorted(questions, key=_when)
+def sort_by_time(questions: Sequence[QuestionRow]) -> list[QuestionRow]:
+    """Return the log in order of time; questions without a time come last."""
+    return sorted(questions, key=_time_key)
 
 
-def _when(question: Row) -> tuple[bool, Any]:
+def _time_key(question: QuestionRow) -> tuple[bool, Any]:
     return question["created_at"] is None, question["created_at"] or 0
 
 
-def places(log: Sequence[Row]) -> list[Place]:
-    """The dialog of every question, and its place in it.
+def dialog_turns(log: Sequence[QuestionRow]) -> list[DialogTurn]:
+    """Return dialog and turn of every question.
 
-    A dialog is in the order of its `turn` where all of its questions have one, else of time; one in which some have
-    neither has no order that is known.
+    A dialog is ordered by `turn` if all its questions have one, else by time. If some have neither, its order is
+    unknown.
 
     Args:
-        log: the whole of it, as `by_time` orders it.
+        log: the whole log, as `by_time` orders it.
     """
     members: dict[str, list[int]] = {}
-    for row, name in enumerate(_names(log)):
+    for row, name in enumerate(_dialog_names(log)):
         if name is not None:
             members.setdefault(name, []).append(row)
-    found = [Place()] * len(log)
+    turns = [DialogTurn()] * len(log)
     for name, rows in members.items():
-        for turn, row in enumerate(_in_order(log, rows), start=1):
-            found[row] = Place(name, turn)
-    return found
+        for turn, row in enumerate(_order_turns(log, rows), start=1):
+            turns[row] = DialogTurn(name, turn)
+    return turns
 
 
-def followed(questions: Sequence[Row]) -> list[Place]:
-    """The places of questions in any order, in theirs; nothing where no question follows another."""
-    rows = sorted(range(len(questions)), key=lambda row: _when(questions[row]))
-    found = dict(zip(rows, places([questions[row] for row in rows]), strict=True))
-    return [found[row] for row in range(len(questions))] if any(at.turn == 2 for at in found.values()) else []
+def dialog_turns_if_any(questions: Sequence[QuestionRow]) -> list[DialogTurn]:
+    """Return dialog and turn of questions in any order; empty if no question follows another."""
+    rows = sorted(range(len(questions)), key=lambda row: _time_key(questions[row]))
+    turn_by_row = dict(zip(rows, dialog_turns([questions[row] for row in rows]), strict=True))
+    return (
+        [turn_by_row[row] for row in range(len(questions))]
+        if any(place.turn == 2 for place in turn_by_row.values())
+        else []
+    )
 
 
-def together(rows: Sequence[int], found: Sequence[Place]) -> list[int]:
-    """Those questions, the turns of each dialog one after another where its first one stands."""
-    first: dict[str, int] = {}
-    for number, row in enumerate(rows):
-        if (name := found[row].dialog) is not None:
-            first.setdefault(name, number)
-    keys = {row: (first.get(found[row].dialog or "", number), found[row].turn or 0) for number, row in enumerate(rows)}
+def group_by_dialog(rows: Sequence[int], turns: Sequence[DialogTurn]) -> list[int]:
+    """Order the rows so that the turns of each dialog follow each other, at the position of its first row."""
+    first_position: dict[str, int] = {}
+    for position, row in enumerate(rows):
+        if (name := turns[row].dialog) is not None:
+            first_position.setdefault(name, position)
+    keys = {
+        row: (first_position.get(turns[row].dialog or "", position), turns[row].turn or 0)
+        for position, row in enumerate(rows)
+    }
     return sorted(rows, key=lambda row: keys[row])
 
 
-def with_what_was_said(rows: Sequence[int], found: Sequence[Place]) -> list[int]:
-    """Those questions, and those before them in their dialogs; ascending."""
-    last: dict[str, int] = {}
-    for name, turn in (found[row] for row in rows):
+def with_earlier_turns(rows: Sequence[int], turns: Sequence[DialogTurn]) -> list[int]:
+    """Return the rows and all earlier turns of their dialogs, ascending."""
+    last_turn: dict[str, int] = {}
+    for name, turn in (turns[row] for row in rows):
         if name is not None:
-            last[name] = max(turn or 0, last.get(name, 0))
-    before = [row for row, at in enumerate(found) if at.dialog is not None and (at.turn or 0) <= last.get(at.dialog, 0)]
-    return sorted({*rows, *before})
+            last_turn[name] = max(turn or 0, last_turn.get(name, 0))
+    earlier_rows = [
+        row
+        for row, place in enumerate(turns)
+        if place.dialog is not None and (place.turn or 0) <= last_turn.get(place.dialog, 0)
+    ]
+    return sorted({*rows, *earlier_rows})
 
 
-def sampled_whole(log: Sequence[Row], found: Sequence[Place], limit: int | None, seed: int) -> list[int]:
-    """The numbers of the questions of a seeded sample, ascending, or all: whole dialogs, and questions of none.
+def sample_whole_dialogs(
+    log: Sequence[QuestionRow], turns: Sequence[DialogTurn], limit: int | None, seed: int
+) -> list[int]:
+    """Return the rows of a seeded sample of whole dialogs and single questions, ascending; all without a limit.
 
-    Every dialog is as likely as every single question; each length, and within it each topic, keeps its share, so that
-    there are about as many questions as the limit says. Of a dialog that is longer than that, its beginning is taken.
+    A dialog is as likely as a single question. Each length, and within it each topic, keeps its share, so that the
+    number of questions is close to the limit. A dialog longer than the limit is cut to its beginning.
     """
     units: dict[Any, list[int]] = {}
-    for row, place in enumerate(found):
+    for row, place in enumerate(turns):
         units.setdefault(row if place.dialog is None else place.dialog, []).append(row)
-    rows = [sorted(unit, key=lambda row: found[row].turn or 0)[:limit] for unit in units.values()]
-    ids = [found[unit[0]].dialog or log[unit[0]]["question_id"] for unit in rows]
-    strata = [f"{len(unit):09}|{topic_and_score(log[unit[0]])}" for unit in rows]
+    rows = [sorted(unit, key=lambda row: turns[row].turn or 0)[:limit] for unit in units.values()]
+    ids = [turns[unit[0]].dialog or log[unit[0]]["question_id"] for unit in rows]
+    strata = [f"{len(unit):09}|{question_stratum(log[unit[0]])}" for unit in rows]
     n = None if limit is None else max(1, round(limit * len(rows) / sum(map(len, rows))))
-    return sorted(row for number in sampled(ids, strata, n, seed) for row in rows[number])
+    return sorted(row for position in stratified_sample(ids, strata, n, seed) for row in rows[position])
 
 
-def _names(log: Sequence[Row]) -> list[str | None]:
-    """The annotation's dialog, else one user's questions that follow each other; None without a user or a time."""
+def _dialog_names(log: Sequence[QuestionRow]) -> list[str | None]:
+    """Return the annotated dialogs, else dialogs of one user's close questions; None without user or time."""
     names: list[str | None] = []
-    last: dict[Any, tuple[Any, str]] = {}
+    last_by_user: dict[Any, tuple[Any, str]] = {}
     for question in log:
-        name, user, at = question.get("dialog_id") or None, question["user_id"], question["created_at"]
-        if user is not None and at is not None:
-            before = last.get(user)
-            near = before is not None and (at - before[0]).total_seconds() <= MINUTES * 60
-            name = name or (before[1] if before and near else f"{user}@{at:%Y-%m-%dT%H:%M:%S}")
-            last[user] = at, name
+        name, user, asked_at = question.get("dialog_id") or None, question["user_id"], question["created_at"]
+        if user is not None and asked_at is not None:
+            previous = last_by_user.get(user)
+            is_near = previous is not None and (asked_at - previous[0]).total_seconds() <= MAX_PAUSE_MINUTES * 60
+            name = name or (previous[1] if previous and is_near else f"{user}@{asked_at:%Y-%m-%dT%H:%M:%S}")
+            last_by_user[user] = asked_at, name
         names.append(name)
     return names
 
 
-def _in_order(log: Sequence[Row], rows: list[int]) -> list[int]:
-    """The questions of a dialog in their order; none where it is not known. Ties stay in the order of time."""
+def _order_turns(log: Sequence[QuestionRow], rows: list[int]) -> list[int]:
+    """Return the rows of a dialog in order, ties by time; empty if the order is unknown."""
     if all(log[row].get("turn") is not None for row in rows):
         return sorted(rows, key=lambda row: int(log[row]["turn"]))
     if any(log[row]["created_at"] is None for row in rows):

@@ -1,4 +1,4 @@
-"""Versions of case sets: freezing a source's questions with their labels, what changed between two, splits in time."""
+"""Version case sets: freeze a source's questions with their labels, compare two sets, split a set in time."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -7,14 +7,14 @@ from typing import Any, cast
 from typing_extensions import TypedDict
 
 from yarus.db import case_sets
-from yarus.db.case_sets import CaseSet, Rule
+from yarus.db.case_sets import CaseSet, SelectionRule
 from yarus.db.errors import InputError
-from yarus.db.source_rows import Row, read_questions
+from yarus.db.messages import Words
+from yarus.db.source_rows import QuestionRow, read_questions
 from yarus.db.sources import snapshot
-from yarus.db.words import Words
-from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
+from yarus.tasks.cases.dialogs import dialog_turns, sample_whole_dialogs, sort_by_time
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.config.connections import database, source
+from yarus.tasks.config.connections import database, open_source
 
 
 class FrozenSet(TypedDict):
@@ -25,7 +25,7 @@ class FrozenSet(TypedDict):
     """Of its questions and labels: equal for equal content."""
     source: str
     n_cases: int
-    rule: Rule
+    rule: SelectionRule
     """How they were chosen: limit, seed, since, until, or the set that was split."""
 
 
@@ -35,7 +35,7 @@ class ListedSet(FrozenSet):
     frozen_at: str
 
 
-class Split(TypedDict):
+class CaseSetSplit(TypedDict):
     """A set split in time."""
 
     of: str
@@ -52,14 +52,14 @@ class LabelChange(TypedDict):
     after: Any
 
 
-class Relabelled(TypedDict):
+class RelabelledQuestion(TypedDict):
     """A question with other labels."""
 
     question_id: str
     labels: dict[str, LabelChange]
 
 
-class SetDifference(TypedDict):
+class CaseSetDiff(TypedDict):
     """What changed from one set to another; questions by id."""
 
     a: FrozenSet
@@ -67,7 +67,7 @@ class SetDifference(TypedDict):
     added: list[str]
     removed: list[str]
     reworded: list[str]
-    relabelled: list[Relabelled]
+    relabelled: list[RelabelledQuestion]
 
 
 def freeze(
@@ -79,112 +79,121 @@ def freeze(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> FrozenSet:
-    """Keeps questions of a source with their labels as they are now; a production log is copied too.
+    """Freeze questions of a source with their current labels; rows of a production log are copied too.
 
     Args:
-        name: of the set.
-        source_name: where its questions are from.
-        limit: about so many, in a seeded sample of whole dialogs in which every topic keeps its share.
-        seed: of the sample.
-        since: only questions asked then or later.
-        until: only questions asked before.
+        name: name of the set.
+        source_name: source of the questions.
+        limit: approximate number of questions, in a seeded sample of whole dialogs in which every topic keeps its
+            share.
+        seed: seed of the sample.
+        since: only questions asked at this time or later.
+        until: only questions asked before this time.
 
     Raises:
-        InputError: no such source, no question left, or the name stands for another content.
+        InputError: no such source, no question selected, or the name has another content.
     """
-    where = source(source_name)
-    with snapshot(where) as connection:
-        rows = read_questions(connection, where)
-    rows = [row for row in rows if _within(row["created_at"], since, until)]
-    log = by_time(rows)
-    chosen = {log[number]["question_id"] for number in sampled_whole(log, places(log), limit, seed)}
-    rule: Rule = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
+    source_ = open_source(source_name)
+    with snapshot(source_) as connection:
+        rows = read_questions(connection, source_)
+    rows = [row for row in rows if _is_within(row["created_at"], since, until)]
+    log = sort_by_time(rows)
+    selected_ids = {
+        log[position]["question_id"] for position in sample_whole_dialogs(log, dialog_turns(log), limit, seed)
+    }
+    rule: SelectionRule = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
     rule = {key: value for key, value in rule.items() if value is not None} | ({"seed": seed} if limit else {})
-    return _document(
-        case_sets.keep(database(), name, where.name, [row for row in rows if row["question_id"] in chosen], rule)
+    return _to_document(
+        case_sets.freeze_case_set(
+            database(), name, source_.name, [row for row in rows if row["question_id"] in selected_ids], rule
+        )
     )
 
 
-def split(name: str, at: datetime, into: tuple[str, str]) -> Split:
-    """Two sets of one: what was asked before a moment, and the rest; questions without a time are in neither.
+def split_frozen_set(name: str, at: datetime, into: tuple[str, str]) -> CaseSetSplit:
+    """Split a set in time into two: questions before a time, and later ones; both are frozen, or none.
 
-    Both are frozen, or none.
+    Questions without a time are in neither.
 
     Raises:
-        InputError: no such set, a half would be empty, or its name stands for another content.
+        InputError: no such set, a half would be empty, or its name has another content.
     """
     engine = database()
-    whole, rows = case_sets.find(engine, name), case_sets.read(engine, name)
+    original, rows = case_sets.find_case_set(engine, name), case_sets.read_case_set(engine, name)
     timed = [row for row in rows if row["created_at"] is not None]
-    before = [row for row in timed if _within(row["created_at"], None, at)]
-    since = [row for row in timed if _within(row["created_at"], at, None)]
-    moment = at.isoformat()
-    for half, when in ((before, Words("before {at}", at=moment)), (since, Words("since {at}", at=moment))):
+    earlier = [row for row in timed if _is_within(row["created_at"], None, at)]
+    later = [row for row in timed if _is_within(row["created_at"], at, None)]
+    split_time = at.isoformat()
+    for half, when in ((earlier, Words("before {at}", at=split_time)), (later, Words("since {at}", at=split_time))):
         if not half:
             raise InputError(
                 "case set {name!r}: no question was asked {when}; choose another --at", name=name, when=when
             )
     if into[0] == into[1]:
         raise InputError("--into {first} {second}: the two halves need two names", first=into[0], second=into[1])
-    made = case_sets.keep_all(
+    halves = case_sets.freeze_case_sets(
         engine,
-        whole.source,
-        [(into[0], before, {"of": name, "until": moment}), (into[1], since, {"of": name, "since": moment})],
+        original.source,
+        [(into[0], earlier, {"of": name, "until": split_time}), (into[1], later, {"of": name, "since": split_time})],
     )
-    return {"of": name, "without_time": len(rows) - len(timed), "sets": [_document(one) for one in made]}
+    return {"of": name, "without_time": len(rows) - len(timed), "sets": [_to_document(case_set) for case_set in halves]}
 
 
-def difference(a: str, b: str) -> SetDifference:
-    """What changed from one set to another; see `yarus.db.case_sets.difference`.
+def diff_frozen_sets(a: str, b: str) -> CaseSetDiff:
+    """Return the changes from one set to another; see `yarus.db.case_sets.diff_case_sets`.
 
     Raises:
-        InputError: one of them is not there.
+        InputError: one of them does not exist.
     """
     engine = database()
-    sets = {"a": case_sets.find(engine, a), "b": case_sets.find(engine, b)}
-    changed = case_sets.difference(case_sets.read(engine, a), case_sets.read(engine, b))
-    shown = {"a": _document(sets["a"]), "b": _document(sets["b"]), **pseudonyms.document(changed, sets["b"].source)}
-    return cast(SetDifference, shown)
+    sets = {"a": case_sets.find_case_set(engine, a), "b": case_sets.find_case_set(engine, b)}
+    changes = case_sets.diff_case_sets(case_sets.read_case_set(engine, a), case_sets.read_case_set(engine, b))
+    document = {
+        "a": _to_document(sets["a"]),
+        "b": _to_document(sets["b"]),
+        **pseudonyms.mask_document(changes, sets["b"].source),
+    }
+    return cast(CaseSetDiff, document)
 
 
-def listing() -> list[ListedSet]:
-    """All sets, newest first."""
-    listed = [{**row, "frozen_at": row["frozen_at"].isoformat()} for row in case_sets.listing(database())]
-    return cast(list[ListedSet], listed)
+def list_frozen_sets() -> list[ListedSet]:
+    """Return all sets, newest first."""
+    rows = [{**row, "frozen_at": row["frozen_at"].isoformat()} for row in case_sets.list_case_sets(database())]
+    return cast(list[ListedSet], rows)
 
 
-def frozen(name: str, source_name: str) -> CaseSet:
-    """The set that an evaluation of that source names.
+def find_frozen_set(name: str, source_name: str) -> CaseSet:
+    """Return the case set that an evaluation of a source names.
 
     Raises:
-        InputError: there is none, or it is of another source, whose ids mean nothing here.
+        InputError: it does not exist, or it is of another source, whose ids differ.
     """
-    found = case_sets.find(database(), name)
-    if found.source != source_name:
+    case_set = case_sets.find_case_set(database(), name)
+    if case_set.source != source_name:
         raise InputError(
             "case set {name!r} was frozen from source {source!r}, not {source_name!r}; evaluate it there: --source "
             "{source} --cases {name}",
             name=name,
-            source=found.source,
+            source=case_set.source,
             source_name=source_name,
         )
-    return found
+    return case_set
 
 
-def frozen_questions(name: str, source_name: str) -> list[Row]:
-    """The questions of the set with their labels; errors as `frozen`."""
-    return case_sets.read(database(), frozen(name, source_name).name)
+def read_frozen_questions(name: str, source_name: str) -> list[QuestionRow]:
+    """Return the questions of the set with their labels; errors as `frozen`."""
+    return case_sets.read_case_set(database(), find_frozen_set(name, source_name).name)
 
 
-def _document(kept: CaseSet) -> FrozenSet:
-    return cast(FrozenSet, asdict(kept))
+def _to_document(case_set: CaseSet) -> FrozenSet:
+    return cast(FrozenSet, asdict(case_set))
 
 
-def _within(moment: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """Whether a moment is in a stretch of time; one without a zone is in UTC; an unknown one is in no stretch."""
+def _is_within(moment: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """Return whether a time is in an interval: without a zone it is UTC; an unknown time is only in an open one."""
     if since is None and until is None:
         return True
     if moment is None:
         return False
-    known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (since is None or known >= since) and (until is None or known < until)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (since is None or aware >= since) and (until is None or aware < until)

@@ -1,4 +1,4 @@
-"""What is relevant for a question, from its annotation or else from the log; and which questions are evaluated."""
+"""Labels of questions, from annotations or else from the log, and the cases made from them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,250 +8,266 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from yarus.db.errors import InputError
-from yarus.db.source_rows import Corpus, Row
+from yarus.db.messages import Words
+from yarus.db.source_rows import Corpus, QuestionRow
 from yarus.db.urls import canonical_url
-from yarus.db.words import Words
-from yarus.tasks.cases.table import table, with_columns
-from yarus.tasks.cases.vocabulary import Note, Twins, Unit
+from yarus.tasks.cases.table import make_cases, set_columns
+from yarus.tasks.cases.vocabulary import Duplicates, Note, Unit
 
-Labels = dict[str, float]
+Grades = dict[str, float]
 GOOD, BAD = 5, 1
-AT_ONCE = 5_000
-"""Cases made from rows at a time: as Python objects they take several times the memory of a table."""
-NO_TWINS: Twins = {}
+CASES_PER_BLOCK = 5_000
+"""Number of cases made at a time, because Python objects take several times the memory of a table."""
+NO_DUPLICATES: Duplicates = {}
 UNITS: tuple[Unit, Unit] = ("page", "chunk")
-RELEVANCE = ("relevant_chunk_ids", "relevant_urls", "answerable")
-"""The labels that say what is relevant, or that nothing is."""
+RELEVANCE_COLUMNS = ("relevant_chunk_ids", "relevant_urls", "answerable")
+"""Labels that state what is relevant, or that nothing is."""
 
 
 def annotated_cases(
-    source: str, questions: Sequence[Row], corpus: Corpus, unit: Unit, twins: Twins = NO_TWINS
+    source: str, questions: Sequence[QuestionRow], corpus: Corpus, unit: Unit, twins: Duplicates = NO_DUPLICATES
 ) -> tuple[pa.Table, list[Note]]:
-    """Tier 1's cases: labels from annotations; where there is none, the page that the bot showed.
+    """Return tier 1's cases: labels from annotations, or else the page that the bot showed.
 
     Args:
-        source: its name, for the case ids.
+        source: name of the source, for the case ids.
         questions: rows of `question_answer` with their annotation, if they have one.
-        corpus: the chunks, to tell labels that name nothing.
+        corpus: the chunks, to detect labels that match none.
         unit: `chunk` or `page`.
-        twins: a label on one of them is a label on all.
+        twins: duplicates; a label of one is a label of all.
 
     Returns:
         The table of cases, and a note for every fallback used and every label left out.
     """
-    pages = pages_of(corpus)
-    labels = [labels_given(question, unit, pages) for question in questions]
+    pages = page_by_chunk(corpus)
+    labels = [relevance_grades(question, unit, pages) for question in questions]
     fallbacks = sum(
-        bool(of) and not _annotated(question, unit, pages) for of, question in zip(labels, questions, strict=True)
+        bool(question_labels) and not _annotated_labels(question, unit, pages)
+        for question_labels, question in zip(labels, questions, strict=True)
     )
     notes: list[Note] = [{"note": "page from the log", "n": fallbacks}] if fallbacks else []
-    rejected = [dict.fromkeys(_rejected(question, unit), 0.0) for question in questions]
-    said = [no | yes for no, yes in zip(rejected, labels, strict=True)]
-    cases, stale = _cases(source, questions, said, unit, pages, twins)
+    rejected = [dict.fromkeys(_rejected_ids(question, unit), 0.0) for question in questions]
+    all_labels = [irrelevant | relevant for irrelevant, relevant in zip(rejected, labels, strict=True)]
+    cases, stale = _make_cases(source, questions, all_labels, unit, pages, twins)
     return cases, notes + stale
 
 
 def logged_cases(
-    source: str, groups: Sequence[list[Row]], corpus: Corpus, twins: Twins = NO_TWINS
+    source: str, groups: Sequence[list[QuestionRow]], corpus: Corpus, twins: Duplicates = NO_DUPLICATES
 ) -> tuple[pa.Table, list[Note]]:
-    """The real users' cases: the page that the bot showed is the label, duplicate questions are one case.
+    """Return the real users' cases: the page that the bot showed is the label; duplicate questions are one case.
 
     Args:
-        source: its name, for the case ids.
-        groups: duplicate questions together, as `merged` returns them; the pages of all count.
-        corpus: the chunks, to tell labels that name nothing.
-        twins: of pages; a label on one of them is a label on all.
+        source: name of the source, for the case ids.
+        groups: groups of duplicate questions, as `merged` returns them; the pages of all count.
+        corpus: the chunks, to detect labels that match none.
+        twins: duplicate pages; a label of one is a label of all.
 
     Returns:
         The table of cases with their stratum, and notes.
     """
-    firsts = [rows[0] for rows in groups]
-    cases, notes = _cases(source, firsts, [shown_page(rows) for rows in groups], "page", pages_of(corpus), twins)
-    if (repeated := sum(map(len, groups)) - len(groups)) > 0:
-        notes.append({"note": "duplicates merged", "n": repeated})
-    return with_columns(cases, stratum=[stratum(row["score"] for row in rows) for rows in groups]), notes
+    first_questions = [rows[0] for rows in groups]
+    cases, notes = _make_cases(
+        source, first_questions, [shown_pages(rows) for rows in groups], "page", page_by_chunk(corpus), twins
+    )
+    if (n_repeated := sum(map(len, groups)) - len(groups)) > 0:
+        notes.append({"note": "duplicates merged", "n": n_repeated})
+    return set_columns(cases, stratum=[stratum_of_scores(row["score"] for row in rows) for rows in groups]), notes
 
 
-def stratum(scores: Iterable[int | None]) -> str:
-    """What users said of the answer: `confirmed` (5 only), `contradicted` (1 only), else `agreement`.
+def stratum_of_scores(scores: Iterable[int | None]) -> str:
+    """Return the users' verdict on the answer: `confirmed` (5 only), `contradicted` (1 only), else `agreement`.
 
-    Scores 2 to 4 say nothing clear and count as none; 5 and 1 for the same question contradict each other.
+    Scores 2 to 4 are unclear and count as missing; 5 and 1 for the same question contradict each other.
     """
-    said = {score for score in scores if score in (GOOD, BAD)}
-    return "agreement" if len(said) != 1 else "confirmed" if said == {GOOD} else "contradicted"
+    clear_scores = {score for score in scores if score in (GOOD, BAD)}
+    return "agreement" if len(clear_scores) != 1 else "confirmed" if clear_scores == {GOOD} else "contradicted"
 
 
-def pages_of(corpus: Corpus) -> dict[str, str | None]:
-    """The page of every chunk."""
+def page_by_chunk(corpus: Corpus) -> dict[str, str | None]:
+    """Return the page of every chunk."""
     return dict(zip(corpus.ids, map(canonical_url, corpus.urls), strict=True))
 
 
-class LabelsOf(NamedTuple):
-    """What the questions of a source are labelled with: how many have any label, and how many one of chunks."""
+class LabelCounts(NamedTuple):
+    """How many questions of a source have any label, and how many have one of chunks."""
 
     labelled: int
     chunks: int
 
     @property
     def unit(self) -> Unit:
-        """What is counted by default: chunks where at least half of the labelled questions have them, else pages."""
+        """Return the default unit: chunks if at least half of the labelled questions have such labels, else pages."""
         return "chunk" if self.chunks and 2 * self.chunks >= self.labelled else "page"
 
     def note(self, unit: Unit) -> list[Note]:
-        """What an evaluation by this unit leaves out, or takes otherwise than it was labelled."""
+        """Return notes on labels that an evaluation by this unit leaves out or converts."""
         if unit == "chunk" and self.labelled > self.chunks:
             return [{"note": "pages only", "n": self.labelled - self.chunks, "of": self.labelled}]
         as_pages = unit == "page" and self.chunks
         return [{"note": "chunks as pages", "n": self.chunks, "of": self.labelled}] if as_pages else []
 
 
-def labels_of(questions: Sequence[Row]) -> LabelsOf:
-    """Of all questions of a source, not of a sample: a chunk's label is one of its page, too."""
-    return LabelsOf(*(sum(bool(labels_given(question, unit, {})) for question in questions) for unit in UNITS))
+def count_labels(questions: Sequence[QuestionRow]) -> LabelCounts:
+    """Count the labels of all questions of a source, not of a sample; a chunk's label also counts for its page."""
+    return LabelCounts(*(sum(bool(relevance_grades(question, unit, {})) for question in questions) for unit in UNITS))
 
 
-def default_unit(questions: Sequence[Row]) -> Unit:
-    """The unit that most labelled questions have: a few labels of chunks do not leave the others out."""
-    return labels_of(questions).unit
+def default_unit(questions: Sequence[QuestionRow]) -> Unit:
+    """Return the unit of most labelled questions, so that a few chunk labels do not exclude the others."""
+    return count_labels(questions).unit
 
 
-def _cases(
+def _make_cases(
     source: str,
-    questions: Sequence[Row],
-    labels: Sequence[Labels],
+    questions: Sequence[QuestionRow],
+    labels: Sequence[Grades],
     unit: Unit,
     pages: dict[str, str | None],
-    twins: Twins,
+    twins: Duplicates,
 ) -> tuple[pa.Table, list[Note]]:
-    there = set(pages) if unit == "chunk" else set(pages.values())
-    together = _together(twins)
+    corpus_names = set(pages) if unit == "chunk" else set(pages.values())
+    duplicates = _group_duplicates(twins)
 
-    def some(rows: slice) -> pa.Table:
-        known = [{name: grade for name, grade in of.items() if name in there} for of in labels[rows]]
-        return _labelled(source, questions[rows], labels[rows], known, unit, pages, together)
+    def make_block(rows: slice) -> pa.Table:
+        matched = [
+            {name: grade for name, grade in question_labels.items() if name in corpus_names}
+            for question_labels in labels[rows]
+        ]
+        return _make_labelled(source, questions[rows], labels[rows], matched, unit, pages, duplicates)
 
-    starts = range(0, max(len(questions), 1), AT_ONCE)
-    cases = pa.concat_tables([some(slice(start, start + AT_ONCE)) for start in starts])
+    starts = range(0, max(len(questions), 1), CASES_PER_BLOCK)
+    cases = pa.concat_tables([make_block(slice(start, start + CASES_PER_BLOCK)) for start in starts])
     if pc.all(pc.equal(pc.list_flatten(cases["grades"]), 1.0), min_count=0).as_py():
-        cases = with_columns(cases, grades=[None] * len(cases))
-    stale = sum(name not in there for of in labels for name in of)
+        cases = set_columns(cases, grades=[None] * len(cases))
+    stale = sum(name not in corpus_names for question_labels in labels for name in question_labels)
     return cases, [{"note": "stale labels", "n": stale}] if stale else []
 
 
-def _together(twins: Twins) -> dict[str, list[str]]:
-    """Id -> all that say the same, itself too."""
+def _group_duplicates(twins: Duplicates) -> dict[str, list[str]]:
+    """Return id -> all its duplicates, itself included."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name, first in twins.items():
         groups[first].append(name)
     return {name: groups[first] for name, first in twins.items()}
 
 
-def _labelled(
+def _make_labelled(
     source: str,
-    questions: Sequence[Row],
-    labels: Sequence[Labels],
-    kept: Sequence[Labels],
+    questions: Sequence[QuestionRow],
+    labels: Sequence[Grades],
+    matched: Sequence[Grades],
     unit: Unit,
     pages: dict[str, str | None],
-    together: Mapping[str, list[str]],
+    duplicates: Mapping[str, list[str]],
 ) -> pa.Table:
-    """Cases with all of their labels and those kept, which the corpus has."""
-    relevant = [_spread({name: grade for name, grade in of.items() if grade > 0}, together) for of in kept]
-    irrelevant = [_spread({name: 0.0 for name, grade in of.items() if grade <= 0}, together) for of in kept]
-    states = [_state(*of, unit) for of in zip(labels, relevant, questions, strict=True)]
+    """Return cases with all their labels, and with the matched ones, which the corpus has."""
+    relevant = [
+        _spread_to_duplicates({name: grade for name, grade in question_labels.items() if grade > 0}, duplicates)
+        for question_labels in matched
+    ]
+    irrelevant = [
+        _spread_to_duplicates({name: 0.0 for name, grade in question_labels.items() if grade <= 0}, duplicates)
+        for question_labels in matched
+    ]
+    states = [_state(*arguments, unit) for arguments in zip(labels, relevant, questions, strict=True)]
     ids = [question["question_id"] for question in questions]
-    named = [_page(known, unit, pages) for known in relevant]
+    pages_named = [_first_page(relevant_labels, unit, pages) for relevant_labels in relevant]
     users = [question["user_id"] for question in questions]
-    return table(
+    return make_cases(
         case_id=[f"{source}:{question_id}" for question_id in ids],
         question_id=ids,
         question=[question["question"] for question in questions],
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
-        group=[page if user is None else f"user {user}" for user, page in zip(users, named, strict=True)],
+        group=[page if user is None else f"user {user}" for user, page in zip(users, pages_named, strict=True)],
         topic=[question.get("cluster") for question in questions],
         asked_at=[question.get("created_at") for question in questions],
-        page=named,
-        labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
-        relevant=[list(known) for known in relevant],
-        irrelevant=[[name for name in no if name not in yes] for no, yes in zip(irrelevant, relevant, strict=True)],
-        grades=[list(known.values()) for known in relevant],
+        page=pages_named,
+        labelled=[[f"{name}={grade:g}" for name, grade in question_labels.items()] for question_labels in labels],
+        relevant=[list(relevant_labels) for relevant_labels in relevant],
+        irrelevant=[
+            [name for name in irrelevant_labels if name not in relevant_labels]
+            for irrelevant_labels, relevant_labels in zip(irrelevant, relevant, strict=True)
+        ],
+        grades=[list(relevant_labels.values()) for relevant_labels in relevant],
     )
 
 
-def _spread(labels: Labels, together: Mapping[str, list[str]]) -> Labels:
-    """The labels, and those of their twins after each: as relevant as the most relevant of them."""
-    if together.keys().isdisjoint(labels):
+def _spread_to_duplicates(labels: Grades, duplicates: Mapping[str, list[str]]) -> Grades:
+    """Return the labels followed by those of duplicates, which get the highest grade among them."""
+    if duplicates.keys().isdisjoint(labels):
         return labels
-    found: Labels = {}
+    spread: Grades = {}
     for name, grade in labels.items():
-        for twin in (name, *together.get(name, ())):
-            found[twin] = max(grade, found.get(twin, grade))
-    return found
+        for duplicate in (name, *duplicates.get(name, ())):
+            spread[duplicate] = max(grade, spread.get(duplicate, grade))
+    return spread
 
 
-def shown_page(rows: Iterable[Row]) -> Labels:
-    """The pages that the bot showed for a question, or for its duplicates."""
-    shown = (canonical_url(row["confluence_url"]) for row in rows)
-    return {page: 1.0 for page in shown if page is not None}
+def shown_pages(rows: Iterable[QuestionRow]) -> Grades:
+    """Return the pages that the bot showed for a question or its duplicates."""
+    pages = (canonical_url(row["confluence_url"]) for row in rows)
+    return {page: 1.0 for page in pages if page is not None}
 
 
-def page_named(question: Row, pages: dict[str, str | None]) -> str | None:
-    """The first page that is named as relevant for a question, whether the corpus has it or not.
+def labelled_page(question: QuestionRow, pages: dict[str, str | None]) -> str | None:
+    """Return the first page labelled relevant for a question, whether or not the corpus has it.
 
     Args:
-        question: with its annotation, if it has one.
-        pages: of every chunk.
+        question: row with its annotation, if it has one.
+        pages: page of every chunk.
     """
-    return next(iter(labels_given(question, "page", pages)), None)
+    return next(iter(relevance_grades(question, "page", pages)), None)
 
 
-def labels_given(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
-    """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
-    annotated = _annotated(question, unit, pages)
-    return annotated if annotated or unit == "chunk" or is_judged(question) else shown_page([question])
+def relevance_grades(question: QuestionRow, unit: Unit, pages: dict[str, str | None]) -> Grades:
+    """Return id -> grade of the relevant ones: as annotated, else for pages the one that the bot showed."""
+    annotated = _annotated_labels(question, unit, pages)
+    return annotated if annotated or unit == "chunk" or is_judged(question) else shown_pages([question])
 
 
-def is_judged(question: Row) -> bool:
-    """Return whether somebody has said what is relevant, be it nothing: the page in the log is then not a label."""
-    named = graded(question, "relevant_chunk_ids") or graded(question, "relevant_urls")
-    return bool(named) or question.get("answerable") is False or is_reviewed(question)
+def is_judged(question: QuestionRow) -> bool:
+    """Return whether an annotator decided what is relevant, even if nothing is; then the log's page is not a label."""
+    labelled = parse_grades(question, "relevant_chunk_ids") or parse_grades(question, "relevant_urls")
+    return bool(labelled) or question.get("answerable") is False or is_reviewed(question)
 
 
-def is_reviewed(question: Row) -> bool:
-    """Return whether somebody has looked at a question as a whole, so that a label that it lacks was left out.
+def is_reviewed(question: QuestionRow) -> bool:
+    """Return whether an annotator reviewed the whole question, so that a missing label was left out on purpose.
 
-    So it is where the annotation has an `origin`. A file that was imported need not have a column for every label:
-    of those that have none for what is relevant, only what they have was looked at.
+    That is so if the annotation has an `origin`. An imported file need not have a column for every label; without a
+    column of relevance, only the labels that it has were reviewed.
     """
     origin = question.get("origin")
-    return bool(origin) and (origin != "imported" or any(question.get(name) is not None for name in RELEVANCE))
+    return bool(origin) and (origin != "imported" or any(question.get(name) is not None for name in RELEVANCE_COLUMNS))
 
 
-def _rejected(question: Row, unit: Unit) -> list[str]:
-    """Ids of what the annotation calls not relevant; of a page it says so itself, not of one of its chunks."""
+def _rejected_ids(question: QuestionRow, unit: Unit) -> list[str]:
+    """Return the ids labelled not relevant; a page must be labelled itself, not by one of its chunks."""
     if unit == "chunk":
-        return [chunk for chunk, grade in graded(question, "relevant_chunk_ids").items() if grade <= 0]
-    urls = (canonical_url(url) for url, grade in graded(question, "relevant_urls").items() if grade <= 0)
+        return [chunk for chunk, grade in parse_grades(question, "relevant_chunk_ids").items() if grade <= 0]
+    urls = (canonical_url(url) for url, grade in parse_grades(question, "relevant_urls").items() if grade <= 0)
     return [page for page in urls if page is not None]
 
 
-def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
-    """Id -> grade, above 0, of what the annotation names as relevant; of the unit."""
-    chunks = graded(question, "relevant_chunk_ids")
+def _annotated_labels(question: QuestionRow, unit: Unit, pages: dict[str, str | None]) -> Grades:
+    """Return id -> grade, above 0, of the results annotated as relevant, in the given unit."""
+    chunks = parse_grades(question, "relevant_chunk_ids")
     if unit == "chunk":
         return {chunk: grade for chunk, grade in chunks.items() if grade > 0}
-    named = [(canonical_url(url), grade) for url, grade in graded(question, "relevant_urls").items()]
-    named += [(pages.get(chunk, chunk), grade) for chunk, grade in chunks.items()]  # one that is gone stays, as stale
-    labels: Labels = {}
-    for page, grade in named:  # a page is as relevant as its most relevant chunk
+    page_grades = [(canonical_url(url), grade) for url, grade in parse_grades(question, "relevant_urls").items()]
+    # A missing chunk stays, as a stale label.
+    page_grades += [(pages.get(chunk, chunk), grade) for chunk, grade in chunks.items()]
+    labels: Grades = {}
+    for page, grade in page_grades:  # a page is as relevant as its most relevant chunk
         if page is not None and grade > 0:
             labels[page] = max(grade, labels.get(page, 0))
     return labels
 
 
-def graded(question: Mapping[str, Any], column: str) -> Labels:
-    """The labels in a column of an annotation: a list of ids has grade 1 each, an object gives the grade of each.
+def parse_grades(question: Mapping[str, Any], column: str) -> Grades:
+    """Parse the labels in a column of an annotation: grade 1 for each id of a list, or the grades of an object.
 
     Raises:
         InputError: the column holds something else.
@@ -274,12 +290,12 @@ def graded(question: Mapping[str, Any], column: str) -> Labels:
     )
 
 
-def _state(labels: Labels, relevant: Labels, question: Row, unit: Unit) -> tuple[str, str | None]:
+def _state(labels: Grades, relevant: Grades, question: QuestionRow, unit: Unit) -> tuple[str, str | None]:
     if relevant:
         return "ok", None
-    if gone := [name for name, grade in labels.items() if grade > 0]:
+    if missing := [name for name, grade in labels.items() if grade > 0]:
         return "stale_label", Words(
-            "the {unit} that is labelled relevant is not in the corpus: {ids}", unit=unit, ids=", ".join(gone)
+            "the {unit} that is labelled relevant is not in the corpus: {ids}", unit=unit, ids=", ".join(missing)
         )
     if question.get("answerable") is False:
         return "unlabelled", Words(
@@ -292,7 +308,7 @@ def _state(labels: Labels, relevant: Labels, question: Row, unit: Unit) -> tuple
     return "unlabelled", Words("no {unit} is labelled relevant", unit=unit)
 
 
-def _page(known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:
-    """The page of the first that is relevant."""
-    name = next(iter(known), None)
+def _first_page(labels: Grades, unit: Unit, pages: dict[str, str | None]) -> str | None:
+    """Return the page of the first relevant result."""
+    name = next(iter(labels), None)
     return pages.get(name) if name is not None and unit == "chunk" else name

@@ -5,134 +5,145 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from yarus.db.source_rows import Corpus, Row
-from yarus.db.words import Words
-from yarus.tasks.cases.labels import BAD, GOOD, is_reviewed, labels_given
-from yarus.tasks.cases.table import values_if_any, values_of, with_columns
-from yarus.tasks.cases.text import plain
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, SEVERITY, Outcome, Status
+from yarus.db.messages import Words
+from yarus.db.source_rows import Corpus, QuestionRow
+from yarus.tasks.cases.labels import BAD, GOOD, is_reviewed, relevance_grades
+from yarus.tasks.cases.table import column_values, optional_column_values, set_columns
+from yarus.tasks.cases.text import fold_case
+from yarus.tasks.cases.vocabulary import STATUSES_BY_SEVERITY, UNMEASURABLE_STATUSES, Outcome, Status
 
 
-class Done(NamedTuple):
-    """What the system did with a case."""
+class CaseOutcome(NamedTuple):
+    """The outcome of a case."""
 
     outcome: Outcome | None = None
-    """None where it was not asked, or only in part: for the ranking of a question whose answer nobody could judge."""
+    """None if the system was not asked, or only for the ranking of a question whose answer cannot be judged."""
     reason: str | None = None
-    """Why it failed or refused."""
+    """Why the system failed or refused."""
 
 
-def fail(cases: pa.Table, failures: Iterable[tuple[int, Status, str | None]]) -> pa.Table:
-    """The cases with the worst of the statuses that each has had; a refusal stays one, since the system has declined.
+def set_failures(cases: pa.Table, failures: Iterable[tuple[int, Status, str | None]]) -> pa.Table:
+    """Give each case the worst of its statuses; a refusal stays, since the system has declined.
 
     Args:
         cases: n rows.
-        failures: number of the case, status, reason; of equally bad ones the first counts.
+        failures: position of the case, status, reason; of equally bad ones the first counts.
     """
-    statuses, reasons = values_of(cases, "status"), values_of(cases, "reason")
+    statuses, reasons = column_values(cases, "status"), column_values(cases, "reason")
     for number, status, reason in failures:
-        if statuses[number] != "sut_refusal" and SEVERITY.index(status) < SEVERITY.index(statuses[number]):
+        if statuses[number] != "sut_refusal" and STATUSES_BY_SEVERITY.index(status) < STATUSES_BY_SEVERITY.index(
+            statuses[number]
+        ):
             statuses[number], reasons[number] = status, reason
-    return with_columns(cases, status=statuses, reason=reasons)
+    return set_columns(cases, status=statuses, reason=reasons)
 
 
-def with_failures(cases: pa.Table, failures: Mapping[int, str | None]) -> pa.Table:
-    """The cases with those marked at which the system failed, labelled or not; `unmeasurable` keeps what the label was.
-
-    Args:
-        cases: n rows.
-        failures: number of the case -> why.
-    """
-    failed = fail(cases, ((number, "sut_error", why) for number, why in failures.items()))
-    return with_columns(failed, unmeasurable=unmeasurable(cases))
-
-
-def with_outcomes(cases: pa.Table, done: Sequence[Done]) -> pa.Table:
-    """The cases with what the system did; a failure is the status of any, a refusal of one that could be measured.
+def mark_failures(cases: pa.Table, failures: Mapping[int, str | None]) -> pa.Table:
+    """Mark the cases at which the system failed, labelled or not; `unmeasurable` keeps the status by labels.
 
     Args:
         cases: n rows.
-        done: what it did with each; where it was not asked, a failure that was marked before stays one.
+        failures: position of the case -> reason.
     """
-    cases = with_failures(cases, {number: of.reason for number, of in enumerate(done) if of.outcome == "failed"})
-    statuses, reasons = values_of(cases, "status"), values_of(cases, "reason")
-    outcomes = [of.outcome for of in done]
-    for number, lacks in enumerate(values_of(cases, "unmeasurable")):
+    failed = set_failures(cases, ((number, "sut_error", reason) for number, reason in failures.items()))
+    return set_columns(failed, unmeasurable=unmeasurable_reasons(cases))
+
+
+def add_outcomes(cases: pa.Table, done: Sequence[CaseOutcome]) -> pa.Table:
+    """Add the outcomes: a failure is the status of any case, a refusal only of measurable ones.
+
+    Args:
+        cases: n rows.
+        done: the outcome of each; if the system was not asked, an earlier failure stays.
+    """
+    cases = mark_failures(
+        cases, {number: result.reason for number, result in enumerate(done) if result.outcome == "failed"}
+    )
+    statuses, reasons = column_values(cases, "status"), column_values(cases, "reason")
+    outcomes = [result.outcome for result in done]
+    for number, unmeasurable_status in enumerate(column_values(cases, "unmeasurable")):
         if outcomes[number] == "refused" and statuses[number] == "ok":
             statuses[number], reasons[number] = "sut_refusal", done[number].reason
-        elif outcomes[number] is None and statuses[number] == "sut_error" and lacks is None:
+        elif outcomes[number] is None and statuses[number] == "sut_error" and unmeasurable_status is None:
             outcomes[number] = "failed"
-    return with_columns(cases, status=statuses, reason=reasons, outcome=outcomes)
+    return set_columns(cases, status=statuses, reason=reasons, outcome=outcomes)
 
 
-def unmeasurable(cases: pa.Table) -> list[str | None]:
-    """Why each case could not be measured whatever the system does; None where it could.
+def unmeasurable_reasons(cases: pa.Table) -> list[str | None]:
+    """Return why each case cannot be measured, whatever the system does; None if it can be.
 
-    Of cases that no system can have failed at, and of those stored by earlier versions, it is the status.
+    If a case has no such entry, as in evaluations of earlier versions, its status decides.
     """
-    now = [status if status in CANNOT_BE_MEASURED else None for status in values_of(cases, "status")]
-    return [known or status for known, status in zip(values_if_any(cases, "unmeasurable"), now, strict=True)]
+    from_status = [status if status in UNMEASURABLE_STATUSES else None for status in column_values(cases, "status")]
+    return [
+        stored or status
+        for stored, status in zip(optional_column_values(cases, "unmeasurable"), from_status, strict=True)
+    ]
 
 
-def reference_given(question: Row) -> str | None:
-    """Return the ground-truth answer of the annotation, or None where it has none but white space."""
-    given: str | None = question.get("ground_truth_answer")
-    return given if given and given.strip() else None
+def annotated_reference(question: QuestionRow) -> str | None:
+    """Return the annotation's ground-truth answer; None if it is missing or blank."""
+    reference: str | None = question.get("ground_truth_answer")
+    return reference if reference and reference.strip() else None
 
 
-def logged_reference(question: Row) -> str | None:
-    """Return the bot's answer that a user rated good, where nobody gave a reference, or said that there is none."""
-    if reference_given(question) or question.get("answerable") is False or is_reviewed(question):
+def logged_reference(question: QuestionRow) -> str | None:
+    """Return the bot's answer if a user rated it good and no annotation decides about the reference."""
+    if annotated_reference(question) or question.get("answerable") is False or is_reviewed(question):
         return None
     answer: str | None = question["answer"]
     return answer if question["score"] == GOOD and answer and answer.strip() else None
 
 
-def reference_of(question: Row) -> str | None:
-    """The ground-truth answer: the annotation's, else what the bot said and a user rated good."""
-    return reference_given(question) or logged_reference(question)
+def reference_answer(question: QuestionRow) -> str | None:
+    """Return the reference answer: the annotation's, else the bot's answer that a user rated good."""
+    return annotated_reference(question) or logged_reference(question)
 
 
-def answerable(question: Row) -> bool | None:
-    """Whether the corpus has the answer: as annotated, else known only where there is a reference."""
-    said: bool | None = question.get("answerable")
-    return said if said is not None else (True if reference_of(question) else None)
+def answerable(question: QuestionRow) -> bool | None:
+    """Return whether the corpus has the answer: as annotated, else True if there is a reference."""
+    annotated: bool | None = question.get("answerable")
+    return annotated if annotated is not None else (True if reference_answer(question) else None)
 
 
-def shown_rightly(question: Row) -> bool | None:
-    """Whether the answer should have been shown: as annotated, else by the user's score."""
-    given: bool | None = question.get("ground_truth_show")
-    if given is not None or is_reviewed(question):
-        return given
+def should_be_shown(question: QuestionRow) -> bool | None:
+    """Return whether the answer should have been shown: as annotated, else by the user's score."""
+    annotated: bool | None = question.get("ground_truth_show")
+    if annotated is not None or is_reviewed(question):
+        return annotated
     return {GOOD: True, BAD: False}.get(question["score"] or 0)
 
 
-def ideal_context(question: Row, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
-    """Ids of the chunks that answer the question: those labelled, or where only pages are, all of theirs in order."""
-    chunks = [chunk for chunk in labels_given(question, "chunk", pages) if chunk in pages]
+def ideal_context(question: QuestionRow, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
+    """Return the ids of the chunks that answer the question: labelled ones, else all chunks of labelled pages."""
+    chunks = [chunk for chunk in relevance_grades(question, "chunk", pages) if chunk in pages]
     if chunks:
         return chunks
-    wanted = labels_given(question, "page", pages)
-    return [chunk for chunk in corpus.ids if pages[chunk] in wanted]
+    labelled_pages = relevance_grades(question, "page", pages)
+    return [chunk for chunk in corpus.ids if pages[chunk] in labelled_pages]
 
 
-def declined(answer: str, phrases: list[str], path: str | None = None) -> str | None:
-    """Why an answer is none, or None if it is one.
+def refusal_reason(answer: str, phrases: list[str], path: str | None = None) -> str | None:
+    """Return why an answer counts as a refusal; None if it does not.
 
-    An answer without text is a refusal, not an error: otherwise silence would take the hard questions out of the means.
+    An answer without text is a refusal, not an error: otherwise silence would remove hard questions from the means.
 
     Args:
-        answer: what the system said.
-        phrases: an answer that has one of them in its first sentence is a refusal, whatever their case.
-        path: what the system says that it did; `hidden`: its gate kept the answer from the user.
+        answer: the system's answer.
+        phrases: an answer with one of them in its first sentence is a refusal; case is ignored.
+        path: how the system handled the question, by its own report; `hidden`: its gate hid the answer.
     """
-    if path == HIDDEN:
+    if path == HIDDEN_PATH:
         return Words("the system's gate hid the answer")
     if not answer.strip():
         return Words("the answer is empty")
-    first = plain(answer.strip()).split("\n")[0].split(". ")[0]
-    return Words("the system declined to answer") if any(plain(phrase) in first for phrase in phrases) else None
+    first_sentence = fold_case(answer.strip()).split("\n")[0].split(". ")[0]
+    return (
+        Words("the system declined to answer")
+        if any(fold_case(phrase) in first_sentence for phrase in phrases)
+        else None
+    )
 
 
-HIDDEN = "hidden"
-"""What `path` says when the system's gate kept the answer from the user."""
+HIDDEN_PATH = "hidden"
+"""Value of `path` if the system's gate hid the answer from the user."""

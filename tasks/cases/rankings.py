@@ -1,4 +1,4 @@
-"""Rankings: their metrics for every case, and pools of results that a judge has looked at."""
+"""Rankings: their metrics for every case, and pools of judged results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,167 +9,190 @@ from typing_extensions import TypedDict
 
 from yarus.metrics import incomplete, retrieval
 from yarus.metrics.gains import Counts, Floats
-from yarus.tasks.cases.table import rows_of, values_if_any, values_of, with_columns
-from yarus.tasks.cases.vocabulary import Twins
+from yarus.tasks.cases.table import column_values, iterate_rows, optional_column_values, set_columns
+from yarus.tasks.cases.vocabulary import Duplicates
 
-HIT_RATE, RECALL, PRECISION, NDCG, JUDGED = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10), (1, 5, 10)
+HIT_RATE_DEPTHS, RECALL_DEPTHS, PRECISION_DEPTHS, NDCG_DEPTHS, JUDGED_DEPTHS = (
+    (1, 5, 10),
+    (1, 3, 5, 10),
+    (1, 3, 5, 10),
+    (5, 10),
+    (1, 5, 10),
+)
 
 
-def score(cases: pa.Table, twins: Twins, k: int) -> pa.Table:
-    """The cases with the metrics of their rankings.
+def score(cases: pa.Table, twins: Duplicates, k: int) -> pa.Table:
+    """Add the metrics of the rankings to the cases.
 
     Args:
-        cases: with `retrieved` and the labels.
-        twins: what counts as one.
-        k: the length of the rankings.
+        cases: cases with `retrieved` and the labels.
+        twins: duplicates, which count as one result.
+        k: length of the rankings.
     """
-    rankings = [ranking and distinct(ranking, twins) for ranking in values_of(cases, "retrieved")]
-    known = judgements(cases, twins)
-    depth = max(k, *HIT_RATE)
-    matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, known, depth=depth)
-    ideal = retrieval.ideal_gains(known, depth=depth)
-    columns = _ranked(np.maximum(matrix, 0), n_relevant, ideal)
-    columns |= {f"judged@{k}": incomplete.judged(matrix, k=k) for k in JUDGED}
+    rankings = [ranking and merge_duplicates(ranking, twins) for ranking in column_values(cases, "retrieved")]
+    judged_grades = grades_by_id(cases, twins)
+    depth = max(k, *HIT_RATE_DEPTHS)
+    matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, judged_grades, depth=depth)
+    ideal = retrieval.ideal_gains(judged_grades, depth=depth)
+    columns = _compute_metrics(np.maximum(matrix, 0), n_relevant, ideal)
+    columns |= {f"judged@{k}": incomplete.judged(matrix, k=k) for k in JUDGED_DEPTHS}
     columns["unjudged_above"] = incomplete.unjudged_above(matrix)
     columns["bpref"] = incomplete.bpref(matrix, n_relevant, n_irrelevant)
     columns["inf_ap"] = incomplete.inf_ap(matrix, n_relevant)
-    highest = _highest(matrix, n_relevant, ideal)
+    upper_bounds = _compute_upper_bounds(matrix, n_relevant, ideal)
     has_value = ~np.isnan(matrix[:, 0])
-    best = [dict(zip(highest, row, strict=True)) for row in np.column_stack(list(highest.values())).tolist()]
-    return with_columns(
-        cases, **columns, if_right=[row if there else None for row, there in zip(best, has_value, strict=True)]
+    bounds_by_case = [
+        dict(zip(upper_bounds, row, strict=True)) for row in np.column_stack(list(upper_bounds.values())).tolist()
+    ]
+    return set_columns(
+        cases,
+        **columns,
+        if_right=[row if is_defined else None for row, is_defined in zip(bounds_by_case, has_value, strict=True)],
     )
 
 
-def distinct(ranking: Sequence[str], twins: Twins) -> list[str]:
-    """What stands for each result and its twins, each once."""
+def merge_duplicates(ranking: Sequence[str], twins: Duplicates) -> list[str]:
+    """Replace each result by the first of its duplicates, and drop repeated ones."""
     return list(dict.fromkeys(twins.get(name, name) for name in ranking))
 
 
-def judgements(cases: pa.Table, twins: Twins) -> list[Mapping[object, float]]:
-    """Id -> grade, of what stands for the labelled ones and their twins; 0 where it was judged not relevant."""
-    # Evaluations that were begun before these were told apart have no `irrelevant`.
-    named = values_of(cases, "relevant"), values_of(cases, "grades"), values_if_any(cases, "irrelevant")
+def grades_by_id(cases: pa.Table, twins: Duplicates) -> list[Mapping[object, float]]:
+    """Return id -> grade of the labelled results, duplicates merged; 0 for those judged not relevant."""
+    # Older evaluations have no `irrelevant`.
+    label_columns = (
+        column_values(cases, "relevant"),
+        column_values(cases, "grades"),
+        optional_column_values(cases, "irrelevant"),
+    )
     return [
-        {twins.get(name, name): 0.0 for name in no or ()}
-        | {twins.get(name, name): grade for name, grade in zip(yes, grades or [1.0] * len(yes), strict=True)}
-        for yes, grades, no in zip(*named, strict=True)
+        {twins.get(name, name): 0.0 for name in irrelevant or ()}
+        | {twins.get(name, name): grade for name, grade in zip(relevant, grades or [1.0] * len(relevant), strict=True)}
+        for relevant, grades, irrelevant in zip(*label_columns, strict=True)
     ]
 
 
-def _ranked(gains: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
-    """As the labels say; what nobody has judged counts as not relevant."""
-    columns = _of_gains(gains) | {f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL}
-    return columns | {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG}
+def _compute_metrics(gains: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
+    """Return the metrics by the labels; unjudged results count as not relevant."""
+    columns = _compute_from_gains(gains) | {
+        f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL_DEPTHS
+    }
+    return columns | {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG_DEPTHS}
 
 
-def _highest(matrix: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
-    """The same if every result that nobody has judged were relevant."""
-    columns = _of_gains(incomplete.unjudged_right(matrix))
-    columns |= {f"recall@{k}": incomplete.highest_recall(matrix, n_relevant, k=k) for k in RECALL}
-    return columns | {f"ndcg@{k}": incomplete.highest_ndcg(matrix, ideal, k=k) for k in NDCG}
+def _compute_upper_bounds(matrix: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
+    """Return the metrics if every unjudged result were relevant."""
+    columns = _compute_from_gains(incomplete.gains_if_unjudged_relevant(matrix))
+    columns |= {f"recall@{k}": incomplete.recall_upper_bound(matrix, n_relevant, k=k) for k in RECALL_DEPTHS}
+    return columns | {f"ndcg@{k}": incomplete.ndcg_upper_bound(matrix, ideal, k=k) for k in NDCG_DEPTHS}
 
 
-def _of_gains(gains: Floats) -> dict[str, Floats]:
-    columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
+def _compute_from_gains(gains: Floats) -> dict[str, Floats]:
+    columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE_DEPTHS}
     columns["mrr"] = retrieval.reciprocal_rank(gains)
-    return columns | {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
+    return columns | {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION_DEPTHS}
 
 
-ANSWERS = 2
-"""Grade from which on a passage has an answer."""
-NOT_FOUND = "\0"
-"""Stands for the answer of a question that nobody has found."""
-Said = Mapping[str, bool]
+MIN_ANSWERING_GRADE = 2
+"""Lowest grade of a passage that has an answer."""
+NO_RELEVANT_RESULT = "\0"
+"""Id that stands for the relevant result of a question for which none was found."""
+Relevance = Mapping[str, bool]
 """Result -> whether it is relevant."""
 
 
-class Pooled(TypedDict):
-    """One result of a pool."""
+class PooledResult(TypedDict):
+    """A result of a pool."""
 
     result: str
-    """A chunk or page; of twins the first."""
+    """A chunk or page; the first of its duplicates."""
     rank: int | None
-    """In the evaluation's own ranking, from 1; null where only others have found it."""
+    """Rank in the evaluation's own ranking, from 1; null if only other rankings have it."""
     label: bool | None
-    """Whether it is relevant by the labels of the source; null where these do not tell. What the corpus does not have
-    is not."""
+    """Whether it is relevant by the source's labels; null if it has none. A result that the corpus lacks is not."""
     grade: int | None
-    """The judge's, 0 to 3; null where the labels tell, or the judge failed."""
+    """The judge's grade, 0 to 3; null if there is a label, or if the judge failed."""
 
 
-Pool = list[Pooled]
+Pool = list[PooledResult]
 
 
-def fillable(cases: pa.Table, answerable: Sequence[bool | None]) -> pa.Table:
-    """The cases, where those without a label can be measured too, unless it is annotated that there is no answer."""
-    rows = zip(values_of(cases, "status"), values_of(cases, "reason"), answerable, strict=True)
+def make_unlabelled_measurable(cases: pa.Table, answerable: Sequence[bool | None]) -> pa.Table:
+    """Mark unlabelled cases as measurable, unless the annotation states that there is no answer."""
+    rows = zip(column_values(cases, "status"), column_values(cases, "reason"), answerable, strict=True)
     states = [
         ("ok", None) if status in ("unlabelled", "stale_label") and has_answer is not False else (status, reason)
         for status, reason, has_answer in rows
     ]
-    return with_columns(cases, status=[status for status, _ in states], reason=[reason for _, reason in states])
+    return set_columns(cases, status=[status for status, _ in states], reason=[reason for _, reason in states])
 
 
-def to_judge(one: Pooled) -> bool:
-    """Whether the labels say nothing of it."""
-    return one["label"] is None
+def needs_judgement(pooled: PooledResult) -> bool:
+    """Return whether a result needs the judge because it has no label."""
+    return pooled["label"] is None
 
 
-def passages_of(cases: pa.Table) -> list[dict[str, str]]:
-    """Result -> what the judge was shown of it: of each case, where it was shown something.
+def judged_passages(cases: pa.Table) -> list[dict[str, str]]:
+    """Return, per case, result -> the passage that the judge got, for results with one.
 
     Args:
-        cases: with `pooled` and `passages`.
+        cases: cases with `pooled` and `passages`.
     """
-    rows = rows_of(cases, "pooled", "passages")
+    rows = iterate_rows(cases, "pooled", "passages")
     return [
-        {one["result"]: text for one, text in zip(pool or (), texts or (), strict=True) if text is not None}
+        {pooled["result"]: text for pooled, text in zip(pool or (), texts or (), strict=True) if text is not None}
         for pool, texts in rows
     ]
 
 
-def graded(one: Pooled) -> int:
-    """The judge's grade of a result that it has graded.
+def judge_grade(pooled: PooledResult) -> int:
+    """Return the judge's grade of a result.
 
     Raises:
-        ValueError: it has none: a failure is no grade.
+        ValueError: it has no grade, because the judge failed or was not asked.
     """
-    if one["grade"] is None:
-        raise ValueError(f"{one['result']!r} has no grade")
-    return one["grade"]
+    if pooled["grade"] is None:
+        raise ValueError(f"{pooled['result']!r} has no grade")
+    return pooled["grade"]
 
 
-def by_judge(pool: Pool) -> Said | None:
-    """What is relevant by the labels, else by the judge; None where the judge has failed."""
-    if any(to_judge(one) and one["grade"] is None for one in pool):
+def relevance_by_judge(pool: Pool) -> Relevance | None:
+    """Return which results are relevant by the labels, else by the judge; None if the judge failed."""
+    if any(needs_judgement(pooled) and pooled["grade"] is None for pooled in pool):
         return None
-    return {one["result"]: graded(one) >= ANSWERS if one["label"] is None else one["label"] for one in pool}
+    return {
+        pooled["result"]: judge_grade(pooled) >= MIN_ANSWERING_GRADE if pooled["label"] is None else pooled["label"]
+        for pooled in pool
+    }
 
 
-def seen(cases: pa.Table, said: Sequence[Said | None]) -> pa.Table:
-    """The cases with rankings and labels as somebody sees them; without labels where it is not known.
+def relabel_cases(cases: pa.Table, relevance_by_case: Sequence[Relevance | None]) -> pa.Table:
+    """Return the cases with rankings and labels by the given relevance; without labels for None.
 
     Args:
-        cases: with `pooled`.
-        said: of each case, what is relevant.
+        cases: cases with `pooled`.
+        relevance_by_case: relevance of the pool's results, per case.
     """
-    pools: list[Pool | None] = values_of(cases, "pooled")
-    known = [of if pool is not None else None for pool, of in zip(pools, said, strict=True)]
-    return with_columns(
+    pools: list[Pool | None] = column_values(cases, "pooled")
+    pool_relevance = [
+        relevance if pool is not None else None for pool, relevance in zip(pools, relevance_by_case, strict=True)
+    ]
+    return set_columns(
         cases,
-        retrieved=[pool and ranking(pool) for pool in pools],
-        relevant=[_relevant(of) if of is not None else [] for of in known],
-        irrelevant=[[name for name, yes in (of or {}).items() if not yes] for of in known],
+        retrieved=[pool and own_ranking(pool) for pool in pools],
+        relevant=[_relevant_results(relevance) if relevance is not None else [] for relevance in pool_relevance],
+        irrelevant=[
+            [result for result, is_relevant in (relevance or {}).items() if not is_relevant]
+            for relevance in pool_relevance
+        ],
         grades=[None] * len(cases),
     )
 
 
-def ranking(pool: Pool) -> list[str]:
-    """The evaluation's own, best first."""
-    own: list[Any] = sorted((one["rank"], one["result"]) for one in pool if one["rank"] is not None)
-    return [result for _, result in own]
+def own_ranking(pool: Pool) -> list[str]:
+    """Return the evaluation's own ranking of a pool, best first."""
+    ranked: list[Any] = sorted((pooled["rank"], pooled["result"]) for pooled in pool if pooled["rank"] is not None)
+    return [result for _, result in ranked]
 
 
-def _relevant(said: Said) -> list[str]:
-    return [name for name, yes in said.items() if yes] or [NOT_FOUND]
+def _relevant_results(relevance: Relevance) -> list[str]:
+    return [result for result, is_relevant in relevance.items() if is_relevant] or [NO_RELEVANT_RESULT]

@@ -1,114 +1,124 @@
-"""Seeded stratified samples of logged questions, which keep their members as the log grows; repeated questions."""
+"""Seeded stratified samples of logged questions, which stay stable as the log grows; duplicate questions."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from yarus.db.source_rows import Row
+from yarus.db.source_rows import QuestionRow
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases import labels
-from yarus.tasks.cases.labels import is_reviewed, shown_page
-from yarus.tasks.cases.text import folded, normalised
+from yarus.tasks.cases.labels import is_reviewed, shown_pages
+from yarus.tasks.cases.text import fold_text, normalise_question
 from yarus.tasks.cases.vocabulary import Note
 
 
-def sampled(ids: Sequence[str], strata: Sequence[str], limit: int | None, seed: int, *, off: float = 2) -> list[int]:
-    """The numbers of the cases of a seeded sample, ascending, or all; every stratum keeps its share to a few cases.
+def stratified_sample(
+    ids: Sequence[str], strata: Sequence[str], limit: int | None, seed: int, *, off: float = 2
+) -> list[int]:
+    """Return the positions of the cases in a seeded stratified sample, ascending; all without a limit.
 
-    A sample keeps its members: those are in it whose hash of seed and id is smallest. Of a log that has grown few are
-    replaced, hardly more than the new ones that a sample of that size holds; one that has lost cases replaces little
-    more than those. So that every stratum keeps its share, the r-th smallest hash of its m counts as no further than
-    `off / m` from `(r - 0.5) / m`, where it is to be expected.
+    The sample holds the cases with the smallest hashes of seed and id, so it is stable: if the log grows, few members
+    are replaced, hardly more than the new cases that the sample holds; if cases are deleted, few others are replaced.
+    To keep each stratum's share, the r-th smallest of a stratum's m hashes is clipped to within `off / m` of its
+    expected value, `(r - 0.5) / m`.
 
     Args:
-        ids: of the cases, or of what is taken as a whole; what is in the sample depends on them, not on their order.
+        ids: ids of the cases or groups; the sample depends on them, not on their order.
         strata: the stratum of each.
-        limit: how many; None for all.
-        seed: other seeds draw other samples.
-        off: cases by which about a stratum may be off its share, at least 0.5. The less, the more members a new
-            question displaces (at 0.5 a third more), and the less likely are cases of the smallest strata (by 8 %).
+        limit: size of the sample; None for all.
+        seed: seed of the sample.
+        off: number of cases by which a stratum may roughly deviate from its share, at least 0.5. Smaller values let a
+            new question displace more members (at 0.5 a third more) and draw cases of the smallest strata less often
+            (by 8 %).
     """
     if limit is None or limit >= len(ids):
         return list(range(len(ids)))
     members: dict[str, list[tuple[float, str, int]]] = {}
-    for number, (name, stratum) in enumerate(zip(ids, strata, strict=True)):
-        members.setdefault(stratum, []).append((_chance(seed, name), name, number))
-    keyed = [
-        (min(max(chance, (rank - 0.5 - off) / len(alike)), (rank - 0.5 + off) / len(alike)), chance, name, number)
-        for alike in members.values()
-        for rank, (chance, name, number) in enumerate(sorted(alike), start=1)
+    for position, (id_, stratum) in enumerate(zip(ids, strata, strict=True)):
+        members.setdefault(stratum, []).append((_hash_to_unit_interval(seed, id_), id_, position))
+    ranked = [
+        (
+            min(max(hash_value, (rank - 0.5 - off) / len(stratum_members)), (rank - 0.5 + off) / len(stratum_members)),
+            hash_value,
+            id_,
+            position,
+        )
+        for stratum_members in members.values()
+        for rank, (hash_value, id_, position) in enumerate(sorted(stratum_members), start=1)
     ]
-    return sorted(number for *_, number in sorted(keyed)[:limit])
+    return sorted(position for *_, position in sorted(ranked)[:limit])
 
 
-def _chance(seed: int, name: str) -> float:
-    """A number from 0 to 1 that the seed and the name give, the same on every machine."""
+def _hash_to_unit_interval(seed: int, name: str) -> float:
+    """Return a number from 0 to 1 computed from seed and name, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(f"{seed}|{name}".encode(), digest_size=6).digest()) / 2**48
 
 
-def topic_and_score(question: Row) -> str:
-    """The stratum of a question for sampling."""
+def question_stratum(question: QuestionRow) -> str:
+    """Return the stratum of a question for sampling."""
     return f"{question.get('cluster') or canonical_url(question['confluence_url']) or ''}|{question['score']}"
 
 
-def page_and_stratum(rows: Sequence[Row]) -> str:
-    """The same of duplicate questions."""
-    return f"{next(iter(shown_page(rows)), '')}|{labels.stratum(row['score'] for row in rows)}"
+def duplicates_stratum(rows: Sequence[QuestionRow]) -> str:
+    """Return the stratum of duplicate questions for sampling."""
+    return f"{next(iter(shown_pages(rows)), '')}|{labels.stratum_of_scores(row['score'] for row in rows)}"
 
 
-def merged(questions: Sequence[Row]) -> list[list[Row]]:
-    """Duplicate questions together: those that differ in case and white space only, in order of first appearance."""
-    groups: dict[str, list[Row]] = {}
+def group_duplicate_questions(questions: Sequence[QuestionRow]) -> list[list[QuestionRow]]:
+    """Group duplicate questions, which differ only in case and white space, by first appearance."""
+    groups: dict[str, list[QuestionRow]] = {}
     for question in questions:
-        groups.setdefault(folded(question["question"]), []).append(question)
+        groups.setdefault(fold_text(question["question"]), []).append(question)
     return list(groups.values())
 
 
-def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
-    """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
-    named = [question.get("cluster") for question in questions]
-    shown = [
-        name if name is not None or is_reviewed(row) else next(iter(shown_page([row])), None)
-        for name, row in zip(named, questions, strict=True)
+def question_topics(questions: Sequence[QuestionRow]) -> tuple[list[str | None], list[Note]]:
+    """Return the cluster of every question: its annotated topic, or without annotation the page that the bot showed."""
+    annotated = [question.get("cluster") for question in questions]
+    clusters = [
+        topic if topic is not None or is_reviewed(row) else next(iter(shown_pages([row])), None)
+        for topic, row in zip(annotated, questions, strict=True)
     ]
-    fallbacks = named.count(None) - shown.count(None)
-    return shown, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []
+    fallbacks = annotated.count(None) - clusters.count(None)
+    return clusters, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []
 
 
-def once(questions: Sequence[str | None], others: Iterable[Hashable] = ()) -> dict[int, int]:
-    """The first row of each question, in order, and how many rows ask it.
+def count_distinct_questions(questions: Sequence[str | None], others: Iterable[Hashable] = ()) -> dict[int, int]:
+    """Return the first row of each distinct question, in order, and its number of rows.
 
     Args:
-        questions: n texts; a row without one stands alone.
-        others: n things that must be the same too for rows to be one; by default none.
+        questions: n texts; a row without a text is its own group.
+        others: n further values that must be equal too; by default none.
 
     Returns:
-        Row -> rows.
+        First row -> number of rows.
 
     Example:
-        >>> from yarus.tasks.cases.sampling import once
-        >>> once(["Где столовая?", "Когда обед?", "где  столовая"])
+        >>> from yarus.tasks.cases.sampling import count_distinct_questions
+        >>> count_distinct_questions(["Где столовая?", "Когда обед?", "где  столовая"])
         {0: 2, 1: 1}
     """
-    beside = list(others) or [None] * len(questions)
+    extra_keys = list(others) or [None] * len(questions)
     keys = [
-        (normalised(text) or number, other) if text else (number, other)
-        for number, (text, other) in enumerate(zip(questions, beside, strict=True))
+        (normalise_question(text) or row, extra_key) if text else (row, extra_key)
+        for row, (text, extra_key) in enumerate(zip(questions, extra_keys, strict=True))
     ]
     counts: Counter[Hashable] = Counter(keys)
     first: dict[Hashable, int] = {}
-    for number, key in enumerate(keys):
-        first.setdefault(key, number)
-    return {number: counts[key] for key, number in first.items()}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    return {row: counts[key] for key, row in first.items()}
 
 
-def listed_once(entries: Sequence[dict[str, Any]], *same: str) -> list[Any]:
-    """Entries with a question, those of one question as one, the first; `n` is how many there were.
+def merge_entries(entries: Sequence[dict[str, Any]], *same: str) -> list[Any]:
+    """Merge entries with the same question into the first of them; `n` is their number.
 
     Args:
-        entries: with `question`.
-        same: names of what must be the same too.
+        entries: entries with `question`.
+        same: names of further keys that must be equal.
     """
-    rows = once([entry["question"] for entry in entries], [tuple(entry[name] for name in same) for entry in entries])
-    return [{**entries[row], "n": n} for row, n in rows.items()]
+    counts = count_distinct_questions(
+        [entry["question"] for entry in entries], [tuple(entry[name] for name in same) for entry in entries]
+    )
+    return [{**entries[position], "n": n} for position, n in counts.items()]

@@ -1,4 +1,4 @@
-"""The table of cases: one row a question, which every step of a tier adds columns to. Its columns are declared here."""
+"""The table of cases: one row per question; every step of a tier adds columns. This module declares its columns."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -7,28 +7,37 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from yarus.metrics.metric import RUBRIC
+from yarus.metrics.metric import RUBRIC_PREFIX
 from yarus.metrics.table import METRICS
 from yarus.metrics.table.exam import exam_metric
-from yarus.tasks.config.redaction import encodable
+from yarus.tasks.config.redaction import replace_surrogates
 
 Case = dict[str, Any]
 """A case: column -> value."""
 TEXTS = pa.list_(pa.string())
 
-LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
-LONG += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "history")
-LONG += ("context_probe", "calls")
-"""Columns of long texts that no metric is computed from."""
+LONG_TEXT_COLUMNS: tuple[str, ...] = (
+    "passages",
+    "context",
+    "text",
+    "judge_reasons",
+    "logprobs",
+    "answers",
+    "gold_context",
+    "exam",
+)
+LONG_TEXT_COLUMNS += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "history")
+LONG_TEXT_COLUMNS += ("context_probe", "calls")
+"""Columns of long texts from which no metric is computed."""
 
 
-CALL: dict[str, pa.DataType] = {
+CALL_FIELDS: dict[str, pa.DataType] = {
     **dict.fromkeys(("role", "prompt", "model", "finish_reason", "reply"), pa.string()),
     **dict.fromkeys(("repeat", "tokens_in", "tokens_out"), pa.int64()),
     **dict.fromkeys(("cost_usd", "latency_ms"), pa.float64()),
     "stored": pa.bool_(),
 }
-"""What is kept of a call."""
+"""Fields that are stored of a call."""
 
 
 class Column(NamedTuple):
@@ -42,7 +51,7 @@ def _struct(**fields: pa.DataType) -> pa.DataType:
     return pa.struct(list(fields.items()))
 
 
-COLUMNS: dict[str, Column] = {
+CASE_COLUMNS: dict[str, Column] = {
     "case_id": Column(pa.string(), "the source and the row's own id; relabelling keeps it"),
     "question_id": Column(pa.string(), "id in question_answer"),
     "question": Column(pa.string(), "as the user wrote it"),
@@ -126,7 +135,7 @@ COLUMNS: dict[str, Column] = {
         "every reply of a judge, as received",
     ),
     "calls": Column(
-        pa.list_(pa.struct(CALL)),
+        pa.list_(pa.struct(CALL_FIELDS)),
         "every call of a model for this case, the generator's first, then one a reply in `judge_raw`, in its order; "
         "`stored`: bought earlier, with the time and tokens of then and no cost; `reply`: the generator's as received, "
         "where the answer is not all of it",
@@ -203,48 +212,48 @@ COLUMNS: dict[str, Column] = {
         pa.float64(), "until the first part of a streamed answer was there; NULL where it came as a whole"
     ),
 }
-COLUMNS |= {
+CASE_COLUMNS |= {
     metric.column: Column(pa.float64(), metric.measures)
     for metric in METRICS.values()
-    if metric.column is not None and metric.column not in COLUMNS
+    if metric.column is not None and metric.column not in CASE_COLUMNS
 }
 
 
-def declared(name: str) -> Column:
-    """The declaration of a column; a rubric of the user's own declares its own.
+def column_spec(name: str) -> Column:
+    """Return the declaration of a column; a user's own rubric declares its own.
 
     Raises:
-        KeyError: nobody has declared it.
+        KeyError: the column is not declared.
     """
-    if name.startswith(RUBRIC):
+    if name.startswith(RUBRIC_PREFIX):
         return Column(pa.float64(), "the judge's score by the user's own rubric, 0..1")
-    if name.startswith("exam_") and RUBRIC in name:
+    if name.startswith("exam_") and RUBRIC_PREFIX in name:
         return Column(pa.float64(), exam_metric(name).measures)
-    if name not in COLUMNS:
+    if name not in CASE_COLUMNS:
         raise KeyError(f"column {name!r} is not declared in tasks/cases/table.py")
-    return COLUMNS[name]
+    return CASE_COLUMNS[name]
 
 
-def table(**columns: Any) -> pa.Table:
-    """A table of cases with these columns."""
-    return with_columns(None, **columns)
+def make_cases(**columns: Any) -> pa.Table:
+    """Return a table of cases with these columns."""
+    return set_columns(None, **columns)
 
 
-def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
-    """The cases with columns added or replaced, in the types that are declared for them.
+def set_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
+    """Add columns to the cases, or replace them, in their declared types.
 
     Args:
-        cases: n rows; None to begin with.
+        cases: n rows; None for a new table.
         columns: name -> n values; NaN in a list or array of numbers becomes NULL.
 
     Raises:
-        KeyError: a column that is not declared.
-        ValueError: values that do not fit the column's type, or are not n.
+        KeyError: a column is not declared.
+        ValueError: values do not fit the column's type, or their number is not n.
     """
     for name, values in columns.items():
-        kind = declared(name).type
-        array = _array(values, kind)
-        field = pa.field(name, kind)
+        type_ = column_spec(name).type
+        array = _to_array(values, type_)
+        field = pa.field(name, type_)
         if cases is None:
             cases = pa.table([array], schema=pa.schema([field]))
         elif len(array) != len(cases):
@@ -258,43 +267,43 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
     return cases
 
 
-def values_of(cases: pa.Table, name: str) -> list[Any]:
-    """The values of a column, row by row.
+def column_values(cases: pa.Table, name: str) -> list[Any]:
+    """Return the values of a column, row by row.
 
     Raises:
         KeyError: there is no such column.
     """
-    found: list[Any] = cases[name].to_pylist()
-    return found
+    values: list[Any] = cases[name].to_pylist()
+    return values
 
 
-def values_if_any(cases: pa.Table, name: str) -> list[Any]:
-    """The values of a column that only some evaluations have; None in all rows of the others."""
-    return values_of(cases, name) if name in cases.column_names else [None] * len(cases)
+def optional_column_values(cases: pa.Table, name: str) -> list[Any]:
+    """Return the values of a column that only some evaluations have; None in every row without it."""
+    return column_values(cases, name) if name in cases.column_names else [None] * len(cases)
 
 
-def rows_of(cases: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    """The values of several columns, row by row, as `values_of` reads each."""
-    return zip(*(values_of(cases, name) for name in names), strict=True)
+def iterate_rows(cases: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Iterate over the values of several columns, row by row, as read by `values_of`."""
+    return zip(*(column_values(cases, name) for name in names), strict=True)
 
 
-def floats(cases: pa.Table, name: str | None) -> NDArray[np.float64]:
-    """A column of numbers, or of yes and no; NaN where it has no value, everywhere where there is no such column."""
+def float_column(cases: pa.Table, name: str | None) -> NDArray[np.float64]:
+    """Return a numeric or boolean column as floats; NaN for missing values, and everywhere without the column."""
     if name not in cases.column_names:
         return np.full(len(cases), np.nan)
     return np.asarray(cases[name].to_numpy(), dtype=np.float64)
 
 
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
+def _to_array(values: Any, type_: pa.DataType) -> pa.Array:
     try:
-        return pa.array(values, type=kind, from_pandas=True)
-    except UnicodeEncodeError:  # half an emoji in what somebody replied
-        return pa.array(_all_encodable(values), type=kind, from_pandas=True)
+        return pa.array(values, type=type_, from_pandas=True)
+    except UnicodeEncodeError:  # half of a surrogate pair, such as a cut emoji
+        return pa.array(_make_encodable(values), type=type_, from_pandas=True)
 
 
-def _all_encodable(value: Any) -> Any:
+def _make_encodable(value: Any) -> Any:
     if isinstance(value, str):
-        return encodable(value)
+        return replace_surrogates(value)
     if isinstance(value, dict):
-        return {name: _all_encodable(part) for name, part in value.items()}
-    return [_all_encodable(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _make_encodable(part) for name, part in value.items()}
+    return [_make_encodable(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,17 +1,17 @@
-"""Words and sentences of a text; texts as one context, cut to a limit of tokens, and the context as texts again."""
+"""Words and sentences of texts; joining texts into one context with a token limit, and splitting it again."""
 
 import re
 import unicodedata
 from itertools import accumulate, pairwise
 
-STEM = 5
-CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
-WORD = re.compile(r"\w+")
-SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+STEM_LENGTH = 5
+CHARACTERS_PER_TOKEN = 3  # roughly, in Russian text; English has four
+WORD_PATTERN = re.compile(r"\w+")
+SENTENCE_BREAK = re.compile(r"(?<=[.!?…])\s+|\n+")
 CYRILLIC, LATIN = re.compile("[Ѐ-ӿ]"), re.compile("[A-Za-z]")
-BETWEEN = "\n\n"
-"""Stands between the texts of a context."""
-COMMON_WORDS = """
+CONTEXT_SEPARATOR = "\n\n"
+"""Separator of the texts in a context."""
+STOP_WORD_LIST = """
 а без бы был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как
 какая какие какой ко когда кто ли мне можно мой мы на над не нет но о об он она они от по под при с со так также там то
 у уже что чтобы эта эти это этот я
@@ -20,78 +20,78 @@ was were what when where which who why will with you your
 """
 
 
-COMMON = frozenset(COMMON_WORDS.split())
+STOP_WORDS = frozenset(STOP_WORD_LIST.split())
 
 
-def plain(text: str) -> str:
-    """A text in normal form and lower case, ё as е."""
+def fold_case(text: str) -> str:
+    """Return a text in normal form and lower case, ё as е."""
     return unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
 
 
-def words(text: str) -> set[str]:
-    """The words of a text as the stand-ins compare them."""
-    return {word[:STEM] for word in WORD.findall(plain(text)) if word not in COMMON}
+def word_stems(text: str) -> set[str]:
+    """Return the word stems of a text, without common words, as the offline stand-ins compare them."""
+    return {word[:STEM_LENGTH] for word in WORD_PATTERN.findall(fold_case(text)) if word not in STOP_WORDS}
 
 
-def normalised(text: str) -> str:
-    """The words of a text in lower case, ё as е: what makes two texts the same question."""
-    return " ".join(WORD.findall(plain(text)))
+def normalise_question(text: str) -> str:
+    """Return the words of a text in lower case, ё as е; equal for equal questions."""
+    return " ".join(WORD_PATTERN.findall(fold_case(text)))
 
 
-def folded(text: str) -> str:
-    """A text without case, and with single blanks between its words: what is equal but for how it is written."""
+def fold_text(text: str) -> str:
+    """Return a text without case and with single spaces; equal for texts that differ only in these."""
     return " ".join(text.casefold().split())
 
 
-def same_said(text: str) -> str:
-    """Equal for claims, or nuggets, that say the same: signs stay, for -5 is not 5, nor 12.01 the time 12:01."""
+def claim_key(text: str) -> str:
+    """Return a key that is equal for equal claims or nuggets; signs stay, because -5 is not 5."""
     return text.casefold().rstrip(" .!…")
 
 
-def fit(texts: list[str], tokens: int) -> tuple[str, bool]:
-    """The texts as one, cut to about so many tokens, and whether it was cut."""
-    whole = BETWEEN.join(texts)
-    limit = tokens * CHARACTERS_A_TOKEN
-    return whole[:limit], len(whole) > limit
+def join_within_limit(texts: list[str], tokens: int) -> tuple[str, bool]:
+    """Join the texts, cut to about that many tokens; return the context and whether it was cut."""
+    context = CONTEXT_SEPARATOR.join(texts)
+    limit = tokens * CHARACTERS_PER_TOKEN
+    return context[:limit], len(context) > limit
 
 
-def starts(texts: list[str], context: str) -> list[int]:
-    """Where each text begins in the context that was made of them; those that were cut off begin nowhere."""
-    places = accumulate((len(text) + len(BETWEEN) for text in texts[:-1]), initial=0)
-    return [place for place in places if place < len(context)]
+def text_offsets(texts: list[str], context: str) -> list[int]:
+    """Return the offset of each text in the context made from them; texts cut off have none."""
+    offsets = accumulate((len(text) + len(CONTEXT_SEPARATOR) for text in texts[:-1]), initial=0)
+    return [offset for offset in offsets if offset < len(context)]
 
 
-def parts(context: str | None, begin: list[int] | None) -> list[str]:
-    """The texts that a context was made of; the whole as one where nobody has noted where they begin.
+def split_context(context: str | None, begin: list[int] | None) -> list[str]:
+    """Split a context into its texts; without offsets it is one text.
 
     Args:
-        context: the texts as one; None or empty where there is none.
-        begin: as `starts` gives it.
+        context: the joined texts; None or empty without any.
+        begin: offsets, as `starts` returns them.
 
     Example:
-        >>> from yarus.tasks.cases.text import parts, starts
-        >>> parts("один\\n\\nдва", starts(["один", "два"], "один\\n\\nдва"))
+        >>> from yarus.tasks.cases.text import split_context, text_offsets
+        >>> split_context("один\\n\\nдва", text_offsets(["один", "два"], "один\\n\\nдва"))
         ['один', 'два']
     """
     if not context:
         return []
-    bounds = [*(begin or [0]), len(context) + len(BETWEEN)]
-    return [text for start, end in pairwise(bounds) if (text := context[start : end - len(BETWEEN)]).strip()]
+    bounds = [*(begin or [0]), len(context) + len(CONTEXT_SEPARATOR)]
+    return [text for start, end in pairwise(bounds) if (text := context[start : end - len(CONTEXT_SEPARATOR)]).strip()]
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, in their order, without what is blank; a new line begins another one."""
-    return [part.strip() for part in SENTENCE.split(text) if part.strip()]
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, in order, without blank ones; a line break ends a sentence."""
+    return [part.strip() for part in SENTENCE_BREAK.split(text) if part.strip()]
 
 
-def script_of(text: str | None) -> str:
-    """What most of its letters are: cyrillic, latin or other.
+def main_script(text: str | None) -> str:
+    """Return the script of most letters: cyrillic, latin or other.
 
     Example:
-        >>> from yarus.tasks.cases.text import script_of
-        >>> script_of("Где взять VPN?"), script_of("Where is the VPN?"), script_of("42?")
+        >>> from yarus.tasks.cases.text import main_script
+        >>> main_script("Где взять VPN?"), main_script("Where is the VPN?"), main_script("42?")
         ('cyrillic', 'latin', 'other')
     """
-    counts = {name: len(one.findall(text or "")) for name, one in (("cyrillic", CYRILLIC), ("latin", LATIN))}
-    most = max(counts, key=lambda name: counts[name])
-    return most if counts[most] else "other"
+    counts = {name: len(pattern.findall(text or "")) for name, pattern in (("cyrillic", CYRILLIC), ("latin", LATIN))}
+    commonest = max(counts, key=lambda name: counts[name])
+    return commonest if counts[commonest] else "other"

@@ -1,4 +1,4 @@
-"""The history of a metric, and the band of each night: of nights that share cases by changes, of others by values."""
+"""Schema of a metric's history, and the band of each night: from changes on common cases, else from values."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -8,12 +8,12 @@ from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
 from yarus.metrics.metric import Direction
-from yarus.metrics.statistics.ewma import Chart, chart
+from yarus.metrics.statistics.ewma import ControlChart, ewma_chart
 from yarus.metrics.statistics.paired_chart import NightChange, paired_chart
-from yarus.metrics.table import metric
-from yarus.tasks.comparison.paired_changes import SHARED
-from yarus.tasks.evaluation.config import State
-from yarus.tasks.evaluation.numbers import finite
+from yarus.metrics.table import get_metric
+from yarus.tasks.comparison.paired_changes import MIN_SHARED
+from yarus.tasks.evaluation.config import EvaluationState
+from yarus.tasks.evaluation.number_format import replace_non_finite
 
 BandSide = Literal["below", "above"]
 
@@ -49,7 +49,7 @@ class _Night(TypedDict):
     tags: list[str]
     sut_label: str | None
     comparability_key: str | None
-    state: State
+    state: EvaluationState
 
 
 class TrendNight(_Night, _Break, Band):
@@ -97,31 +97,37 @@ class Trend(TypedDict):
     """Null without a repeated evaluation."""
 
 
-SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
+SIDE_NAMES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}
 
 
-class Night(NamedTuple):
+class RunNight(NamedTuple):
     """A night of a run."""
 
     row: RowMapping
     level: float
-    """Of the system, on whatever cases: 0 in the night that the run begins with."""
+    """The level of the system, independent of the cases: 0 in the first night of the run."""
 
 
-def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
-    """By id the band of each night.
+def bands(rows: Sequence[RowMapping]) -> dict[str, Band]:
+    """Return the band of each night, by id.
 
-    Nights that are compared with one before them, on the cases that both have, make runs; where a run begins, so does
-    its chart. Other nights make one chart, among them those that were stored before changes were.
+    Nights that are compared with one before them on common cases form runs; each run has its own chart. Other nights
+    form one chart, including those stored before changes were recorded.
 
     Args:
-        line: completed nights of one key that have a value, oldest first, as `yarus.tasks.comparison.trend` reads them.
+        rows: completed nights of one key that have a value, oldest first, as `yarus.tasks.comparison.trend` reads
+            them.
     """
-    runs = list(_runs(line))
-    alone = [run[0].row for run in runs]
-    steps, shares = [_step(row) for row in alone], [row["share"] if row["change"] else 0.0 for row in alone]
-    found = _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
+    runs = list(_split_runs(rows))
+    first_rows = [run[0].row for run in runs]
+    steps, shares = (
+        [_smallest_step(row) for row in first_rows],
+        [row["share"] if row["change"] else 0.0 for row in first_rows],
+    )
+    bands_by_id = _describe_bands(
+        first_rows, ewma_chart([row["value"] for row in first_rows], step=steps, shared=shares), paired=False
+    )
     for run in runs:
         changes = [
             NightChange(
@@ -130,44 +136,46 @@ def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
             )
             for before, night in pairwise(run)
         ]
-        of_run = _bands([night.row for night in run], paired_chart(changes), paired=True)
-        found |= {name: band for name, band in of_run.items() if name != run[0].row["id"]}
-    return found
+        run_bands = _describe_bands([night.row for night in run], paired_chart(changes), paired=True)
+        bands_by_id |= {name: band for name, band in run_bands.items() if name != run[0].row["id"]}
+    return bands_by_id
 
 
-def _runs(line: Sequence[RowMapping]) -> Iterator[list[Night]]:
-    """Each with the night that it begins with; many are of that night alone.
+def _split_runs(rows: Sequence[RowMapping]) -> Iterator[list[RunNight]]:
+    """Yield the runs, each with the night that it begins with; many consist of that night alone.
 
-    A night is compared with the newest that had ended when it ended itself, which an evaluation that was resumed later
-    may come to stand after.
+    A night is compared with the newest night that had ended when it ended. An evaluation that is resumed later may come
+    after its successors.
     """
-    run: dict[str, Night] = {}
-    for row in line:
-        before = run.get(row["change"].get("since", row["since"])) if row["change"] and row["share"] >= SHARED else None
+    run: dict[str, RunNight] = {}
+    for row in rows:
+        before = (
+            run.get(row["change"].get("since", row["since"])) if row["change"] and row["share"] >= MIN_SHARED else None
+        )
         if before is None and run:
             yield list(run.values())
             run = {}
-        run[row["id"]] = Night(row, before.level + row["change"]["difference"] if before else 0.0)
+        run[row["id"]] = RunNight(row, before.level + row["change"]["difference"] if before else 0.0)
     if run:
         yield list(run.values())
 
 
-def _step(row: RowMapping) -> float:
-    """What one case can change of a share, or of a mean of scores of 0 to 1; 0 of what has another range."""
-    return 1 / row["n_scored"] if metric(row["metric"]).unit == "share" else 0.0
+def _smallest_step(row: RowMapping) -> float:
+    """Return the largest change that one case can cause, for metrics from 0 to 1; 0 for other ranges."""
+    return 1 / row["n_scored"] if get_metric(row["metric"]).unit == "share" else 0.0
 
 
-def _bands(rows: Sequence[RowMapping], charted: Chart, *, paired: bool) -> dict[str, Band]:
-    """A paired chart is drawn around the value of each night, which it is about on that night's cases."""
-    found: dict[str, Band] = {
+def _describe_bands(rows: Sequence[RowMapping], charted: ControlChart, *, paired: bool) -> dict[str, Band]:
+    """Return the bands of a chart; that of a paired chart is drawn around the value of each night."""
+    bands_by_id: dict[str, Band] = {
         row["id"]: {
             "smoothed": smoothed + paired * row["value"],
             "band_low": low + paired * row["value"],
             "band_high": high + paired * row["value"],
             "out": bool(side),
-            "side": SIDES[int(side)],
+            "side": SIDE_NAMES[int(side)],
             "paired": paired,
         }
         for row, smoothed, low, high, side in zip(rows, *charted, strict=True)
     }
-    return finite(found)
+    return replace_non_finite(bands_by_id)

@@ -1,4 +1,4 @@
-"""Two evaluations on their common cases: what changed, whether it is more than chance, and in which cases."""
+"""Compare two evaluations on their common cases: changes, their significance, and the cases that changed."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,28 +8,34 @@ from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
 from yarus.db.errors import InputError, unknown
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.metrics.metric import Metric
-from yarus.metrics.statistics.differences.comparison import Comparison, adjusted
-from yarus.metrics.statistics.differences.numbers import Compared
-from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.differences.compared_statistics import StatisticComparison
+from yarus.metrics.statistics.differences.comparison import Comparison, adjust_for_multiple_tests
+from yarus.metrics.statistics.differences.paired import compare_statistics
 from yarus.metrics.statistics.differences.unpaired import compare_independent
-from yarus.metrics.table import metric
-from yarus.metrics.table.corrected import SUFFIX
+from yarus.metrics.table import get_metric
+from yarus.metrics.table.corrected import CORRECTED_SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.table import values_of
-from yarus.tasks.comparison.changes import changed_settings, kept, labelled_alike, only_cases_differ, with_statements
+from yarus.tasks.cases.table import column_values
+from yarus.tasks.comparison.changes import (
+    add_statements,
+    changed_settings,
+    differ_only_in_cases,
+    find_equally_labelled,
+    select_cases,
+)
 from yarus.tasks.comparison.common_cases import (
-    Pairs,
+    CommonCases,
     changed_cases,
-    common,
-    differences,
-    evaluations_of,
-    headline,
+    find_key_differences,
+    match_cases,
+    may_have_same_cases,
+    not_comparable_error,
     read_cases,
-    refusal,
     require_cases,
-    same_cases,
+    resolve_evaluations,
+    select_headline_cases,
 )
 from yarus.tasks.comparison.comparison_schema import (
     Changes,
@@ -38,49 +44,54 @@ from yarus.tasks.comparison.comparison_schema import (
     Side,
     Sides,
 )
-from yarus.tasks.comparison.corrected_means import Lacking, compare_means, is_corrected, unequally_judged
-from yarus.tasks.comparison.noise_floor import noise
+from yarus.tasks.comparison.corrected_means import MissingLabels, compare_means, find_unequal_judging, is_corrected
+from yarus.tasks.comparison.metric_values import ERROR_RATE, comparable_numbers, count_failures
+from yarus.tasks.comparison.noise_floor import noise_bands
 from yarus.tasks.comparison.slices import compare_slices
-from yarus.tasks.comparison.totals import ERRORS, count_failures, numbers
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.aggregate import measured_by
+from yarus.tasks.evaluation.aggregate import list_metrics
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.evaluation.number_format import replace_non_finite
 
 SEED = 0
 
 
 def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> EvaluationComparison:
-    """Compares two evaluations of one tier on the cases that both have.
+    """Compare two evaluations of one tier on the cases that both have.
 
     Args:
-        engine: of our own database.
+        engine: the engine of Yarus's database.
         a: the evaluation before: its id, the beginning or end of it, `last`, `baseline` (what b is judged against) or
             `previous` (b's predecessor).
         b: the evaluation after.
-        force: compare even where the comparability keys differ: paired where the case set is the same, else over all
-            cases of each side, unpaired.
-        only: metrics to compare; all of the tier by default. Corrected means are compared where they are named here.
+        force: compare even if the comparability keys differ: paired if the case set is the same, else unpaired over all
+            cases of each side.
+        only: metrics to compare; default: all of the tier. Corrected means are compared only if they are named here.
 
     Raises:
-        InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
+        InputError: an evaluation or metric does not exist, there are no common cases, or the two are not comparable
+            and `force` is not set.
     """
-    before, after = evaluations_of(engine, a, b)
+    before, after = resolve_evaluations(engine, a, b)
     for row in (before, after):
         require_cases(row)
-    declared = _declared(before, after, only)
+    declared = _select_metrics(before, after, only)
     corrected = [name for name in only if is_corrected(name)]
     only = list(declared) if only else ()
-    differs = differences(before, after)
-    changed, alike = labelled_alike(before, after) if only_cases_differ(differs) and not force else (None, None)
-    if changed is not None:
+    differs = find_key_differences(before, after)
+    labels_changed, alike_ids = (
+        find_equally_labelled(before, after) if differ_only_in_cases(differs) and not force else (None, None)
+    )
+    if labels_changed is not None:
         differs = []
     if differs and not force:
-        raise refusal(before, after, differs)
-    tested = _headlines(before, after)
-    sides = Pairs(*(headline(read_cases(row, {*declared.values(), *tested})) for row in (before, after)))
-    pairs = common(*(sides if alike is None else (kept(cases, alike) for cases in sides)))
-    paired = bool(len(pairs.a)) and all(same_cases(part["part"]) for part in differs)
+        raise not_comparable_error(before, after, differs)
+    headlines = _common_headlines(before, after)
+    sides = CommonCases(
+        *(select_headline_cases(read_cases(row, {*declared.values(), *headlines})) for row in (before, after))
+    )
+    pairs = match_cases(*(sides if alike_ids is None else (select_cases(cases, alike_ids) for cases in sides)))
+    paired = bool(len(pairs.a)) and all(may_have_same_cases(part["part"]) for part in differs)
     if not paired and not force:
         raise InputError(
             "evaluations {before} and {after} have no case in common; --force compares them unpaired",
@@ -88,58 +99,66 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             after=after["id"],
         )
     document: Sides = {
-        "a": side(before),
-        "b": side(after),
+        "a": describe_evaluation(before),
+        "b": describe_evaluation(after),
         "differs": differs,
         "changed_settings": changed_settings(before, after),
         "comparable": not differs,
         "paired": paired,
         "n_common": len(pairs.a),
-        "labels_changed": changed,
-        "noise": {} if differs else noise(engine, after["comparability_key"]),
+        "labels_changed": labels_changed,
+        "noise": {} if differs else noise_bands(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
-        found = compare_pairs(pairs, declared, tested, only) if paired else compare_sides(sides, declared, tested)
+        changes = (
+            compare_pairs(pairs, declared, headlines, only) if paired else compare_sides(sides, declared, headlines)
+        )
         for name in corrected:
-            one = (
+            difference = (
                 compare_means(engine, before, after, name)
                 if paired
                 else Words("corrected means are compared on one case set")
             )
-            why = one.reason if isinstance(one, Lacking) else one
-            found["metrics"][name] = _not_compared(why) if isinstance(why, str) else _metric(why, None)
-    return with_statements(document, as_shown(found, after["source"]))
+            reason = difference.reason if isinstance(difference, MissingLabels) else difference
+            changes["metrics"][name] = (
+                _describe_missing(reason) if isinstance(reason, str) else _describe_metric(reason, None)
+            )
+    return add_statements(document, pseudonymise_changes(changes, after["source"]))
 
 
 def compare_pairs(
-    pairs: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric], only: Sequence[str]
+    pairs: CommonCases, declared: Mapping[str, Metric], headlines: Sequence[Metric], only: Sequence[str]
 ) -> Changes:
-    """Compare common cases."""
-    found, reasons = numbers({*declared.values(), *headlines}, *pairs)
-    groups = values_of(pairs.a, "group")
-    main = list(only) or [metric.name for metric in headlines]
+    """Compare the common cases of two evaluations."""
+    numbers_by_name, reasons = comparable_numbers({*declared.values(), *headlines}, *pairs)
+    groups = column_values(pairs.a, "group")
+    main_names = list(only) or [metric.name for metric in headlines]
     slices, small = compare_slices(
-        pairs, {name: found[name] for name in main if name in found}, groups=groups, seed=SEED
+        pairs, {name: numbers_by_name[name] for name in main_names if name in numbers_by_name}, groups=groups, seed=SEED
     )
     return {
-        "metrics": _metrics(declared, compare_numbers(found, seed=SEED, groups=groups), headlines, reasons),
+        "metrics": _describe_metrics(
+            declared, compare_statistics(numbers_by_name, seed=SEED, groups=groups), headlines, reasons
+        ),
         "failed_cases": count_failures(headlines, *pairs),
-        "cases": changed_cases(pairs, [declared[name] for name in main]),
+        "cases": changed_cases(pairs, [declared[name] for name in main_names]),
         "slices": slices,
         "small_slices": small,
-        "unequally_judged": unequally_judged(pairs, headlines, SEED),
+        "unequally_judged": find_unequal_judging(pairs, headlines, SEED),
     }
 
 
-def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric]) -> Changes:
-    """Compare different cases: metrics only."""
-    found, reasons = numbers({*declared.values(), *headlines}, *sides, failures_are_losses=False)
-    counts = [name for name in found if metric(name).unit == "count"]
-    reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
-    found = {name: number for name, number in found.items() if name not in counts}
-    compared = compare_independent(found, seed=SEED, groups=(values_of(sides.a, "group"), values_of(sides.b, "group")))
+def compare_sides(sides: CommonCases, declared: Mapping[str, Metric], headlines: Sequence[Metric]) -> Changes:
+    """Compare the metrics of two evaluations with different cases."""
+    numbers_by_name, reasons = comparable_numbers({*declared.values(), *headlines}, *sides, failures_are_losses=False)
+    count_names = [name for name in numbers_by_name if get_metric(name).unit == "count"]
+    reasons |= dict.fromkeys(count_names, Words("counts of different cases say nothing about each other"))
+    numbers_by_name = {name: number for name, number in numbers_by_name.items() if name not in count_names}
+    compared = compare_independent(
+        numbers_by_name, seed=SEED, groups=(column_values(sides.a, "group"), column_values(sides.b, "group"))
+    )
     return {
-        "metrics": _metrics(declared, compared, headlines, reasons),
+        "metrics": _describe_metrics(declared, compared, headlines, reasons),
         "failed_cases": None,
         "cases": {"broke": [], "fixed": [], "changed_status": []},
         "slices": {},
@@ -148,99 +167,124 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
     }
 
 
-def under_holm(compared: Mapping[str, Compared], headlines: Sequence[Metric]) -> dict[str, Comparison]:
-    """The headline metrics as they decide: Holm's method over all of them, and over nothing else.
+def adjust_headlines(compared: Mapping[str, StatisticComparison], headlines: Sequence[Metric]) -> dict[str, Comparison]:
+    """Return the comparisons of the headline metrics, with Holm's method over these alone.
 
-    Errors of the system take no part where there were none: a test that cannot find anything costs the others nothing
-    (Tarone 1990).
+    The system's error rate is not counted if neither side failed: a test that cannot find anything costs the others
+    nothing (Tarone 1990).
     """
-    family = {row.name: compared[row.name] for row in headlines if row.name in compared}
-    errors = family.get(ERRORS)
-    if errors is not None and errors.a == errors.b == 0:
-        del family[ERRORS]
-    return adjusted({name: one.comparison for name, one in family.items()})
-
-
-def as_shown(found: Changes, source: str) -> Changes:
-    """The comparison as people may see it: the questions of cases, and the names of slices."""
-    ways = pseudonyms.ways(source)
-    slices = {
-        name: {ways.get(name, str)(value): said for value, said in values.items()}
-        for name, values in found["slices"].items()
+    family = {
+        headline_metric.name: compared[headline_metric.name]
+        for headline_metric in headlines
+        if headline_metric.name in compared
     }
-    return {**found, "cases": pseudonyms.document(found["cases"], source), "slices": slices}
+    errors = family.get(ERROR_RATE)
+    if errors is not None and errors.a == errors.b == 0:
+        del family[ERROR_RATE]
+    return adjust_for_multiple_tests({name: change.comparison for name, change in family.items()})
 
 
-def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
-    """The metrics that both tiers have, or those of them that were asked for, or that are corrected."""
-    tiers = [row["tier"] for row in (a, b)]
-    declared = {row.name: row for row in measured_by(tiers[0], EvaluationConfig.of(a)) if tiers[1] in row.tiers}
+def pseudonymise_changes(changes: Changes, source: str) -> Changes:
+    """Return the comparison with pseudonyms for the questions of cases and the names of slices."""
+    pseudonymisers = pseudonyms.maskers_by_name(source)
+    slices = {
+        name: {pseudonymisers.get(name, str)(value): slice_document for value, slice_document in by_label.items()}
+        for name, by_label in changes["slices"].items()
+    }
+    return {**changes, "cases": pseudonyms.mask_document(changes["cases"], source), "slices": slices}
+
+
+def _select_metrics(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
+    """Return the metrics that both tiers have, or those of them that `only` names."""
+    tiers = [declared_metric["tier"] for declared_metric in (a, b)]
+    declared = {
+        declared_metric.name: declared_metric
+        for declared_metric in list_metrics(tiers[0], EvaluationConfig.of(a))
+        if tiers[1] in declared_metric.tiers
+    }
     if not declared:
         raise InputError(
             "tiers {one} and {other} have no metric in common: there is nothing to compare",
             one=tiers[0],
             other=tiers[1],
         )
-    for name in only:
+    for wanted_name in only:
         try:
-            metric(name)
+            get_metric(wanted_name)
         except ValueError as error:
             raise InputError(str(error)) from None
-        if name.removesuffix(SUFFIX) not in declared:
-            raise unknown(Words("metric of {one}:", one=tiers[0]), name, declared)
-    return {name: declared[name] for name in (name.removesuffix(SUFFIX) for name in only)} if only else declared
+        if wanted_name.removesuffix(CORRECTED_SUFFIX) not in declared:
+            raise unknown(Words("metric of {one}:", one=tiers[0]), wanted_name, declared)
+    return (
+        {
+            wanted_name: declared[wanted_name]
+            for wanted_name in (wanted_name.removesuffix(CORRECTED_SUFFIX) for wanted_name in only)
+        }
+        if only
+        else declared
+    )
 
 
-def headlines_of(tier: str) -> list[Metric]:
-    """What a tier is judged by, as far as it is better in one direction."""
-    return [row for row in map(metric, TIERS[tier].headlines) if row.better != "neither"]
+def directed_headlines(tier: str) -> list[Metric]:
+    """Return the headline metrics of a tier that have a better direction."""
+    return [
+        headline_metric
+        for headline_metric in map(get_metric, TIERS[tier].headlines)
+        if headline_metric.better != "neither"
+    ]
 
 
-def _headlines(a: RowMapping, b: RowMapping) -> list[Metric]:
-    return [row for row in headlines_of(b["tier"]) if a["tier"] in row.tiers]
+def _common_headlines(a: RowMapping, b: RowMapping) -> list[Metric]:
+    return [headline_metric for headline_metric in directed_headlines(b["tier"]) if a["tier"] in headline_metric.tiers]
 
 
-def _metrics(
+def _describe_metrics(
     declared: Mapping[str, Metric],
-    compared: Mapping[str, Compared],
+    compared: Mapping[str, StatisticComparison],
     headlines: Sequence[Metric],
     reasons: Mapping[str, str],
 ) -> dict[str, MetricComparison]:
-    strict = under_holm(compared, headlines)
+    strict = adjust_headlines(compared, headlines)
     return {
-        name: _metric(compared[name], strict.get(name)) if name in compared else _not_compared(reasons[name])
+        name: _describe_metric(compared[name], strict.get(name))
+        if name in compared
+        else _describe_missing(reasons[name])
         for name in declared
     }
 
 
-def _metric(one: Compared, strict: Comparison | None) -> MetricComparison:
-    """The document of a metric; `strict`: as one of the headline metrics."""
-    alone = one.comparison
-    found = strict or alone
+def _describe_metric(compared: StatisticComparison, strict: Comparison | None) -> MetricComparison:
+    """Return the document of a metric; `strict` is its comparison under Holm's method if it is a headline metric."""
+    unadjusted = compared.comparison
+    comparison = strict or unadjusted
     reason = None
-    if np.isnan(alone.p):
-        reason = f"{alone.n} cases were measured on both sides" if alone.n < 2 else alone.method.removeprefix("none: ")
+    if np.isnan(unadjusted.p):
+        reason = (
+            f"{unadjusted.n} cases were measured on both sides"
+            if unadjusted.n < 2
+            else unadjusted.method.removeprefix("none: ")
+        )
     document: MetricComparison = {
-        "a": one.a,
-        "b": one.b,
-        "difference": found.difference,
-        "ci_low": found.interval.low,
-        "ci_high": found.interval.high,
-        "p": alone.p,
+        "a": compared.a,
+        "b": compared.b,
+        "difference": comparison.difference,
+        "ci_low": comparison.interval.low,
+        "ci_high": comparison.interval.high,
+        "p": unadjusted.p,
         "p_holm": strict.p if strict else None,
-        "verdict": found.verdict,
-        "smallest_detectable": found.smallest_detectable,
-        "margin": found.margin,
-        "n": found.n,
-        "groups": found.units if found.units < found.n else None,
-        "n_missing": found.n_missing,
-        "method": found.method,
+        "verdict": comparison.verdict,
+        "smallest_detectable": comparison.smallest_detectable,
+        "margin": comparison.margin,
+        "n": comparison.n,
+        "groups": comparison.units if comparison.units < comparison.n else None,
+        "n_missing": comparison.n_missing,
+        "method": comparison.method,
         "reason": reason,
     }
-    return finite(document)
+    return replace_non_finite(document)
 
 
-def _not_compared(reason: str) -> MetricComparison:
+def _describe_missing(reason: str) -> MetricComparison:
     return {
         "a": None,
         "b": None,
@@ -260,8 +304,8 @@ def _not_compared(reason: str) -> MetricComparison:
     }
 
 
-def side(row: RowMapping) -> Side:
-    """What a document says of one of the evaluations."""
+def describe_evaluation(row: RowMapping) -> Side:
+    """Return the description of an evaluation in the document of a comparison."""
     return {
         "evaluation_id": row["id"],
         "name": row["name"],

@@ -5,8 +5,8 @@ from typing import Any, Literal, final
 from typing_extensions import TypedDict
 
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
-from yarus.tasks.config.texts import Text
-from yarus.tasks.evaluation.config import ConfigDocument, State
+from yarus.tasks.config.texts import TranslatedText
+from yarus.tasks.evaluation.config import ConfigDocument, EvaluationState
 from yarus.tasks.evaluation.findings_schema import UnequallyJudged
 
 
@@ -83,7 +83,7 @@ class Side(TypedDict):
     tier: str
     source: str
     sut_label: str | None
-    state: State
+    state: EvaluationState
     error: str | None
     """Why it is invalid."""
     comparability_key: str | None
@@ -131,9 +131,9 @@ class Statement(TypedDict):
     metrics, under Holm's adjustment; `nothing`: none is; `failures`: at how many cases the system failed; `settings`:
     what was changed; `measured otherwise`: parts of the key that differ; `labels changed`: how many questions are left
     out for that; `alone`: by a p of its own, not adjusted; `reach`: what this many cases could have shown."""
-    label: Text
+    label: TranslatedText
     """Language -> what is said of."""
-    text: Text
+    text: TranslatedText
     """Language -> what is said."""
 
 

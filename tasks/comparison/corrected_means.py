@@ -1,4 +1,4 @@
-"""Differences that people would see: corrected means, and rankings that people have not judged equally far."""
+"""Compare corrected means, and rankings of which people have judged unequal shares."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,124 +10,134 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from yarus.db.stores.labels import labels_of
-from yarus.db.words import Words
+from yarus.db.messages import Words
+from yarus.db.stores.labels import read_labels
 from yarus.metrics.metric import Direction, Metric
-from yarus.metrics.statistics.corrected import Labelled
+from yarus.metrics.statistics.corrected import LabelledScores
+from yarus.metrics.statistics.differences.compared_statistics import SampleStatistic, StatisticComparison
 from yarus.metrics.statistics.differences.corrected import compare_corrected
-from yarus.metrics.statistics.differences.numbers import Compared, Number
-from yarus.metrics.statistics.differences.paired import compare_numbers
-from yarus.metrics.table import metric
-from yarus.metrics.table.corrected import SUFFIX
-from yarus.tasks.cases.table import floats, values_of
-from yarus.tasks.comparison.common_cases import Pairs, common
-from yarus.tasks.dataset.labelling.answers import Answers, judged, of_row
-from yarus.tasks.dataset.labelling.estimate import lacking, together
-from yarus.tasks.dataset.labelling.relevance.estimate import known as known_results
-from yarus.tasks.dataset.labelling.relevance.estimate import results_labelled
-from yarus.tasks.dataset.labelling.relevance.pools import Pools, is_filled
-from yarus.tasks.dataset.labelling.relevance.pools import of_row as filled
-from yarus.tasks.evaluation.findings_schema import Bounds, UnequallyJudged
+from yarus.metrics.statistics.differences.paired import compare_statistics
+from yarus.metrics.table import get_metric
+from yarus.metrics.table.corrected import CORRECTED_SUFFIX
+from yarus.tasks.cases.table import column_values, float_column
+from yarus.tasks.comparison.common_cases import CommonCases, match_cases
+from yarus.tasks.dataset.labelling.answers import JudgedAnswers, answers_from_row, judged_metrics
+from yarus.tasks.dataset.labelling.estimate import align_labels, lacking
+from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs as labelled_results
+from yarus.tasks.dataset.labelling.relevance.estimate import load_result_labels
+from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels
+from yarus.tasks.dataset.labelling.relevance.pools import pools_from_row as read_pools
+from yarus.tasks.evaluation.findings_schema import DifferenceBounds, UnequallyJudged
 
-L = TypeVar("L", Answers, Pools)
+L = TypeVar("L", JudgedAnswers, Pools)
 FEW_LABELS = Words("too few labels of people")
 OTHER_JUDGE = Words("other judges have scored the two, and labels hold for one")
 
 
 def is_corrected(name: str) -> bool:
-    """Whether it names a mean as people's labels correct it."""
-    return name.endswith(SUFFIX)
+    """Return whether the metric is a mean that labels of people correct."""
+    return name.endswith(CORRECTED_SUFFIX)
 
 
-class Lacking(NamedTuple):
-    """Why a corrected mean is not acted on: labels that are missing."""
+class MissingLabels(NamedTuple):
+    """Missing labels, which keep a corrected mean from being used."""
 
     labels: int
     reason: str = FEW_LABELS
 
 
-def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> Compared | Lacking | str:
-    """The difference of a corrected mean over the common cases of two evaluations, or why there is none.
+def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> StatisticComparison | MissingLabels | str:
+    """Return the difference of a corrected mean over the common cases of two evaluations, or why it is unknown.
 
-    Each side is corrected by labels of its own answers: others' would only repeat what the judge says of the
-    difference.
+    Each side is corrected by labels of its own answers. Labels of other answers would only repeat the judge's opinion
+    of the difference.
 
     Args:
-        engine: of our own database.
+        engine: the engine of Yarus's database.
         a, b: rows of the journal: before and after.
-        name: of the corrected metric.
+        name: the name of the corrected metric.
     """
-    of = name.removesuffix(SUFFIX)
-    if is_filled(a) and is_filled(b):
-        return _of_filled(engine, a, b, metric(of))
-    keys = [judged(row).get(of) for row in (a, b)]
-    if keys[0] is None or keys[0] != keys[1]:
+    metric_name = name.removesuffix(CORRECTED_SUFFIX)
+    if has_llm_labels(a) and has_llm_labels(b):
+        return _compare_filled(engine, a, b, get_metric(metric_name))
+    judge_keys = [judged_metrics(row).get(metric_name) for row in (a, b)]
+    if judge_keys[0] is None or judge_keys[0] != judge_keys[1]:
         return OTHER_JUDGE
-    both = [of_row(row, metric(of), keys[0], texts=False) for row in (a, b)]
-    pairs = common(*(answers.cases for answers in both))
-    sides = [_common(answers, cases) for answers, cases in zip(both, pairs, strict=True)]
-    known = [together(answers, labels_of(engine, answers.evaluation_id, of)) for answers in sides]
-    return _compared(known, metric(name).better)
+    answer_sets = [answers_from_row(row, get_metric(metric_name), judge_keys[0], texts=False) for row in (a, b)]
+    pairs = match_cases(*(answers.cases for answers in answer_sets))
+    sides = [_select_cases(answers, cases) for answers, cases in zip(answer_sets, pairs, strict=True)]
+    labelled = [align_labels(answers, read_labels(engine, answers.evaluation_id, metric_name)) for answers in sides]
+    return _compare_sides(labelled, get_metric(name).better)
 
 
-def _of_filled(engine: Engine, a: RowMapping, b: RowMapping, of: Metric) -> Compared | Lacking | str:
-    """The same where a judge has filled labels up: by what people have said of the results of both."""
-    both = [filled(row) for row in (a, b)]
-    if both[0].judge_key != both[1].judge_key:
+def _compare_filled(
+    engine: Engine, a: RowMapping, b: RowMapping, labelled_metric: Metric
+) -> StatisticComparison | MissingLabels | str:
+    """Compare two evaluations whose labels a judge has filled up, by labels of people for the results of both."""
+    pools = [read_pools(row) for row in (a, b)]
+    if pools[0].judge_key != pools[1].judge_key:
         return OTHER_JUDGE
-    said = results_labelled(engine, both[0].source)
-    pairs = common(*(side.cases for side in both))
-    sides = [_common(side, cases) for side, cases in zip(both, pairs, strict=True)]
-    return _compared([known_results(side, said)[of.column or ""] for side in sides], of.better)
+    labels = load_result_labels(engine, pools[0].source)
+    pairs = match_cases(*(side.cases for side in pools))
+    sides = [_select_cases(side, cases) for side, cases in zip(pools, pairs, strict=True)]
+    return _compare_sides(
+        [labelled_results(side, labels)[labelled_metric.column or ""] for side in sides], labelled_metric.better
+    )
 
 
-def _compared(sides: Sequence[Labelled], better: Direction) -> Compared | Lacking:
+def _compare_sides(sides: Sequence[LabelledScores], better: Direction) -> StatisticComparison | MissingLabels:
     if missing := sum(lacking(int((~np.isnan(side.labels)).sum())) for side in sides):
-        return Lacking(missing)
+        return MissingLabels(missing)
     return compare_corrected(*sides, better=better)
 
 
-def _common(of: L, cases: pa.Table) -> L:
-    kept = pc.is_in(of.cases["case_id"], value_set=cases["case_id"].combine_chunks())
-    return replace(of, cases=of.cases.filter(kept))
+def _select_cases(side: L, cases: pa.Table) -> L:
+    is_common = pc.is_in(side.cases["case_id"], value_set=cases["case_id"].combine_chunks())
+    return replace(side, cases=side.cases.filter(is_common))
 
 
-SHARE = "judged@10"
-CHANCE = 0.05
+JUDGED_SHARE = "judged@10"
+SHARE_ALPHA = 0.05
 
 
-def unequally_judged(pairs: Pairs, headlines: Sequence[Metric], seed: int) -> UnequallyJudged | None:
-    """Whether the sides' shares of judged results differ by more than chance, and what that leaves of differences.
+def find_unequal_judging(pairs: CommonCases, headlines: Sequence[Metric], seed: int) -> UnequallyJudged | None:
+    """Return the bounds of differences if the sides' shares of judged results differ by more than chance.
 
     Args:
         pairs: the common cases.
-        headlines: of which bounds are told.
-        seed: of the draws.
+        headlines: the metrics to bound.
+        seed: the seed of the draws.
 
     Returns:
-        None where the shares do not differ by more than chance, or are not known, or no headline rests on them.
+        None if the shares do not differ by more than chance or are unknown, or if no headline metric depends on them.
     """
-    a, b = (floats(side, SHARE) for side in pairs)
-    share = Number(a=a, b=b, better="neither")
-    one = compare_numbers({SHARE: share}, seed=seed, groups=values_of(pairs.a, "group"))[SHARE]
-    if not one.comparison.p < CHANCE or any("if_right" not in side.column_names for side in pairs):
+    a, b = (float_column(side, JUDGED_SHARE) for side in pairs)
+    judged_share = SampleStatistic(a=a, b=b, better="neither")
+    change = compare_statistics({JUDGED_SHARE: judged_share}, seed=seed, groups=column_values(pairs.a, "group"))[
+        JUDGED_SHARE
+    ]
+    if not change.comparison.p < SHARE_ALPHA or any("if_right" not in side.column_names for side in pairs):
         return None
-    known = set.intersection(*({field.name for field in side["if_right"].type} for side in pairs))
-    found = {row.name: _bounds(row.name, *pairs) for row in headlines if row.name in known}
-    bounds = {name: both for name, both in found.items() if both}
-    return {"a": one.a, "b": one.b, "p": one.comparison.p, "bounds": bounds} if bounds else None
+    bounded_names = set.intersection(*({field.name for field in side["if_right"].type} for side in pairs))
+    bounds_by_name = {
+        headline.name: _bound_difference(headline.name, *pairs)
+        for headline in headlines
+        if headline.name in bounded_names
+    }
+    bounds = {name: limits for name, limits in bounds_by_name.items() if limits}
+    return {"a": change.a, "b": change.b, "p": change.comparison.p, "bounds": bounds} if bounds else None
 
 
-def _bounds(name: str, a: pa.Table, b: pa.Table) -> Bounds | None:
-    """The difference if every unjudged result of the one side were wrong and every one of the other right."""
-    lowest = [floats(side, name) for side in (a, b)]
+def _bound_difference(name: str, a: pa.Table, b: pa.Table) -> DifferenceBounds | None:
+    """Return the extremes of the difference: unjudged results all wrong on one side, all right on the other."""
+    lowest = [float_column(side, name) for side in (a, b)]
     highest = [
         pc.struct_field(side["if_right"].combine_chunks(), name).to_numpy(zero_copy_only=False) for side in (a, b)
     ]
-    both = ~np.isnan(lowest[0] + lowest[1])
-    if not both.any():
+    is_measured = ~np.isnan(lowest[0] + lowest[1])
+    if not is_measured.any():
         return None
     return {
-        "low": float((lowest[1] - highest[0])[both].mean()),
-        "high": float((highest[1] - lowest[0])[both].mean()),
+        "low": float((lowest[1] - highest[0])[is_measured].mean()),
+        "high": float((highest[1] - lowest[0])[is_measured].mean()),
     }

@@ -1,4 +1,4 @@
-"""Pass or fail: an evaluation against floors, ceilings and a pinned baseline, so that a script can stop on it."""
+"""Judge an evaluation by floors, ceilings and a baseline, so that a script can stop on the verdict."""
 
 from collections.abc import Sequence
 
@@ -10,33 +10,39 @@ from threadpoolctl import threadpool_limits
 
 from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.db.words import Words, joined
+from yarus.db.messages import Words, join_messages
 from yarus.metrics.statistics import mean_interval
-from yarus.metrics.statistics.differences.numbers import Compared
-from yarus.metrics.statistics.differences.paired import compare_numbers
+from yarus.metrics.statistics.differences.compared_statistics import StatisticComparison
+from yarus.metrics.statistics.differences.paired import compare_statistics
 from yarus.metrics.statistics.groups import effective_groups, group_codes
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import floats, values_of
+from yarus.tasks.cases.table import column_values, float_column
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, tier_of_stratum
-from yarus.tasks.comparison.common_cases import common, differences, headline, read_cases, require_cases
-from yarus.tasks.comparison.compare import SEED, headlines_of, under_holm
+from yarus.tasks.comparison.common_cases import (
+    find_key_differences,
+    match_cases,
+    read_cases,
+    require_cases,
+    select_headline_cases,
+)
+from yarus.tasks.comparison.compare import SEED, adjust_headlines, directed_headlines
 from yarus.tasks.comparison.corrected_means import compare_means, is_corrected
-from yarus.tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
+from yarus.tasks.comparison.gate_rules import COSTS, GateRule, GateRules, find_measure
 from yarus.tasks.comparison.gate_verdicts import (
     NOTHING_MEASURED,
     BaselineKind,
-    Found,
     GateResult,
+    MeasuredValue,
     RuleResult,
-    bounded,
-    document,
-    regressions,
+    build_rule_result,
+    judge_bound,
+    judge_regressions,
 )
-from yarus.tasks.comparison.totals import find_losses, number_of, numbers
-from yarus.tasks.dataset.labelling.corrected import correct
-from yarus.tasks.dataset.labelling.relevance.pools import is_filled
-from yarus.tasks.evaluation.aggregate import within
-from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.comparison.metric_values import comparable_numbers, find_losses, metric_number
+from yarus.tasks.dataset.labelling.corrected import store_corrections
+from yarus.tasks.dataset.labelling.relevance.pools import has_llm_labels
+from yarus.tasks.evaluation.aggregate import select_stratum
+from yarus.tasks.evaluation.number_format import replace_non_finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
 NO_BASELINE = "no earlier comparable evaluation"
@@ -46,26 +52,26 @@ NOT_COMPARED = "not compared case by case"
 WORST_FIRST: tuple[GateVerdict, ...] = ("invalid", "fail", "inconclusive", "pass")
 
 
-def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | None = None) -> GateResult:
-    """Judges an evaluation by every rule that is about its tier.
+def gate(engine: Engine, evaluation_id: str, policy: GateRules, *, baseline: str | None = None) -> GateResult:
+    """Judge an evaluation by every rule that applies to its tier.
 
-    A floor fails where the whole 95 % interval lies below it and passes where none of it does; a ceiling likewise. No
-    regression fails where a loss is shown (paired test, Holm's p < 0.05), with a margin where the whole one-sided 95 %
-    interval of the loss lies beyond it. It passes where no loss is shown, and with a margin where none beyond it is
-    left possible; the smallest detectable difference says what that is worth. Everything else is inconclusive.
+    A floor fails if the whole 95 % interval lies below it and passes if no part of it does; a ceiling likewise. A
+    no-regression rule fails if a loss is shown (paired test, Holm's p < 0.05); with a margin, if the whole one-sided 95
+    % interval of the loss lies beyond it. It passes if no loss is shown; with a margin, if no loss beyond it remains
+    possible. The smallest detectable difference states the strength of such a pass. All other results are inconclusive.
 
     Args:
-        engine: of our own database.
+        engine: the engine of Yarus's database.
         evaluation_id: its id, the beginning or end of it, or `last`.
-        policy: the rules, and the baselines where `baseline` is not given.
-        baseline: what to compare with, `previous` for the evaluation before; default: the policy's of that tier, else
-            the accepted one.
+        policy: the rules, and the baselines if `baseline` is not given.
+        baseline: the evaluation to compare with, `previous` for the one before; default: the policy's of that tier,
+            else the accepted one.
 
     Raises:
-        InputError: no such evaluation or baseline, they do not compare, or no rule is about the tier.
+        InputError: the evaluation or baseline does not exist, they do not compare, or no rule applies to the tier.
     """
-    row = journal.find(engine, evaluation_id)
-    if row["state"] not in journal.FINISHED:
+    row = journal.find_evaluation(engine, evaluation_id)
+    if row["state"] not in journal.FINISHED_STATES:
         raise InputError(
             "evaluation {id} is {state}: only a finished one can be judged; {error}",
             id=row["id"],
@@ -79,14 +85,14 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
             file=policy.file,
             tier=row["tier"],
         )
-    compares = baseline is not None or any(rule.kind == "no regression" for rule in rules)
-    before, kind = _baseline(engine, row, policy, baseline) if compares else (None, None)
-    decided = (
-        _decide(engine, row, before, rules)
+    is_comparing = baseline is not None or any(rule.kind == "no regression" for rule in rules)
+    before, kind = _find_baseline(engine, row, policy, baseline) if is_comparing else (None, None)
+    results = (
+        _judge_rules(engine, row, before, rules)
         if row["state"] == "completed"
-        else [document(rule, "invalid", {}) for rule in rules]
+        else [build_rule_result(rule, "invalid", {}) for rule in rules]
     )
-    verdicts = [rule["verdict"] for rule in decided]
+    verdicts = [rule["verdict"] for rule in results]
     return {
         "evaluation_id": row["id"],
         "tier": row["tier"],
@@ -98,179 +104,185 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
         "file": policy.file,
         "baseline": before["id"] if before else None,
         "baseline_kind": kind,
-        "rules": decided,
+        "rules": results,
     }
 
 
-def applies(rule: Rule, tier: str) -> bool:
-    """Whether a rule is about a tier."""
+def applies(rule: GateRule, tier: str) -> bool:
+    """Return whether a rule applies to a tier."""
     if rule.stratum is not None and tier != tier_of_stratum(rule.stratum):
         return False
-    return rule.tier == tier if rule.tier is not None else tier in measure(rule.metric).tiers
+    return rule.tier == tier if rule.tier is not None else tier in find_measure(rule.metric).tiers
 
 
-def _baseline(
-    engine: Engine, row: RowMapping, policy: Policy, given: str | None
+def _find_baseline(
+    engine: Engine, row: RowMapping, policy: GateRules, requested: str | None
 ) -> tuple[RowMapping | None, BaselineKind | None]:
-    """The evaluation to compare with, and why that one; None where none is pinned and there is none before.
+    """Return the evaluation to compare with and its kind; None if none is pinned and there is no earlier one.
 
     Raises:
-        InputError: one that is pinned is not there, or one that is to be used does not compare.
+        InputError: a pinned evaluation does not exist, or the one to use does not compare.
     """
-    for tier, pinned in policy.baselines.items():  # all: a typo is found now, not when that tier is judged
-        _pinned(engine, pinned, tier, f"gate file {policy.file}: [baseline] {tier}")
-    name = given or policy.baselines.get(row["tier"])
-    if not name or given == "previous":
-        earlier = (journal.previous if given else journal.baseline)(engine, row["id"])
+    for tier, pinned in policy.baselines.items():  # all of them, so that a typo is found before that tier is judged
+        _find_pinned(engine, pinned, tier, f"gate file {policy.file}: [baseline] {tier}")
+    name = requested or policy.baselines.get(row["tier"])
+    if not name or requested == "previous":
+        earlier = (journal.find_previous if requested else journal.find_baseline)(engine, row["id"])
         if earlier is None:
             return None, None
-        before = journal.find(engine, earlier)
-        first = before["accepted_at"] == before["finished_at"]  # accepted when it ended, and by nobody since
-        return before, "previous" if given else "first" if first else "accepted"
+        before = journal.find_evaluation(engine, earlier)
+        is_first = (
+            before["accepted_at"] == before["finished_at"]
+        )  # accepted automatically when it ended, not by a person since
+        return before, "previous" if requested else "first" if is_first else "accepted"
     place = (
-        f"--baseline {given}"
-        if given
+        f"--baseline {requested}"
+        if requested
         else Words("gate file {file}: [baseline] {tier}", file=policy.file, tier=row["tier"])
     )
-    found = _pinned(engine, name, row["tier"], place)
-    if found["id"] == row["id"]:
+    baseline_row = _find_pinned(engine, name, row["tier"], place)
+    if baseline_row["id"] == row["id"]:
         raise InputError("{place}: {id} is the evaluation itself; name an earlier one", place=place, id=row["id"])
-    if differs := differences(found, row):
-        parts = joined(
+    if differs := find_key_differences(baseline_row, row):
+        parts = join_messages(
             Words("{part}: {before!r} and {after!r}", part=part["part"], before=part["a"], after=part["b"])
             for part in differs
         )
         raise InputError(
             "{place}: {id} does not compare with {own}, they differ in {parts}",
             place=place,
-            id=found["id"],
+            id=baseline_row["id"],
             own=row["id"],
             parts=parts,
         )
-    return found, "given" if given else "pinned"
+    return baseline_row, "given" if requested else "pinned"
 
 
-def _pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
+def _find_pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
     try:
-        found = journal.find(engine, name)
+        row = journal.find_evaluation(engine, name)
     except InputError as error:
         raise InputError("{place}: {error}", place=place, error=error) from None
-    if found["tier"] != tier:
+    if row["tier"] != tier:
         raise InputError(
-            "{place}: {id} is of {tier}, not of {other}", place=place, id=found["id"], tier=found["tier"], other=tier
+            "{place}: {id} is of {tier}, not of {other}", place=place, id=row["id"], tier=row["tier"], other=tier
         )
-    if found["state"] != "completed":
+    if row["state"] != "completed":
         raise InputError(
-            "{place}: {id} is {state}; pin a completed evaluation", place=place, id=found["id"], state=found["state"]
+            "{place}: {id} is {state}; pin a completed evaluation", place=place, id=row["id"], state=row["state"]
         )
-    return found
+    return row
 
 
-def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[RuleResult]:
-    compared = [rule for rule in rules if rule.kind == "no regression"]
-    values = _values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
-    decided = _regressions(engine, row, before, compared) | {
-        rule: bounded(rule, found) for rule, found in values.items()
+def _judge_rules(
+    engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[GateRule]
+) -> list[RuleResult]:
+    regression_rules = [rule for rule in rules if rule.kind == "no regression"]
+    values = _read_values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
+    results = _judge_regressions(engine, row, before, regression_rules) | {
+        rule: judge_bound(rule, value) for rule, value in values.items()
     }
-    return [_unless_filled(row, rule, decided[rule]) for rule in rules]
+    return [_withhold_if_filled(row, rule, results[rule]) for rule in rules]
 
 
-def _unless_filled(row: RowMapping, rule: Rule, decided: RuleResult) -> RuleResult:
-    """Of labels that a judge has filled up nothing passes or fails, but for what people's labels have corrected."""
-    if is_corrected(rule.metric) or not is_filled(row) or not measure(rule.metric).of_relevance:
-        return decided
-    return document(rule, "inconclusive", {**decided, "reason": FILLED})
+def _withhold_if_filled(row: RowMapping, rule: GateRule, result: RuleResult) -> RuleResult:
+    """Make the result inconclusive if it depends on labels that a judge has filled up and people have not corrected."""
+    if is_corrected(rule.metric) or not has_llm_labels(row) or not find_measure(rule.metric).of_relevance:
+        return result
+    return build_rule_result(rule, "inconclusive", {**result, "reason": FILLED})
 
 
-def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, Found]:
-    """The value and interval that each rule is about."""
+def _read_values(engine: Engine, row: RowMapping, rules: Sequence[GateRule]) -> dict[GateRule, MeasuredValue]:
+    """Return the value and interval of each rule."""
     if any(is_corrected(rule.metric) for rule in rules):
-        correct(engine, row["id"])  # by the labels that there are now
-    stored = {(metric["metric"], metric["stratum"]): metric for metric in journal.metrics_of(engine, row["id"])}
-    cases = _cases_if_kept(row) if rules else None
-    found: dict[Rule, Found] = {}
+        store_corrections(engine, row["id"])  # uses the current labels
+    stored = {(metric["metric"], metric["stratum"]): metric for metric in journal.read_metrics(engine, row["id"])}
+    cases = _read_cases_if_kept(row) if rules else None
+    values: dict[GateRule, MeasuredValue] = {}
     for rule in rules:
-        metric = stored.get((rule.metric, rule.stratum or _headline(row["tier"])))
+        metric = stored.get((rule.metric, rule.stratum or _headline_stratum(row["tier"])))
         if rule.metric in COSTS:
-            found[rule] = _mean(rule, _within(_read(row) if cases is None else cases, rule.stratum))
+            values[rule] = _mean_of_column(
+                rule, _select_stratum(_read_cases(row) if cases is None else cases, rule.stratum)
+            )
         elif metric is None:
-            found[rule] = {"value": None, "reason": NOTHING_MEASURED}
+            values[rule] = {"value": None, "reason": NOTHING_MEASURED}
         else:
-            found[rule] = {**metric, "n": metric["n_scored"]}
+            values[rule] = {**metric, "n": metric["n_scored"]}
         if cases is not None:
-            groups = _within(cases, rule.stratum)["group"].to_pylist()
-            found[rule] = {**found[rule], "effective_units": effective_groups(group_codes(groups, len(groups)))}
-    return found
+            groups = _select_stratum(cases, rule.stratum)["group"].to_pylist()
+            values[rule] = {**values[rule], "effective_units": effective_groups(group_codes(groups, len(groups)))}
+    return values
 
 
-def _mean(rule: Rule, cases: pa.Table) -> Found:
-    values = floats(cases, rule.metric)
+def _mean_of_column(rule: GateRule, cases: pa.Table) -> MeasuredValue:
+    values = float_column(cases, rule.metric)
     n = int(np.count_nonzero(~np.isnan(values)))
     if not n:
         return {"value": None, "reason": NOTHING_MEASURED}
-    declared = measure(rule.metric)
-    groups = values_of(cases, "group")
+    declared = find_measure(rule.metric)
+    groups = column_values(cases, "group")
     low, high = mean_interval(values, seed=0, low=declared.low, high=declared.high, groups=groups)
-    return finite({"value": float(np.nanmean(values)), "n": n, "ci_low": low, "ci_high": high})
+    return replace_non_finite({"value": float(np.nanmean(values)), "n": n, "ci_low": low, "ci_high": high})
 
 
-def _regressions(
-    engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]
-) -> dict[Rule, RuleResult]:
+def _judge_regressions(
+    engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[GateRule]
+) -> dict[GateRule, RuleResult]:
     if before is None or not rules:
-        return regressions(dict.fromkeys(rules, NO_BASELINE), {})
-    both = [_read(side) for side in (before, row)]
-    pairs = common(*(headline(cases) for cases in both))
+        return judge_regressions(dict.fromkeys(rules, NO_BASELINE), {})
+    sides = [_read_cases(side) for side in (before, row)]
+    pairs = match_cases(*(select_headline_cases(cases) for cases in sides))
     if not len(pairs.a):
-        return regressions(dict.fromkeys(rules, NOTHING_IN_COMMON), {})
-    headlines = headlines_of(row["tier"])
-    named = {measure(rule.metric) for rule in rules if _in_comparison(rule, row["tier"])}
-    found, _ = numbers({*headlines, *named}, *pairs)
-    with threadpool_limits(1):  # as `compare` does: the same difference to the last digit
-        compared = compare_numbers(found, seed=SEED, groups=values_of(pairs.a, "group"))
+        return judge_regressions(dict.fromkeys(rules, NOTHING_IN_COMMON), {})
+    headlines = directed_headlines(row["tier"])
+    rule_metrics = {find_measure(rule.metric) for rule in rules if _is_compared(rule, row["tier"])}
+    numbers_by_name, _ = comparable_numbers({*headlines, *rule_metrics}, *pairs)
+    with threadpool_limits(1):  # as in `compare`, so that both report the same digits
+        compared = compare_statistics(numbers_by_name, seed=SEED, groups=column_values(pairs.a, "group"))
     differences = {
         rule: compare_means(engine, before, row, rule.metric)
         if is_corrected(rule.metric)
         else compared.get(rule.metric, NOT_COMPARED)
-        if _in_comparison(rule, row["tier"])
-        else _paired(rule, *both)
+        if _is_compared(rule, row["tier"])
+        else _compare_column(rule, *sides)
         for rule in rules
     }
-    return regressions(differences, under_holm(compared, headlines))
+    return judge_regressions(differences, adjust_headlines(compared, headlines))
 
 
-def _in_comparison(rule: Rule, tier: str) -> bool:
-    """Whether `yarus.tasks.comparison.compare` compares what the rule is about."""
-    return rule.metric in METRICS and (rule.stratum or _headline(tier)) == _headline(tier)
+def _is_compared(rule: GateRule, tier: str) -> bool:
+    """Return whether `yarus.tasks.comparison.compare` compares the rule's metric in its stratum."""
+    return rule.metric in METRICS and (rule.stratum or _headline_stratum(tier)) == _headline_stratum(tier)
 
 
-def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
+def _compare_column(rule: GateRule, before: pa.Table, after: pa.Table) -> StatisticComparison | str:
     """Compare a column that `yarus.tasks.comparison.compare` leaves out: a cost, a rubric, another stratum."""
-    metric = measure(rule.metric)
-    one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
+    metric = find_measure(rule.metric)
+    first, second = match_cases(*(_select_stratum(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:
         return NOT_COMPARED
-    number = number_of(metric, one, other, find_losses(one, other))
-    found = compare_numbers({metric.name: number}, seed=SEED, groups=values_of(one, "group"))[metric.name]
-    return found if found.comparison.n else NOTHING_MEASURED
+    number = metric_number(metric, first, second, find_losses(first, second))
+    compared = compare_statistics({metric.name: number}, seed=SEED, groups=column_values(first, "group"))[metric.name]
+    return compared if compared.comparison.n else NOTHING_MEASURED
 
 
-def _headline(tier: str) -> str:
+def _headline_stratum(tier: str) -> str:
     return HEADLINE_STRATUM if tier == "real_users" else ""
 
 
-def _within(cases: pa.Table, stratum: str | None) -> pa.Table:
-    return within(cases, stratum or HEADLINE_STRATUM)
+def _select_stratum(cases: pa.Table, stratum: str | None) -> pa.Table:
+    return select_stratum(cases, stratum or HEADLINE_STRATUM)
 
 
-def _cases_if_kept(row: RowMapping) -> pa.Table | None:
-    """The cases; without them a stored value is judged all the same, and how many more it needs is not known."""
+def _read_cases_if_kept(row: RowMapping) -> pa.Table | None:
+    """Read the cases, or return None; without them stored values are judged, but not how many more cases are needed."""
     try:
-        return _read(row)
+        return _read_cases(row)
     except (InputError, ResultsUnavailable):
         return None
 
 
-def _read(row: RowMapping) -> pa.Table:
+def _read_cases(row: RowMapping) -> pa.Table:
     require_cases(row)
     return read_cases(row)

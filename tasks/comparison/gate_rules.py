@@ -1,4 +1,4 @@
-"""The gate's file: pinned baselines and rules, checked word by word before anything is judged."""
+"""Read and check the gate file: pinned baselines and rules."""
 
 import math
 import tomllib
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from yarus.db.errors import InputError, unknown
-from yarus.db.words import Words
-from yarus.metrics.metric import INFINITE, Metric
-from yarus.metrics.table import metric as declared
-from yarus.tasks.cases.table import COLUMNS
+from yarus.db.messages import Words
+from yarus.metrics.metric import UNBOUNDED, Metric
+from yarus.metrics.table import get_metric as find_metric
+from yarus.tasks.cases.table import CASE_COLUMNS
 from yarus.tasks.cases.vocabulary import tier_of_stratum
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.tiers import TIERS
 
-FILE = Path("gate.toml")
+DEFAULT_FILE = Path("gate.toml")
 Kind = Literal["floor", "ceiling", "no regression"]
-UNITS = {
+COST_UNITS = {
     "cost_usd": "USD",
     "latency_ms": "ms",
     "retrieval_latency_ms": "ms",
@@ -30,9 +30,9 @@ COSTS = {
         name=name,
         tiers=tuple(TIERS),
         column=name,
-        measures=COLUMNS[name].meaning,
+        measures=CASE_COLUMNS[name].meaning,
         formula="mean over the cases that have it",
-        high=INFINITE,
+        high=UNBOUNDED,
         better="lower",
         unit=unit,
         signature=f"{name}|mean|v:1",
@@ -40,120 +40,122 @@ COSTS = {
         trust="Full where it was counted.",
         reading="A mean a case.",
     )
-    for name, unit in UNITS.items()
+    for name, unit in COST_UNITS.items()
 }
-"""What a case takes: per-case columns that are no metrics of quality, gated by their mean."""
+"""Costs of a case: per-case columns that are not quality metrics, gated by their mean."""
 
 
-class Rule(NamedTuple):
-    """One thing that must hold."""
+class GateRule(NamedTuple):
+    """One condition of the gate."""
 
     metric: str
     kind: Kind
     bound: float | None = None
-    """The floor, the ceiling, or the largest tolerated loss; None: any loss that is shown is one too many."""
+    """The floor, the ceiling, or the largest tolerated loss; None: no loss that is shown is tolerated."""
     tier: str | None = None
     """None: every tier that has the metric."""
     stratum: str | None = None
 
 
-class Policy(NamedTuple):
-    """What a gate file says."""
+class GateRules(NamedTuple):
+    """The content of a gate file."""
 
     file: str | None
-    """None: the rules that hold without one."""
+    """None: the rules that apply without a file."""
     baselines: Mapping[str, str]
     """Tier -> evaluation."""
-    rules: tuple[Rule, ...]
+    rules: tuple[GateRule, ...]
 
 
-def read_policy(path: Path | None = None) -> Policy:
-    """Reads a gate file; without one, no headline metric of a tier may get worse than in the evaluation before.
+def read_gate_rules(path: Path | None = None) -> GateRules:
+    """Read a gate file; without one, no headline metric of a tier may get worse than in the evaluation before.
 
     Args:
-        path: the file; None: `gate.toml` where it is there.
+        path: the file; None: `gate.toml` if it exists.
 
     Raises:
-        InputError: the file is not there or not TOML, or has an unknown key, metric, tier or stratum, or a bound that
-            the metric cannot have; the place and the nearest match are named.
+        InputError: the file does not exist or is not TOML, or has an unknown key, metric, tier or stratum, or a bound
+            that the metric cannot have; the message has the place and the nearest match.
     """
-    if path is None and not FILE.exists():
+    if path is None and not DEFAULT_FILE.exists():
         regressions = (
-            Rule(metric, "no regression", tier=name) for name, tier in TIERS.items() for metric in tier.headlines
+            GateRule(metric, "no regression", tier=name) for name, tier in TIERS.items() for metric in tier.headlines
         )
-        return Policy(None, {}, tuple(regressions))
-    path = path or FILE
+        return GateRules(None, {}, tuple(regressions))
+    path = path or DEFAULT_FILE
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # TOML and UTF-8 errors are ValueErrors that name the line
         raise InputError("gate file {path}: {error}", path=path, error=error) from None
-    _known_keys(content, ("baseline", "rule"), f"{path}:")
+    _check_keys(content, ("baseline", "rule"), f"{path}:")
     rules = content.get("rule")
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
         raise InputError("gate file {path}: expected rules, each begun by a line [[rule]]", path=path)
-    found = [
+    parsed_rules = [
         rule
-        for number, given in enumerate(rules, 1)
-        for rule in _rules(given, Words("{path}: rule {number}:", path=path, number=number))
+        for position, table in enumerate(rules, 1)
+        for rule in _parse_rules(table, Words("{path}: rule {number}:", path=path, number=position))
     ]
-    return Policy(str(path), _baselines(content.get("baseline", {}), path), tuple(dict.fromkeys(found)))
+    return GateRules(str(path), _check_baselines(content.get("baseline", {}), path), tuple(dict.fromkeys(parsed_rules)))
 
 
-def policy_set() -> Policy | None:
-    """What every evaluation is judged by when it ends, of YARUS_GATE_FILE; None where that is not set.
+def configured_gate_rules() -> GateRules | None:
+    """Return the rules of YARUS_GATE_FILE, which every evaluation is judged by when it ends; None if it is not set.
 
     Raises:
         InputError: the file cannot be used.
     """
-    file = settings().gate_file
-    return read_policy(file) if file else None
+    file = get_settings().gate_file
+    return read_gate_rules(file) if file else None
 
 
-def measure(name: str) -> Metric:
-    """The declaration of what a rule names: a metric, or a cost.
+def find_measure(name: str) -> Metric:
+    """Return the declaration of the metric or cost that a rule names.
 
     Raises:
-        InputError: neither; the nearest is named.
+        InputError: there is no such metric or cost; the nearest is named.
     """
     if name in COSTS:
         return COSTS[name]
     try:
-        return declared(name)
+        return find_metric(name)
     except ValueError as error:
         if get_close_matches(name, COSTS, n=1):
             raise unknown("metric", name, COSTS) from None
         raise InputError(str(error)) from None
 
 
-def _baselines(given: Any, path: Path) -> Mapping[str, str]:
-    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given.values()):
+def _check_baselines(content: Any, path: Path) -> Mapping[str, str]:
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content.values()):
         raise InputError(
             'gate file {path}: expected [baseline] with lines like tier1 = "the id of an evaluation"', path=path
         )
-    for tier in given:
+    for tier in content:
         if tier not in TIERS:
             raise InputError("gate file {path}: [baseline]: {error}", path=path, error=unknown("tier", tier, TIERS))
-    return given
+    return content
 
 
-def _rules(given: dict[str, Any], place: str) -> Iterable[Rule]:
-    """A rule for every bound that is given; where none is, no regression."""
-    _known_keys(given, ("metric", "floor", "ceiling", "margin", "tier", "stratum"), place)
+def _parse_rules(table: dict[str, Any], place: str) -> Iterable[GateRule]:
+    """Return one rule per given bound; without a bound, a no-regression rule."""
+    _check_keys(table, ("metric", "floor", "ceiling", "margin", "tier", "stratum"), place)
     for name in ("metric", "tier", "stratum"):
-        if not isinstance(given.get(name, ""), str):
+        if not isinstance(table.get(name, ""), str):
             raise InputError(
                 "gate file {place} {name} = {given!r}: expected a name in quotes",
                 place=place,
                 name=name,
-                given=given[name],
+                given=table[name],
             )
-    if "metric" not in given:
+    if "metric" not in table:
         raise InputError('gate file {place} it names no metric; add a line like metric = "mrr"', place=place)
     try:
-        metric = measure(given["metric"])
-        tier, stratum = given.get("tier"), given.get("stratum")
-        _check_place(metric, tier, stratum)
-        bounds = {name: _bound(metric, name, given[name]) for name in ("floor", "ceiling", "margin") if name in given}
+        metric = find_measure(table["metric"])
+        tier, stratum = table.get("tier"), table.get("stratum")
+        _check_tier(metric, tier, stratum)
+        bounds = {
+            name: _check_bound(metric, name, table[name]) for name in ("floor", "ceiling", "margin") if name in table
+        }
     except InputError as error:
         raise InputError("gate file {place} {error}", place=place, error=error) from None
     kinds: dict[str, Kind] = {"floor": "floor", "ceiling": "ceiling", "margin": "no regression"}
@@ -164,11 +166,11 @@ def _rules(given: dict[str, Any], place: str) -> Iterable[Rule]:
             metric=metric.name,
         )
     if not bounds:
-        return [Rule(metric.name, "no regression", None, tier, stratum)]
-    return [Rule(metric.name, kinds[name], bound, tier, stratum) for name, bound in bounds.items()]
+        return [GateRule(metric.name, "no regression", None, tier, stratum)]
+    return [GateRule(metric.name, kinds[name], bound, tier, stratum) for name, bound in bounds.items()]
 
 
-def _check_place(metric: Metric, tier: str | None, stratum: str | None) -> None:
+def _check_tier(metric: Metric, tier: str | None, stratum: str | None) -> None:
     if tier is not None and tier not in TIERS:
         raise unknown("tier", tier, TIERS)
     owner = tier_of_stratum(stratum)
@@ -186,35 +188,35 @@ def _check_place(metric: Metric, tier: str | None, stratum: str | None) -> None:
         )
 
 
-def _bound(metric: Metric, name: str, given: Any) -> float:
-    """The bound as a number that can be met and can be missed."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        raise InputError("{name} = {given!r}: expected a number", name=name, given=given)
-    wrong = {"floor": Words("lower"), "ceiling": Words("higher")}.get(name)
-    if metric.better == wrong:
-        other = "ceiling" if name == "floor" else "floor"
+def _check_bound(metric: Metric, name: str, value: Any) -> float:
+    """Return the bound as a number that the metric can reach and can miss."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError("{name} = {given!r}: expected a number", name=name, given=value)
+    wrong_direction = {"floor": Words("lower"), "ceiling": Words("higher")}.get(name)
+    if metric.better == wrong_direction:
+        other_bound = "ceiling" if name == "floor" else "floor"
         raise InputError(
             "{name} = {given}: {metric} is better when it is {wrong}; give a {other}",
             name=name,
-            given=given,
+            given=value,
             metric=metric.name,
-            wrong=wrong,
-            other=other,
+            wrong=wrong_direction,
+            other=other_bound,
         )
     low, high = (0.0, metric.high - metric.low) if name == "margin" else (metric.low, metric.high)
-    if not low <= given <= high or (name == "margin" and given == high):
+    if not low <= value <= high or (name == "margin" and value == high):
         raise InputError(
             "{name} = {given}: {metric} lies between {low:g} and {high:g}",
             name=name,
-            given=given,
+            given=value,
             metric=metric.name,
             low=metric.low,
             high=metric.high,
         )
-    return float(given)
+    return float(value)
 
 
-def _known_keys(given: dict[str, Any], known: tuple[str, ...], place: str) -> None:
-    for name in given:
-        if name not in known:
-            raise InputError("gate file {place} {error}", place=place, error=unknown("key", name, known))
+def _check_keys(table: dict[str, Any], allowed: tuple[str, ...], place: str) -> None:
+    for name in table:
+        if name not in allowed:
+            raise InputError("gate file {place} {error}", place=place, error=unknown("key", name, allowed))

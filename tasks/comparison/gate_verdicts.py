@@ -1,4 +1,4 @@
-"""The verdict of a rule of the gate on a value with its interval, or on the difference from the baseline."""
+"""Decide the verdict of a gate rule from a value with its interval, or from the difference from the baseline."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -7,17 +7,17 @@ from typing import Any, Literal
 import numpy as np
 from typing_extensions import TypedDict
 
+from yarus.metrics.statistics.differences.compared_statistics import StatisticComparison
 from yarus.metrics.statistics.differences.comparison import Comparison
-from yarus.metrics.statistics.differences.numbers import Compared
-from yarus.metrics.statistics.intervals import NORMAL
-from yarus.metrics.statistics.power import POWER, fewest_pairs
+from yarus.metrics.statistics.intervals import STANDARD_NORMAL
+from yarus.metrics.statistics.power import POWER, min_pairs
 from yarus.metrics.statistics.significance import holm
-from yarus.tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected
-from yarus.tasks.comparison.gate_rules import Kind, Rule, measure
-from yarus.tasks.comparison.totals import ERRORS
+from yarus.tasks.comparison.corrected_means import FEW_LABELS, MissingLabels, is_corrected
+from yarus.tasks.comparison.gate_rules import GateRule, Kind, find_measure
+from yarus.tasks.comparison.metric_values import ERROR_RATE
 from yarus.tasks.dataset.labelling.estimate import lacking
-from yarus.tasks.evaluation.config import State
-from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.evaluation.config import EvaluationState
+from yarus.tasks.evaluation.number_format import replace_non_finite
 from yarus.tasks.evaluation.summary import GateVerdict
 
 BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
@@ -61,7 +61,7 @@ class GateResult(TypedDict):
     evaluation_id: str
     tier: str
     source: str
-    state: State
+    state: EvaluationState
     sut_label: str | None
     error: str | None
     verdict: GateVerdict
@@ -79,86 +79,92 @@ class GateResult(TypedDict):
 ALPHA = 0.05
 NO_INTERVAL = "too few cases, or groups of cases, for an interval"
 NOTHING_MEASURED = "nothing was measured"
-CHANCES = (np.arange(15) + 0.5) / 15
-"""Of how large an estimated error is: quantiles of equal weight."""
-MOST = 100
-"""Times as many cases as there are, beyond which nobody is told how many would decide it."""
-Found = Mapping[str, Any]
-"""A value with its interval: `value`, `ci_low`, `ci_high`, `n`; or only the `reason` why there is none."""
+ERROR_QUANTILES = (np.arange(15) + 0.5) / 15
+"""Quantiles of equal weight for the estimation error."""
+MAX_FACTOR = 100
+"""Largest multiple of the present number of cases that is reported as needed."""
+MeasuredValue = Mapping[str, Any]
+"""A value with its interval: `value`, `ci_low`, `ci_high`, `n`; or only the `reason` why it is missing."""
 
 
-def regressions(
-    found: Mapping[Rule, Compared | Lacking | str], headlines: Mapping[str, Comparison]
-) -> dict[Rule, RuleResult]:
-    """The no-regression rules of one gate, each with its verdict.
+def judge_regressions(
+    differences: Mapping[GateRule, StatisticComparison | MissingLabels | str], headlines: Mapping[str, Comparison]
+) -> dict[GateRule, RuleResult]:
+    """Return the result of each no-regression rule of one gate.
 
-    A rule without a margin about a headline metric says what `yarus compare` says: Holm's method over the tier's
-    headline metrics. All other rules are a family of their own.
+    A rule without a margin about a headline metric has the verdict of `yarus compare`: Holm's method over the tier's
+    headline metrics. All other rules form another family.
 
     Args:
-        found: the difference from the baseline that each is about, or the reason why there is none.
-        headlines: the tier's headline metrics under Holm's method, by which rules are judged, as
-            `yarus.tasks.comparison.compare.under_holm` returns them.
+        differences: the difference from the baseline per rule, or the reason why it is missing.
+        headlines: the tier's headline metrics under Holm's method, as `yarus.tasks.comparison.compare.adjust_headlines`
+            returns them.
     """
-    shared = {rule for rule in found if rule.bound is None and rule.stratum is None and rule.metric in headlines}
-    own = {rule: _p(rule, one) for rule, one in found.items() if rule not in shared}
-    strict = dict(zip(own, holm(list(own.values())).tolist(), strict=True))
-    strict |= {rule: headlines[rule.metric].p for rule in shared}
-    sizes = {True: _tests([one.p for one in headlines.values()]), False: _tests(list(own.values()))}
+    shared = {rule for rule in differences if rule.bound is None and rule.stratum is None and rule.metric in headlines}
+    own_p_values = {rule: _p_value(rule, difference) for rule, difference in differences.items() if rule not in shared}
+    p_holm = dict(zip(own_p_values, holm(list(own_p_values.values())).tolist(), strict=True))
+    p_holm |= {rule: headlines[rule.metric].p for rule in shared}
+    test_counts = {
+        True: _count_tests([comparison.p for comparison in headlines.values()]),
+        False: _count_tests(list(own_p_values.values())),
+    }
     return {
-        rule: document(rule, "inconclusive", {"reason": one})
-        if isinstance(one, str)
-        else document(rule, "inconclusive", {"reason": one.reason}, needs=one.labels)
-        if isinstance(one, Lacking)
-        else _no_regression(rule, one, strict[rule], sizes[rule in shared])
-        for rule, one in found.items()
+        rule: build_rule_result(rule, "inconclusive", {"reason": difference})
+        if isinstance(difference, str)
+        else build_rule_result(rule, "inconclusive", {"reason": difference.reason}, needs=difference.labels)
+        if isinstance(difference, MissingLabels)
+        else _judge_regression(rule, difference, p_holm[rule], test_counts[rule in shared])
+        for rule, difference in differences.items()
     }
 
 
-def bounded(rule: Rule, found: Found) -> RuleResult:
-    """A floor or a ceiling, judged by the interval of the value."""
-    value, bound = found["value"], rule.bound
-    if is_corrected(rule.metric) and (few := lacking((found.get("labels") or {"n_own": 0})["n_own"])):
-        return document(rule, "inconclusive", {**found, "reason": FEW_LABELS}, needs=few)
+def judge_bound(rule: GateRule, measured: MeasuredValue) -> RuleResult:
+    """Judge a floor or a ceiling by the interval of the value."""
+    value, bound = measured["value"], rule.bound
+    if is_corrected(rule.metric) and (n_missing_labels := lacking((measured.get("labels") or {"n_own": 0})["n_own"])):
+        return build_rule_result(rule, "inconclusive", {**measured, "reason": FEW_LABELS}, needs=n_missing_labels)
     if value is None or bound is None:
-        return document(rule, "inconclusive", found)
-    if found["ci_low"] is None and measure(rule.metric).unit != "count":
-        return document(rule, "inconclusive", {**found, "reason": NO_INTERVAL})
-    low, high = (value, value) if found["ci_low"] is None else (found["ci_low"], found["ci_high"])
-    high = np.inf if high is None else high  # open: of few cases no latency is surely above the 95th percentile
+        return build_rule_result(rule, "inconclusive", measured)
+    if measured["ci_low"] is None and find_measure(rule.metric).unit != "count":
+        return build_rule_result(rule, "inconclusive", {**measured, "reason": NO_INTERVAL})
+    low, high = (value, value) if measured["ci_low"] is None else (measured["ci_low"], measured["ci_high"])
+    high = np.inf if high is None else high  # open: with few cases, no latency is surely above the 95th percentile
     below, above = high < bound, low >= bound
     if rule.kind == "ceiling":
         below, above = low > bound, high <= bound
     if below or above:
-        return document(rule, "fail" if below else "pass", found)
-    error = (high - low) / 2 / NORMAL.inv_cdf(1 - ALPHA / 2)
-    if (units := found.get("effective_units")) is None:
-        return document(rule, "inconclusive", found)
-    needs = needed(found["n"], abs(value - bound), error, NORMAL.inv_cdf(1 - ALPHA / 2), units)
-    return document(rule, "inconclusive", found, needs=needs)
+        return build_rule_result(rule, "fail" if below else "pass", measured)
+    error = (high - low) / 2 / STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2)
+    if (effective_units := measured.get("effective_units")) is None:
+        return build_rule_result(rule, "inconclusive", measured)
+    n_needed = estimate_cases_needed(
+        measured["n"], abs(value - bound), error, STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2), effective_units
+    )
+    return build_rule_result(rule, "inconclusive", measured, needs=n_needed)
 
 
-def needed(n: int, apart: float, error: float, reach: float, units: float) -> int | None:
-    """About how many more cases decide it with a chance of 80 %, as far as these n can tell.
+def estimate_cases_needed(n: int, distance: float, error: float, reach: float, units: float) -> int | None:
+    """Estimate how many more cases decide it with a chance of 80 %.
 
-    What is true lies about the estimate as far as its error lets it (with no prior knowledge); the estimate from N
-    cases lies about that; it is decided where the bound is further away than `reach` of the errors that N cases leave.
-    The error itself is an estimate: of a few users who ask differently much it is known no better than that of half as
-    many equal ones (by simulation; see benchmarks/simulations/users.py).
+    The true value lies about the estimate as far as its error allows, without prior knowledge. The estimate from N
+    cases lies about the true value. It is decided if the bound is further away than `reach` standard errors from N
+    cases. The error itself is an estimate. With a few users who ask
+    at different rates, it is as uncertain as with half as many equal users (by simulation; see
+    benchmarks/simulations/users.py).
 
     Args:
-        n: cases that there are.
-        apart: of estimate and bound, at least 0.
-        error: standard error of the estimate.
-        reach: standard errors.
-        units: what the cases are worth: as many, or as many groups of equal size.
+        n: the present number of cases.
+        distance: the distance of estimate and bound, at least 0.
+        error: the standard error of the estimate.
+        reach: the number of standard errors.
+        units: the effective number of independent cases, or of groups of equal size.
 
     Returns:
-        At least 1; None where it would be more than a hundred times as many as there are.
+        At least 1; None if it would be more than a hundred times the present number.
 
     Example:
-        >>> from yarus.tasks.comparison.gate_verdicts import needed
-        >>> needed(200, 0.03, 0.02, 1.96, 200), needed(200, 0.03, 0.02, 1.96, 10)
+        >>> from yarus.tasks.comparison.gate_verdicts import estimate_cases_needed
+        >>> estimate_cases_needed(200, 0.03, 0.02, 1.96, 200), estimate_cases_needed(200, 0.03, 0.02, 1.96, 10)
         (1208, 1804)
     """
     from scipy.special import chdtri, ndtr  # here, because it costs 0.1 s to import
@@ -166,86 +172,98 @@ def needed(n: int, apart: float, error: float, reach: float, units: float) -> in
     if not n or not 0 < error < np.inf:
         return None
     degrees = max(1.0, (units - 1) / 2)
-    errors = error * np.sqrt(degrees / chdtri(degrees, CHANCES))
+    possible_errors = error * np.sqrt(degrees / chdtri(degrees, ERROR_QUANTILES))
 
-    def decided(times: float) -> float:
-        spread, away = errors * (1 - 1 / times) ** 0.5, reach * errors / times**0.5
-        return float(np.mean(ndtr((apart - away) / spread) + ndtr((-apart - away) / spread)))
+    def decision_chance(factor: float) -> float:
+        spread, cutoff = possible_errors * (1 - 1 / factor) ** 0.5, reach * possible_errors / factor**0.5
+        return float(np.mean(ndtr((distance - cutoff) / spread) + ndtr((-distance - cutoff) / spread)))
 
-    low, high = 1.0, float(MOST)
-    if decided(high) < POWER:
+    low, high = 1.0, float(MAX_FACTOR)
+    if decision_chance(high) < POWER:
         return None
     while high - low > 1e-4:
         middle = (low + high) / 2
-        low, high = (low, middle) if decided(middle) >= POWER else (middle, high)
+        low, high = (low, middle) if decision_chance(middle) >= POWER else (middle, high)
     return max(1, ceil(n * (high - 1)))
 
 
-def _p(rule: Rule, found: Compared | Lacking | str) -> float:
-    if isinstance(found, str | Lacking) or (rule.metric == ERRORS and found.a == found.b == 0):
-        return float("nan")  # where nobody failed, a test of failures finds nothing (Tarone 1990)
-    one = found.comparison
-    return one.p if rule.bound is None else one.p_of_loss_within(rule.bound) if one.enough else float("nan")
+def _p_value(rule: GateRule, difference: StatisticComparison | MissingLabels | str) -> float:
+    if isinstance(difference, str | MissingLabels) or (rule.metric == ERROR_RATE and difference.a == difference.b == 0):
+        return float("nan")  # if the system never failed, a test of failures finds nothing (Tarone 1990)
+    comparison = difference.comparison
+    return (
+        comparison.p
+        if rule.bound is None
+        else comparison.p_of_loss_within(rule.bound)
+        if comparison.enough
+        else float("nan")
+    )
 
 
-def _tests(p_values: list[float]) -> int:
+def _count_tests(p_values: list[float]) -> int:
     return max(1, int(np.count_nonzero(~np.isnan(p_values))))
 
 
-def _no_regression(rule: Rule, compared: Compared, p_holm: float, tests: int) -> RuleResult:
-    """No loss, or none beyond the margin, judged by the paired difference."""
-    one, margin = compared.comparison, rule.bound
-    # Of m rules the first must pass alpha / m: below so many cases no loss whatever could fail.
-    lacking = fewest_pairs(ALPHA / tests) - one.units
-    detectable = one.detectable_at(ALPHA / tests if margin is None else 2 * ALPHA / tests, margin or 0.0)
+def _judge_regression(rule: GateRule, compared: StatisticComparison, p_holm: float, tests: int) -> RuleResult:
+    """Judge by the paired difference that there is no loss, or none beyond the margin."""
+    comparison, margin = compared.comparison, rule.bound
+    # The smallest of m p-values must be below alpha / m: with fewer cases than this, no loss could fail.
+    n_missing = min_pairs(ALPHA / tests) - comparison.units
+    detectable = comparison.detectable_at(ALPHA / tests if margin is None else 2 * ALPHA / tests, margin or 0.0)
     figures = {
         "value": compared.b,
         "baseline": compared.a,
-        "difference": one.difference,
-        "ci_low": one.interval.low,
-        "ci_high": one.interval.high,
-        "n": one.n,
-        "p": _p(rule, compared),
+        "difference": comparison.difference,
+        "ci_low": comparison.interval.low,
+        "ci_high": comparison.interval.high,
+        "n": comparison.n,
+        "p": _p_value(rule, compared),
         "p_holm": p_holm,
-        "smallest_detectable": detectable if lacking <= 0 else float("nan"),
+        "smallest_detectable": detectable if n_missing <= 0 else float("nan"),
     }
-    found: Found = finite(figures)
-    if lacking > 0 or np.isnan(one.p):
-        reason = None if one.n else NOTHING_MEASURED
-        needs = lacking if one.n and lacking > 0 else None
-        return document(rule, "inconclusive", {**found, "reason": reason}, needs=needs)
-    loss = -one.difference if one.better == "higher" else one.difference
+    rounded: MeasuredValue = replace_non_finite(figures)
+    if n_missing > 0 or np.isnan(comparison.p):
+        reason = None if comparison.n else NOTHING_MEASURED
+        n_needed = n_missing if comparison.n and n_missing > 0 else None
+        return build_rule_result(rule, "inconclusive", {**rounded, "reason": reason}, needs=n_needed)
+    loss = -comparison.difference if comparison.better == "higher" else comparison.difference
     if p_holm < ALPHA and loss > (margin or 0):
-        return document(rule, "fail", found)
+        return build_rule_result(rule, "fail", rounded)
     if margin is None:
-        # Where no difference could be found although nothing is left to vary, none is there.
-        still = one.interval.low == one.interval.high
-        return document(rule, "pass" if still or found["smallest_detectable"] is not None else "inconclusive", found)
-    low, high = one.loss_between(1 - 2 * ALPHA)
+        # If nothing varies, there is no difference to detect.
+        is_constant = comparison.interval.low == comparison.interval.high
+        return build_rule_result(
+            rule, "pass" if is_constant or rounded["smallest_detectable"] is not None else "inconclusive", rounded
+        )
+    low, high = comparison.loss_between(1 - 2 * ALPHA)
     if high <= margin:
-        return document(rule, "pass", found)
-    reach = NORMAL.inv_cdf(1 - ALPHA)
-    needs = needed(one.n, abs(loss - margin), (high - low) / 2 / reach, reach, one.effective_units)
-    return document(rule, "inconclusive", found, needs=needs)
+        return build_rule_result(rule, "pass", rounded)
+    reach = STANDARD_NORMAL.inv_cdf(1 - ALPHA)
+    n_needed = estimate_cases_needed(
+        comparison.n, abs(loss - margin), (high - low) / 2 / reach, reach, comparison.effective_units
+    )
+    return build_rule_result(rule, "inconclusive", rounded, needs=n_needed)
 
 
-def document(rule: Rule, verdict: GateVerdict, found: Found, *, needs: int | None = None) -> RuleResult:
-    """A rule judged; `found` has its figures."""
+def build_rule_result(
+    rule: GateRule, verdict: GateVerdict, figures: MeasuredValue, *, needs: int | None = None
+) -> RuleResult:
+    """Return the result of a rule, with the given figures."""
     return {
         "metric": rule.metric,
         "stratum": rule.stratum,
         "rule": rule.kind,
         "bound": rule.bound,
         "verdict": verdict,
-        "value": found.get("value"),
-        "ci_low": found.get("ci_low"),
-        "ci_high": found.get("ci_high"),
-        "n": found.get("n"),
-        "baseline": found.get("baseline"),
-        "difference": found.get("difference"),
-        "p": found.get("p"),
-        "p_holm": found.get("p_holm"),
-        "smallest_detectable": found.get("smallest_detectable"),
-        "reason": found.get("reason"),
+        "value": figures.get("value"),
+        "ci_low": figures.get("ci_low"),
+        "ci_high": figures.get("ci_high"),
+        "n": figures.get("n"),
+        "baseline": figures.get("baseline"),
+        "difference": figures.get("difference"),
+        "p": figures.get("p"),
+        "p_holm": figures.get("p_holm"),
+        "smallest_detectable": figures.get("smallest_detectable"),
+        "reason": figures.get("reason"),
         "needs": needs,
     }

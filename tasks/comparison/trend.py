@@ -1,4 +1,4 @@
-"""The history of a metric: comparable evaluations joined, breaks shown, and the first night out of the band named."""
+"""Read the history of a metric: comparable evaluations joined, breaks marked, the first night out of the band named."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,23 +7,23 @@ from sqlalchemy import Engine, Select, null, select, true
 from sqlalchemy.engine import RowMapping
 
 from yarus.db.errors import InputError, unknown
-from yarus.db.journal import FINISHED, LIVE
-from yarus.db.tables import config_at, evaluation, evaluation_metric
-from yarus.db.words import Words
+from yarus.db.journal import FINISHED_STATES, IS_LIVE
+from yarus.db.messages import Words
+from yarus.db.tables import config_value, evaluation, evaluation_metric
 from yarus.metrics.metric import Metric
-from yarus.metrics.statistics.ewma import HISTORY, LAMBDA
-from yarus.metrics.table import metric as declared
+from yarus.metrics.statistics.ewma import MAX_HISTORY, SMOOTHING
+from yarus.metrics.table import get_metric as find_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, tier_of_stratum
 from yarus.tasks.comparison.bands import NO_BAND, AcceptedLevel, NoiseFloor, Trend, TrendNight, bands
 from yarus.tasks.comparison.corrected_means import is_corrected
-from yarus.tasks.comparison.noise_floor import floors
+from yarus.tasks.comparison.noise_floor import estimate_noise_floors
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.dataset.labelling.corrected import correct_all
+from yarus.tasks.dataset.labelling.corrected import store_all_corrections
 
-NIGHT: tuple[str, ...] = ("id", "tier", "source", "state", "started_at", "name", "tags", "sut_label")
-NIGHT += ("comparability_key",)
-LAST = HISTORY
-"""Nights that are shown where nobody asks for more."""
+NIGHT_COLUMNS: tuple[str, ...] = ("id", "tier", "source", "state", "started_at", "name", "tags", "sut_label")
+NIGHT_COLUMNS += ("comparability_key",)
+DEFAULT_NIGHTS = MAX_HISTORY
+"""How many nights are shown by default."""
 
 
 def trend(
@@ -33,63 +33,67 @@ def trend(
     tier: str | None = None,
     source: str | None = None,
     stratum: str | None = None,
-    last: int = LAST,
+    last: int = DEFAULT_NIGHTS,
     anchor: bool = False,
     tags: Sequence[str] = (),
 ) -> Trend:
-    """The history of a metric, oldest night first.
+    """Return the history of a metric, oldest night first.
 
-    Evaluations are joined where their comparability keys are equal, also past others in between; a night whose key
-    differs from the one before it is a break. The band is that of `yarus.metrics.statistics.ewma.chart`, over completed
-    evaluations of one key. Repeated evaluations and those of stored answers are no nights of the system: they are left
-    out, and those of the newest anchor are a history of their own.
+    Evaluations with equal comparability keys are joined, even if others lie in between. A night whose key differs from
+    that of the night before is a break. The band is that of `yarus.metrics.statistics.ewma.ewma_chart`, over completed
+    evaluations of one key. Repeated evaluations and those of stored answers are left out, because they do not measure
+    the system that night. Those of the newest anchor form a separate history.
 
     Args:
-        engine: of our own database.
+        engine: the engine of Yarus's database.
         metric: its stored name.
         tier: default: the first in the order of the tiers that has a history of it.
         source: default: that of the tier's newest evaluation.
-        stratum: of real users' cases; default: the confirmed ones.
-        last: how many nights to show, the newest; the bands know those before too.
-        anchor: show the anchor, whose answers never change: what moves is the judge.
+        stratum: the stratum of real users' cases; default: the confirmed ones.
+        last: how many nights to show, the newest; the bands are computed from earlier ones too.
+        anchor: show the anchor, whose answers never change, so that only the judge can move it.
         tags: show only evaluations that have all of them, as if there were no others.
 
     Raises:
-        InputError: no such metric, tier, source or stratum; the nearest is named.
+        InputError: the metric, tier, source or stratum does not exist; the nearest name is given.
     """
-    known = _metric(metric)
-    _check(known, tier, stratum)
-    line = _line(engine, known, stratum, tier, source, anchor=anchor, tags=tags)
-    if is_corrected(metric) and line.source:
-        correct_all(engine, line.source, line.tier)  # by the labels that there are now
-    measured = _measured(metric, stratum, line.tier, line.source, anchor=line.anchor or anchor, tags=tags)
-    rows, before = _history(engine, measured, last)
-    shown = _nights(rows, before)[-last:]
-    out = [night for night in shown if night["out"] and night["comparability_key"] == shown[-1]["comparability_key"]]
+    declared_metric = _find_metric(metric)
+    _check_selection(declared_metric, tier, stratum)
+    series = _find_series(engine, declared_metric, stratum, tier, source, anchor=anchor, tags=tags)
+    if is_corrected(metric) and series.source:
+        store_all_corrections(engine, series.source, series.tier)  # uses the current labels
+    measured = _select_evaluations(
+        metric, stratum, series.tier, series.source, anchor=series.anchor or anchor, tags=tags
+    )
+    rows, band_rows = _read_history(engine, measured, last)
+    nights = _describe_nights(rows, band_rows)[-last:]
+    nights_out = [
+        night for night in nights if night["out"] and night["comparability_key"] == nights[-1]["comparability_key"]
+    ]
     return {
         "metric": metric,
-        "tier": line.tier,
-        "source": line.source,
+        "tier": series.tier,
+        "source": series.source,
         "stratum": rows[-1]["stratum"] if rows else stratum,
-        "anchor": line.anchor,
-        "better": known.better,
-        "nights": shown,
+        "anchor": series.anchor,
+        "better": declared_metric.better,
+        "nights": nights,
         "more": len(rows) > last,
-        "first_out": out[0]["evaluation_id"] if out else None,
-        "side": out[0]["side"] if out else None,
-        "accepted": _accepted(engine, measured, rows),
-        "noise": _noise(engine, metric, rows),
+        "first_out": nights_out[0]["evaluation_id"] if nights_out else None,
+        "side": nights_out[0]["side"] if nights_out else None,
+        "accepted": _read_accepted(engine, measured, rows),
+        "noise": _read_noise(engine, metric, rows),
     }
 
 
-def _metric(name: str) -> Metric:
+def _find_metric(name: str) -> Metric:
     try:
-        return declared(name)
+        return find_metric(name)
     except ValueError as error:
         raise InputError(str(error)) from None
 
 
-def _check(metric: Metric, tier: str | None, stratum: str | None) -> None:
+def _check_selection(metric: Metric, tier: str | None, stratum: str | None) -> None:
     if tier is not None and tier not in TIERS:
         raise unknown("tier", tier, TIERS)
     if tier is not None and tier not in metric.tiers:
@@ -109,15 +113,15 @@ def _check(metric: Metric, tier: str | None, stratum: str | None) -> None:
         )
 
 
-class Line(NamedTuple):
-    """The evaluations that are joined: of one tier and source, or of one anchor."""
+class TrendSeries(NamedTuple):
+    """The evaluations that are joined: those of one tier and source, or of one anchor."""
 
     tier: str
     source: str | None
     anchor: str | None
 
 
-def _line(
+def _find_series(
     engine: Engine,
     metric: Metric,
     stratum: str | None,
@@ -126,80 +130,88 @@ def _line(
     *,
     anchor: bool,
     tags: Sequence[str],
-) -> Line:
-    """The line that is asked for: that of the newest evaluation which has the metric.
+) -> TrendSeries:
+    """Return the requested series: that of the newest evaluation that has the metric.
 
     Raises:
-        InputError: the source has no history of it.
+        InputError: the source has no history of the metric.
     """
     first = tier or metric.tiers[0]
-    for one in (tier,) if tier else (None,) if anchor else metric.tiers:
-        newest = _measured(metric.name, stratum, one, source, anchor=anchor, tags=tags).limit(1)
+    for candidate in (tier,) if tier else (None,) if anchor else metric.tiers:
+        newest = _select_evaluations(metric.name, stratum, candidate, source, anchor=anchor, tags=tags).limit(1)
         with engine.connect() as connection:
             if row := connection.execute(newest).mappings().first():
-                return Line(row["tier"], row["source"], row["anchor"])
+                return TrendSeries(row["tier"], row["source"], row["anchor"])
     if source is not None:
-        anywhere = _measured(metric.name, stratum, tier, None, anchor=anchor, tags=tags).order_by(None)
-        of_tier = select(anywhere.subquery().c.source)
+        anywhere = _select_evaluations(metric.name, stratum, tier, None, anchor=anchor, tags=tags).order_by(None)
+        source_column = select(anywhere.subquery().c.source)
         with engine.connect() as connection:
-            sources = set(connection.scalars(of_tier.distinct()))
+            sources = set(connection.scalars(source_column.distinct()))
         if sources:
             if tier:
-                of = {"metric": metric.name, "tier": tier}
-                raise unknown(Words("source with a history of {metric} in {tier}:", **of), source, sources)
+                fields = {"metric": metric.name, "tier": tier}
+                raise unknown(Words("source with a history of {metric} in {tier}:", **fields), source, sources)
             raise unknown(Words("source with a history of {metric}:", metric=metric.name), source, sources)
-    return Line(first, source, None)
+    return TrendSeries(first, source, None)
 
 
-def _measured(
+def _select_evaluations(
     metric: str, stratum: str | None, tier: str | None, source: str | None, *, anchor: bool | str, tags: Sequence[str]
 ) -> Select[Any]:
-    """The finished evaluations that have the metric, newest first: those of the system, or of anchors, or of one."""
-    of = evaluation.c
-    change = config_at("paired", "changes", metric) if stratum in (None, HEADLINE_STRATUM) else null()
-    measured = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
-    found = (
+    """Return the query for finished evaluations that have the metric: the system's or of anchors, newest first."""
+    columns = evaluation.c
+    change = config_value("paired", "changes", metric) if stratum in (None, HEADLINE_STRATUM) else null()
+    metric_columns = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
+    statement = (
         select(
-            *(of[name] for name in NIGHT),
-            config_at("anchor").astext.label("anchor"),
-            *(config_at("paired", part).label(part) for part in ("since", "share")),
+            *(columns[name] for name in NIGHT_COLUMNS),
+            config_value("anchor").astext.label("anchor"),
+            *(config_value("paired", part).label(part) for part in ("since", "share")),
             change.label("change"),
-            *(evaluation_metric.c[name] for name in measured),
+            *(evaluation_metric.c[name] for name in metric_columns),
         )
-        .join(evaluation_metric, evaluation_metric.c.evaluation_id == of.id)
-        .where(evaluation_metric.c.metric == metric, of.state.in_(FINISHED), of.tags.contains(list(tags)))
+        .join(evaluation_metric, evaluation_metric.c.evaluation_id == columns.id)
+        .where(
+            evaluation_metric.c.metric == metric, columns.state.in_(FINISHED_STATES), columns.tags.contains(list(tags))
+        )
         .where(evaluation_metric.c.stratum.in_([stratum] if stratum else ["", HEADLINE_STRATUM]))
-        .where(*(column == asked for column, asked in ((of.tier, tier), (of.source, source)) if asked is not None))
-        .order_by(of.started_at.desc(), of.id.desc())
+        .where(
+            *(
+                column == value
+                for column, value in ((columns.tier, tier), (columns.source, source))
+                if value is not None
+            )
+        )
+        .order_by(columns.started_at.desc(), columns.id.desc())
     )
     if not anchor:
-        return found.where(LIVE)
-    which = config_at("anchor").astext
-    return found.where(which.is_not(None) if anchor is True else which == anchor)
+        return statement.where(IS_LIVE)
+    anchor_id = config_value("anchor").astext
+    return statement.where(anchor_id.is_not(None) if anchor is True else anchor_id == anchor)
 
 
-def _history(engine: Engine, measured: Select[Any], last: int) -> tuple[list[RowMapping], list[RowMapping]]:
-    """The newest nights, with one more than are shown, and what their bands are made of; both oldest first.
+def _read_history(engine: Engine, statement: Select[Any], last: int) -> tuple[list[RowMapping], list[RowMapping]]:
+    """Return the newest nights, plus one more than are shown, and the rows that their bands need, both oldest first.
 
-    Whatever the length of the history: nights that no shown band knows are not read.
+    The rows read do not grow with the history: nights that no shown band depends on are not read.
     """
-    shown = measured.limit(last + 1)
-    keys = select(shown.subquery().c.comparability_key).distinct().subquery()
-    of = measured.selected_columns
-    calm = measured.where(of.comparability_key == keys.c.comparability_key, of.state == "completed")
-    before = calm.where(of.value.is_not(None)).limit(last + HISTORY + round(1 / LAMBDA)).lateral()
+    newest = statement.limit(last + 1)
+    keys = select(newest.subquery().c.comparability_key).distinct().subquery()
+    columns = statement.selected_columns
+    completed = statement.where(columns.comparability_key == keys.c.comparability_key, columns.state == "completed")
+    before = completed.where(columns.value.is_not(None)).limit(last + MAX_HISTORY + round(1 / SMOOTHING)).lateral()
     with engine.connect() as connection:
-        nights = connection.execute(shown).mappings().all()
-        known = connection.execute(select(before).select_from(keys.join(before, true()))).mappings().all()
-    return list(reversed(nights)), sorted(known, key=lambda row: (row["started_at"], row["id"]))
+        nights = connection.execute(newest).mappings().all()
+        band_rows = connection.execute(select(before).select_from(keys.join(before, true()))).mappings().all()
+    return list(reversed(nights)), sorted(band_rows, key=lambda row: (row["started_at"], row["id"]))
 
 
-def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[TrendNight]:
-    lines: dict[str, list[RowMapping]] = {}
-    for row in known:
-        lines.setdefault(row["comparability_key"], []).append(row)
-    found = {name: band for line in lines.values() for name, band in bands(line).items()}
-    before = [None, *(row["comparability_key"] for row in rows)]
+def _describe_nights(rows: Sequence[RowMapping], band_rows: Sequence[RowMapping]) -> list[TrendNight]:
+    rows_by_key: dict[str, list[RowMapping]] = {}
+    for row in band_rows:
+        rows_by_key.setdefault(row["comparability_key"], []).append(row)
+    bands_by_id = {name: band for key_rows in rows_by_key.values() for name, band in bands(key_rows).items()}
+    previous_keys = [None, *(row["comparability_key"] for row in rows)]
     return [
         {
             "evaluation_id": row["id"],
@@ -214,25 +226,25 @@ def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[Tre
             "sut_label": row["sut_label"],
             "comparability_key": row["comparability_key"],
             "state": row["state"],
-            "break": last is not None and last != row["comparability_key"],
-            **found.get(row["id"], NO_BAND),
+            "break": previous_key is not None and previous_key != row["comparability_key"],
+            **bands_by_id.get(row["id"], NO_BAND),
         }
-        for row, last in zip(rows, before, strict=False)
+        for row, previous_key in zip(rows, previous_keys, strict=False)
     ]
 
 
-def _accepted(engine: Engine, measured: Select[Any], rows: Sequence[RowMapping]) -> AcceptedLevel | None:
+def _read_accepted(engine: Engine, statement: Select[Any], rows: Sequence[RowMapping]) -> AcceptedLevel | None:
     if not rows:
         return None
-    of, accepted_at = measured.selected_columns, evaluation.c.accepted_at
-    alike = measured.where(of.comparability_key == rows[-1]["comparability_key"], of.value.is_not(None))
-    newest = alike.where(accepted_at.is_not(None)).order_by(None).order_by(accepted_at.desc()).limit(1)
+    columns, accepted_at = statement.selected_columns, evaluation.c.accepted_at
+    comparable = statement.where(columns.comparability_key == rows[-1]["comparability_key"], columns.value.is_not(None))
+    newest = comparable.where(accepted_at.is_not(None)).order_by(None).order_by(accepted_at.desc()).limit(1)
     with engine.connect() as connection:
         row = connection.execute(newest).mappings().first()
     return None if row is None else {"evaluation_id": row["id"], "value": row["value"]}
 
 
-def _noise(engine: Engine, metric: str, rows: Sequence[RowMapping]) -> NoiseFloor | None:
+def _read_noise(engine: Engine, metric: str, rows: Sequence[RowMapping]) -> NoiseFloor | None:
     key = rows[-1]["comparability_key"] if rows else None
-    found = floors(engine, key).get(metric) if key else None
-    return {"band": found.band, "pairs": found.pairs, "n": found.n} if found else None
+    noise_floor = estimate_noise_floors(engine, key).get(metric) if key else None
+    return {"band": noise_floor.band, "pairs": noise_floor.pairs, "n": noise_floor.n} if noise_floor else None

@@ -1,1 +1,1 @@
-"""Settings, parameters, connections, and what of them is secret."""
+"""Settings, parameters, connections, and the redaction of secrets in them."""

@@ -1,4 +1,4 @@
-"""The commit of the code that runs."""
+"""The git commit of the running code."""
 
 import json
 import subprocess
@@ -11,17 +11,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Commit(NamedTuple):
-    """A commit, of which a checkout may differ."""
+    """A commit, and whether the checkout differs from it."""
 
     sha: str
     is_dirty: bool
-    """Whether tracked files differ from it."""
+    """Whether tracked files differ from the commit."""
 
 
 @cache
-def commit() -> Commit | None:
+def find_commit() -> Commit | None:
     """Return the commit of a checkout or of what pip installed from git; None for a wheel."""
-    if not (ROOT / ".git").exists():  # also inside the environment of somebody's repository
+    if not (ROOT / ".git").exists():  # the environment may lie inside another repository
         origin = json.loads(distribution("yarus").read_text("direct_url.json") or "{}")  # PEP 610
         sha = origin.get("vcs_info", {}).get("commit_id")
         return Commit(sha, is_dirty=False) if sha else None
@@ -32,5 +32,5 @@ def commit() -> Commit | None:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True)
+    return process.stdout.strip()

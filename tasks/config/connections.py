@@ -1,4 +1,4 @@
-"""Names become connections here: tasks pass names to each other, never engines."""
+"""Open databases and sources by name: tasks pass names to each other, never engines."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine, select
 
 from yarus.db import tables
-from yarus.db.engine import own, reaching, read_only
+from yarus.db.engine import open_own_database, read_only_engine, reporting_unreachable
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.sources import PRODUCTION, SAMPLE, Source, loaded
-from yarus.tasks.config.settings import settings
+from yarus.db.sources import PRODUCTION, SAMPLE, Source, find_loaded_source
+from yarus.tasks.config.settings import get_settings
 
 if TYPE_CHECKING:
     from prefect import State, Task
@@ -17,60 +17,60 @@ if TYPE_CHECKING:
 
 
 def database() -> Engine:
-    """The engine of our own tables; starts the embedded PostgreSQL where no other is set."""
-    configuration = settings()
+    """Return the engine of Yarus's own tables; start the embedded PostgreSQL if no other is set."""
+    configuration = get_settings()
     url = configuration.database_url
-    return own(Path(configuration.home), url.get_secret_value() if url else None)
+    return open_own_database(Path(configuration.home), url.get_secret_value() if url else None)
 
 
-def source(name: str) -> Source:
-    """The source of that name; the bundled sample is loaded when it is first asked for.
+def open_source(name: str) -> Source:
+    """Return the source of that name; load the bundled sample on first use.
 
     Raises:
-        InputError: there is none of that name, or no `YARUS_SOURCE_URL` for `production`.
+        InputError: no source has that name, or `YARUS_SOURCE_URL` is missing for `production`.
     """
     if name == PRODUCTION:
-        url = settings().source_url
+        url = get_settings().source_url
         if url is None:
             raise InputError("source 'production' needs YARUS_SOURCE_URL=postgresql://user:password@host:5432/database")
-        return mapped_source(PRODUCTION, url.get_secret_value())
+        return open_mapped_source(PRODUCTION, url.get_secret_value())
     if name == SAMPLE:
         _load_sample()
-    return loaded(database(), name)
+    return find_loaded_source(database(), name)
 
 
-def mapped_source(name: str, url: str | None, *, language: str | None = None) -> Source:
-    """A source whose tables have the names that the settings map.
+def open_mapped_source(name: str, url: str | None, *, language: str | None = None) -> Source:
+    """Return a source whose tables have the names that the settings map.
 
     Args:
-        name: of the source.
-        url: of another server, opened read-only; None for tables in our own database, such as those of a dump.
-        language: of the texts; None for that of the settings.
+        name: name of the source.
+        url: URL of another server, opened read-only; None for tables in Yarus's own database, such as a dump's.
+        language: language of the texts; None for that of the settings.
     """
-    configuration = settings()
-    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
-    engine = read_only(url, timeout_s=configuration.source_timeout_s) if url else database()
-    return Source(name, "production" if url else "loaded", language or configuration.language, engine, named)
+    configuration = get_settings()
+    source_tables = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
+    engine = read_only_engine(url, timeout_s=configuration.source_timeout_s) if url else database()
+    return Source(name, "production" if url else "loaded", language or configuration.language, engine, source_tables)
 
 
-def connection_lost(task: "Task[..., Any]", task_run: "TaskRun", state: "State[Any]") -> bool:
-    """Whether Prefect is to try a task that reads a source once more: only where the connection was lost.
+def should_retry_read(task: "Task[..., Any]", task_run: "TaskRun", state: "State[Any]") -> bool:
+    """Return whether Prefect should retry a task that reads a source: only if the connection was lost.
 
-    Reading costs nothing and leaves nothing behind, and a PostgreSQL that restarts is back within the 6 s of the two
-    retries; whoever mistyped its address waits no longer than that. A query that took too long would do so again.
-    What asks models has no retries in Prefect: there every call is tried by itself (`RetryPolicy`).
+    Reading costs nothing and changes nothing. A PostgreSQL that restarts is back within the 6 s of the two retries, and
+    a mistyped address costs no more than that. A query that took too long would do so again. Tasks that call models
+    have no retries in Prefect, because each call has its own (`RetryPolicy`).
     """
     return isinstance(state.data, DatabaseUnavailable) and state.data.connection_lost
 
 
 def _load_sample() -> None:
-    """Loads the bundled sample, or the newer one of a newer Yarus."""
+    """Load the bundled sample, or a newer one after an upgrade of Yarus."""
     from yarus.db.importers import sample
-    from yarus.db.loading.fill import fill  # Arrow and NumPy: who only reads evaluations waits for neither
+    from yarus.db.loading.load_rows import fill  # late: commands that only read evaluations need no Arrow or NumPy
 
     engine = database()
-    origin = f"bundled sample {sample.digest()}"
-    with reaching(engine), engine.connect() as connection:
-        known = connection.scalar(select(tables.source.c.origin).where(tables.source.c.name == SAMPLE))
-    if known != origin:
-        fill(engine, SAMPLE, sample.read(), language="ru", origin=origin)
+    origin = f"bundled sample {sample.sample_hash()}"
+    with reporting_unreachable(engine), engine.connect() as connection:
+        loaded_origin = connection.scalar(select(tables.source.c.origin).where(tables.source.c.name == SAMPLE))
+    if loaded_origin != origin:
+        fill(engine, SAMPLE, sample.read_sample(), language="ru", origin=origin)

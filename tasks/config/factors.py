@@ -1,17 +1,17 @@
-"""How a re-ranker is asked, and the ways of changing questions and contexts."""
+"""Settings of re-rankers, and the perturbations of questions and contexts."""
 
 from typing import Literal, get_args
 
 from pydantic import BaseModel, Field, SecretStr
 
 NO_RERANKER = "none"
-"""Chosen for an evaluation, it leaves out the re-ranker of the settings."""
+"""Value of `reranker` that turns off the re-ranker of the settings."""
 
 
 class RerankerService(BaseModel, extra="forbid", allow_inf_nan=False):
-    """How to ask a re-ranker that is an HTTP service; by default as Cohere, Jina, vLLM and Infinity have it.
+    """How to call a re-ranker over HTTP; by default as Cohere, Jina, vLLM and Infinity expect it.
 
-    Replies are read as these and Text Embeddings Inference write them.
+    The default paths also read replies of Text Embeddings Inference.
     """
 
     request: str = Field(
@@ -32,20 +32,20 @@ class RerankerService(BaseModel, extra="forbid", allow_inf_nan=False):
 
 
 Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]
-"""Ways of asking the same: typing errors, «е» for «ё», lower case, wrong keyboard layout, other words."""
+"""Perturbations of questions: typing errors, «е» for «ё», lower case, wrong keyboard layout, other words."""
 ContextPerturbation = Literal[
     "distractors", "gold_first", "gold_middle", "gold_last", "gold_removed", "counterfactual", "injection"
 ]
-"""Bad contexts: passages of other pages among the right ones, the right ones before, amid or behind these, or not at
-all; another number or date in them; an instruction in them.
+"""Perturbations of contexts: passages of other pages among the right ones; the right ones before, amid or after these,
+or removed; a changed number or date; an injected instruction.
 """
-Kind = Literal[Perturbation, ContextPerturbation]
-KINDS: dict[str, tuple[Kind, ...]] = {
+PerturbationKind = Literal[Perturbation, ContextPerturbation]
+PERTURBATIONS_BY_TIER: dict[str, tuple[PerturbationKind, ...]] = {
     "tier1": get_args(Perturbation),
     "tier2": get_args(ContextPerturbation),
     "tier3": get_args(Perturbation),
 }
-"""What each tier can be given changed."""
+"""Tier -> the perturbations that it supports."""
 ProbedTier = Literal["tier1", "tier2", "tier3"]
-QUESTIONS: tuple[ProbedTier, ...] = ("tier1", "tier3")
-"""The tiers that are probed where nothing is chosen."""
+DEFAULT_PROBED_TIERS: tuple[ProbedTier, ...] = ("tier1", "tier3")
+"""Tiers that are probed by default."""

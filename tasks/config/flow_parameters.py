@@ -1,23 +1,23 @@
-"""What a person chooses for a flow of several evaluations: a night, a sweep, the probes of robustness."""
+"""Parameters of flows with several evaluations: nightly run, sweep, robustness probes."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from yarus.db.words import Words
-from yarus.tasks.config.factors import KINDS, QUESTIONS, Kind, ProbedTier
+from yarus.db.messages import Words
+from yarus.tasks.config.factors import DEFAULT_PROBED_TIERS, PERTURBATIONS_BY_TIER, PerturbationKind, ProbedTier
 from yarus.tasks.config.naming import EvaluationId
 from yarus.tasks.config.parameters import Parameters
 from yarus.tasks.config.tiers import TIERS
 
 if TYPE_CHECKING:
     TierName = str
-else:  # the form in the Prefect UI lists them
+else:  # the form in the Prefect UI lists the tiers
     TierName = Literal[tuple(TIERS)]
 
 
-def _listed(value: object) -> object:
-    """A list from words parted by commas; nothing twice."""
+def _split_list(value: object) -> object:
+    """Split a comma-separated text into a list without duplicates; other values pass."""
     parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) for part in parts):
         return parts
@@ -25,11 +25,11 @@ def _listed(value: object) -> object:
 
 
 T = TypeVar("T")
-OnceEach = Annotated[list[T], BeforeValidator(_listed)]
-"""A list without repetitions, also given as words with commas between them."""
+UniqueList = Annotated[list[T], BeforeValidator(_split_list)]
+"""A list without duplicates, which may be given as comma-separated text."""
 
 
-class Nightly(Parameters):
+class NightlyParameters(Parameters):
     """Every tier in order over one source."""
 
     tiers: list[TierName] = Field(list(TIERS), title="Tiers", description="Tiers to run, in this order", min_length=1)
@@ -54,60 +54,60 @@ class Nightly(Parameters):
 
     @field_validator("tiers", mode="before")
     @classmethod
-    def _names(cls, value: object) -> object:
+    def _split_names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
     def of(self, tier: str) -> Parameters:
-        """What a tier is given of it."""
-        kind = TIERS[tier].parameters
-        passed_on = {"source", "limit", "seed", "cases", "name", "tags", "runner", "claims", "nuggets", "citations"}
-        return kind(**self.model_dump(include=passed_on & kind.model_fields.keys()))
+        """Return the parameters of one tier's evaluation within this run."""
+        model = TIERS[tier].parameters
+        inherited = {"source", "limit", "seed", "cases", "name", "tags", "runner", "claims", "nuggets", "citations"}
+        return model(**self.model_dump(include=inherited & model.model_fields.keys()))
 
 
-class Sweep(Parameters):
+class SweepParameters(Parameters):
     """Systems against each other on the same questions: every combination of what is listed is an arm."""
 
-    sources: OnceEach[str] = Field(
+    sources: UniqueList[str] = Field(
         [],
         title="Sources",
         description="The same questions over chunks that are cut otherwise; if empty: the source above",
         examples=[["pages_by_heading", "pages_by_500"]],
     )
     tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="Tier that every arm evaluates")
-    generators: OnceEach[str] = Field(
+    generators: UniqueList[str] = Field(
         [],
         title="Generators",
         description="Models at YARUS_GENERATOR__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-7b-instruct", "llama-3.1-8b-instruct"]],
     )
-    prompts: OnceEach[str] = Field(
+    prompts: UniqueList[str] = Field(
         [],
         title="Prompts",
         description="Files with the generator's prompt; if empty: YARUS_GENERATOR__PROMPT",
         examples=[["prompts/terse.txt", "prompts/careful.txt"]],
     )
-    judges: OnceEach[str] = Field(
+    judges: UniqueList[str] = Field(
         [],
         title="Judges",
         description="Models at YARUS_JUDGE__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-72b-instruct"]],
     )
-    embedders: OnceEach[str] = Field(
+    embedders: UniqueList[str] = Field(
         [],
         title="Embedders",
         description="If empty: YARUS_EMBEDDER",
         examples=[["lexical", "intfloat/multilingual-e5-small", "http://127.0.0.1:8080/v1#bge-m3"]],
     )
-    retrievers: OnceEach[str] = Field(
+    retrievers: UniqueList[str] = Field(
         [], title="Retrievers", description="If empty: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
     )
-    rerankers: OnceEach[str] = Field(
+    rerankers: UniqueList[str] = Field(
         [],
         title="Re-rankers",
         description="If empty: YARUS_RERANKER; 'none' is an arm without one",
         examples=[["none", "BAAI/bge-reranker-v2-m3"]],
     )
-    k: OnceEach[int] = Field(
+    k: UniqueList[int] = Field(
         [], title="Depths", description="Lengths of the rankings; if empty: the tier's default", examples=[[1, 3]]
     )
     resume: str | None = Field(
@@ -119,31 +119,31 @@ class Sweep(Parameters):
 
     @field_validator("sources")
     @classmethod
-    def _with_its_own(cls, value: list[str], info: ValidationInfo) -> list[str]:
-        own = info.data.get("source")
-        if value and own not in (*value, cls.model_fields["source"].default):
-            raise ValueError(Words("--source {own} is none of them; leave it out", own=own))
+    def _include_own_source(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        own_source = info.data.get("source")
+        if value and own_source not in (*value, cls.model_fields["source"].default):
+            raise ValueError(Words("--source {own} is none of them; leave it out", own=own_source))
         return value
 
     @model_validator(mode="after")
-    def _of_the_first(self) -> "Sweep":
-        """Its own source, by which it is found again, is one of those that it sweeps."""
+    def _use_first_source(self) -> "SweepParameters":
+        """Set the sweep's own source, by which it is found, to one of the swept sources."""
         if self.sources and self.source not in self.sources:
-            object.__setattr__(self, "source", self.sources[0])  # of what is frozen for others
+            object.__setattr__(self, "source", self.sources[0])  # bypasses the frozen model
         return self
 
 
-class Robustness(Parameters):
+class RobustnessParameters(Parameters):
     """The same questions asked otherwise, or answered from bad contexts: does the system still find and answer well?"""
 
-    kinds: OnceEach[Kind] = Field(
-        [*KINDS["tier1"]],
+    kinds: UniqueList[PerturbationKind] = Field(
+        [*PERTURBATIONS_BY_TIER["tier1"]],
         title="Kinds",
         description="Ways of changing the questions (tiers 1 and 3) or the contexts (tier 2)",
         min_length=1,
     )
-    tiers: OnceEach[ProbedTier] = Field(
-        [*QUESTIONS],
+    tiers: UniqueList[ProbedTier] = Field(
+        [*DEFAULT_PROBED_TIERS],
         title="Tiers",
         description="tier1: change of rank; tier2: answers from bad contexts; tier3: change of answer",
         min_length=1,
@@ -154,45 +154,59 @@ class Robustness(Parameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill(cls, given: Any) -> Any:
-        """Where only kinds are chosen, the tiers that know them; where only tiers are, all kinds that these know."""
-        if not isinstance(given, dict):
-            return given
-        kinds, tiers = (_listed(given.get(name)) for name in ("kinds", "tiers"))
-        filled: dict[str, list[str]] = {}
-        if "tiers" not in given and isinstance(kinds, list):
-            filled["tiers"] = [tier for tier, known in KINDS.items() if any(kind in known for kind in kinds)]
-        elif "kinds" not in given and isinstance(tiers, list):
-            filled["kinds"] = list(dict.fromkeys(kind for tier in tiers for kind in KINDS.get(str(tier), ())))
-        return given | {name: some for name, some in filled.items() if some}
+    def _fill_defaults(cls, values: Any) -> Any:
+        """If only kinds are given, add the tiers that support them; if only tiers are, all kinds that these support."""
+        if not isinstance(values, dict):
+            return values
+        kinds, tiers = (_split_list(values.get(name)) for name in ("kinds", "tiers"))
+        defaults: dict[str, list[str]] = {}
+        if "tiers" not in values and isinstance(kinds, list):
+            defaults["tiers"] = [
+                tier for tier, supported in PERTURBATIONS_BY_TIER.items() if any(kind in supported for kind in kinds)
+            ]
+        elif "kinds" not in values and isinstance(tiers, list):
+            defaults["kinds"] = list(
+                dict.fromkeys(kind for tier in tiers for kind in PERTURBATIONS_BY_TIER.get(str(tier), ()))
+            )
+        return values | {name: names for name, names in defaults.items() if names}
 
     @field_validator("tiers")
     @classmethod
-    def _something_to_do(cls, tiers: list[str], info: ValidationInfo) -> list[str]:
-        """Every kind is known by some tier, every tier knows one of them."""
+    def _check_combination(cls, tiers: list[str], info: ValidationInfo) -> list[str]:
+        """Check that each kind is supported by a tier, and that each tier supports one of the kinds."""
         kinds = info.data.get("kinds", ())
         for kind in kinds:
-            if not any(kind in KINDS[tier] for tier in tiers):
-                knowing = " or ".join(tier for tier, known in KINDS.items() if kind in known)
+            if not any(kind in PERTURBATIONS_BY_TIER[tier] for tier in tiers):
+                supporting_tiers = " or ".join(
+                    tier for tier, supported in PERTURBATIONS_BY_TIER.items() if kind in supported
+                )
                 raise ValueError(
-                    Words("none of them knows the kind {kind!r}, which is of {knowing}", kind=kind, knowing=knowing)
+                    Words(
+                        "none of them knows the kind {kind!r}, which is of {knowing}",
+                        kind=kind,
+                        knowing=supporting_tiers,
+                    )
                 )
         for tier in tiers if kinds else ():
-            if not set(kinds) & set(KINDS[tier]):
+            if not set(kinds) & set(PERTURBATIONS_BY_TIER[tier]):
                 raise ValueError(
-                    Words("{tier} knows none of the kinds; it has {kinds}", tier=tier, kinds=", ".join(KINDS[tier]))
+                    Words(
+                        "{tier} knows none of the kinds; it has {kinds}",
+                        tier=tier,
+                        kinds=", ".join(PERTURBATIONS_BY_TIER[tier]),
+                    )
                 )
         return tiers
 
     def kinds_of(self, tier: str) -> list[str]:
-        """Those of the kinds that a tier knows."""
-        return [kind for kind in self.kinds if kind in KINDS[tier]]
+        """Return the kinds that a tier supports."""
+        return [kind for kind in self.kinds if kind in PERTURBATIONS_BY_TIER[tier]]
 
 
 FLOWS: dict[str, type[Parameters]] = {
     **{name: tier.parameters for name, tier in TIERS.items()},
-    "nightly": Nightly,
-    "sweep": Sweep,
-    "robustness": Robustness,
+    "nightly": NightlyParameters,
+    "sweep": SweepParameters,
+    "robustness": RobustnessParameters,
 }
-"""Every flow that can be run by name, and its parameters."""
+"""Every flow that can be run by name, with its parameters."""

@@ -1,41 +1,41 @@
-"""What people read of a parameter, in help and in the forms of the Prefect UI: its title, meaning and examples."""
+"""Titles, descriptions and examples of parameters, for help and the forms of the Prefect UI."""
 
 from typing import TYPE_CHECKING, Any
 
-from yarus.tasks.config.texts.messages import translated
+from yarus.tasks.config.texts.messages import translate_text
 
 if TYPE_CHECKING:
-    from yarus.db.tables import Json
+    from yarus.db.tables import JsonObject
 
-EXAMPLES = ". For example: "
+EXAMPLES_PREFIX = ". For example: "
 
 
-def show_examples(schema: "Json") -> None:
-    """Puts the examples into the descriptions, for Prefect's form shows only those."""
+def append_examples(schema: "JsonObject") -> None:
+    """Append the examples to the descriptions, because Prefect's form shows only descriptions."""
     for field in schema["properties"].values():
         if "examples" in field:
-            field["description"] += EXAMPLES + ", ".join(map(str, field["examples"]))
+            field["description"] += EXAMPLES_PREFIX + ", ".join(map(str, field["examples"]))
 
 
-def described(description: str, language: str) -> str:
-    """A description as `show_examples` leaves it, in a language."""
-    text, sign, examples = description.partition(EXAMPLES)
-    said = translated(text, language)
-    if not sign:
-        return said
-    end = "" if said.endswith((".", "?")) else "."
-    return f"{said}{end} {translated('For example', language)}: {examples}"
+def translate_description(description: str, language: str) -> str:
+    """Translate a description that `append_examples` has extended."""
+    text, separator, examples = description.partition(EXAMPLES_PREFIX)
+    translation = translate_text(text, language)
+    if not separator:
+        return translation
+    end = "" if translation.endswith((".", "?")) else "."
+    return f"{translation}{end} {translate_text('For example', language)}: {examples}"
 
 
-def in_language(schema: Any, language: str) -> Any:
-    """A schema with all titles and descriptions in it in a language."""
+def translate_schema(schema: Any, language: str) -> Any:
+    """Translate all titles and descriptions of a schema."""
     if isinstance(schema, list):
-        return [in_language(part, language) for part in schema]
+        return [translate_schema(part, language) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {name: in_language(part, language) for name, part in schema.items()}
-    if isinstance(made.get("title"), str):
-        made["title"] = translated(made["title"], language)
-    if isinstance(made.get("description"), str):
-        made["description"] = described(made["description"], language)
-    return made
+    translated_schema = {name: translate_schema(part, language) for name, part in schema.items()}
+    if isinstance(translated_schema.get("title"), str):
+        translated_schema["title"] = translate_text(translated_schema["title"], language)
+    if isinstance(translated_schema.get("description"), str):
+        translated_schema["description"] = translate_description(translated_schema["description"], language)
+    return translated_schema

@@ -1,58 +1,58 @@
-"""What people call evaluations: a name, and tags to find several by. They are words, and change no number."""
+"""Names and tags that people give to evaluations; they change no metric."""
 
 import unicodedata
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from yarus.db.words import Words
+from yarus.db.messages import Words
 
 NAME_LENGTH, TAG_LENGTH, MOST_TAGS = 80, 40, 20
-TAKEN = ("last", "previous", "baseline")
-"""What commands call evaluations themselves."""
+RESERVED_NAMES = ("last", "previous", "baseline")
+"""Names that commands reserve."""
 
 
-def evaluation_name(text: str) -> str:
-    """The name, in one spelling of those that look alike.
+def validate_evaluation_name(text: str) -> str:
+    """Return the name, normalised so that look-alikes are equal.
 
     Raises:
-        ValueError: it is empty, too long, cannot be printed on a line, or means something else already.
+        ValueError: it is empty, too long, not printable on one line, or reserved.
     """
-    name = _printable(text, NAME_LENGTH)
-    if name in TAKEN:
+    name = _require_printable(text, NAME_LENGTH)
+    if name in RESERVED_NAMES:
         raise ValueError(
             Words("{name!r} is what commands call an evaluation themselves; choose another name", name=name)
         )
     return name
 
 
-def evaluation_tag(text: str) -> str:
-    """The tag, in one spelling of those that look alike.
+def validate_evaluation_tag(text: str) -> str:
+    """Return the tag, normalised so that look-alikes are equal.
 
     Raises:
-        ValueError: it is empty, too long, cannot be printed on a line, or has a comma, which parts tags.
+        ValueError: it is empty, too long, not printable on one line, or has a comma, which separates tags.
     """
-    tag = _printable(text, TAG_LENGTH)
+    tag = _require_printable(text, TAG_LENGTH)
     if "," in tag:
         raise ValueError(Words("{tag!r}: a comma parts tags; give each with a --tag of its own", tag=tag))
     return tag
 
 
-def _printable(text: str, most: int) -> str:
-    found = unicodedata.normalize("NFC", text).strip()
-    if not found or len(found) > most:
-        raise ValueError(Words("1 to {most} characters are allowed, this has {n}", most=most, n=len(found)))
-    if not found.isprintable():
+def _require_printable(text: str, max_length: int) -> str:
+    normalised = unicodedata.normalize("NFC", text).strip()
+    if not normalised or len(normalised) > max_length:
+        raise ValueError(Words("1 to {most} characters are allowed, this has {n}", most=max_length, n=len(normalised)))
+    if not normalised.isprintable():
         raise ValueError(Words("it is to be one line of characters that can be printed"))
-    return found
+    return normalised
 
 
-def _listed(value: object) -> object:
+def _split_list(value: object) -> object:
     return [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 EvaluationId = Annotated[str, Field(min_length=1)]
-"""Of an evaluation, or the beginning or end of one, or its name."""
+"""Id of an evaluation, the beginning or end of an id, or a name."""
 FailedOf = Annotated[
     EvaluationId | None,
     Field(
@@ -62,17 +62,17 @@ FailedOf = Annotated[
     ),
 ]
 EvaluationName = Annotated[
-    Annotated[str, AfterValidator(evaluation_name)] | None,
+    Annotated[str, AfterValidator(validate_evaluation_name)] | None,
     Field(title="Name", description="What people call it; commands find it by that", examples=["before release 2.1"]),
 ]
 EvaluationTags = Annotated[
-    list[Annotated[str, AfterValidator(evaluation_tag)]],
+    list[Annotated[str, AfterValidator(validate_evaluation_tag)]],
     Field(
         title="Tags",
         description="Words that several evaluations share",
         max_length=MOST_TAGS,
         examples=[["nightly", "release-2.1"]],
     ),
-    BeforeValidator(_listed),
+    BeforeValidator(_split_list),
     AfterValidator(lambda tags: list(dict.fromkeys(tags))),
 ]

@@ -1,11 +1,11 @@
-"""What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
+"""Parameters of one evaluation: one model per tier, which is also the form in the Prefect UI."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from yarus.tasks.config.factors import ContextPerturbation, Perturbation
-from yarus.tasks.config.forms import show_examples
+from yarus.tasks.config.forms import append_examples
 from yarus.tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
 
 ParameterValues = dict[str, Any]
@@ -21,9 +21,9 @@ JudgeModel = Annotated[
 
 
 class Parameters(BaseModel):
-    """What every tier takes."""
+    """Parameters of every tier."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=show_examples)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=append_examples)
 
     source: str = Field(
         "sample",
@@ -56,8 +56,8 @@ class Parameters(BaseModel):
     )
 
 
-class Embedding(Parameters):
-    """What a tier takes that needs vectors."""
+class EmbeddingParameters(Parameters):
+    """Parameters of tiers that embed texts."""
 
     embedder: str | None = Field(
         None,
@@ -72,7 +72,7 @@ class Embedding(Parameters):
     )
 
 
-class Tier0(Embedding):
+class Tier0(EmbeddingParameters):
     """Embedding quality: do texts of one page or topic lie together, and apart from the others?"""
 
     texts: Literal["chunks", "questions"] = Field(
@@ -81,8 +81,8 @@ class Tier0(Embedding):
     distance: Literal["cosine", "euclidean"] = Field("cosine", title="Distance", description="Of the silhouette")
 
 
-class Retrieval(Embedding):
-    """What a tier takes that asks a retriever of ours."""
+class RetrievalParameters(EmbeddingParameters):
+    """Parameters of tiers that use Yarus's own retrievers."""
 
     reranker: str | None = Field(
         None,
@@ -108,16 +108,16 @@ class Retrieval(Embedding):
     )
 
 
-class Perturbable(Parameters):
-    """What a tier takes that asks the system the questions of the source."""
+class PerturbationParameters(Parameters):
+    """Parameters of tiers that ask the system the source's questions."""
 
     perturbation: Perturbation | None = Field(
         None, title="Perturbation", description="Change every question in this way before it is asked"
     )
 
 
-class Confirmable(Parameters):
-    """What a tier takes that asks somebody who need not say the same twice."""
+class RecheckParameters(Parameters):
+    """Parameters of tiers whose results vary between runs, because they call models or systems."""
 
     confirms: EvaluationId | None = Field(
         None,
@@ -128,8 +128,8 @@ class Confirmable(Parameters):
     failed: FailedOf = None
 
 
-class Fillable(Retrieval, Confirmable):
-    """What a tier takes whose labels a judge may fill up."""
+class LLMLabelParameters(RetrievalParameters, RecheckParameters):
+    """Parameters of tiers whose labels a judge may complete."""
 
     labels: Literal["given", "filled"] = Field(
         "given",
@@ -145,7 +145,7 @@ class Fillable(Retrieval, Confirmable):
     judge_model: JudgeModel = None
 
 
-class Tier1(Fillable, Perturbable):
+class Tier1(LLMLabelParameters, PerturbationParameters):
     """Retrieval: does the retriever find the chunks or pages that are labelled relevant?"""
 
     unit: Literal["auto", "chunk", "page"] = Field(
@@ -153,12 +153,12 @@ class Tier1(Fillable, Perturbable):
     )
 
 
-class RealUsers(Fillable):
+class RealUsers(LLMLabelParameters):
     """Retrieval on the real log: does the retriever find the page that the bot showed, and that users confirmed?"""
 
 
-class Generation(Confirmable):
-    """What a tier takes that gives a model a context."""
+class GenerationParameters(RecheckParameters):
+    """Parameters of tiers that give a model a context."""
 
     context_tokens: int = Field(
         3_000,
@@ -175,8 +175,8 @@ class Generation(Confirmable):
     )
 
 
-class Answering(Generation):
-    """What a tier takes that gets answers and has them scored."""
+class AnswerParameters(GenerationParameters):
+    """Parameters of tiers that get answers and score them."""
 
     generator_prompt: str | None = Field(
         None,
@@ -213,7 +213,7 @@ class Answering(Generation):
     judge_model: JudgeModel = None
 
 
-class Tier2(Answering):
+class Tier2(AnswerParameters):
     """Generation on ideal context: does the model answer well when it is given the right chunks?"""
 
     sut: Literal["local", "recorded"] | None = Field(
@@ -230,7 +230,7 @@ class Tier2(Answering):
     )
 
 
-class Tier3(Retrieval, Answering, Perturbable):
+class Tier3(RetrievalParameters, AnswerParameters, PerturbationParameters):
     """End to end: is the answer of the whole system as useful as the reference?"""
 
     sut: str | None = Field(
@@ -249,11 +249,11 @@ class Tier3(Retrieval, Answering, Perturbable):
     )
 
 
-class JudgesLog(Generation):
-    """What a tier takes that judges logged answers against their page."""
+class LoggedAnswerParameters(GenerationParameters):
+    """Parameters of tiers that judge logged answers against their page."""
 
 
-class JudgeQuality(JudgesLog):
+class JudgeQuality(LoggedAnswerParameters):
     """The judge itself: does it say the same twice, and is it moved by what should not matter?"""
 
     repeats: int = Field(
@@ -282,7 +282,7 @@ class JudgeQuality(JudgesLog):
     judge_model: JudgeModel = None
 
 
-class JudgePipeline(JudgesLog):
+class JudgePipeline(LoggedAnswerParameters):
     """The production judge: are the right answers shown, and only they?"""
 
     repeats: int = Field(

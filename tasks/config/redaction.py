@@ -1,21 +1,21 @@
-"""Texts made safe: no passwords of addresses, and nothing that JSON, a terminal or a spreadsheet cannot take."""
+"""Make texts safe: redact passwords in URLs, and replace what JSON, terminals or spreadsheets cannot take."""
 
 import re
 import unicodedata
 from typing import Any
 
-from yarus.db.engine import CONFIDENTIAL
+from yarus.db.engine import CONFIDENTIAL_OPTIONS
 
 
 def redact_urls(text: str) -> str:
-    """The text with the passwords and secret options of all URLs in it replaced, for messages."""
+    """Redact the passwords and secret options of all URLs in a text."""
     text = re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
-    text = re.sub(r"(https?://)[^\s:/@?#]+@", r"\1***@", text)  # a token instead of a user name
-    return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]*[^\s&#'\":;,.)]", r"\1***", text, flags=re.IGNORECASE)
+    text = re.sub(r"(https?://)[^\s:/@?#]+@", r"\1***@", text)  # a token in place of a user name
+    return re.sub(rf"([?&]{CONFIDENTIAL_OPTIONS}=)[^\s&#'\"]*[^\s&#'\":;,.)]", r"\1***", text, flags=re.IGNORECASE)
 
 
 def redact_urls_within(value: Any) -> Any:
-    """The value with all texts in it masked."""
+    """Redact the URLs in all texts of a nested value."""
     if isinstance(value, dict):
         return {name: redact_urls_within(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -23,25 +23,27 @@ def redact_urls_within(value: Any) -> Any:
     return redact_urls(value) if isinstance(value, str) else value
 
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""Characters that start a formula in a spreadsheet."""
 
 
-def encodable(text: str) -> str:
-    """The text with a question mark for every lone surrogate, which no file, database or tokenizer takes."""
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates by question marks, because no file, database or tokenizer accepts them."""
     return text.encode("utf-8", "replace").decode()
 
 
-def harmless(text: str) -> str:
-    """The text with a mark for every character that a terminal obeys or hides: it may clear the screen, or lie."""
-    return "".join(sign if sign in "\n\t" or unicodedata.category(sign)[0] != "C" else "�" for sign in text)
+def escape_control_characters(text: str) -> str:
+    """Replace characters that a terminal interprets or hides: they could clear the screen or mislead."""
+    return "".join(
+        character if character in "\n\t" or unicodedata.category(character)[0] != "C" else "�" for character in text
+    )
 
 
-def quoted(text: str) -> str:
-    """The text with an apostrophe in front, which makes it a text to a spreadsheet, where it would be a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+def escape_formula(text: str) -> str:
+    """Prefix a text that would be a spreadsheet formula with an apostrophe, which makes it a text."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
-def unquoted(text: str) -> str:
-    """The text as it was before `quoted`."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text
+def unescape_formula(text: str) -> str:
+    """Return the text as it was before `quoted`."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text

@@ -1,4 +1,4 @@
-"""Services that are asked over HTTP: their addresses, which are stored, their headers, which are not, and prices."""
+"""HTTP services: their addresses, which are stored, their headers, which are not, and prices of models."""
 
 import re
 from collections.abc import Mapping
@@ -7,38 +7,38 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, Field, SecretStr
 
-from yarus.db.engine import CONFIDENTIAL
+from yarus.db.engine import CONFIDENTIAL_OPTIONS
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.tasks.config.redaction import redact_urls
 
-OPENAI = "openai:"
-"""What stands before the address of a system under test that speaks OpenAI's protocol."""
+OPENAI_PREFIX = "openai:"
+"""Prefix of the address of a system under test with OpenAI's protocol."""
 
 
-def is_address(name: str) -> bool:
-    """Whether a name is an http(s) URL, whatever the case of its scheme."""
+def is_http_url(name: str) -> bool:
+    """Return whether a name is an http(s) URL; the case of its scheme is ignored."""
     return bool(re.match(r"https?://", name, re.IGNORECASE))
 
 
-def is_function(name: str) -> bool:
-    """Whether a name is `module:function`, or a method of an object there, and no address."""
+def is_function_path(name: str) -> bool:
+    """Return whether a name is `module:function`, or a method of an object there, and not an address."""
     return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None
 
 
-def open_address(url: str, place: str, *, keys: str | None = None) -> str:
-    """The address of a service as it was given, for it holds nothing that may not be stored.
+def require_public_address(url: str, place: str, *, keys: str | None = None) -> str:
+    """Return the address of a service unchanged, after checking that it holds no secret.
 
     Args:
         url: an http(s) URL, or one after `openai:`; anything else passes.
-        place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
-        keys: the setting that secrets belong in; default: the headers of that place.
+        place: prefix of the service's settings, such as `YARUS_SUT_SERVICE`.
+        keys: the setting for secrets; default: the headers of that service.
 
     Raises:
-        InputError: it has a user name, a password or a secret in its query; they are not repeated.
+        InputError: it has a user name, a password or a secret in its query; the message does not repeat them.
     """
-    address = url.removeprefix(OPENAI)
-    if not is_address(address):
+    address = url.removeprefix(OPENAI_PREFIX)
+    if not is_http_url(address):
         return url
     try:
         parts = urlsplit(address)
@@ -48,9 +48,15 @@ def open_address(url: str, place: str, *, keys: str | None = None) -> str:
             place=place.removesuffix("_SERVICE"),
             error=error,
         ) from None
-    secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
-    if "@" in parts.netloc or secret:
-        what = Words("the option {secret!r}", secret=secret[0]) if secret else Words("a user name or password")
+    secret_options = [
+        name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL_OPTIONS, name, re.IGNORECASE)
+    ]
+    if "@" in parts.netloc or secret_options:
+        what = (
+            Words("the option {secret!r}", secret=secret_options[0])
+            if secret_options
+            else Words("a user name or password")
+        )
         raise InputError(
             "the address {url!r} is stored with results and has {what}: put secrets into {keys}",
             url=redact_urls(url),
@@ -60,18 +66,18 @@ def open_address(url: str, place: str, *, keys: str | None = None) -> str:
     return url
 
 
-def headers(given: Mapping[str, SecretStr], place: str) -> dict[str, str]:
-    """The headers of a service as they are sent.
+def prepare_headers(secret_headers: Mapping[str, SecretStr], place: str) -> dict[str, str]:
+    """Return the headers of a service as they are sent.
 
     Args:
-        given: as the settings have them.
-        place: what the settings of the service begin with.
+        secret_headers: the headers in the settings.
+        place: prefix of the service's settings.
 
     Raises:
-        InputError: a name or a value has characters that no header has; the value is not repeated.
+        InputError: a name or value has invalid characters; the message does not repeat the value.
     """
-    sent = {name.strip(): value.get_secret_value().strip() for name, value in given.items()}
-    for name, value in sent.items():
+    plain_headers = {name.strip(): value.get_secret_value().strip() for name, value in secret_headers.items()}
+    for name, value in plain_headers.items():
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
             raise InputError("{place}__HEADERS: {name!r} is not a valid header name", place=place, name=name)
         if not (value.isascii() and value.isprintable()):
@@ -81,11 +87,11 @@ def headers(given: Mapping[str, SecretStr], place: str) -> dict[str, str]:
                 place=place,
                 name=name,
             )
-    return sent
+    return plain_headers
 
 
 class Price(BaseModel, extra="forbid", allow_inf_nan=False):
-    """What a model costs, and since when that is known."""
+    """Price of a model, and the date of the price list."""
 
     input: float = Field(ge=0, le=1_000_000, description="USD per million input tokens")
     output: float = Field(ge=0, le=1_000_000, description="USD per million output tokens")

@@ -1,4 +1,4 @@
-"""The configuration, read in one place: environment variables `YARUS_*` and a file `.env`."""
+"""The settings, read in one place: environment variables `YARUS_*` and a file `.env`."""
 
 import os
 import re
@@ -14,23 +14,23 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from yarus.db import tables
-from yarus.db.engine import shown
+from yarus.db.engine import redact_database_url
 from yarus.db.errors import InputError, unknown
-from yarus.db.tables import Json
-from yarus.db.words import Words
+from yarus.db.messages import Words
+from yarus.db.tables import JsonObject
 from yarus.tasks.config.factors import RerankerService
 from yarus.tasks.config.redaction import redact_urls_within
-from yarus.tasks.config.services import Price, open_address
-from yarus.tasks.config.validation import allowed, least_changes
+from yarus.tasks.config.services import Price, require_public_address
+from yarus.tasks.config.validation import allowed_values_text, check_least_changes
 
 Language = Literal["ru", "en"]
-PREFIX = "YARUS_"
-NOT_REPEATED = "URL|KEY|HEADERS|TOKEN_|^YARUS_(RETRIEVER|RERANKER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
-"""Settings that may hold a secret: what was given is not repeated."""
+ENV_PREFIX = "YARUS_"
+SENSITIVE_SETTINGS = "URL|KEY|HEADERS|TOKEN_|^YARUS_(RETRIEVER|RERANKER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
+"""Settings that may hold a secret: messages do not repeat their values."""
 
 
-class Access(BaseModel, extra="forbid", allow_inf_nan=False):
-    """Credentials for a model's server, and the certificates that it is trusted by."""
+class ServerAccess(BaseModel, extra="forbid", allow_inf_nan=False):
+    """Credentials for a model's server, and trusted certificates."""
 
     headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
     token_url: str | None = Field(None, description="address that issues tokens for the key (OAuth)")
@@ -43,13 +43,13 @@ class Access(BaseModel, extra="forbid", allow_inf_nan=False):
     ca_file: Path | None = Field(None, description="file of further trusted certificates (PEM)")
 
 
-class Role(Access):
-    """A language model in one role. Without `base_url` the role is served by its offline stand-in."""
+class ModelRole(ServerAccess):
+    """A language model in one role. Without `base_url`, an offline stand-in serves the role."""
 
     base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
     model: str | None = Field(None, description="name of the model")
     api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
-    extra_body: Json = Field({}, description="further fields of requests, as JSON")
+    extra_body: JsonObject = Field({}, description="further fields of requests, as JSON")
     temperature: float | None = Field(0.0, ge=0, le=2, description="none: the model's default")
     max_tokens: int = Field(512, ge=1, le=1_000_000_000)
     concurrency: int = Field(8, ge=1, le=10_000, description="calls in flight at once")
@@ -65,7 +65,7 @@ class Role(Access):
 
 
 class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
-    """How to ask a retriever that is an HTTP service."""
+    """How to call a retriever over HTTP."""
 
     request: str = Field('{"question": "$question", "k": "$k"}', description="JSON sent by POST")
     ids: str = Field("results[].id", description="JMESPath of the ids in the reply, best first")
@@ -77,11 +77,11 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
     concurrency: int = Field(8, ge=1)
 
 
-class EmbedderService(Access):
-    """How to ask an embedder that is an HTTP service."""
+class EmbedderService(ServerAccess):
+    """How to call an embedder over HTTP."""
 
-    query: Json = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
-    passage: Json = Field({}, description='sent with chunks, such as {"input_type": "passage"}')
+    query: JsonObject = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
+    passage: JsonObject = Field({}, description='sent with chunks, such as {"input_type": "passage"}')
     batch: int = Field(32, ge=1, le=2_048, description="texts of one request, at most")
     concurrency: int = Field(4, ge=1, le=1_000, description="requests in flight at once")
     rpm: int | None = Field(None, ge=1, description="requests a minute")
@@ -89,7 +89,7 @@ class EmbedderService(Access):
 
 
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
-    """How to ask a question-answering system that is an HTTP service."""
+    """How to call a question-answering system over HTTP."""
 
     model: str | None = Field(None, description="name of its model: what `openai:` asks for, and what YARUS_PRICES has")
     request: str = Field('{"question": "$question"}', description="JSON sent by POST; $history: the dialog before")
@@ -110,10 +110,10 @@ class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
 
 
 class Settings(BaseSettings):
-    """Everything that can be set from outside; what changes from one evaluation to the next is a flow parameter."""
+    """All settings; options that differ between evaluations are flow parameters."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
+        env_prefix=ENV_PREFIX,
         env_nested_delimiter="__",
         env_file=".env",
         env_ignore_empty=True,
@@ -164,9 +164,9 @@ class Settings(BaseSettings):
         description="an answer that has one of these in its first sentence is a refusal",
     )
     sut_label: str | None = Field(None, description="version of the system under test, shown on every evaluation")
-    generator: Role = Role()
-    judge: Role = Role()
-    gate: Role = Role()
+    generator: ModelRole = ModelRole()
+    judge: ModelRole = ModelRole()
+    gate: ModelRole = ModelRole()
     rubrics: Path | None = Field(None, description="folder of judged metrics of your own, one text file each")
     prices: dict[str, Price] = Field({}, description="model -> its price, as JSON")
     budget_usd: float | None = Field(None, gt=0, description="upper limit of an evaluation's cost")
@@ -192,7 +192,7 @@ class Settings(BaseSettings):
 
     @field_validator("home")
     @classmethod
-    def _of_the_user(cls, value: Path) -> Path:
+    def _expand_home(cls, value: Path) -> Path:
         try:
             return value.expanduser()
         except RuntimeError as error:
@@ -200,14 +200,14 @@ class Settings(BaseSettings):
 
     @field_validator("retriever", "reranker", "sut", "embedder", "similarity_embedder")
     @classmethod
-    def _nothing_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
-        place = PREFIX + str(info.field_name).upper()
-        keys = f"{place}_API_KEY" if "EMBEDDER" in place else f"{place}_SERVICE__HEADERS"
-        return value and open_address(value, place, keys=keys)
+    def _reject_secrets(cls, value: str | None, info: ValidationInfo) -> str | None:
+        setting = ENV_PREFIX + str(info.field_name).upper()
+        headers_setting = f"{setting}_API_KEY" if "EMBEDDER" in setting else f"{setting}_SERVICE__HEADERS"
+        return value and require_public_address(value, setting, keys=headers_setting)
 
     @field_validator("database_url", "source_url", "prefect_database_url")
     @classmethod
-    def _postgresql_only(cls, value: SecretStr | None) -> SecretStr | None:
+    def _normalise_postgresql_url(cls, value: SecretStr | None) -> SecretStr | None:
         if value is None:
             return None
         try:
@@ -218,85 +218,98 @@ class Settings(BaseSettings):
             ) from error
         if url.get_backend_name() not in {"postgresql", "postgres"}:
             raise ValueError(Words("{kind!r} is not supported; expected postgresql://…", kind=url.get_backend_name()))
-        if isinstance(password := url.query.get("password"), str):  # where no message would mask it
+        if isinstance(password := url.query.get("password"), str):  # messages would not mask it there
             url = url.difference_update_query(["password"]).set(password=password)
         return SecretStr(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
 
     @property
     def results_root(self) -> str:
-        """Where Parquet goes: a folder or an fsspec URL."""
+        """Return the root of the Parquet files: a folder or an fsspec URL."""
         if self.results and "://" in self.results:
             return self.results
         return str((Path(self.results).expanduser() if self.results else self.home / "results").absolute())
 
     def public(self) -> dict[str, object]:
-        """The settings without secrets, as they are stored with an evaluation."""
+        """Return the settings without secrets, as stored with an evaluation."""
         secret_addresses = {"database_url", "source_url", "prefect_database_url", "alert_webhook"}
         values = self.model_dump(mode="json", exclude=secret_addresses, exclude_none=True)
         for name in ("database_url", "source_url"):
-            secret: SecretStr | None = getattr(self, name)
-            if secret is not None:
-                values[name] = shown(make_url(secret.get_secret_value()))
+            secret_url: SecretStr | None = getattr(self, name)
+            if secret_url is not None:
+                values[name] = redact_database_url(make_url(secret_url.get_secret_value()))
         return {name: redact_urls_within(value) for name, value in values.items()}
 
 
-def settings() -> Settings:
-    """The settings as the environment and the file `.env` have them now; read anew only where these have changed.
+def get_settings() -> Settings:
+    """Return the current settings from the environment and the file `.env`; reread only after changes.
 
     Raises:
-        InputError: a value is out of its range, or a variable that begins with `YARUS_` names no setting.
+        InputError: a value is invalid, or a variable that begins with `YARUS_` is not a setting.
     """
     try:
         file = Path(".env").read_bytes()
     except OSError:
         file = b""
-    # Without a file only ours matter, and what a ~ stands for; a file may refer to any variable.
-    relevant = (item for item in os.environ.items() if file or item[0] == "HOME" or item[0].upper().startswith(PREFIX))
-    return _read(frozenset(relevant), file)
+    # Without a file only Yarus's variables and HOME (for ~) matter; a file may refer to any variable.
+    relevant = (
+        item for item in os.environ.items() if file or item[0] == "HOME" or item[0].upper().startswith(ENV_PREFIX)
+    )
+    return _read_settings(frozenset(relevant), file)
 
 
 @lru_cache(maxsize=8)
-def _read(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
-    """The settings as they are; what they are made of is their key in the cache."""
-    given = {**dotenv_values(".env"), **os.environ}
-    variables = {name.upper(): value or "" for name, value in given.items() if name.upper().startswith(PREFIX)}
-    names = {PREFIX + name.upper() for name in Settings.model_fields}
+def _read_settings(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
+    """Read the settings; the arguments are only the key of the cache."""
+    all_variables = {**dotenv_values(".env"), **os.environ}
+    variables = {
+        name.upper(): value or "" for name, value in all_variables.items() if name.upper().startswith(ENV_PREFIX)
+    }
+    names = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
     for name in sorted(variables):
         if name.split("__")[0] not in names:
             raise unknown("setting", name, names)
     try:
-        found = Settings()
+        configuration = Settings()
     except SettingsError as error:
-        raise _no_json(error, variables) from None
+        raise _json_error(error, variables) from None
     except ValidationError as error:
-        raise _wrong(error.errors()[0]) from None
-    least_changes(found.least_change, "YARUS_LEAST_CHANGE")
-    if found.source_tables or found.source_columns:  # their names are checked where the tables are made
-        tables.source_tables(None, names=found.source_tables, columns=found.source_columns)
-    return found
+        raise _invalid_value_error(error.errors()[0]) from None
+    check_least_changes(configuration.least_change, "YARUS_LEAST_CHANGE")
+    if configuration.source_tables or configuration.source_columns:  # `source_tables` checks the names
+        tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
+    return configuration
 
 
-def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:
-    named = re.search(r'field "(\w+)"', str(error))
-    place = PREFIX + (named[1].upper() if named else "")
-    parts = [
-        f"{place}__{part}" for part in ("HEADERS", "EXTRA_BODY", "TOKEN_FORM", "QUERY", "PASSAGE")
-    ]  # of a service, only these are JSON
-    if place not in variables and (given := [part for part in parts if part in variables]):
-        place = next((part for part in given if not variables[part].lstrip().startswith("{")), given[0])
-    return InputError("{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE", place=place)
-
-
-def _wrong(first: Mapping[str, Any]) -> InputError:
-    """What pydantic found, in our words; what was given is repeated only where it can be no secret."""
-    *within, last = (str(part) for part in first["loc"])
-    place = PREFIX + "__".join((*within, last)).upper()
-    if first["type"] == "extra_forbidden":
-        annotation = Settings.model_fields[within[0]].annotation
-        model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
-        return unknown(
-            "setting", place, (place.removesuffix(last.upper()) + name.upper() for name in model.model_fields)
+def _json_error(error: SettingsError, variables: Mapping[str, str]) -> InputError:
+    field_match = re.search(r'field "(\w+)"', str(error))
+    setting = ENV_PREFIX + (field_match[1].upper() if field_match else "")
+    # The JSON fields of services and roles.
+    json_parts = [f"{setting}__{part}" for part in ("HEADERS", "EXTRA_BODY", "TOKEN_FORM", "QUERY", "PASSAGE")]
+    if setting not in variables and (used_parts := [variable for variable in json_parts if variable in variables]):
+        setting = next(
+            (variable for variable in used_parts if not variables[variable].lstrip().startswith("{")), used_parts[0]
         )
-    plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
-    given = Words(" (given: {input!r})", input=first["input"]) if plain and not re.search(NOT_REPEATED, place) else ""
-    return InputError("{place}: {allowed}{given}", place=place, allowed=allowed(first), given=given)
+    return InputError("{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE", place=setting)
+
+
+def _invalid_value_error(problem: Mapping[str, Any]) -> InputError:
+    """Translate pydantic's error; the value is repeated only if it cannot be a secret."""
+    *parents, field = (str(part) for part in problem["loc"])
+    setting = ENV_PREFIX + "__".join((*parents, field)).upper()
+    if problem["type"] == "extra_forbidden":
+        annotation = Settings.model_fields[parents[0]].annotation
+        model = next(type_ for type_ in (annotation, *get_args(annotation)) if hasattr(type_, "model_fields"))
+        return unknown(
+            "setting", setting, (setting.removesuffix(field.upper()) + name.upper() for name in model.model_fields)
+        )
+    is_plain = isinstance(problem["input"], str | int | float) and not problem["type"].endswith(
+        ("model_type", "dict_type")
+    )
+    value_text = (
+        Words(" (given: {input!r})", input=problem["input"])
+        if is_plain and not re.search(SENSITIVE_SETTINGS, setting)
+        else ""
+    )
+    return InputError(
+        "{place}: {allowed}{given}", place=setting, allowed=allowed_values_text(problem), given=value_text
+    )

@@ -1,4 +1,4 @@
-"""The tiers, a row each; names for people are in tasks/config/texts, what they measure in metrics/table."""
+"""The tiers, one row each; their names are in tasks/config/texts, their metrics in metrics/table."""
 
 from dataclasses import dataclass, field
 
@@ -17,19 +17,19 @@ from yarus.tasks.config.parameters import (
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A tier of the evaluation. Its flow is `yarus.flows.NAME:NAME`, its words `[tiers.NAME]` of tasks/config/texts."""
+    """A tier of the evaluation: its flow is `yarus.flows.NAME:NAME`, its texts `[tiers.NAME]` in tasks/config/texts."""
 
     parameters: type[Parameters]
-    """What a person chooses: the options of `yarus run`, and the form in the Prefect UI."""
+    """Parameters of an evaluation: the options of `yarus run` and the form in the Prefect UI."""
     headlines: tuple[str, ...]
-    """The metrics that it is judged by, the first first."""
+    """Headline metrics, the most important first."""
     worst_by: str
-    """The column of its cases that tells the worst of them."""
+    """Column of cases by which the worst are listed."""
     doubtful: dict[str, str | float] = field(default_factory=dict)
-    """Which cases to read next: a metric of cases and its `min` or `max`."""
+    """Filter for cases to read next: a metric of cases and its `min` or `max`."""
     felt: int | None = None
-    """Its place among the tiers whose quality reaches the user, 1 the nearest. The others explain or measure: they are
-    the weakest only where these are sound.
+    """Rank among the tiers whose quality users notice, 1 the most direct. The other tiers explain or measure; one of
+    them is reported as the weakest only if these are sound.
     """
 
 

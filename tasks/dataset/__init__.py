@@ -1,1 +1,1 @@
-"""Case sets: frozen, made by a generator, labelled by people, audited."""
+"""Case sets: frozen, synthetic, annotated by people, and audited."""

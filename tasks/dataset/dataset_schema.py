@@ -4,14 +4,14 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from yarus.tasks.cases.privacy.patterns import Kind
+from yarus.tasks.cases.privacy.patterns import PersonalDataKind
 from yarus.tasks.cases.vocabulary import Unit
-from yarus.tasks.dataset.labelling.alpha import Alpha
+from yarus.tasks.dataset.labelling.alpha import AlphaEstimate
 
-State = Literal["completed", "invalid"]
+DatasetState = Literal["completed", "invalid"]
 
 
-class Place(TypedDict):
+class DefectLocation(TypedDict):
     """Where something is wrong, and what explains it; every kind has some of these."""
 
     question_id: str
@@ -36,29 +36,29 @@ class Place(TypedDict):
     """That dispute the label."""
     known: NotRequired[float]
     """Share of its words that the corpus has."""
-    kind: NotRequired[Kind]
+    kind: NotRequired[PersonalDataKind]
     """Of personal data."""
     text: NotRequired[str]
 
 
-class Finding(TypedDict):
+class DefectFinding(TypedDict):
     """One kind of defect."""
 
     count: int | None
     """Null where it was not looked for."""
-    examples: list[Place]
+    examples: list[DefectLocation]
     reason: NotRequired[str]
     """Why it was not looked for."""
 
 
-class PersonalFinding(Finding):
+class PersonalDataFinding(DefectFinding):
     """Personal data in questions and answers."""
 
     kinds: dict[str, int]
     """Kind of personal data -> how many."""
 
 
-class TwinFinding(TypedDict):
+class DuplicateFinding(TypedDict):
     """Chunks and pages that say what another one says: a label on one of them is a label on all."""
 
     count: int
@@ -69,7 +69,7 @@ class TwinFinding(TypedDict):
     """Ids of chunks that say the same, the largest groups first."""
 
 
-class Audit(TypedDict):
+class LabelAudit(TypedDict):
     """What looks wrong with a source's questions and labels."""
 
     source: str
@@ -77,27 +77,27 @@ class Audit(TypedDict):
     n_chunks: int
     evaluations: list[str]
     """Whose rankings may dispute labels."""
-    stale: Finding
+    stale: DefectFinding
     """Labels that name a chunk or page that is not in the corpus."""
-    duplicates: Finding
+    duplicates: DefectFinding
     """Questions that repeat an earlier one but for case, punctuation and white space."""
-    near_duplicates: Finding
+    near_duplicates: DefectFinding
     """Questions that are almost an earlier one."""
-    contradictions: Finding
+    contradictions: DefectFinding
     """Labels that exclude each other."""
-    leaked: Finding
+    leaked: DefectFinding
     """Questions whose reference answer can be had without retrieval."""
-    disputed: Finding
+    disputed: DefectFinding
     """Questions where no ranking has anything relevant among its first ten."""
-    off_topic: Finding
+    off_topic: DefectFinding
     """Questions of whose words hardly any is in the corpus."""
-    empty: Finding
+    empty: DefectFinding
     """Questions without a letter or digit."""
-    personal: PersonalFinding
-    twins: TwinFinding
+    personal: PersonalDataFinding
+    twins: DuplicateFinding
 
 
-class Exported(TypedDict):
+class AnnotationExport(TypedDict):
     """Questions that were written into a file for people to label."""
 
     file: str
@@ -110,10 +110,10 @@ class Exported(TypedDict):
     """Questions chosen because an evaluation failed at them."""
 
 
-class NuggetsMade(TypedDict):
+class NuggetGeneration(TypedDict):
     """Nuggets that a judge has made for the questions of a source."""
 
-    state: State
+    state: DatasetState
     source: str
     questions: int
     without_reference: int
@@ -136,7 +136,7 @@ class NuggetsMade(TypedDict):
     """NULL without prices."""
 
 
-class Drawn(TypedDict):
+class LabelSample(TypedDict):
     """Judged answers that were drawn at random and written into a file for people to label."""
 
     file: str
@@ -151,7 +151,7 @@ class Drawn(TypedDict):
     """Level of the judge's score and status -> answers drawn of them."""
 
 
-class LabelsImported(TypedDict):
+class LabelSampleImport(TypedDict):
     """What people's labels of judged answers brought."""
 
     annotator: str
@@ -163,7 +163,7 @@ class LabelsImported(TypedDict):
     evaluations: list[str]
 
 
-class Imported(TypedDict):
+class AnnotationImport(TypedDict):
     """What people's labels brought."""
 
     source: str
@@ -193,7 +193,7 @@ class Imported(TypedDict):
     """Those that have a label of a chunk."""
 
 
-class Agreement(TypedDict):
+class ColumnAgreement(TypedDict):
     """How far two annotators agree on one column."""
 
     n: int
@@ -213,17 +213,17 @@ class _Annotators(TypedDict):
     field: str
 
 
-class PairAgreement(_Annotators, Agreement):
+class PairAgreement(_Annotators, ColumnAgreement):
     """Two annotators and a column."""
 
 
-class SourceAgreement(TypedDict):
+class AnnotatorAgreement(TypedDict):
     """How far annotators of a source agree: all of them, and every two."""
 
     source: str
     annotators: dict[str, int]
     """Name -> questions labelled."""
-    alpha: dict[str, Alpha]
+    alpha: dict[str, AlphaEstimate]
     """Column of yes and no -> Krippendorff's alpha of all annotators; empty where one alone has labelled."""
     pairs: list[PairAgreement]
 
@@ -239,7 +239,7 @@ class SynthesisExample(TypedDict):
 class SynthesisResult(TypedDict):
     """Questions that were written from a source's chunks."""
 
-    state: State
+    state: DatasetState
     """`invalid` where none was accepted."""
     source: str
     into: str | None

@@ -1,4 +1,4 @@
-"""Columns of cases to metrics with intervals, and the coverage."""
+"""Aggregate columns of cases into metrics with intervals, and compute the coverage."""
 
 import math
 from collections import Counter
@@ -10,24 +10,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from yarus.db.messages import Words
 from yarus.db.tables import MetricRow
-from yarus.db.words import Words
-from yarus.metrics.metric import QUANTILES, RUBRIC, Metric
+from yarus.metrics.metric import QUANTILES, RUBRIC_PREFIX, Metric
 from yarus.metrics.statistics import Interval, mean_interval, quantile_interval
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.intervals import NO_INTERVAL
-from yarus.metrics.table import grades, metric, metrics_of
+from yarus.metrics.table import get_metric, grades, metrics_for_tier
 from yarus.metrics.table.exam import exam_metrics
-from yarus.tasks.cases.outcomes import unmeasurable
-from yarus.tasks.cases.table import floats, values_of
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
+from yarus.tasks.cases.outcomes import unmeasurable_reasons
+from yarus.tasks.cases.table import column_values, float_column
+from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, TURN_STRATA, UNMEASURABLE_STATUSES, USER_STRATA
 from yarus.tasks.evaluation.config import EvaluationConfig, MetricOptions
-from yarus.tasks.evaluation.numbers import finite
-from yarus.tasks.evaluation.set_metrics import Whole, measure_set
-from yarus.tasks.evaluation.standings import Standing
+from yarus.tasks.evaluation.judge_standing import JudgeStanding
+from yarus.tasks.evaluation.number_format import replace_non_finite
+from yarus.tasks.evaluation.set_metrics import SetValue, measure_set
 
 
-class Value(NamedTuple):
+class MetricValue(NamedTuple):
     """A metric of a set of cases; `value` is None where it was not measured, and `reason` says why."""
 
     metric: Metric
@@ -41,11 +41,11 @@ class Value(NamedTuple):
     """Cases that could have had a value and failed."""
     signature: str
 
-    def row(self, stratum: str = "", standing: Standing | None = None) -> MetricRow:
-        """As it is stored in `evaluation_metric`; without a grade where a judge says it that has passed no exam."""
+    def row(self, stratum: str = "", standing: JudgeStanding | None = None) -> MetricRow:
+        """Return the row stored in `evaluation_metric`, without a grade if its judge has not passed an exam."""
         declared = self.metric
         trusted = standing in (None, "passed")
-        found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
+        grades_found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
         return {
             "metric": declared.name,
             "stratum": stratum,
@@ -55,105 +55,109 @@ class Value(NamedTuple):
             "ci_high": self.ci_high,
             "n_scored": self.n_scored,
             "n_total": self.n_total,
-            "grade": found.low if found else None,
+            "grade": grades_found.low if grades_found else None,
             "direction": declared.better,
             "signature": self.signature,
         }
 
 
-def measured_by(tier: str, config: EvaluationConfig) -> tuple[Metric, ...]:
-    """Return the metrics of an evaluation: those of its tier that it was asked for, and the user's own of its judge."""
-    asked = (config.judge or {}).get("prompts", ())
+def list_metrics(tier: str, config: EvaluationConfig) -> tuple[Metric, ...]:
+    """Return the metrics of an evaluation: the requested ones of its tier, and the user's own rubrics of its judge."""
+    judged = (config.judge or {}).get("prompts", ())
     examined = (config.exam_of or {}).get("judge", {}).get("prompts", ())
     return (
-        *(row for row in metrics_of(tier) if _asked_for(row.asked, config)),
-        *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)),
-        *(row for name in examined if name.startswith(RUBRIC) for row in exam_metrics(name)),
+        *(row for row in metrics_for_tier(tier) if _asked_for(row.asked, config)),
+        *(get_metric(f"avg_{name}") for name in judged if name.startswith(RUBRIC_PREFIX)),
+        *(row for name in examined if name.startswith(RUBRIC_PREFIX) for row in exam_metrics(name)),
     )
 
 
-def _asked_for(asked: str, config: EvaluationConfig) -> bool:
-    """Whether an evaluation was asked for what a metric needs; what was chosen stands before the first `|`."""
-    name, _, some = asked.partition("=")
-    value = getattr(config, name) if name else None
-    if not some:
-        return not name or value is not None
-    return str(value).partition("|")[0] in some.split(",")
+def _asked_for(condition: str, config: EvaluationConfig) -> bool:
+    """Return whether an evaluation requested what a metric needs; the choice precedes the first `|`."""
+    field, _, choices = condition.partition("=")
+    value = getattr(config, field) if field else None
+    if not choices:
+        return not field or value is not None
+    return str(value).partition("|")[0] in choices.split(",")
 
 
-def summarise(
-    declared: Sequence[Metric], cases: pa.Table, *, seed: int, options: MetricOptions, whole: Mapping[str, Whole]
-) -> list[Value]:
-    """Every metric over the cases, with its 95 % interval.
+def aggregate_metrics(
+    declared: Sequence[Metric], cases: pa.Table, *, seed: int, options: MetricOptions, whole: Mapping[str, SetValue]
+) -> list[MetricValue]:
+    """Return every metric over the cases, with its 95 % interval.
 
     Args:
         declared: the metrics.
         cases: with a column for every per-case metric.
         seed: of the bootstrap.
         options: of the evaluation, for the metrics' signatures: gain, depth.
-        whole: metrics of the set that a step has computed, and why there is no value where a step knows that.
+        whole: metrics of the set that a step has computed, or reasons why they have no value.
 
     Returns:
-        One value a metric, in the same order.
+        One value per metric, in the same order.
     """
     computed = measure_set((row.name for row in declared), cases, seed) | dict(whole)
     return [_value(row, cases, seed, options, computed) for row in declared]
 
 
-def strata(cases: pa.Table) -> dict[str, pa.Table]:
-    """The cases by stratum, and all of them; one nameless stratum where the tier has none.
+def split_by_stratum(cases: pa.Table) -> dict[str, pa.Table]:
+    """Return the cases by stratum, and all of them; one nameless stratum if the tier has none.
 
-    Of answers in dialogs all are the nameless one, beside what opens a dialog and what follows, and where dialogs have
-    more than two turns, each turn. (Of tier `ux` the dialogs themselves are measured.)
+    For answers in dialogs the nameless stratum is all of them. The others are opening and following turns, and each
+    turn if dialogs have more than two. (Tier `ux` measures the dialogs themselves.)
     """
     if "stratum" in cases.column_names:
-        return {"all": cases} | {name: within(cases, name) for name in STRATA}
+        return {"all": cases} | {name: select_stratum(cases, name) for name in USER_STRATA}
     if not {"turn", "answer"} <= {*cases.column_names}:
         return {"": cases}
-    longest = np.nanmax(floats(cases, "turn"), initial=1)
-    return {"": cases} | {name: within(cases, name) for name in list(TURNS)[: None if longest > 2 else 2]}
+    longest = np.nanmax(float_column(cases, "turn"), initial=1)
+    return {"": cases} | {name: select_stratum(cases, name) for name in list(TURN_STRATA)[: None if longest > 2 else 2]}
 
 
-def within(cases: pa.Table, stratum: str) -> pa.Table:
-    """The cases of a stratum, by its name; of cases without what users said, all are what any of that is."""
-    if stratum in TURNS:
-        first, last = TURNS[stratum]
-        turns = np.nan_to_num(floats(cases, "turn"), nan=1)
+def select_stratum(cases: pa.Table, stratum: str) -> pa.Table:
+    """Return the cases of a stratum; cases without user feedback belong to every stratum of feedback."""
+    if stratum in TURN_STRATA:
+        first, last = TURN_STRATA[stratum]
+        turns = np.nan_to_num(float_column(cases, "turn"), nan=1)
         return cases.filter(pa.array((first <= turns) & (turns <= last)))
-    if stratum in STRATA and "stratum" in cases.column_names:
+    if stratum in USER_STRATA and "stratum" in cases.column_names:
         return cases.filter(pc.equal(cases["stratum"], stratum))
     return cases
 
 
-def coverage(cases: pa.Table) -> float | None:
-    """Measured cases / cases that could be measured; None if none could.
+def compute_coverage(cases: pa.Table) -> float | None:
+    """Return measured cases / cases that could be measured; None if none could.
 
-    One that has no label could not be measured, whether the system failed at it or not.
+    A case without a label could not be measured, whether the system failed at it or not.
     """
-    could = [
-        status for status, lacks in zip(values_of(cases, "status"), unmeasurable(cases), strict=True) if lacks is None
+    measurable = [
+        status
+        for status, lacks in zip(column_values(cases, "status"), unmeasurable_reasons(cases), strict=True)
+        if lacks is None
     ]
-    return sum(status in MEASURED for status in could) / len(could) if could else None
+    return sum(status in MEASURED_STATUSES for status in measurable) / len(measurable) if measurable else None
 
 
-def _value(metric: Metric, cases: pa.Table, seed: int, options: MetricOptions, whole: Mapping[str, Whole]) -> Value:
+def _value(
+    metric: Metric, cases: pa.Table, seed: int, options: MetricOptions, computed: Mapping[str, SetValue]
+) -> MetricValue:
     n_missing = 0
     if metric.aggregate == "whole":
-        value, interval, n_scored, n_total, _ = whole[metric.name]
+        value, interval, n_scored, n_total, _ = computed[metric.name]
     else:
-        values = floats(cases, metric.column)
-        groups = values_of(cases, "group")
+        values = float_column(cases, metric.column)
+        groups = column_values(cases, "group")
         value, interval = _aggregate(metric, values, seed, groups)
         n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
         if metric.aggregate == "mean":
             n_missing = int(np.count_nonzero(np.isnan(values) & _could_have(metric, cases)))
-    measured, known = not math.isnan(value), whole.get(metric.name)
-    return Value(
+    is_measured, precomputed = not math.isnan(value), computed.get(metric.name)
+    return MetricValue(
         metric=metric,
-        value=value if measured else None,
-        reason=None if measured else (known.reason if known else None) or _why_not(cases, metric),
-        ci_low=finite(interval.low),
-        ci_high=finite(interval.high),  # None too where it is open
+        value=value if is_measured else None,
+        reason=None if is_measured else (precomputed.reason if precomputed else None) or _why_not(cases, metric),
+        ci_low=replace_non_finite(interval.low),
+        ci_high=replace_non_finite(interval.high),  # None too if it is open
         n_scored=n_scored,
         n_total=len(cases) if n_total is None else n_total,
         n_missing=n_missing,
@@ -162,11 +166,11 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: MetricOptions, w
 
 
 def _could_have(metric: Metric, cases: pa.Table) -> NDArray[np.bool_]:
-    """The cases that failed, and have what a value of the metric needs: they would have had one otherwise."""
+    """Return the mask of failed cases that have what a value of the metric needs."""
     names = ["status", *((metric.needs,) if metric.needs in cases.column_names else ())]
-    rows = zip(unmeasurable(cases), *(values_of(cases, name) for name in names), strict=True)
-    beside = (*MEASURED, *CANNOT_BE_MEASURED)
-    return np.array([lacks is None and status not in beside and all(label) for lacks, status, *label in rows], bool)
+    rows = zip(unmeasurable_reasons(cases), *(column_values(cases, name) for name in names), strict=True)
+    unaffected = (*MEASURED_STATUSES, *UNMEASURABLE_STATUSES)
+    return np.array([lacks is None and status not in unaffected and all(label) for lacks, status, *label in rows], bool)
 
 
 def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | None]) -> tuple[float, Interval]:
@@ -180,22 +184,24 @@ def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | Non
     return math.fsum(measured) / len(measured), interval
 
 
-OF_JUDGE = ("judge_error", "parse_error")
+JUDGE_STATUSES = ("judge_error", "parse_error")
 
 
 def _why_not(cases: pa.Table, metric: Metric) -> str:
-    """Why nothing was measured: what all cases are, or where some are fine, when the metric has no value."""
-    counts = Counter(values_of(cases, "status"))
+    """Return why a metric has no value: the most frequent status, or if some cases were measured, the metric's own
+    reason.
+    """
+    counts = Counter(column_values(cases, "status"))
     if not counts:
         return Words("no case")
-    if not metric.opinion:  # what a judge failed at does not stand in its way
-        counts = Counter(status for status in counts.elements() if status not in OF_JUDGE)
-    if not counts or any(status in counts for status in MEASURED):
+    if not metric.opinion:  # failures of a judge do not affect it
+        counts = Counter(status for status in counts.elements() if status not in JUDGE_STATUSES)
+    if not counts or any(status in counts for status in MEASURED_STATUSES):
         return Words("undefined: {why}", why=metric.undefined)
     status, count = counts.most_common(1)[0]
     return Words("{n} of {total} cases are {status}", n=count, total=len(cases), status=status)
 
 
-def statuses(cases: pa.Table) -> dict[str, int]:
-    """How many cases have each status."""
-    return dict(Counter(values_of(cases, "status")).most_common())
+def count_statuses(cases: pa.Table) -> dict[str, int]:
+    """Count the cases of each status."""
+    return dict(Counter(column_values(cases, "status")).most_common())

@@ -1,4 +1,4 @@
-"""The configuration of an evaluation: what its parameters came to, and which part of it makes the comparability key."""
+"""Configuration of an evaluation, resolved from its parameters; one part of it makes the comparability key."""
 
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, NamedTuple
@@ -8,17 +8,17 @@ from pydantic_core import CoreSchema
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from yarus.db.tables import Json
+from yarus.db.tables import JsonObject
 from yarus.tasks.cases.vocabulary import Note, Unit
 
 UNSET: Any = None
-"""Default of what only some tiers have: None in the others, whose steps do not read it."""
+"""Default of fields that only some tiers have: None in the others, whose steps do not read it."""
 
 
-State = Literal["running", "completed", "invalid", "failed", "cancelled"]
+EvaluationState = Literal["running", "completed", "invalid", "failed", "cancelled"]
 
 
-class Called(TypedDict):
+class EvaluationLabel(TypedDict):
     """What people call an evaluation."""
 
     name: str | None
@@ -27,17 +27,17 @@ class Called(TypedDict):
 
 
 ConfigValues = dict[str, Any]
-"""What is set of a configuration, by its keys."""
+"""Set values of a configuration, by key."""
 ComparabilityParts = dict[str, Any]
-"""What must be equal for two evaluations to be compared: part -> value."""
+"""Parts that must be equal for two evaluations to be compared: part -> value."""
 MetricOptions = dict[str, int | str]
-"""What of metrics' signatures an evaluation chooses: depth, gain, distance."""
+"""Options of metric signatures that an evaluation chooses: depth, gain, distance."""
 
 
-def called(of: Called | RowMapping) -> str:
-    """The name of an evaluation, and its tags."""
-    name: str | None = of["name"]
-    return " ".join([*([name] if name else []), *(f"#{tag}" for tag in of["tags"])])
+def format_label(labels: EvaluationLabel | RowMapping) -> str:
+    """Return the name of an evaluation, and its tags."""
+    name: str | None = labels["name"]
+    return " ".join([*([name] if name else []), *(f"#{tag}" for tag in labels["tags"])])
 
 
 class CaseSetIdentity(TypedDict):
@@ -55,7 +55,7 @@ class JudgeIdentity(TypedDict, total=False):
     max_tokens: int | None
     prompts: dict[str, str]
     """Metric -> digest of its wording."""
-    extra_body: Json
+    extra_body: JsonObject
     mask_calls: bool
 
 
@@ -70,13 +70,13 @@ class ExamIdentity(TypedDict, total=False):
     """The source with the same questions in another language."""
 
 
-class Part(BaseModel):
+class ConfigPart(BaseModel):
     """A part of the configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Measured(Part):
+class MeasurementConfig(ConfigPart):
     """What is measured, and by what: all of it is in the comparability key, together with the metrics."""
 
     unit: Unit = UNSET
@@ -100,7 +100,7 @@ class Measured(Part):
     unreferenced: Literal["judged"] | None = None
     """Where recorded answers are judged also to questions without a reference."""
     judge: JudgeIdentity = UNSET
-    sent: dict[str, Json] | None = None
+    sent: dict[str, JsonObject] | None = None
     """Judging role -> parameters that its server refused, as they were sent instead; null for those left out."""
     claims: JudgeIdentity | None = None
     """Who finds claims and checks them, where that was asked for."""
@@ -114,7 +114,7 @@ class Measured(Part):
     similarity_embedder: str = UNSET
 
 
-class UnderTest(Part):
+class SystemConfig(ConfigPart):
     """The system under test: what evaluations compare, so that none of it is in the key."""
 
     corpus: str | None = None
@@ -142,12 +142,12 @@ class UnderTest(Part):
     generator: str | None = None
     generator_prompt: str | None = None
     """Name and digest of its prompt, where that is a file of the user's own."""
-    generator_sent: Json | None = None
+    generator_sent: JsonObject | None = None
     """Parameters that its server refused, as they were sent instead; null for those left out."""
     context_tokens: int = UNSET
 
 
-class Aside(Part):
+class RepeatConfig(ConfigPart):
     """What marks an evaluation that says nothing new of the system: it stays out of histories (`db.journal.ASIDE`)."""
 
     again: str | None = None
@@ -160,7 +160,7 @@ class Aside(Part):
     """The sweep or the probes that the evaluation belongs to, or the evaluation that it confirms."""
 
 
-class EvaluationConfig(Measured, UnderTest, Aside):
+class EvaluationConfig(MeasurementConfig, SystemConfig, RepeatConfig):
     """What the parameters of an evaluation came to, once its cases are loaded; each tier has a part of it."""
 
     batch_size: int = UNSET
@@ -186,11 +186,11 @@ class EvaluationConfig(Measured, UnderTest, Aside):
     """What was met, for people to know."""
 
     def __or__(self, other: "EvaluationConfig") -> "EvaluationConfig":
-        """Return what either has, the other's where both have it."""
+        """Merge two configurations; values of the other one take precedence."""
         return self.model_copy(update={name: getattr(other, name) for name in other.model_fields_set})
 
     def only(self, names: Collection[str]) -> "EvaluationConfig":
-        """Return what it has of these keys."""
+        """Return the values of these keys."""
         return EvaluationConfig(**{name: value for name, value in self.stored().items() if name in names})
 
     def stored(self) -> ConfigValues:
@@ -198,27 +198,27 @@ class EvaluationConfig(Measured, UnderTest, Aside):
         return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
 
     def document(self, *, without: Collection[str] = ()) -> ConfigValues:
-        """Return it as `--json` prints it: notes stand beside it."""
+        """Return it as `--json` prints it, without the notes, which are printed separately."""
         return {name: value for name, value in self.stored().items() if name not in ("notes", *without)}
 
     @classmethod
     def of(cls, row: RowMapping) -> "EvaluationConfig":
-        """Read it from an evaluation's row of the journal, where findings are stored beside it."""
-        known = {name: value for name, value in (row["resolved"] or {}).items() if name in cls.model_fields}
-        return cls.model_construct(_fields_set=set(known), **known)
+        """Read it from an evaluation's row of the journal, where findings are stored in the same column."""
+        values = {name: value for name, value in (row["resolved"] or {}).items() if name in cls.model_fields}
+        return cls.model_construct(_fields_set=set(values), **values)
 
     def comparability(self) -> ComparabilityParts:
-        """Return what of it is in the comparability key."""
-        return {name: value for name, value in self.stored().items() if name in Measured.model_fields}
+        """Return the part that is in the comparability key."""
+        return {name: value for name, value in self.stored().items() if name in MeasurementConfig.model_fields}
 
 
 def stored_findings(row: RowMapping) -> dict[str, Any]:
-    """Read what was found, by name, from an evaluation's row of the journal."""
+    """Read the findings, by name, from an evaluation's row of the journal."""
     return {name: value for name, value in (row["resolved"] or {}).items() if name not in EvaluationConfig.model_fields}
 
 
-class JsonOf(NamedTuple):
-    """Annotates a dictionary that a model was dumped to; pydantic validates it as that model."""
+class DumpedAs(NamedTuple):
+    """Annotation of a dictionary that a model was dumped to; pydantic validates it as that model."""
 
     model: type[BaseModel]
 
@@ -226,5 +226,5 @@ class JsonOf(NamedTuple):
         return handler.generate_schema(self.model)
 
 
-ConfigDocument = Annotated[ConfigValues, JsonOf(EvaluationConfig)]
-"""What `EvaluationConfig.document` returns."""
+ConfigDocument = Annotated[ConfigValues, DumpedAs(EvaluationConfig)]
+"""Return type of `EvaluationConfig.document`."""

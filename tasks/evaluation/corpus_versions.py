@@ -1,4 +1,4 @@
-"""Versions of a corpus: which chunk of which page had which text, and what became of the pages between two of them."""
+"""Versions of a corpus: the text digests of its chunks and pages, and the page changes between two versions."""
 
 import hashlib
 import io
@@ -13,16 +13,16 @@ from sqlalchemy import Engine
 
 from yarus.db.source_rows import Corpus
 from yarus.db.stores import corpora
-from yarus.tasks.cases.labels import pages_of
+from yarus.tasks.cases.labels import page_by_chunk
 
-Fate = Literal["removed", "edited", "duplicated", "added", "untouched"]
-FATES: tuple[Fate, ...] = ("removed", "edited", "duplicated", "added", "untouched")
-"""What may have become of a page, what weighs most first."""
+PageChange = Literal["removed", "edited", "duplicated", "added", "untouched"]
+PAGE_CHANGES: tuple[PageChange, ...] = ("removed", "edited", "duplicated", "added", "untouched")
+"""Possible changes of a page, the most important first."""
 DIGEST = 16
-"""Bytes of the digest of a text."""
+"""Bytes of a text digest."""
 
 
-class Version(NamedTuple):
+class CorpusVersion(NamedTuple):
     """A version of a corpus."""
 
     page_of: Mapping[str, str | None]
@@ -30,13 +30,13 @@ class Version(NamedTuple):
     texts: Mapping[str, Set[bytes]]
     """Page -> digests of the texts of its chunks."""
     on: Mapping[bytes, Set[str]]
-    """Digest of a text -> the pages that it stands on."""
+    """Digest of a text -> the pages that contain it."""
 
 
-def keep_version(engine: Engine, corpus: Corpus) -> str:
-    """Keeps what a corpus is made of; returns the SHA-256 by which it is found again.
+def save_version(engine: Engine, corpus: Corpus) -> str:
+    """Store the outline of a corpus, and return the SHA-256 that identifies it.
 
-    Texts count as equal whatever their white space and Unicode form; they are not kept.
+    Texts count as equal whatever their white space and Unicode form; the texts are not stored.
     """
     digests = [
         hashlib.blake2b(
@@ -44,51 +44,51 @@ def keep_version(engine: Engine, corpus: Corpus) -> str:
         ).digest()
         for text in corpus.texts
     ]
-    pages = list(pages_of(corpus).values())
-    whole = hashlib.sha256()
+    pages = list(page_by_chunk(corpus).values())
+    corpus_digest = hashlib.sha256()
     for row in sorted(zip(corpus.ids, (page or "" for page in pages), digests, strict=True)):
-        whole.update(repr(row).encode(errors="surrogatepass"))
-    name = whole.hexdigest()
-    if not corpora.known(engine, name):
+        corpus_digest.update(repr(row).encode(errors="surrogatepass"))
+    name = corpus_digest.hexdigest()
+    if not corpora.has_corpus_version(engine, name):
         table = pa.table(
             {"chunk": pa.array(corpus.ids, pa.string()), "page": pa.array(pages, pa.string()), "digest": digests}
         )
-        written = io.BytesIO()
-        pq.write_table(table, written, compression="zstd")
-        corpora.keep(engine, name, written.getvalue())
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        corpora.save_corpus_version(engine, name, buffer.getvalue())
     return name
 
 
-def read_version(engine: Engine, name: str | None) -> Version | None:
-    """The version of that name; None where it is not kept, as of evaluations of older releases."""
-    content = corpora.content_of(engine, name) if name else None
+def read_version(engine: Engine, name: str | None) -> CorpusVersion | None:
+    """Read the version of that name; None if it is not stored, as for evaluations of older releases."""
+    content = corpora.read_corpus_version(engine, name) if name else None
     if content is None:
         return None
     table = pq.read_table(io.BytesIO(content))
     chunks, pages, digests = (table[column].to_pylist() for column in ("chunk", "page", "digest"))
     texts: dict[str, set[bytes]] = defaultdict(set)
-    on: dict[bytes, set[str]] = defaultdict(set)
+    pages_by_digest: dict[bytes, set[str]] = defaultdict(set)
     for page, digest in zip(pages, digests, strict=True):
         if page is not None:
             texts[page].add(digest)
-            on[digest].add(page)
-    return Version(dict(zip(chunks, pages, strict=True)), dict(texts), dict(on))
+            pages_by_digest[digest].add(page)
+    return CorpusVersion(dict(zip(chunks, pages, strict=True)), dict(texts), dict(pages_by_digest))
 
 
-def fates(a: Version, b: Version) -> dict[str, Fate]:
-    """What became of every page that either version has.
+def compare_versions(a: CorpusVersion, b: CorpusVersion) -> dict[str, PageChange]:
+    """Return the change of every page that either version has.
 
-    A page is duplicated where a text of it stands on a page that did not have it before.
+    A page is duplicated if one of its texts is now on another page that did not have it before.
     """
     return {page: _fate(page, a, b) for page in {**a.texts, **b.texts}}
 
 
-def _fate(page: str, a: Version, b: Version) -> Fate:
+def _fate(page: str, a: CorpusVersion, b: CorpusVersion) -> PageChange:
     if page not in b.texts:
         return "removed"
     if page not in a.texts:
         return "added"
     if a.texts[page] != b.texts[page]:
         return "edited"
-    more = any(b.on[digest] - a.on[digest] for digest in b.texts[page])
-    return "duplicated" if more else "untouched"
+    is_duplicated = any(b.on[digest] - a.on[digest] for digest in b.texts[page])
+    return "duplicated" if is_duplicated else "untouched"

@@ -1,4 +1,4 @@
-"""More than one machine: the batches of an evaluation computed by the workers of a Dask cluster, through Prefect."""
+"""Compute the batches of an evaluation on the workers of a Dask cluster, through Prefect."""
 
 import asyncio
 import os
@@ -19,29 +19,29 @@ from threadpoolctl import threadpool_limits
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
-from yarus.tasks.evaluation.identity import same_settings
+from yarus.tasks.evaluation.identity import require_same_settings
 from yarus.tasks.evaluation.resources import Resources
-from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import download
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner
 
 SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")
-HERE = ("127.0.0.1", "localhost", "::1")
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def require_dask() -> None:
-    """Finds what is missing for it before anything is started.
+    """Check the requirements of Dask before anything is started.
 
     Raises:
-        InputError: the package is not installed, the address is none, or its workers could not reach our database.
+        InputError: the package is not installed, the address is invalid, or its workers could not reach our database.
     """
     if find_spec("prefect_dask") is None:
         raise InputError("--runner dask: the package prefect-dask is not installed: pip install 'yarus[dask]'")
-    configuration = settings()
+    configuration = get_settings()
     address = configuration.dask_address
     if address is None:
         return
@@ -54,7 +54,7 @@ def require_dask() -> None:
         raise InputError(
             "YARUS_DASK_ADDRESS={address!r}: expected the scheduler's address, such as tcp://host:8786", address=address
         )
-    if configuration.database_url is None and parts.hostname not in HERE:
+    if configuration.database_url is None and parts.hostname not in LOCAL_HOSTS:
         raise InputError(
             "YARUS_DASK_ADDRESS={address!r} is another machine, whose workers cannot reach the embedded database: "
             "set YARUS_DATABASE_URL to a PostgreSQL server that all machines reach, here and for the workers",
@@ -62,79 +62,79 @@ def require_dask() -> None:
         )
 
 
-async def on_dask(
-    run: Run[P], batches: Sequence[int], steps: Sequence[Step[P]], advance: Callable[[int], None]
+async def run_on_dask(
+    run: EvaluationRun[P], batches: Sequence[int], steps: Sequence[Step[P]], advance: Callable[[int], None]
 ) -> None:
-    """Has the batches computed by Dask's workers; one that dies loses nothing, for its batches go to the others.
+    """Compute the batches on Dask's workers; if one dies, its batches go to the others.
 
     Args:
         run: with its cases loaded.
-        batches: the numbers of those that are not done.
+        batches: the numbers of the unfinished ones.
         steps: of the tier.
         advance: called after every batch, with its number.
     """
     async with _runner() as runner, asyncio.TaskGroup() as group:
         for batch in batches:
-            group.create_task(_one(runner, {"run": run, "batch": batch, "steps": steps}, advance))
+            group.create_task(_submit(runner, {"run": run, "batch": batch, "steps": steps}, advance))
 
 
 @task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
-async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
-    """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
-    with held_here(run.id) as resources, threadpool_limits(1):
+async def batch_on_worker(run: EvaluationRun[P], batch: int, steps: Sequence[Step[P]]) -> None:
+    """Run one batch in a worker process, with one thread: there are as many workers as processors."""
+    with hold_resources(run.id) as resources, threadpool_limits(1):
         run = replace(run, resources=resources)
         await asyncio.to_thread(_prepare, run)
         await evaluate_batch.fn(run, batch, steps)
 
 
 @dataclass(eq=False)
-class _Held:
+class _WorkerResources:
     resources: Resources = field(default_factory=Resources)
     batches: int = 0
-    """Under way."""
+    """Batches in progress."""
 
 
-IDLE = 1
-"""Evaluations without a batch under way whose resources a worker holds: their next batch may come."""
-_HOLDING = threading.Lock()
+MAX_IDLE_EVALUATIONS = 1
+"""Evaluations without a running batch whose resources a worker keeps open for their next batch."""
+_RESOURCES_LOCK = threading.Lock()
 
 
 @contextmanager
-def held_here(evaluation_id: str) -> Iterator[Resources]:
-    """What this worker has open for an evaluation, the same for all of its batches; of long idle ones it is closed."""
+def hold_resources(evaluation_id: str) -> Iterator[Resources]:
+    """Hold the resources of an evaluation on this worker, shared by its batches; close those of long idle ones."""
     from distributed import get_worker
 
-    every: dict[str, _Held] = vars(get_worker()).setdefault("yarus_held", {})
-    with _HOLDING:
-        held = every.pop(evaluation_id, None) or _Held()
-        every[evaluation_id] = held  # the newest stands last
-        held.batches += 1
-        idle = [name for name, other in every.items() if not other.batches]
-        closed = [every.pop(name) for name in idle[:-IDLE]]
-    for other in closed:
-        other.resources.close()
+    by_evaluation: dict[str, _WorkerResources] = vars(get_worker()).setdefault("yarus_held", {})
+    with _RESOURCES_LOCK:
+        own = by_evaluation.pop(evaluation_id, None) or _WorkerResources()
+        by_evaluation[evaluation_id] = own  # the newest is last
+        own.batches += 1
+        idle = [name for name, idle_resources in by_evaluation.items() if not idle_resources.batches]
+        closed = [by_evaluation.pop(name) for name in idle[:-MAX_IDLE_EVALUATIONS]]
+    for idle_resources in closed:
+        idle_resources.resources.close()
     try:
-        yield held.resources
+        yield own.resources
     finally:
-        with _HOLDING:
-            held.batches -= 1
+        with _RESOURCES_LOCK:
+            own.batches -= 1
 
 
-def _prepare(run: Run) -> None:
-    """Makes sure that the worker works on the same evaluation, and has what it needs.
+def _prepare(run: EvaluationRun) -> None:
+    """Check that the worker has the same evaluation, and download its inputs.
 
     Raises:
         InputError: its settings name another database, or differ from those that the evaluation was begun with.
     """
     try:
-        row = journal.find(database(), run.id)
+        row = journal.find_evaluation(database(), run.id)
     except InputError:
         raise InputError(
             "a Dask worker's database has no evaluation {evaluation}: start the workers with the same "
             "YARUS_DATABASE_URL, or on one machine with the same YARUS_HOME",
             evaluation=run.id,
         ) from None
-    same_settings(row)
+    require_same_settings(row)
     if not (run.work / "cases.parquet").exists():
         download(run.id, run.work, batches=False)
     if not (run.work / "cases.parquet").exists():
@@ -147,12 +147,12 @@ def _prepare(run: Run) -> None:
 
 @asynccontextmanager
 async def _runner() -> AsyncIterator["DaskTaskRunner"]:
-    """A started runner whose workers report to the same Prefect server as we, even to one that lives in this run."""
+    """Start a runner whose workers report to the same Prefect server, even if that server lives in this run."""
     from prefect_dask.task_runners import DaskTaskRunner
 
-    address = settings().dask_address
-    own = {"n_workers": os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
-    runner = DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=own)
+    address = get_settings().dask_address
+    cluster_options = {"n_workers": os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
+    runner = DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=cluster_options)
     async with get_client() as client:
         api = str(client.api_url)
     with temporary_settings({PREFECT_API_URL: api}):
@@ -164,15 +164,15 @@ async def _runner() -> AsyncIterator["DaskTaskRunner"]:
             await asyncio.to_thread(runner.__exit__, None, None, None)
 
 
-async def _one(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[int], None]) -> None:
+async def _submit(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
-    done = asyncio.Event()
+    is_done = asyncio.Event()
     future = await asyncio.to_thread(runner.submit, batch_on_worker, parameters)
 
     def wake(_: Any) -> None:
-        loop.call_soon_threadsafe(done.set)
+        loop.call_soon_threadsafe(is_done.set)
 
     future.add_done_callback(wake)
-    await done.wait()
+    await is_done.wait()
     await asyncio.to_thread(future.result)
     advance(parameters["batch"])

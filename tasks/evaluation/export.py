@@ -1,4 +1,4 @@
-"""Cases or metrics of an evaluation for other programs: CSV, Parquet, JSONL, or a run of MLflow."""
+"""Export cases or metrics of an evaluation: CSV, Parquet, JSONL, or a run of MLflow."""
 
 import csv
 import json
@@ -18,15 +18,15 @@ from typing_extensions import TypedDict
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.config.redaction import quoted, redact_urls
-from yarus.tasks.evaluation.numbers import finite
-from yarus.tasks.evaluation.queries import cases_where
+from yarus.tasks.config.redaction import escape_formula, redact_urls
+from yarus.tasks.evaluation.number_format import replace_non_finite
+from yarus.tasks.evaluation.queries import filter_cases
 from yarus.tasks.evaluation.result_files import make_folder, open_partial
-from yarus.tasks.evaluation.summary import EvaluationSummary, measured_metrics, summary
+from yarus.tasks.evaluation.summary import EvaluationSummary, measured_metrics, read_summary
 
-PORTION = 2_000
+ROWS_PER_PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
 METRIC_COLUMNS = pa.schema(
     [(name, pa.string()) for name in ("evaluation_id", "tier", "source")]
@@ -37,17 +37,19 @@ METRIC_COLUMNS = pa.schema(
     + [(name, pa.float64()) for name in ("bound_low", "bound_high")]
     + [(name, pa.string()) for name in ("judge", "grade", "grade_high", "ungraded", "direction", "reason", "signature")]
 )
-"""Of rows of metrics, whatever is NULL in them."""
+"""Schema of metric rows, including columns that are all NULL."""
 
 
-def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = False, overwrite: bool = False) -> int:
-    """Writes the cases of an evaluation, or its metrics, into a file whose suffix says of what kind.
+def export_file(
+    engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = False, overwrite: bool = False
+) -> int:
+    """Write the cases of an evaluation, or its metrics, into a file; its suffix decides the format.
 
     Args:
         engine: of our own database.
         evaluation_id: or the beginning or end of it, or `last`.
         target: ends in .csv, .jsonl or .parquet.
-        metrics: one row a metric and stratum, instead of one row a case.
+        metrics: one row per metric and stratum, instead of one row per case.
         overwrite: replace a file that is there.
 
     Returns:
@@ -60,19 +62,19 @@ def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = 
     write = WRITERS.get(target.suffix.lower())
     if write is None:
         raise InputError("{target}: expected a name that ends in {known}", target=target, known=", ".join(WRITERS))
-    with replacing(target, overwrite=overwrite) as partial:
-        table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
-        table = pseudonyms.cases(table, journal.find(engine, evaluation_id)["source"])
+    with open_replacement(target, overwrite=overwrite) as partial:
+        table = read_metric_rows(engine, evaluation_id) if metrics else filter_cases(engine, evaluation_id, ())
+        table = pseudonyms.mask_cases(table, journal.find_evaluation(engine, evaluation_id)["source"])
         write(table, partial)
     return len(table)
 
 
 @contextmanager
-def replacing(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Where a file is written until it is whole, and then in its place; nothing is left of one that fails.
+def open_replacement(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a temporary file that takes the target's place when complete; failed writes leave nothing.
 
     Raises:
-        InputError: it is there already, and may not be replaced.
+        InputError: the target exists, and may not be replaced.
         OSError: it cannot be written.
     """
     if target.exists() and not overwrite:
@@ -82,35 +84,35 @@ def replacing(target: Path, *, overwrite: bool) -> Iterator[Path]:
         yield partial
 
 
-def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
-    """The metrics of an evaluation with what they belong to, one row a metric and stratum.
+def read_metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
+    """Return the metrics of an evaluation with their evaluation's columns, one row per metric and stratum.
 
     Raises:
         InputError: no such evaluation, or it has no metrics.
     """
-    row = journal.find(engine, evaluation_id)
-    found = measured_metrics(engine, row)
-    if not found:
+    row = journal.find_evaluation(engine, evaluation_id)
+    metrics = measured_metrics(engine, row)
+    if not metrics:
         raise InputError(
             "evaluation {id} is {state} and has no metrics; {error}",
             id=row["id"],
             state=row["state"],
             error=row["error"] or "",
         )
-    in_order = sorted(found, key=lambda one: (one[0]["stratum"], one[0]["metric"]))
-    rows = [{**row, **metric, **of_metric} for metric, of_metric in in_order]
+    ordered = sorted(metrics, key=lambda pair: (pair[0]["stratum"], pair[0]["metric"]))
+    rows = [{**row, **metric, **summary_fields} for metric, summary_fields in ordered]
     return pa.Table.from_pylist(rows, schema=METRIC_COLUMNS)
 
 
 def write_jsonl(table: pa.Table, path: Path) -> None:
-    """One JSON object a line."""
+    """Write one JSON object per line."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in _rows(table):
-            file.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain) + "\n")
+            file.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=_to_text) + "\n")
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """As Excel opens it: UTF-8 with a mark, lists as JSON, texts that look like a formula begun by an apostrophe."""
+    """Write CSV for Excel: UTF-8 with a BOM, lists as JSON, an apostrophe before texts that look like formulas."""
     texts = [pa.types.is_string(field.type) for field in table.schema]
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
@@ -120,21 +122,21 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def _cell(value: Any, is_text: bool) -> Any:
-    """One cell: nothing for NULL, so that an empty text is told from it only in the other formats."""
+    """Format one cell; NULL and an empty text look the same, which only the other formats distinguish."""
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        return json.dumps(value, ensure_ascii=False, default=_to_text)
     if is_text and value is not None:
-        return quoted(value.replace("\0", ""))  # which no spreadsheet reads
-    return _plain(value) if isinstance(value, datetime) else value
+        return escape_formula(value.replace("\0", ""))  # NUL breaks spreadsheets
+    return _to_text(value) if isinstance(value, datetime) else value
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows; numbers that JSON and spreadsheets have not, such as an infinite distance, are NULL."""
-    for batch in table.to_batches(max_chunksize=PORTION):
-        yield from map(finite, batch.to_pylist())
+    """Yield the rows; numbers that JSON and spreadsheets lack, such as an infinite distance, become NULL."""
+    for batch in table.to_batches(max_chunksize=ROWS_PER_PORTION):
+        yield from map(replace_non_finite, batch.to_pylist())
 
 
-def _plain(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
@@ -153,76 +155,78 @@ class LoggedRun(TypedDict):
     run_id: str
 
 
-def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> LoggedRun:
-    """Logs an evaluation as a run of MLflow tracking, in the experiment `yarus/TIER`; the same one only once.
+def log_to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> LoggedRun:
+    """Log an evaluation as a run of MLflow tracking, in the experiment `yarus/TIER`; at most once.
 
     Args:
         engine: of our own database.
         evaluation_id: or the beginning or end of it, or `last`.
-        uri: of the tracking store; None: MLFLOW_TRACKING_URI, or what MLflow takes without it.
+        uri: of the tracking store; None for MLFLOW_TRACKING_URI, or MLflow's default.
 
     Raises:
-        InputError: MLflow is not installed, there is no such evaluation, it is not finished, or its run is there.
+        InputError: MLflow is not installed, there is no such evaluation, it is not finished, or it was logged before.
         OSError: the tracking store cannot be reached or refuses us.
     """
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before the import, which looks at it
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # by itself it would wait four minutes for nobody
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before the import, which reads it
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # its default waits four minutes for a missing server
     try:
         import mlflow
         from mlflow.exceptions import MlflowException
     except ImportError:
         raise InputError("--mlflow needs the package mlflow: pip install 'yarus[mlflow]'") from None
-    found = summary(engine, evaluation_id)
-    if not found["metrics"]:
+    evaluated = read_summary(engine, evaluation_id)
+    if not evaluated["metrics"]:
         raise InputError(
             "evaluation {evaluation} is {state} and has no metrics",
-            evaluation=found["evaluation_id"],
-            state=found["state"],
+            evaluation=evaluated["evaluation_id"],
+            state=evaluated["state"],
         )
-    place = uri or mlflow.get_tracking_uri()
+    tracking_uri = uri or mlflow.get_tracking_uri()
     try:
-        experiment, run_id = _log(mlflow.MlflowClient(tracking_uri=place), found)
+        experiment, run_id = _log(mlflow.MlflowClient(tracking_uri=tracking_uri), evaluated)
     except (MlflowException, SQLAlchemyError) as error:
         raise OSError(
-            Words("MLflow at {place}: {error}. Check --tracking-uri", place=redact_urls(place), error=error)
+            Words("MLflow at {place}: {error}. Check --tracking-uri", place=redact_urls(tracking_uri), error=error)
         ) from None
-    return {"tracking_uri": redact_urls(place), "experiment": experiment, "run_id": run_id}
+    return {"tracking_uri": redact_urls(tracking_uri), "experiment": experiment, "run_id": run_id}
 
 
 def mlflow_name(metric: str, stratum: str = "") -> str:
-    """A metric's name as MLflow allows it: `hit_rate@10` is `hit_rate_at_10`, a stratum goes before it."""
+    """Return a metric's name as MLflow allows it: `hit_rate@10` is `hit_rate_at_10`, prefixed by the stratum."""
     name = metric.replace("@", "_at_")
     return f"{stratum}/{name}" if stratum else name
 
 
-def _log(client: Any, found: EvaluationSummary) -> tuple[str, str]:
-    """Experiment and run; the run is marked finished last, so that a half-logged one shows."""
-    said: Mapping[str, Any] = found
-    name, evaluation_id = f"yarus/{found['tier']}", found["evaluation_id"]
-    known = client.get_experiment_by_name(name)
-    experiment_id = known.experiment_id if known else client.create_experiment(name)
+def _log(client: Any, evaluated: EvaluationSummary) -> tuple[str, str]:
+    """Log an evaluation, and return experiment and run; the run is finished last, so that incomplete ones show."""
+    fields: Mapping[str, Any] = evaluated
+    name, evaluation_id = f"yarus/{evaluated['tier']}", evaluated["evaluation_id"]
+    experiment = client.get_experiment_by_name(name)
+    experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
     query = f"tags.`yarus.evaluation_id` = '{evaluation_id}' and attributes.status = 'FINISHED'"
-    if there := client.search_runs([experiment_id], query):
+    if logged_runs := client.search_runs([experiment_id], query):
         raise InputError(
             "evaluation {evaluation} is logged already: run {run} of {name}",
             evaluation=evaluation_id,
-            run=there[0].info.run_id,
+            run=logged_runs[0].info.run_id,
             name=name,
         )
-    begun, ended = (int(datetime.fromisoformat(said[key]).timestamp() * 1000) for key in ("started_at", "finished_at"))
-    tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(said[key]) for key in TAGS if said[key]}}
-    run_id = client.create_run(experiment_id, run_name=evaluation_id, start_time=begun, tags=tags).info.run_id
-    for key, value in found["system"].items():
+    started_ms, finished_ms = (
+        int(datetime.fromisoformat(fields[key]).timestamp() * 1000) for key in ("started_at", "finished_at")
+    )
+    tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(fields[key]) for key in TAGS if fields[key]}}
+    run_id = client.create_run(experiment_id, run_name=evaluation_id, start_time=started_ms, tags=tags).info.run_id
+    for key, value in evaluated["system"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         client.log_param(run_id, key, text[:LONGEST_PARAMETER])
-    parts = {"": found["metrics"], **found.get("strata", {})}
-    for stratum, metrics in parts.items():
+    strata = {"": evaluated["metrics"], **evaluated.get("strata", {})}
+    for stratum, metrics in strata.items():
         for metric, measured in metrics.items():
-            parts_of = {"": measured["value"], "_ci_low": measured["ci_low"], "_ci_high": measured["ci_high"]}
-            for suffix, number in parts_of.items():
+            numbers = {"": measured["value"], "_ci_low": measured["ci_low"], "_ci_high": measured["ci_high"]}
+            for suffix, number in numbers.items():
                 if number is not None:
-                    client.log_metric(run_id, mlflow_name(metric, stratum) + suffix, number, timestamp=ended)
-    client.set_terminated(run_id, end_time=ended)
+                    client.log_metric(run_id, mlflow_name(metric, stratum) + suffix, number, timestamp=finished_ms)
+    client.set_terminated(run_id, end_time=finished_ms)
     return name, run_id
 
 

@@ -1,4 +1,4 @@
-"""What is stored and printed of findings."""
+"""JSON types of findings, as stored and printed."""
 
 from typing import Literal
 
@@ -130,7 +130,7 @@ class Incomplete(TypedDict):
     """Null where every question has a label, or none."""
 
 
-class Bounds(TypedDict):
+class DifferenceBounds(TypedDict):
     """Between these a difference lies, whatever the unjudged results are."""
 
     low: float
@@ -144,7 +144,7 @@ class UnequallyJudged(TypedDict):
     a: float
     b: float
     p: float
-    bounds: dict[str, Bounds]
+    bounds: dict[str, DifferenceBounds]
     """Headline metric of rankings -> its difference."""
 
 
@@ -209,7 +209,7 @@ class FailedAgain(TypedDict):
     """Of these, those that nothing stood in the way of now."""
 
 
-class ShownFrom(TypedDict):
+class ThresholdPoint(TypedDict):
     """What showing from a threshold on comes to."""
 
     threshold: float | None
@@ -222,7 +222,7 @@ class ShownFrom(TypedDict):
     """Mean over all answers."""
 
 
-class Decided(TypedDict):
+class GateDecisions(TypedDict):
     """What the gate's decisions came to."""
 
     coverage: float
@@ -233,7 +233,7 @@ class Decided(TypedDict):
     ci_high: float | None
 
 
-class CheapestThreshold(ShownFrom):
+class CheapestThreshold(ThresholdPoint):
     """The threshold of least expected cost; its figures are of the cases that it was chosen on."""
 
     threshold_low: float
@@ -245,7 +245,7 @@ class CheapestThreshold(ShownFrom):
     saved_high: float
 
 
-class Showing(TypedDict):
+class ShowingCosts(TypedDict):
     """What showing answers costs, by the score from which on they are shown."""
 
     n: int
@@ -254,10 +254,10 @@ class Showing(TypedDict):
     """YARUS_COST_WRONG_SHOWN."""
     right_hidden: float
     """YARUS_COST_RIGHT_HIDDEN."""
-    decided: Decided
+    decided: GateDecisions
     cheapest: CheapestThreshold | None
     """Null where fewer than ten answers are right, or fewer than ten are wrong."""
-    curve: list[ShownFrom]
+    curve: list[ThresholdPoint]
     """Upward by threshold: the first shows everything, the last nothing."""
 
 
@@ -271,7 +271,7 @@ class Findings(TypedDict, total=False):
     doubtful: int
     """How many cases the tier would have read next: the least useful answers, wrong decisions and so on."""
     incomplete: Incomplete
-    showing: Showing
+    showing: ShowingCosts
     production: Production
     persistence: Persistence
     """Of an evaluation that asks again what changed in another one, and of that other one."""

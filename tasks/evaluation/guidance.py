@@ -1,64 +1,67 @@
-"""What the numbers say and what to do next, a sentence each: for people who meet these metrics for the first time."""
+"""Explain the results and the next step in one sentence each, for people who see these metrics for the first time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
-from yarus.metrics.metric import LADDERS
-from yarus.metrics.table import GOALS, METRICS, Grades
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
-from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.metrics.metric import GRADE_LADDERS
+from yarus.metrics.table import GOALS, METRICS, GradeRange
+from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, UNMEASURABLE_STATUSES
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.findings.exam import exam_text
-from yarus.tasks.evaluation.numbers import percent
+from yarus.tasks.evaluation.number_format import format_percent
 from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, MetricSummary, has_metrics
 
 Condition = dict[str, Any]
 """A filter of cases: metric, min, max, failure, status."""
-FAIR = 0.4
-"""A kappa that may be as high as this is not the agreement of chance, whatever else it may be."""
+FAIR_KAPPA = 0.4
+"""If the interval of a kappa reaches this value, the agreement may be better than chance."""
 
 
-class Weakest(NamedTuple):
-    """The tier to look at first, and the metric that says so."""
+class WeakestTier(NamedTuple):
+    """The tier to look at first, with the metric that it was chosen by."""
 
     tier: str
     metric: str
     value: float
-    grades: Grades
+    grades: GradeRange
     bound: float
-    """Where the next better grade than the lower of them begins."""
+    """Threshold of the grade above the lower of them."""
 
 
-def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
-    """The tier to look at first: of those that users feel the worst graded; among equals the furthest below its bound.
+def find_weakest_tier(summaries: Iterable[EvaluationSummary]) -> WeakestTier | None:
+    """Return the tier to look at first: the worst graded one, or among equals the furthest below its threshold.
 
-    An embedding without structure or a judge that wavers is named only where no tier that users feel needs attention,
-    for it explains or measures, and does not answer anybody.
+    Tiers that users do not notice (embeddings, judge) are named only if no other tier needs attention: they explain or
+    measure, and answer nobody.
 
     Args:
-        summaries: of evaluations, as yarus.tasks.evaluation.summary.summary gives them.
+        summaries: of evaluations, as yarus.tasks.evaluation.summary.read_summary gives them.
 
     Returns:
-        The tier with the metric it is graded by; None where nothing is graded.
+        The tier with the metric it is graded by; None if nothing is graded.
     """
-    return min((found for summary in summaries for found in _graded(summary)), key=_rank, default=None)
+    return min((candidate for summary in summaries for candidate in _graded(summary)), key=_rank, default=None)
 
 
-def first(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
-    """The evaluation to look at first: one that failed, else one that measured too little, else of the weakest tier."""
-    graded = weakest(summaries)
+def choose_first_evaluation(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
+    """Return the evaluation to look at first.
+
+    One that failed comes first, then one that measured too little, then one of the weakest tier.
+    """
+    graded = find_weakest_tier(summaries)
     urgent = [summary for summary in summaries if summary["state"] == "failed"]
     urgent += [summary for summary in summaries if _is_too_little(summary)]
     urgent += [summary for summary in summaries if graded and summary["tier"] == graded.tier]
     return next(iter(urgent), None)
 
 
-def lead(found: Sequence[EvaluationSummary | FailedEvaluation]) -> Text:
-    """What a report begins with: which tiers failed, or measured too little to go by, and which is the weakest."""
-    failed = [_tier(one["tier"]) for one in found if one["state"] == "failed"]
-    summaries = [one for one in found if has_metrics(one)]
+def lead_sentence(evaluations: Sequence[EvaluationSummary | FailedEvaluation]) -> TranslatedText:
+    """Return the first sentence of a report: tiers that failed or measured too little, and the weakest tier."""
+    failed = [_tier(evaluation["tier"]) for evaluation in evaluations if evaluation["state"] == "failed"]
+    summaries = [evaluation for evaluation in evaluations if has_metrics(evaluation)]
     if failed:
         return _text("failed", {"tiers": _joined(*failed, between=", ")})
     invalid = [_covered(summary) for summary in summaries if _is_too_little(summary)]
@@ -67,22 +70,27 @@ def lead(found: Sequence[EvaluationSummary | FailedEvaluation]) -> Text:
 
 
 def _is_too_little(summary: EvaluationSummary) -> bool:
-    """Whether a tier measured too little to go by. If users do not feel the tier and the source has no labels for it,
-    the night does not begin with it: its own summary gives the reason.
+    """Return whether a tier measured too little for a conclusion.
+
+    The night's report does not begin with a tier that users do not notice and that the source has no labels for; its
+    own summary gives the reason.
     """
     labelled = TIERS[summary["tier"]].felt is not None or summary["coverage"] is not None
     return summary["state"] == "invalid" and labelled
 
 
-def _covered(summary: EvaluationSummary) -> Text:
-    """A tier, and how much of what could be measured was; nothing where nothing could be."""
+def _covered(summary: EvaluationSummary) -> TranslatedText:
+    """Return the name of a tier with its coverage, if anything could be measured."""
     share = summary["coverage"]
-    return {of: name if share is None else f"{name} ({share:.1%})" for of, name in _tier(summary["tier"]).items()}
+    return {
+        language: name if share is None else f"{name} ({share:.1%})"
+        for language, name in _tier(summary["tier"]).items()
+    }
 
 
-def _weakest_text(summaries: Sequence[EvaluationSummary]) -> Text:
-    found = weakest(summaries)
-    if found is None:
+def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
+    candidate = find_weakest_tier(summaries)
+    if candidate is None:
         return _text("nothing graded")
     key = {
         "excellent": "all excellent",
@@ -90,15 +98,18 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> Text:
         "good": "weakest good",
         "reasonable": "weakest good",
     }
-    sure = found.grades.low == found.grades.high
-    label = translations("metric_labels", found.metric)
-    words = {"tier": _tier(found.tier), "label": {of: text[0].lower() + text[1:] for of, text in label.items()}}
-    values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
-    return _text(key.get(found.grades.low, "weakest" if sure else "weakest unsure"), words, **values)
+    is_certain = candidate.grades.low == candidate.grades.high
+    label = translations("metric_labels", candidate.metric)
+    texts_by_name = {
+        "tier": _tier(candidate.tier),
+        "label": {language: text[0].lower() + text[1:] for language, text in label.items()},
+    }
+    numbers = {"value": f"{candidate.value:.3f}", "bound": f"{candidate.bound:g}"}
+    return _text(key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure"), texts_by_name, **numbers)
 
 
-def says(summary: EvaluationSummary) -> Text:
-    """One sentence: what the numbers of an evaluation say."""
+def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
+    """Return one sentence that sums up the numbers of an evaluation."""
     values = _values(summary["metrics"])
     if summary["state"] not in ("completed", "invalid") or not values:
         return _text("not run")
@@ -107,24 +118,27 @@ def says(summary: EvaluationSummary) -> Text:
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    apart = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in ("strong", "reasonable")
+    is_separated = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in (
+        "strong",
+        "reasonable",
+    )
     try:
-        told = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_shares(values))
+        sentence = translations(f"tiers.{summary['tier']}", "says apart" if is_separated else "says", **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
-    return _joined(told, _resting_on(summary), unsupported_facts(summary))
+    return _joined(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
 
 
-def _resting_on(summary: EvaluationSummary) -> Text | None:
-    """Of how many cases the main metric was measured, where that is not all."""
+def _resting_on(summary: EvaluationSummary) -> TranslatedText | None:
+    """Return how many cases the main metric was measured on, if not all."""
     main = summary["metrics"][TIERS[summary["tier"]].headlines[0]]
     if main["n_scored"] == main["n_total"]:
         return None
-    return _text("resting on", {"cases": cases_are(summary)}, n=str(main["n_scored"]), of=str(main["n_total"]))
+    return _text("resting on", {"cases": case_names(summary)}, n=str(main["n_scored"]), of=str(main["n_total"]))
 
 
-def unsupported_facts(summary: EvaluationSummary) -> Text | None:
-    """How many answers state a fact that has no support; None where none does."""
+def unsupported_facts_sentence(summary: EvaluationSummary) -> TranslatedText | None:
+    """Return how many answers state a fact without support; None if no answer does."""
     rate = summary["metrics"].get("unsupported_fact_rate")
     if rate is None or not rate["value"]:
         return None
@@ -134,23 +148,23 @@ def unsupported_facts(summary: EvaluationSummary) -> Text | None:
 
 
 def case_kind(summary: EvaluationSummary) -> str:
-    """What the cases of an evaluation are: questions, answers or texts."""
+    """Return the kind of an evaluation's cases: questions, answers or texts."""
     if summary["tier"] == "tier0":
         return "questions" if summary["system"].get("texts") == "questions" else "texts"
     return "answers" if summary["tier"] in ("judge", "judge_pipeline") else "questions"
 
 
-def cases_are(summary: EvaluationSummary) -> Text:
-    """What the cases of an evaluation are called, in the plural."""
+def case_names(summary: EvaluationSummary) -> TranslatedText:
+    """Return the plural name of an evaluation's cases."""
     return translations("case_names", case_kind(summary))
 
 
-def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
-    """What to do next about an evaluation, and the filter that shows the cases in question.
+def advise_next_step(summary: EvaluationSummary) -> tuple[TranslatedText, Condition]:
+    """Return the advice what to do next about an evaluation, and the filter of the cases in question.
 
     Returns:
-        The advice, and {"metric", "min" or "max"} or {"failure"} or {"status"}, which at least one case is of; empty
-        where no case is in question.
+        The advice, and {"metric", "min" or "max"} or {"failure"} or {"status"}, which at least one case matches; empty
+        if no case is in question.
     """
     values = _values(summary["metrics"])
     if summary["state"] in ("failed", "cancelled"):
@@ -164,62 +178,62 @@ def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     return _about_doubtful(summary, values)
 
 
-def _graded(summary: EvaluationSummary) -> Iterator[Weakest]:
-    """The graded headline metrics of an evaluation."""
+def _graded(summary: EvaluationSummary) -> Iterator[WeakestTier]:
+    """Yield the graded headline metrics of an evaluation."""
     for name in TIERS[summary["tier"]].headlines:
         metric, bounds = summary["metrics"].get(name), METRICS[name].thresholds
         if metric and bounds and metric["grade"] and metric["grade_high"] and metric["value"] is not None:
-            place = LADDERS[len(bounds)].index(metric["grade"])
-            grades = Grades(metric["grade"], metric["grade_high"])
-            yield Weakest(summary["tier"], name, metric["value"], grades, bounds[min(place, len(bounds) - 1)])
+            position = GRADE_LADDERS[len(bounds)].index(metric["grade"])
+            grades = GradeRange(metric["grade"], metric["grade_high"])
+            yield WeakestTier(summary["tier"], name, metric["value"], grades, bounds[min(position, len(bounds) - 1)])
 
 
-def _rank(found: Weakest) -> tuple[int, float]:
-    """Worst first: what surely needs attention and is felt, what does and explains, what may, then what is better."""
+def _rank(candidate: WeakestTier) -> tuple[int, float]:
+    """Return the sort key: certainly bad and noticed by users, certainly bad, possibly bad, then the better ones."""
     bad = ("attention", "absent", "weak")
-    level = {"good": 3, "reasonable": 3}.get(found.grades.low, 4)
-    if found.grades.low in bad:
-        level = 2 if found.grades.high not in bad else 0 if TIERS[found.tier].felt else 1
-    return level, found.value / found.bound
+    level = {"good": 3, "reasonable": 3}.get(candidate.grades.low, 4)
+    if candidate.grades.low in bad:
+        level = 2 if candidate.grades.high not in bad else 0 if TIERS[candidate.tier].felt else 1
+    return level, candidate.value / candidate.bound
 
 
-def _about_coverage(summary: EvaluationSummary) -> tuple[Text, Condition]:
-    """The cases that were not measured: those that failed, or where none could be measured, those without a label."""
-    none = summary["coverage"] is None
-    geometry = none and summary["tier"] == "tier0" and bool(_values(summary["metrics"]))
-    wanted = {
+def _about_coverage(summary: EvaluationSummary) -> tuple[TranslatedText, Condition]:
+    """Return advice on cases that were not measured: failed ones, or unlabelled ones if none could be measured."""
+    is_unmeasurable = summary["coverage"] is None
+    has_geometry = is_unmeasurable and summary["tier"] == "tier0" and bool(_values(summary["metrics"]))
+    counts = {
         status: n
         for status, n in summary["statuses"].items()
-        if status not in MEASURED and (status in CANNOT_BE_MEASURED) == none
+        if status not in MEASURED_STATUSES and (status in UNMEASURABLE_STATUSES) == is_unmeasurable
     }
-    most = max(wanted, key=lambda status: wanted[status], default=None)
+    most = max(counts, key=lambda status: counts[status], default=None)
     advice = _text(
-        "nothing clustered" if geometry else "nothing measurable" if none else "restore coverage",
-        {"cases": cases_are(summary)},
+        "nothing clustered" if has_geometry else "nothing measurable" if is_unmeasurable else "restore coverage",
+        {"cases": case_names(summary)},
     )
     if most is None:
         return advice, {}
-    often = _text("most often", {"status": translations("statuses", most)}, n=str(wanted[most]))
-    return _joined(advice, None if none else often), {"status": most}
+    most_often = _text("most often", {"status": translations("statuses", most)}, n=str(counts[most]))
+    return _joined(advice, None if is_unmeasurable else most_often), {"status": most}
 
 
-def _about_doubtful(summary: EvaluationSummary, values: Mapping[str, float]) -> tuple[Text, Condition]:
-    """The cases that a tier would have read, as far as there are any; evaluations of earlier versions do not say."""
+def _about_doubtful(summary: EvaluationSummary, values: Mapping[str, float]) -> tuple[TranslatedText, Condition]:
+    """Return advice to read a tier's doubtful cases, if there are any; earlier versions did not count them."""
     tier, n = summary["tier"], summary.get("doubtful")
     if n == 0 and TIERS[tier].headlines[0] in values:
         return _text("none doubtful"), {}
     return translations(f"tiers.{tier}", "advice"), TIERS[tier].doubtful if n else {}
 
 
-def _about_ranking(first: float, ten: float) -> tuple[Text, Condition]:
-    if first == 1:
+def _about_ranking(share_first: float, share_in_ten: float) -> tuple[TranslatedText, Condition]:
+    if share_first == 1:
         return _text("nothing to do"), {}
-    if ten - first > 1 - ten:
-        return _text("re-rank", gap=percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
-    return _text("missed", missed=percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}
+    if share_in_ten - share_first > 1 - share_in_ten:
+        return _text("re-rank", gap=format_percent(share_in_ten - share_first)), {"metric": "hit_rate@1", "max": 0}
+    return _text("missed", missed=format_percent(1 - share_in_ten)), {"metric": "hit_rate@10", "max": 0}
 
 
-def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
+def _about_failures(counts: Mapping[str, int]) -> tuple[TranslatedText, Condition]:
     stage = max(counts, key=lambda name: counts[name])
     if not counts[stage]:
         return _text("nothing to do"), {}
@@ -227,8 +241,8 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
     return _text("failures", words, n=str(counts[stage]), of=str(sum(counts.values()))), {"failure": stage}
 
 
-def _of_judge(summary: EvaluationSummary) -> Text | None:
-    """Whether the judge repeats itself; None where nothing was judged twice, or no language model judges."""
+def _of_judge(summary: EvaluationSummary) -> TranslatedText | None:
+    """Return whether the judge repeats itself; None if nothing was judged twice or no language model judges."""
     metrics = summary["metrics"]
     asked_twice = "weighted_kappa" in metrics and metrics["consistency_score"]["value"] is not None
     if not asked_twice or metrics["consistency_score"]["judge"] == "stand-in":
@@ -239,17 +253,17 @@ def _of_judge(summary: EvaluationSummary) -> Text | None:
         return None
 
 
-def _joined(*parts: Text | None, between: str = " ") -> Text:
+def _joined(*parts: TranslatedText | None, between: str = " ") -> TranslatedText:
     return {language: between.join(text[language] for text in parts if text) for language in LANGUAGES}
 
 
 def _agreement(kappa: MetricSummary) -> str:
-    """Whether the judge agrees with itself more than guesses would, by the interval of kappa."""
+    """Return the text key for the judge's agreement with itself, by the interval of kappa."""
     if kappa["value"] is None:
         return "says one score"
     if kappa["ci_low"] is not None and kappa["ci_low"] > 0:
         return "says beyond chance"
-    return "says unclear" if kappa["ci_high"] is None or kappa["ci_high"] >= FAIR else "says by chance"
+    return "says unclear" if kappa["ci_high"] is None or kappa["ci_high"] >= FAIR_KAPPA else "says by chance"
 
 
 def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:
@@ -257,22 +271,22 @@ def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:
 
 
 def _shares(values: Mapping[str, float]) -> dict[str, str]:
-    """Values as words in a sentence: shares in percent, counts whole; `@` and dots cannot stand in a template."""
-    said = {}
+    """Format values for a sentence: shares in percent, counts whole; `@` and dots are not allowed in templates."""
+    formatted = {}
     for name, value in values.items():
         unit = METRICS[name].unit if name in METRICS else "share"
-        said[name.replace("@", "_at_")] = (
-            f"{value:.0f}" if unit == "count" else percent(value) if unit == "share" else f"{value:.2f}"
+        formatted[name.replace("@", "_at_")] = (
+            f"{value:.0f}" if unit == "count" else format_percent(value) if unit == "share" else f"{value:.2f}"
         )
-    return said
+    return formatted
 
 
-def _tier(tier: str) -> Text:
-    """The name of a tier inside a sentence."""
+def _tier(tier: str) -> TranslatedText:
+    """Return the name of a tier inside a sentence."""
     return translations(f"tiers.{tier}", "sentence")
 
 
-def _text(key: str, words: Mapping[str, Text] | None = None, **values: str) -> Text:
+def _text(key: str, words: Mapping[str, TranslatedText] | None = None, **values: str) -> TranslatedText:
     return {
         language: texts("guidance", language)[key].format(
             **{name: text[language] for name, text in (words or {}).items()}, **values
@@ -292,19 +306,19 @@ class AnsweredGoal(TypedDict):
     """A question and the metrics that answer it."""
 
     key: str
-    label: Text
+    label: TranslatedText
     names: tuple[str, ...]
-    """Of all its metrics, measured or not."""
+    """Names of all its metrics, measured or not."""
     metrics: list[GoalMetric]
 
 
-def goals(summaries: Sequence[EvaluationSummary]) -> list[AnsweredGoal]:
-    """Which metrics answer which question, with their values.
+def list_goals(summaries: Sequence[EvaluationSummary]) -> list[AnsweredGoal]:
+    """Return which metrics answer which question, with their values.
 
     Returns:
-        One document a goal: key, label by language, metrics: tier, metric, value, grade.
+        One document per goal: key, label by language, metrics: tier, metric, value, grade.
     """
-    found: list[AnsweredGoal] = []
+    answered: list[AnsweredGoal] = []
     for goal in GOALS:
         metrics: list[GoalMetric] = [
             {"tier": summary["tier"], "metric": name, **summary["metrics"][name]}
@@ -313,5 +327,5 @@ def goals(summaries: Sequence[EvaluationSummary]) -> list[AnsweredGoal]:
             if name in TIERS[summary["tier"]].headlines and name in summary["metrics"]
         ]
         label = translations("goals", goal.key)
-        found.append({"key": goal.key, "label": label, "names": goal.metrics, "metrics": metrics})
-    return found
+        answered.append({"key": goal.key, "label": label, "names": goal.metrics, "metrics": metrics})
+    return answered

@@ -1,4 +1,4 @@
-"""Evaluations as they are listed, and those whose process has died."""
+"""Listing of evaluations, and detection of those whose process has died."""
 
 import logging
 from datetime import datetime
@@ -9,17 +9,17 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.config import Called, State
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.evaluation.config import EvaluationLabel, EvaluationState
 from yarus.tasks.evaluation.result_paths import existing_path, result_path
 
 
-class ListedEvaluation(Called):
+class ListedEvaluation(EvaluationLabel):
     """One evaluation in a list."""
 
     evaluation_id: str
     tier: str
-    state: State
+    state: EvaluationState
     source: str
     n_cases: int | None
     coverage: float | None
@@ -30,14 +30,14 @@ class ListedEvaluation(Called):
     error: str | None
 
 
-def listed(row: RowMapping, root: str) -> ListedEvaluation:
-    """The evaluation as `yarus runs --json` prints it.
+def to_listed(row: RowMapping, root: str) -> ListedEvaluation:
+    """Return the evaluation as `yarus runs --json` prints it.
 
     Args:
         row: of the journal.
-        root: where results are kept.
+        root: the folder of results.
     """
-    found: ListedEvaluation = {
+    document: ListedEvaluation = {
         "evaluation_id": row["id"],
         "name": row["name"],
         "tags": row["tags"],
@@ -52,19 +52,19 @@ def listed(row: RowMapping, root: str) -> ListedEvaluation:
         "parquet": row["parquet"] and existing_path(row["parquet"], root),
         "error": row["error"],
     }
-    return cast(ListedEvaluation, pseudonyms.document(found, row["source"]))
+    return cast(ListedEvaluation, pseudonyms.mask_document(document, row["source"]))
 
 
 log = logging.getLogger("yarus")
 
 
 def fail_orphaned(engine: Engine) -> None:
-    """Marks evaluations whose process died as failed, and removes files that they left without metrics."""
+    """Mark evaluations whose process died as failed, and remove files that they left without metrics."""
 
-    def clear(tier: str, evaluation_id: str, started_at: datetime) -> None:
+    def remove_file(tier: str, evaluation_id: str, started_at: datetime) -> None:
         from yarus.tasks.evaluation.result_files import remove  # Arrow, which no list of evaluations needs
 
-        remove(result_path(settings().results_root, tier, evaluation_id, started_at))
+        remove(result_path(get_settings().results_root, tier, evaluation_id, started_at))
 
-    for dead in journal.fail_orphaned(engine, clear):
-        log.warning("evaluation %s had died; it can be resumed", dead)
+    for orphan_id in journal.fail_orphaned(engine, remove_file):
+        log.warning("evaluation %s had died; it can be resumed", orphan_id)

@@ -1,4 +1,4 @@
-"""A stop: it ends the process in time, and Prefect hears of it as what it is."""
+"""Stops: end the process in time, and report them to Prefect as cancellations."""
 
 import asyncio
 import atexit
@@ -11,21 +11,21 @@ from functools import wraps
 from typing import Any
 
 GRACE_S = 3.0
-"""How long a step that nothing can interrupt, such as a model at work, may delay the end of a stopped process."""
+"""Longest delay of a stopped process by a step that cannot be interrupted, such as a running model."""
 ENDING_S = 20.0
-"""How long Prefect may take to tell its server what is left; where that is gone, it tries for 7 s with each event."""
-STOPPED = 130
-CANCELLED = "Stopped; the evaluation's row in the journal says how to resume it."
-"""What Prefect shows of a run that was stopped."""
+"""Time for Prefect to send remaining events to its server; without a server it retries each event for 7 s."""
+STOPPED_EXIT_CODE = 130
+CANCELLED_MESSAGE = "Stopped; the evaluation's row in the journal says how to resume it."
+"""Message that Prefect shows for a stopped run."""
 
 
-def exit_within(seconds: float, code: int, *, unless: Callable[[], bool] = lambda: False) -> None:
-    """Ends the process even where a thread goes on: by now the journal has its last word, and nothing is half done.
+def force_exit_after(seconds: float, code: int, *, unless: Callable[[], bool] = lambda: False) -> None:
+    """End the process after a delay even if a thread is still running; the journal is complete by now.
 
     Args:
-        seconds: what the process has to end by itself.
+        seconds: given to the process to end by itself.
         code: its exit code.
-        unless: asked then; whether it is to be let be.
+        unless: called after the delay; if true, the process is left alone.
     """
 
     def leave() -> None:
@@ -39,10 +39,10 @@ def exit_within(seconds: float, code: int, *, unless: Callable[[], bool] = lambd
     timer.start()
 
 
-def stops_are_cancelled() -> None:
-    """Has Prefect take runs of this process that are stopped (Ctrl-C, SIGTERM, its own UI) for cancelled.
+def report_stops_as_cancelled() -> None:
+    """Make Prefect treat stopped runs of this process (Ctrl-C, SIGTERM, its own UI) as cancelled.
 
-    Of itself it takes them for crashed, tells whoever listens so, and logs errors that are none.
+    By default it treats them as crashed, notifies listeners, and logs errors.
     """
     from prefect.flow_engine import AsyncFlowRunEngine
     from prefect.task_engine import AsyncTaskRunEngine
@@ -52,31 +52,34 @@ def stops_are_cancelled() -> None:
             engine.handle_crash = _unless_stopped(engine.handle_crash)  # type: ignore[method-assign,assignment]
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logger = logging.getLogger(name)
-        if _no_error not in logger.filters:
-            logger.addFilter(_no_error)
+        if _downgrade_cancelled not in logger.filters:
+            logger.addFilter(_downgrade_cancelled)
 
 
-def _unless_stopped(crashed: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """What an engine does with an end that is no exception of the flow's: where it is a stop, says so."""
+def _unless_stopped(handle_crash: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Wrap an engine's crash handler: stops set the state Cancelled, other problems go to the handler."""
 
-    @wraps(crashed)
-    async def ended(engine: Any, problem: BaseException) -> None:
+    @wraps(handle_crash)
+    async def handle_end(engine: Any, error: BaseException) -> None:
         from anyio import CancelScope
         from prefect.exceptions import TerminationSignal
         from prefect.states import Cancelled
 
-        if not isinstance(problem, asyncio.CancelledError | KeyboardInterrupt | TerminationSignal):
-            await crashed(engine, problem)
+        if not isinstance(error, asyncio.CancelledError | KeyboardInterrupt | TerminationSignal):
+            await handle_crash(engine, error)
             return
         with CancelScope(shield=True):
-            await engine.set_state(Cancelled(message=CANCELLED), force=True)
-            engine._raised = problem
+            await engine.set_state(Cancelled(message=CANCELLED_MESSAGE), force=True)
+            engine._raised = error
 
-    return ended
+    return handle_end
 
 
-def _no_error(record: logging.LogRecord) -> bool:
-    """Lets every record pass; Prefect's last word of a run is an error to it wherever the run is not completed."""
+def _downgrade_cancelled(record: logging.LogRecord) -> bool:
+    """Lower the level of Prefect's last message about a cancelled run; pass every record.
+
+    Prefect logs it as an error if the run is not completed.
+    """
     if record.getMessage().startswith("Finished in state Cancelled("):
         record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
     return True

@@ -1,4 +1,4 @@
-"""The conditions of `yarus cases --where`."""
+"""Conditions of `yarus cases --where`."""
 
 import json
 import re
@@ -11,24 +11,24 @@ from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.db.errors import InputError, unknown
-from yarus.db.words import Words
-from yarus.tasks.cases.vocabulary import SEVERITY
+from yarus.db.messages import Words
+from yarus.tasks.cases.vocabulary import STATUSES_BY_SEVERITY
 from yarus.tasks.evaluation import result_files
 
 
-def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:
-    """The cases of an evaluation that meet all conditions.
+def filter_cases(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:
+    """Return the cases of an evaluation that meet all conditions.
 
     Args:
         engine: of our own database.
         evaluation_id: or the beginning or end of it, or `last`.
-        conditions: `COLUMN=VALUE`, also with != < <= > >= and ~ (contains); the value `null` is no value.
+        conditions: `COLUMN=VALUE`, also with != < <= > >= and ~ (contains); the value `null` means missing.
 
     Raises:
         InputError: it has no file, a condition is not of that form, or names no column of it.
         ResultsUnavailable: its file cannot be read.
     """
-    row = journal.find(engine, evaluation_id)
+    row = journal.find_evaluation(engine, evaluation_id)
     if row["parquet"] is None:
         raise InputError(
             "evaluation {id} is {state} and has no cases yet; {error}",
@@ -36,14 +36,14 @@ def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -
             state=row["state"],
             error=row["error"] or "",
         )
-    cases = result_files.read(row["parquet"])
+    cases = result_files.read_results(row["parquet"])
     for condition in conditions:
-        cases = cases.filter(matching(cases, condition))
+        cases = cases.filter(match_condition(cases, condition))
     return cases
 
 
-def where(condition: Mapping[str, Any]) -> str:
-    """A condition of guidance as `yarus cases --where` takes it.
+def format_condition(condition: Mapping[str, Any]) -> str:
+    """Format a condition of guidance for `yarus cases --where`.
 
     Args:
         condition: `metric` with `min` or `max`, else one column with its value.
@@ -55,8 +55,8 @@ def where(condition: Mapping[str, Any]) -> str:
     return f"{condition['metric']}{sign}{bound:g}"
 
 
-def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
-    """Which cases a condition such as `status!=ok` or `mrr<0.5` is true of."""
+def match_condition(cases: pa.Table, condition: str) -> pa.ChunkedArray:
+    """Return the mask of cases that a condition such as `status!=ok` or `mrr<0.5` is true for."""
     parsed = re.fullmatch(r"\s*(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", condition)
     if parsed is None:
         raise InputError(
@@ -65,15 +65,15 @@ def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     name, sign, value = parsed.groups()
     if name not in cases.column_names:
         raise unknown("column", name, cases.column_names)
-    if name == "status" and sign in ("=", "!=") and value not in (*SEVERITY, "null"):
-        raise unknown("status", value, SEVERITY)
+    if name == "status" and sign in ("=", "!=") and value not in (*STATUSES_BY_SEVERITY, "null"):
+        raise unknown("status", value, STATUSES_BY_SEVERITY)
     column = cases[name]
     if value == "null" and sign in ("=", "!="):
         return pc.is_null(column) if sign == "=" else pc.is_valid(column)
     if sign == "~":
         return pc.match_substring(_text(column), value, ignore_case=True)
     try:
-        wanted = pa.scalar(value).cast(column.type)
+        operand = pa.scalar(value).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         way_out = (
             Words("; in a list, look for it: {name}~{value}", name=name, value=value)
@@ -95,17 +95,18 @@ def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
         ">": pc.greater,
         ">=": pc.greater_equal,
     }
-    return compare[sign](column, wanted)
+    return compare[sign](column, operand)
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values as text; those of a list one after another, records as JSON."""
+    """Convert values to text; items of lists are joined by spaces, records become JSON."""
     kind = column.type
     if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
         return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
     if pa.types.is_nested(kind):
-        written = (
-            None if one is None else json.dumps(one, ensure_ascii=False, default=str) for one in column.to_pylist()
+        texts = (
+            None if record is None else json.dumps(record, ensure_ascii=False, default=str)
+            for record in column.to_pylist()
         )
-        return pa.chunked_array([pa.array(written, pa.string())])
+        return pa.chunked_array([pa.array(texts, pa.string())])
     return pc.cast(column, pa.string())

@@ -1,4 +1,4 @@
-"""What people call an evaluation is changed later: it is no result, and decides none."""
+"""Change the name and tags of an evaluation later; they do not influence results."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,20 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.tasks.config.naming import MOST_TAGS, evaluation_name
-from yarus.tasks.evaluation.config import Called
+from yarus.tasks.config.naming import MOST_TAGS, validate_evaluation_name
+from yarus.tasks.evaluation.config import EvaluationLabel
 
 
-class Labels(Called):
+class RelabelledEvaluation(EvaluationLabel):
     """What people call an evaluation from now on."""
 
     evaluation_id: str
 
 
-def relabelled(
+def relabel_evaluation(
     engine: Engine, row: RowMapping, *, name: str | None, add: Sequence[str], remove: Sequence[str]
-) -> Labels:
-    """Gives an evaluation another name and other tags.
+) -> RelabelledEvaluation:
+    """Give an evaluation another name and other tags.
 
     Args:
         engine: of our own database.
@@ -30,7 +30,7 @@ def relabelled(
         remove: tags that it loses.
 
     Raises:
-        InputError: a name that no evaluation can have, too many tags, or one to lose that it has not.
+        InputError: an invalid name, too many tags, or a tag to remove that it does not have.
     """
     for tag in remove:
         if tag not in row["tags"]:
@@ -44,8 +44,8 @@ def relabelled(
             most=MOST_TAGS,
         )
     try:
-        called = row["name"] if name is None else evaluation_name(name) if name.strip() else None
+        new_name = row["name"] if name is None else validate_evaluation_name(name) if name.strip() else None
     except ValueError as error:
         raise InputError("--name: {error}", error=error) from None
-    journal.describe(engine, row["id"], name=called, tags=tags)
-    return {"evaluation_id": row["id"], "name": called, "tags": tags}
+    journal.update_evaluation(engine, row["id"], name=new_name, tags=tags)
+    return {"evaluation_id": row["id"], "name": new_name, "tags": tags}

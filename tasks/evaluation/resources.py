@@ -1,4 +1,4 @@
-"""What an evaluation has open: made when it is first asked for, the same for all of its batches, closed with it."""
+"""Open resources of an evaluation: made at first use, shared by all of its batches, closed with it."""
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -11,30 +11,30 @@ T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class Shared:
-    """What the evaluations of a night, a sweep or probes have in common."""
+class SharedResources:
+    """Data that the evaluations of a night, a sweep or probes share."""
 
     part_of: str | None = None
-    """The sweep or the probes whose arms they are; they stay out of histories."""
+    """The sweep or the probes that they belong to; they stay out of histories."""
     sources: dict[Any, Any] = field(default_factory=dict)
-    """What was read, so that all see the same questions and the same corpus."""
+    """Sources read so far, so that all evaluations see the same questions and corpus."""
     rankings: dict[Any, Any] | None = None
-    """By what decides a ranking, and question; None: each evaluation retrieves for itself."""
+    """Rankings by settings and question; None if each evaluation retrieves for itself."""
 
 
-_SHARED: ContextVar[Shared | None] = ContextVar("what the evaluations of this night share", default=None)
+_SHARED: ContextVar[SharedResources | None] = ContextVar("what the evaluations of this night share", default=None)
 _CHECKED: ContextVar["Resources | None"] = ContextVar("what the checks before an evaluation have opened", default=None)
 
 
 @contextmanager
-def share(part_of: str | None = None, *, rankings: bool = False) -> Iterator[None]:
-    """While it lasts, evaluations share the sources that they read.
+def share_sources(part_of: str | None = None, *, rankings: bool = False) -> Iterator[None]:
+    """Let evaluations share the sources that they read, within the context.
 
     Args:
         part_of: the sweep or the probes that they belong to.
-        rankings: whether those that retrieve alike take each other's rankings.
+        rankings: whether evaluations that retrieve alike share rankings.
     """
-    token = _SHARED.set(Shared(part_of, rankings={} if rankings else None))
+    token = _SHARED.set(SharedResources(part_of, rankings={} if rankings else None))
     try:
         yield
     finally:
@@ -42,7 +42,7 @@ def share(part_of: str | None = None, *, rankings: bool = False) -> Iterator[Non
 
 
 class Resources:
-    """What is open. A copy, as on a worker elsewhere, has nothing open."""
+    """Open resources by key. A copy, such as that on a worker elsewhere, has nothing open."""
 
     def __init__(self) -> None:
         self.shared = _SHARED.get()
@@ -52,18 +52,18 @@ class Resources:
 
     @classmethod
     def take_over_checked(cls) -> "Resources":
-        """Return those of an evaluation that begins: it takes over what the checks before it have opened."""
-        taken, checked = cls(), _CHECKED.get()
+        """Return the resources of a new evaluation, with those that the checks before it have opened."""
+        resources, checked = cls(), _CHECKED.get()
         if checked:
-            taken._made, checked._made = checked._made, taken._made
-        return taken
+            resources._made, checked._made = checked._made, resources._made
+        return resources
 
     def open_once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is open under a key; made by who asks first, while others who ask for it wait.
+        """Return the resource of a key; the first caller makes it, others who ask for it wait.
 
         Args:
-            key: what decides what it is.
-            make: opens it; what has `close` is closed with the evaluation.
+            key: identifies the resource.
+            make: opens it; a resource with `close` is closed with the evaluation.
 
         Raises:
             RuntimeError: the evaluation is over.
@@ -78,36 +78,36 @@ class Resources:
                 if not self._closed:
                     self._made[key] = made
                     return made
-            _close(made)  # somebody has stopped the evaluation, and this thread goes on
+            _close(made)  # the evaluation was stopped, but this thread goes on
             raise RuntimeError("the evaluation is over")
 
     def get(self, kind: type[T]) -> T:
-        """Return the one object of a class that all of the evaluation use."""
+        """Return the single instance of a class that the evaluation uses."""
         return self.open_once(kind.__qualname__, kind)
 
     def close(self) -> None:
-        """Closes what can be closed, and forgets all."""
+        """Close all resources that can be closed, and forget them."""
         with self._lock:
             made, self._made, self._closed = self._made, {}, True
-        for one in made.values():
-            _close(one)
+        for resource in made.values():
+            _close(resource)
 
     def __reduce__(self) -> tuple[type["Resources"], tuple[()]]:
         return Resources, ()
 
 
-def _close(opened: object) -> None:
-    if close := getattr(opened, "close", None):
+def _close(resource: object) -> None:
+    if close := getattr(resource, "close", None):
         close()
 
 
 @contextmanager
 def open_for_checks() -> Iterator[Resources]:
-    """While it lasts, the first evaluation that begins takes over what was opened here; else it is closed."""
-    opened = Resources()
-    token = _CHECKED.set(opened)
+    """Open resources that the first evaluation takes over; close them if none does."""
+    resources = Resources()
+    token = _CHECKED.set(resources)
     try:
-        yield opened
+        yield resources
     finally:
         _CHECKED.reset(token)
-        opened.close()
+        resources.close()

@@ -1,4 +1,4 @@
-"""Parquet files that are there whole or not at all, in a folder or on an object store."""
+"""Parquet files that are written completely or not at all, in a folder or on an object store."""
 
 import glob
 import os
@@ -17,34 +17,34 @@ from fsspec.implementations.local import LocalFileSystem
 
 from yarus.db import home
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.db.words import Words
-from yarus.tasks.cases.table import COLUMNS, LONG
+from yarus.db.messages import Words
+from yarus.tasks.cases.table import CASE_COLUMNS, LONG_TEXT_COLUMNS
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.result_paths import existing_path
 
-pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
-EVERY_CASE = ("case_id", "status", "reason")
-EVALUATION = b"yarus.evaluation"
-"""Key in a file's own metadata: the id of the evaluation whose cases it holds."""
+pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pool does not return memory: 60 MB more for 100,000 cases
+REQUIRED_COLUMNS = ("case_id", "status", "reason")
+EVALUATION_ID_KEY = b"yarus.evaluation"
+"""Key in a file's metadata: the id of the evaluation whose cases it contains."""
 
 
 def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str | None = None) -> None:
-    """Writes tables of one schema as one file, one after another, so that memory holds one of them.
+    """Write tables of one schema as one file, one after another, so that memory holds only one.
 
     Args:
         tables: at least one.
         path: of the file.
-        evaluation_id: whose cases they are; the file then says so itself.
+        evaluation_id: of their evaluation; it is stored in the file's metadata.
 
     Raises:
         ValueError: there is no table, or one is of another schema.
     """
-    said = {EVALUATION: evaluation_id} if evaluation_id else None
+    metadata = {EVALUATION_ID_KEY: evaluation_id} if evaluation_id else None
     with open_partial(path, durable=True) as partial:
         writer = None
         for table in tables:
-            schema = table.schema.with_metadata(said)
+            schema = table.schema.with_metadata(metadata)
             writer = writer or pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True)
             writer.write_table(table)
         if writer is None:
@@ -54,11 +54,11 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
 
 @contextmanager
 def open_partial(path: Path, *, durable: bool) -> Iterator[Path]:
-    """Give a file to write, which then takes its place: a reader sees all of it or nothing.
+    """Yield a temporary file that then takes its place: readers see all of it or nothing.
 
     Args:
-        path: its place.
-        durable: whether it stays whole and stays there when the power fails.
+        path: of the final file.
+        durable: whether it survives a power failure.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -74,12 +74,12 @@ def open_partial(path: Path, *, durable: bool) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder if it is not there: private where it lies at home, by the user's umask elsewhere."""
-    home.make(folder, settings().home)
+    """Make a folder if missing: private if it is below the home folder, else by the user's umask."""
+    home.make_private_folder(folder, get_settings().home)
 
 
-def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSystem, str]:
-    """The filesystem that a path or URL of the results is on, and its name there.
+def open_filesystem(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSystem, str]:
+    """Return the filesystem of a path or URL of the results, and its name there.
 
     Raises:
         InputError: there is no such filesystem, or the package for it is not installed; the setting is named.
@@ -98,13 +98,13 @@ def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSyst
 
 
 def require_writable(root: str) -> None:
-    """Finds out before anything is computed or paid for that results cannot be written: an empty file comes and goes.
+    """Check that results can be written, by creating and deleting an empty file, before any cost arises.
 
     Raises:
         ResultsUnavailable: they cannot.
-        InputError: it is in a store that cannot be opened.
+        InputError: the store cannot be opened.
     """
-    filesystem, folder = store(root)
+    filesystem, folder = open_filesystem(root)
     probe = f"{folder}/.yarus-{uuid.uuid4().hex}"
     try:
         if isinstance(filesystem, LocalFileSystem):
@@ -122,9 +122,9 @@ def require_writable(root: str) -> None:
         ) from error
 
 
-def publish(path: Path, target: str) -> str:
-    """Puts a finished file in its place, whole or not at all; returns its path or URL there."""
-    filesystem, name = store(target)
+def publish_file(path: Path, target: str) -> str:
+    """Put a finished file into its place, completely or not at all, and return its path or URL."""
+    filesystem, name = open_filesystem(target)
     if not isinstance(filesystem, LocalFileSystem):
         filesystem.put_file(str(path), name)
         return target
@@ -136,8 +136,8 @@ def publish(path: Path, target: str) -> str:
 
 
 def remove(target: str) -> None:
-    """Removes a file of the results, and what a killed process may have left of it, if they are there."""
-    filesystem, name = store(target)
+    """Remove a result file, and leftovers of a killed process, if they exist."""
+    filesystem, name = open_filesystem(target)
     if isinstance(filesystem, LocalFileSystem):
         final = Path(name)
         for path in (final, *final.parent.glob(f".{glob.escape(final.name)}.*.part")):
@@ -146,18 +146,18 @@ def remove(target: str) -> None:
         filesystem.rm_file(name)
 
 
-def read(path: str, columns: Sequence[str] | None = None, *, without: Container[str] = ()) -> pa.Table:
-    """The table in a file of the results: all of its columns, those that are named, or all `without` some.
+def read_results(path: str, columns: Sequence[str] | None = None, *, without: Container[str] = ()) -> pa.Table:
+    """Read the table in a result file: all columns, the named ones, or all `without` some.
 
     Raises:
-        ResultsUnavailable: it is not there, cannot be read, or holds the cases of another evaluation than its name
-            says; files of older versions do not tell whose they are.
-        InputError: it is in a store that cannot be opened.
+        ResultsUnavailable: it is missing, cannot be read, or contains the cases of another evaluation than its name
+            says; files of older versions do not have an id.
+        InputError: the store cannot be opened.
     """
     path = existing_path(path)
-    filesystem, name = store(path)
+    filesystem, name = open_filesystem(path)
     evaluation_id = Path(name).stem
-    place, way_out = (
+    location, way_out = (
         Words("evaluation {evaluation}: its file {path}", evaluation=evaluation_id, path=redact_urls(path)),
         Words("put its own file back, or evaluate anew"),
     )
@@ -165,51 +165,53 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
         if isinstance(filesystem, LocalFileSystem) and Path(name).is_fifo():
             raise OSError(Words("it is a pipe, which may never say anything"))
         with filesystem.open(name, "rb") as file:
-            table = _as_declared(parquet(file, columns, without=without), columns, without)
+            table = _as_declared(read_parquet(file, columns, without=without), columns, without)
     except (OSError, pa.ArrowException) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ResultsUnavailable(
-            "{place} cannot be read: {why}; {way_out}", place=place, why=why, way_out=way_out
+            "{place} cannot be read: {why}; {way_out}", place=location, why=why, way_out=way_out
         ) from error
-    whose = (table.schema.metadata or {}).get(EVALUATION, evaluation_id.encode()).decode()
-    if whose != evaluation_id:
+    owner_id = (table.schema.metadata or {}).get(EVALUATION_ID_KEY, evaluation_id.encode()).decode()
+    if owner_id != evaluation_id:
         raise ResultsUnavailable(
-            "{place} holds the cases of evaluation {whose}; {way_out}", place=place, whose=whose, way_out=way_out
+            "{place} holds the cases of evaluation {whose}; {way_out}", place=location, whose=owner_id, way_out=way_out
         )
     return table
 
 
 def _as_declared(table: pa.Table, columns: Sequence[str] | None, without: Container[str]) -> pa.Table:
-    """The table in the types that are declared; what shares long texts stays as it is.
+    """Cast the table to the declared types, except columns of long shared texts.
 
     Raises:
-        ArrowInvalid: a value is of another type, or what every case has is not there.
+        ArrowInvalid: a value is of another type, or a column that every case has is missing.
     """
-    for name in EVERY_CASE:
-        if name in (columns or EVERY_CASE) and name not in without and name not in table.column_names:
+    for name in REQUIRED_COLUMNS:
+        if name in (columns or REQUIRED_COLUMNS) and name not in without and name not in table.column_names:
             raise pa.ArrowInvalid(f"it has no column {name!r}, so these are no cases")
-    for place, field in enumerate(table.schema):
-        known = field.name in COLUMNS and field.name not in LONG
-        if known and field.type != (wanted := COLUMNS[field.name].type):
+    for position, field in enumerate(table.schema):
+        is_declared = field.name in CASE_COLUMNS and field.name not in LONG_TEXT_COLUMNS
+        if is_declared and field.type != (declared_type := CASE_COLUMNS[field.name].type):
             try:
-                table = table.set_column(place, field.with_type(wanted), table[field.name].cast(wanted))
+                table = table.set_column(
+                    position, field.with_type(declared_type), table[field.name].cast(declared_type)
+                )
             except pa.ArrowException as error:
-                raise pa.ArrowInvalid(f"column {field.name!r} is {field.type}, not {wanted}") from error
+                raise pa.ArrowInvalid(f"column {field.name!r} is {field.type}, not {declared_type}") from error
     return table
 
 
-def parquet(
+def read_parquet(
     file: Path | IO[bytes],
     columns: Sequence[str] | None = None,
     *,
     without: Container[str] = (),
     group: int | None = None,
 ) -> pa.Table:
-    """The table in a Parquet file, or one of its row groups; by this thread alone.
+    """Read a Parquet file, or one of its row groups, in this thread only.
 
-    Arrow's own threads hold memory of their own, and now and then abort a program that ends while they do.
+    Arrow's own threads keep memory, and sometimes abort a program that ends while they run.
     """
-    pa.default_memory_pool().release_unused()  # what is done with, before more is read
+    pa.default_memory_pool().release_unused()  # free memory before more is read
     with pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True) as stored:
         names = columns or [name for name in stored.schema_arrow.names if name not in without]
         if group is None:
@@ -218,8 +220,8 @@ def parquet(
 
 
 def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)

@@ -1,28 +1,30 @@
-"""Where the files of evaluations are."""
+"""Paths of result files."""
 
 import os
 from datetime import UTC, datetime
 
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 
 
 def result_path(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:
-    """Where the file of an evaluation belongs: a path, or a URL."""
+    """Return the path or URL of an evaluation's result file."""
     date = f"{started_at.astimezone(UTC):%Y-%m-%d}"
     return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
 
 
 def existing_path(path: str, root: str | None = None) -> str:
-    """Where a file of the results is: as the journal says, or in the same place in YARUS_RESULTS if its folder moved.
+    """Return the path of a result file: as in the journal, or in YARUS_RESULTS if its folder was moved.
 
-    What is on an object store does not move with the home.
+    Files on an object store do not move with the home folder.
 
     Args:
-        path: as the journal has it.
-        root: YARUS_RESULTS, from who asks for many: to read the settings takes longer than to look.
+        path: as in the journal.
+        root: YARUS_RESULTS; callers with many paths pass it, because reading the settings is slower than the check.
     """
-    root = root or settings().results_root
-    here = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `result_path` makes it
-    gone = not os.path.exists(path)  # noqa: PTH110 - False also where a folder may not be read
-    moved = "://" not in path + root and gone and os.path.exists(here)  # noqa: PTH110
-    return here if moved else path
+    root = root or get_settings().results_root
+    current_path = "/".join(
+        (root.rstrip("/"), *path.split("/")[-3:])
+    )  # tier=…/date=…/ID.parquet, as `result_path` makes it
+    is_gone = not os.path.exists(path)  # noqa: PTH110 - False also if a folder may not be read
+    has_moved = "://" not in path + root and is_gone and os.path.exists(current_path)  # noqa: PTH110
+    return current_path if has_moved else path

@@ -1,4 +1,4 @@
-"""What an evaluation came to, from the journal: one document for programs, tables for people."""
+"""Summary of an evaluation from the journal: one document for programs and tables."""
 
 import json
 import math
@@ -10,26 +10,33 @@ from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
 from yarus.db import journal
-from yarus.metrics.metric import Grade, bounds_of_mean
+from yarus.metrics.metric import GradeName, bounds_of_mean
 from yarus.metrics.table import METRICS, grades
-from yarus.metrics.table.corrected import SUFFIX
+from yarus.metrics.table.corrected import CORRECTED_SUFFIX
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, HEADLINE_STRATUM, MEASURED, STRATA, TURNS, Note
+from yarus.tasks.cases.vocabulary import (
+    HEADLINE_STRATUM,
+    MEASURED_STATUSES,
+    TURN_STRATA,
+    UNMEASURABLE_STATUSES,
+    USER_STRATA,
+    Note,
+)
 from yarus.tasks.evaluation.config import (
-    Called,
     CaseSetIdentity,
     ConfigDocument,
     EvaluationConfig,
-    State,
+    EvaluationLabel,
+    EvaluationState,
     stored_findings,
 )
 from yarus.tasks.evaluation.findings_schema import Findings
-from yarus.tasks.evaluation.repeats import persistence_of
+from yarus.tasks.evaluation.judge_standing import JudgeStanding, judge_standings, metric_standing, read_newest_exams
+from yarus.tasks.evaluation.repeats import read_persistence
 from yarus.tasks.evaluation.result_paths import existing_path
-from yarus.tasks.evaluation.standings import Standing, exams_of, standing_of, standings
 
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
-WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
+STATES_BY_SEVERITY: tuple[EvaluationState, ...] = ("failed", "cancelled", "invalid")
 
 
 class MetricSummary(TypedDict):
@@ -51,13 +58,13 @@ class MetricSummary(TypedDict):
     for what is no mean or has no worst value."""
     bound_high: float | None
     """The mean if every such case had had the best value."""
-    judge: Standing | None
+    judge: JudgeStanding | None
     """How the judge stands whose opinion the value is: it passed its newest exam, failed it, sat none, or one that is
     out of date, or is a stand-in; null where no judge's opinion is in it. Only beside `passed` and null is there a
     grade."""
-    grade: Grade | None
+    grade: GradeName | None
     """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
-    grade_high: Grade | None
+    grade_high: GradeName | None
     """The highest; the same where the value is surely of that grade."""
     ungraded: Literal["too few"] | None
     """`too few`: a metric with thresholds whose interval reaches from the lowest to the highest grade, so that it has
@@ -83,12 +90,12 @@ class GateOutcome(TypedDict):
 
 
 @final
-class EvaluationSummary(Findings, Called):
+class EvaluationSummary(Findings, EvaluationLabel):
     """One evaluation of one tier."""
 
     evaluation_id: str
     tier: str
-    state: State
+    state: EvaluationState
     error: str | None
     parquet: str | None
     """The file of cases."""
@@ -124,7 +131,7 @@ class FailedEvaluation(TypedDict):
     """An evaluation of a night that left no summary."""
 
     tier: str
-    state: State
+    state: EvaluationState
     error: str
 
 
@@ -140,10 +147,10 @@ class SkippedTier(TypedDict):
 
 
 @final
-class Night(TypedDict):
+class NightDocument(TypedDict):
     """Every tier over one source."""
 
-    state: State
+    state: EvaluationState
     """The worst of the evaluations'."""
     evaluations: list[EvaluationSummary | FailedEvaluation]
     skipped: NotRequired[list[SkippedTier]]
@@ -153,45 +160,45 @@ class Night(TypedDict):
 
 
 def measured_metrics(engine: Engine, row: RowMapping) -> list[tuple[RowMapping, MetricSummary]]:
-    """The metrics of an evaluation as they are stored, by name and stratum, each with its summary.
+    """Return the stored metrics of an evaluation by name and stratum, each with its summary.
 
     Args:
         engine: of our own database.
         row: of the evaluation, in the journal.
     """
     config = EvaluationConfig.of(row)
-    by_prompt = standings(exams_of(engine, [config]), config, row["started_at"])
-    found = journal.metrics_of(engine, row["id"])
-    return [(metric, metric_summary(metric, _n_missing(metric, row), by_prompt)) for metric in found]
+    by_prompt = judge_standings(read_newest_exams(engine, [config]), config, row["started_at"])
+    rows = journal.read_metrics(engine, row["id"])
+    return [(metric, metric_summary(metric, _n_missing(metric, row), by_prompt)) for metric in rows]
 
 
 def _n_missing(metric: RowMapping, row: RowMapping) -> int:
-    """How many cases of an evaluation failed that could have had a value of a metric."""
-    known = stored_findings(row).get("missing")
-    if known is not None:
-        return int(known.get(metric["stratum"], {}).get(metric["metric"], 0))
-    statuses = row["statuses"] or {}  # earlier versions kept no more: at most all that failed
-    failed: int = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
+    """Return how many cases of an evaluation failed that could have had a value of a metric."""
+    by_stratum = stored_findings(row).get("missing")
+    if by_stratum is not None:
+        return int(by_stratum.get(metric["stratum"], {}).get(metric["metric"], 0))
+    statuses = row["statuses"] or {}  # earlier versions stored only these: at most all that failed
+    failed: int = sum(n for status, n in statuses.items() if status not in (*MEASURED_STATUSES, *UNMEASURABLE_STATUSES))
     return max(0, min(failed, int(metric["n_total"]) - int(metric["n_scored"])))
 
 
-def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Standing]) -> MetricSummary:
-    """A stored metric with its grades, and the bounds that failed cases leave.
+def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, JudgeStanding]) -> MetricSummary:
+    """Return a stored metric with its grades, and the bounds that failed cases allow.
 
     Args:
-        metric: as `yarus.db.journal.metrics_of` gives it.
+        metric: as `yarus.db.journal.read_metrics` gives it.
         missing: cases that failed and could have had a value.
-        by_prompt: how the evaluation's judges stand, as `yarus.tasks.evaluation.standings.standings` gives it.
+        by_prompt: standings of the judges, as `yarus.tasks.evaluation.judge_standing.judge_standings` gives them.
     """
-    standing = standing_of(metric["metric"], by_prompt)
+    standing = metric_standing(metric["metric"], by_prompt)
     trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]
-    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
-    could_be_graded = trusted and declared and declared.thresholds is not None and metric["value"] is not None
-    # Anew, for there are evaluations that were graded when grades did not know of intervals.
+    declared = METRICS.get(metric["metric"].removesuffix(CORRECTED_SUFFIX))
+    is_gradable = trusted and declared and declared.thresholds is not None and metric["value"] is not None
+    # Graded again, because older evaluations were graded without their intervals.
     figures = (metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored"))
-    graded = grades(*figures) if could_be_graded else None
+    graded = grades(*figures) if is_gradable else None
     bounds = _bounds(metric, missing)
-    found: MetricSummary = {
+    result: MetricSummary = {
         "value": metric["value"],
         "reason": metric["reason"],
         "ci_low": metric["ci_low"],
@@ -203,15 +210,15 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
         "judge": standing,
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
-        "ungraded": "too few" if could_be_graded and graded is None else None,
+        "ungraded": "too few" if is_gradable and graded is None else None,
     }
     if metric["labels"]:
-        found["n_labels"], found["labels"] = metric["n_scored"], metric["labels"]
-    return found
+        result["n_labels"], result["labels"] = metric["n_scored"], metric["labels"]
+    return result
 
 
 def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
-    """What the cases leave possible that failed."""
+    """Return the lowest and highest mean that the failed cases allow."""
     declared = METRICS.get(metric["metric"])
     if declared is None or declared.aggregate != "mean" or metric["value"] is None or missing <= 0:
         return None
@@ -220,22 +227,24 @@ def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
     return bounds_of_mean(metric["value"], metric["n_scored"], missing, low=declared.low, high=declared.high)
 
 
-def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
-    """The evaluation as `yarus show --json` prints it."""
-    row = journal.find(engine, evaluation_id)
+def read_summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
+    """Return the evaluation as `yarus show --json` prints it."""
+    row = journal.find_evaluation(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
     config = EvaluationConfig.of(row)
     order = {name: position for position, name in enumerate(METRICS)}
-    found = measured_metrics(engine, row)  # by name, so that a corrected mean comes after the judge's own
-    for metric, of_metric in sorted(found, key=lambda one: order.get(one[0]["metric"].removesuffix(SUFFIX), 999)):
-        strata.setdefault(metric["stratum"], {})[metric["metric"]] = of_metric
+    rows = measured_metrics(engine, row)  # sorted by name: a corrected mean follows the judge's own
+    for metric, result in sorted(
+        rows, key=lambda pair: order.get(pair[0]["metric"].removesuffix(CORRECTED_SUFFIX), 999)
+    ):
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = result
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
-    strata = {name: strata[name] for name in ("all", *STRATA, *TURNS) if name in strata}
+    strata = {name: strata[name] for name in ("all", *USER_STRATA, *TURN_STRATA) if name in strata}
     document: EvaluationSummary = {
         "evaluation_id": row["id"],
         "tier": row["tier"],
         "state": row["state"],
-        "error": row["error"] and pseudonyms.text(row["error"], row["source"]),
+        "error": row["error"] and pseudonyms.mask_message(row["error"], row["source"]),
         "parquet": row["parquet"] and existing_path(row["parquet"]),
         "comparability_key": row["comparability_key"],
         "source": row["source"],
@@ -254,32 +263,32 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "notes": config.notes,
         "metrics": metrics,
     }
-    beside = {name: value for name, value in stored_findings(row).items() if name in Findings.__annotations__}
-    if persistence := persistence_of(engine, row):
-        beside["persistence"] = persistence
-    return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
+    findings = {name: value for name, value in stored_findings(row).items() if name in Findings.__annotations__}
+    if persistence := read_persistence(engine, row):
+        findings["persistence"] = persistence
+    return cast(EvaluationSummary, document | findings | ({"strata": strata} if strata else {}))
 
 
-def together(summaries: list[EvaluationSummary | FailedEvaluation]) -> Night:
-    """Several evaluations as one document, in the worst of their states."""
-    return {"state": worst([summary["state"] for summary in summaries]), "evaluations": summaries}
+def combine_summaries(summaries: list[EvaluationSummary | FailedEvaluation]) -> NightDocument:
+    """Combine several evaluations into one document, in the worst of their states."""
+    return {"state": worst_state([summary["state"] for summary in summaries]), "evaluations": summaries}
 
 
-def worst(states: Collection[State]) -> State:
-    """The worst of the states that evaluations ended in."""
-    return next((state for state in WORST_FIRST if state in states), "completed")
+def worst_state(states: Collection[EvaluationState]) -> EvaluationState:
+    """Return the worst of the states that evaluations ended in."""
+    return next((state for state in STATES_BY_SEVERITY if state in states), "completed")
 
 
-def measured(night: Night) -> list[EvaluationSummary]:
-    """The evaluations of a night that have metrics."""
-    return [found for found in night["evaluations"] if has_metrics(found)]
+def evaluations_with_metrics(night: NightDocument) -> list[EvaluationSummary]:
+    """Return the evaluations of a night that have metrics."""
+    return [evaluation for evaluation in night["evaluations"] if has_metrics(evaluation)]
 
 
-def has_metrics(found: EvaluationSummary | FailedEvaluation) -> TypeGuard[EvaluationSummary]:
-    """Whether an evaluation of a night came so far as to have metrics."""
-    return "metrics" in found and bool(found["metrics"])
+def has_metrics(evaluation: EvaluationSummary | FailedEvaluation) -> TypeGuard[EvaluationSummary]:
+    """Return whether an evaluation of a night has metrics."""
+    return "metrics" in evaluation and bool(evaluation["metrics"])
 
 
-def as_json(document: Any) -> str:
-    """The document as text; what is not measured is null."""
+def to_json(document: Any) -> str:
+    """Serialise the document; unmeasured values are null."""
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)

@@ -1,4 +1,4 @@
-"""The working folder of an evaluation: its cases and corpus, here or on an object store."""
+"""Working folder of an evaluation: its cases and corpus, here or on an object store."""
 
 import contextlib
 import fnmatch
@@ -23,32 +23,41 @@ from yarus.db import journal
 from yarus.db.source_rows import Corpus
 from yarus.db.sources import Source
 from yarus.db.urls import canonical_url
-from yarus.tasks.cases.frozen_sets import frozen
-from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.cases.table import declared, rows_of, values_if_any, values_of
-from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.frozen_sets import find_frozen_set
+from yarus.tasks.cases.labels import page_by_chunk
+from yarus.tasks.cases.table import column_spec, column_values, iterate_rows, optional_column_values
+from yarus.tasks.cases.text import join_within_limit
 from yarus.tasks.cases.unmatched_labels import compare_labels
-from yarus.tasks.cases.vocabulary import Note, Twins, Unit
+from yarus.tasks.cases.vocabulary import Duplicates, Note, Unit
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.corpus_versions import keep_version
-from yarus.tasks.evaluation.repeats import repeating
-from yarus.tasks.evaluation.result_files import make_folder, parquet, store
-from yarus.tasks.evaluation.run import DRY_RUN, Run
+from yarus.tasks.evaluation.corpus_versions import save_version
+from yarus.tasks.evaluation.repeats import repeat_config
+from yarus.tasks.evaluation.result_files import make_folder, open_filesystem, read_parquet
+from yarus.tasks.evaluation.run import DRY_RUN_PREFIX, EvaluationRun
 
 P = TypeVar("P", bound=Parameters)
 PAGE_TOKENS = 3_000
-"""Of a page that is read as a whole: what is longer is cut."""
-CONTENT: tuple[str, ...] = ("case_id", "question", "text", "labelled", "cluster", "stratum", "reference", "answerable")
-CONTENT += ("answer", "shown", "human_score", "nuggets", "dialog", "turn")
-"""The columns of cases that make a case set."""
+"""Tokens of a page that is read as a whole; longer ones are cut."""
+CASE_SET_COLUMNS: tuple[str, ...] = (
+    "case_id",
+    "question",
+    "text",
+    "labelled",
+    "cluster",
+    "stratum",
+    "reference",
+    "answerable",
+)
+CASE_SET_COLUMNS += ("answer", "shown", "human_score", "nuggets", "dialog", "turn")
+"""Columns of cases that identify a case set."""
 log = logging.getLogger("yarus")
 
 
 def case_set_hash(*tables: pa.Table) -> str:
-    """SHA-256 of the questions and their labels, whatever their order: equal for equal content.
+    """Return the SHA-256 of the questions and their labels, independent of their order.
 
     Args:
         tables: the cases, and what else they are measured against.
@@ -58,96 +67,96 @@ def case_set_hash(*tables: pa.Table) -> str:
 
 
 def _digests(cases: pa.Table) -> Iterator[bytes]:
-    content = CONTENT
-    if "score" in cases.column_names:  # the log in time, whose measures rest on these
+    content = CASE_SET_COLUMNS
+    if "score" in cases.column_names:  # the log in time order, which the measures need
         content += ("score", "asked_at", "page")
-    named = [name for name in content if name in cases.column_names]
-    rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())
+    names = [name for name in content if name in cases.column_names]
+    rows = (row for batch in cases.select(names).to_batches(10_000) for row in batch.to_pylist())
     for row in rows:
         text = json.dumps(row, ensure_ascii=False, sort_keys=True, default=str)
         yield hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
-def read_cases(run: Run, batch: int | None = None) -> pa.Table:
-    """The cases as they were loaded; all, or those of a batch."""
-    cases = parquet(run.work / "cases.parquet", group=batch)
-    return cases.cast(pa.schema([(name, declared(name).type) for name in cases.column_names]))
+def read_cases(run: EvaluationRun, batch: int | None = None) -> pa.Table:
+    """Read the cases as they were loaded; all, or those of a batch."""
+    cases = read_parquet(run.work / "cases.parquet", group=batch)
+    return cases.cast(pa.schema([(name, column_spec(name).type) for name in cases.column_names]))
 
 
-def batch_sizes(run: Run) -> list[int]:
-    """How many cases each batch has."""
+def batch_sizes(run: EvaluationRun) -> list[int]:
+    """Return how many cases each batch has."""
     stored = pq.read_metadata(run.work / "cases.parquet")
     return [stored.row_group(batch).num_rows for batch in range(run.n_batches)]
 
 
-def read_stored_corpus(run: Run) -> Corpus:
-    """The corpus as it was loaded."""
-    stored = parquet(run.work / "corpus.parquet")
+def read_stored_corpus(run: EvaluationRun) -> Corpus:
+    """Read the corpus as it was loaded."""
+    stored = read_parquet(run.work / "corpus.parquet")
     vectors = run.work / "stored.npy"
-    ids, urls, texts = (values_of(stored, name) for name in ("id", "url", "text"))
+    ids, urls, texts = (column_values(stored, name) for name in ("id", "url", "text"))
     return Corpus(ids, urls, texts, np.load(vectors, mmap_mode="r") if vectors.exists() else None)
 
 
-def read_twins(run: Run) -> Twins:
-    """What counts as one in this evaluation: chunk or page -> the first of its twins."""
+def read_duplicates(run: EvaluationRun) -> Duplicates:
+    """Return the duplicates of this evaluation: chunk or page -> the first of its duplicates."""
     return _twins(run.work / "corpus.parquet")
 
 
 @lru_cache(maxsize=1)
-def _twins(file: Path) -> Twins:
-    stored = parquet(file)
-    if "stands_for" not in stored.column_names:  # of an evaluation that was begun before twins were known
+def _twins(file: Path) -> Duplicates:
+    stored = read_parquet(file)
+    if "stands_for" not in stored.column_names:  # begun by a version that did not look for duplicates
         return {}
-    known = stored.filter(stored["stands_for"].is_valid())
-    return dict(rows_of(known, "unit", "stands_for"))
+    duplicates = stored.filter(stored["stands_for"].is_valid())
+    return dict(iterate_rows(duplicates, "unit", "stands_for"))
 
 
-def read_texts(run: Run) -> Mapping[str, str]:
-    """What stands in each chunk or page, of the evaluation's unit; of a long page the beginning."""
+def read_texts(run: EvaluationRun) -> Mapping[str, str]:
+    """Return the text of each chunk or page, in the evaluation's unit; of a long page the beginning."""
     return _texts(run.work / "corpus.parquet", run.config.unit)
 
 
 @lru_cache(maxsize=1)
 def _texts(file: Path, unit: Unit) -> Mapping[str, str]:
-    stored = parquet(file)
-    ids, urls, texts = (values_of(stored, name) for name in ("id", "url", "text"))
+    stored = read_parquet(file)
+    ids, urls, texts = (column_values(stored, name) for name in ("id", "url", "text"))
     if unit == "chunk":
         return dict(zip(ids, texts, strict=True))
     pages: dict[str, list[str]] = defaultdict(list)
     for url, text in zip(urls, texts, strict=True):
         if (page := canonical_url(url)) is not None:
             pages[page].append(text)
-    return {page: fit(parts, PAGE_TOKENS)[0] for page, parts in pages.items()}
+    return {page: join_within_limit(parts, PAGE_TOKENS)[0] for page, parts in pages.items()}
 
 
-def loaded(run: Run) -> bool:
-    """Whether an earlier try of this evaluation has loaded what it works on."""
+def is_loaded(run: EvaluationRun) -> bool:
+    """Return whether an earlier try of this evaluation has loaded its cases."""
     return bool(run.config.model_fields_set) and (run.work / "cases.parquet").exists()
 
 
-def batch_size(n_cases: int) -> int:
-    """Cases a batch: at most 50 batches an evaluation, and not many to do again when one is cut off."""
+def choose_batch_size(n_cases: int) -> int:
+    """Return the cases per batch: at most 50 batches, each small enough to be repeated after an interruption."""
     return max(100, -(-n_cases // 50))
 
 
 def batch_cuts(cases: pa.Table, size: int) -> list[int]:
-    """The rows where batches begin, and where the last one ends; none ends within a dialog.
+    """Return the rows where batches begin, and the end of the last one; dialogs are not split.
 
     Args:
-        cases: n rows, those of a dialog one after another.
-        size: cases that a batch has at least.
+        cases: n rows; those of a dialog are consecutive.
+        size: least number of cases in a batch.
     """
-    dialogs = values_if_any(cases, "dialog")
-    found = [0]
+    dialogs = optional_column_values(cases, "dialog")
+    cuts = [0]
     for row in range(1, len(cases)):
-        within = dialogs[row] is not None and dialogs[row] == dialogs[row - 1]
-        if row - found[-1] >= size and not within:
-            found.append(row)
-    return [*found, len(cases)]
+        is_within = dialogs[row] is not None and dialogs[row] == dialogs[row - 1]
+        if row - cuts[-1] >= size and not is_within:
+            cuts.append(row)
+    return [*cuts, len(cases)]
 
 
-def keep_loaded(
-    run: Run[P],
+def save_loaded(
+    run: EvaluationRun[P],
     where: Source,
     cases: pa.Table,
     corpus: Corpus,
@@ -155,32 +164,32 @@ def keep_loaded(
     config: EvaluationConfig,
     *,
     beside: Sequence[pa.Table] = (),
-    twins: Twins = MappingProxyType({}),
-) -> Run[P]:
-    """Writes cases and corpus into the working folder, and into the journal what they are.
+    twins: Duplicates = MappingProxyType({}),
+) -> EvaluationRun[P]:
+    """Write cases and corpus into the working folder, and describe them in the journal.
 
     Args:
-        run: of which.
+        run: the evaluation.
         where: the source.
         cases: as loaded.
         corpus: what is searched.
-        notes: on what was met.
-        config: what the parameters came to.
-        beside: what else the cases are measured against, so that it belongs to the case set.
-        twins: what counts as one, of the evaluation's unit.
+        notes: on peculiarities of the data.
+        config: resolved from the parameters.
+        beside: further tables that the cases are measured against; they belong to the case set.
+        twins: duplicates, in the evaluation's unit.
     """
     if unit := config.unit:
         notes = compare_labels(notes, cases, corpus, unit)
-    config = EvaluationConfig(batch_size=batch_size(len(cases)), language=where.language, notes=notes) | config
-    if run.parameters.cases and config.texts != "chunks":  # chunks are the corpus, which is never frozen
-        kept = frozen(run.parameters.cases, where.name)
-        config |= EvaluationConfig(cases={"name": kept.name, "sha256": kept.sha256})
-    if where.loaded_at and config.retriever == "pgvector":  # which may go on reading the source
+    config = EvaluationConfig(batch_size=choose_batch_size(len(cases)), language=where.language, notes=notes) | config
+    if run.parameters.cases and config.texts != "chunks":  # chunks are the corpus, which cannot be frozen
+        case_set = find_frozen_set(run.parameters.cases, where.name)
+        config |= EvaluationConfig(cases={"name": case_set.name, "sha256": case_set.sha256})
+    if where.loaded_at and config.retriever == "pgvector":  # it may still read the source later
         config |= EvaluationConfig(source_loaded_at=where.loaded_at.isoformat())
-    config |= repeating(run.parameters)
-    if (common := run.resources.shared) and common.part_of:
-        config |= EvaluationConfig(part_of=common.part_of)
-    units = list(pages_of(corpus).values()) if config.unit == "page" else corpus.ids
+    config |= repeat_config(run.parameters)
+    if (shared := run.resources.shared) and shared.part_of:
+        config |= EvaluationConfig(part_of=shared.part_of)
+    units = list(page_by_chunk(corpus).values()) if config.unit == "page" else corpus.ids
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts, "unit": units}
     columns["stands_for"] = [twins.get(name) if name is not None else None for name in units]
     schema = pa.schema([(name, pa.string()) for name in columns])
@@ -193,20 +202,20 @@ def keep_loaded(
     with pq.ParquetWriter(run.work / "cases.parquet", cases.schema) as file:
         for begin, end in pairwise(cuts):  # a batch is a group
             file.write_table(cases.slice(begin, end - begin), row_group_size=end - begin)
-    if not run.id.startswith(DRY_RUN):
-        config |= EvaluationConfig(corpus=keep_version(database(), corpus))
+    if not run.id.startswith(DRY_RUN_PREFIX):
+        config |= EvaluationConfig(corpus=save_version(database(), corpus))
     run = replace(run, config=config, n_cases=len(cases))
     digest = case_set_hash(cases, *beside)
-    journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=config.stored())
+    journal.update_evaluation(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=config.stored())
     log.info("%s: %d cases, %d chunks", where.name, len(cases), len(corpus.ids))
     return run
 
 
-BATCHES = "batch-*.parquet"
+BATCH_PATTERN = "batch-*.parquet"
 
 
 def upload(evaluation_id: str, files: Iterable[Path]) -> None:
-    """Puts finished files of the working folder on the store, over what a put that was cut off may have left."""
+    """Upload finished files of the working folder, replacing what an interrupted upload may have left."""
     if folder := _on_store(evaluation_id):
         filesystem, name = folder
         for file in files:
@@ -214,36 +223,36 @@ def upload(evaluation_id: str, files: Iterable[Path]) -> None:
 
 
 def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
-    """Gets what the store has and the working folder has not, each file whole or not at all.
+    """Download the files that the store has and the working folder lacks, each completely or not at all.
 
     Args:
-        evaluation_id: whose.
-        folder: its working folder here; made where it is not.
-        batches: the finished batches too, or only what they are computed from.
+        evaluation_id: of the evaluation.
+        folder: its working folder here; made if missing.
+        batches: whether to get the finished batches too, or only their inputs.
     """
     if not (stored := _on_store(evaluation_id)):
         return
     filesystem, name = stored
     make_folder(folder)
-    for file in _names(*stored):
-        if (folder / file).exists() or (fnmatch.fnmatch(file, BATCHES) and not batches):
+    for file_name in _names(*stored):
+        if (folder / file_name).exists() or (fnmatch.fnmatch(file_name, BATCH_PATTERN) and not batches):
             continue
-        partial = folder / f".{file}.{id(filesystem)}.part"
+        partial = folder / f".{file_name}.{id(filesystem)}.part"
         try:
-            filesystem.get_file(f"{name}/{file}", str(partial))
-            partial.replace(folder / file)
+            filesystem.get_file(f"{name}/{file_name}", str(partial))
+            partial.replace(folder / file_name)
         finally:
             partial.unlink(missing_ok=True)
 
 
-def uploaded() -> set[str]:
-    """The evaluations that have a folder on the store."""
+def list_uploads() -> set[str]:
+    """Return the evaluations that have a folder on the store."""
     root = _on_store()
     return set(_names(*root)) if root else set()
 
 
-def delete(evaluation_id: str) -> None:
-    """Removes a finished evaluation's folder from the store."""
+def delete_upload(evaluation_id: str) -> None:
+    """Remove a finished evaluation's folder from the store."""
     if folder := _on_store(evaluation_id):
         filesystem, name = folder
         with contextlib.suppress(FileNotFoundError):
@@ -251,11 +260,11 @@ def delete(evaluation_id: str) -> None:
 
 
 def _on_store(*evaluation: str) -> tuple[AbstractFileSystem, str] | None:
-    """The folder of an evaluation, or of all of them, and the store that it is on; None without a store."""
-    work = settings().work
+    """Return the store and the folder of an evaluation, or of all of them; None without a store."""
+    work = get_settings().work
     if not work or "://" not in work:
         return None
-    return store("/".join((work.rstrip("/"), *evaluation)), "YARUS_WORK")
+    return open_filesystem("/".join((work.rstrip("/"), *evaluation)), "YARUS_WORK")
 
 
 def _names(filesystem: AbstractFileSystem, name: str) -> list[str]:

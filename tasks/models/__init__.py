@@ -1,1 +1,1 @@
-"""The models behind the steps: embedders, the chat client, and what stands in for them offline."""
+"""Models behind the steps: embedders, the chat client, and their offline stand-ins."""

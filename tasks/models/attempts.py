@@ -1,7 +1,7 @@
-"""A reply is bought: attempts at a chat server, one after another, until there is an answer or no try is left.
+"""Buy replies: try a chat server again until it answers or no try is left.
 
-An attempt is a place in the queue, the breaker's leave, the rate limits, money set aside, and one exchange; from what
-comes of it the breaker, the limits and the response format learn.
+An attempt takes a slot in the queue, passes the circuit breaker and the rate limits, reserves money, and exchanges one
+request. The breaker, the limits and the response format learn from its outcome.
 """
 
 import asyncio
@@ -18,91 +18,91 @@ import httpx
 from sqlalchemy import Engine
 
 from yarus.db.errors import ModelUnavailable
+from yarus.db.messages import Words
 from yarus.db.stores.server_profiles import load_profile, save_profile
-from yarus.db.words import Words
-from yarus.tasks.config.settings import Role, Settings
-from yarus.tasks.models.call_store import patiently
-from yarus.tasks.models.calls import Call, Reply, RoleName, build_request, without_thinking
-from yarus.tasks.models.endpoints import checked, place_of, remedy
-from yarus.tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
-from yarus.tasks.models.progress import note
-from yarus.tasks.models.protocol import Answer, CallError, exchanged, read
+from yarus.tasks.config.settings import ModelRole, Settings
+from yarus.tasks.models.call_store import run_in_thread
+from yarus.tasks.models.calls import Call, Reply, RoleName, build_request, strip_thinking
+from yarus.tasks.models.endpoints import check_role, get_setting_prefix, suggest_fix
+from yarus.tasks.models.prices import Budget, TokenLimits, accept_count, bound_tokens, compute_cost_usd, find_price
+from yarus.tasks.models.progress import log_failure
+from yarus.tasks.models.protocol import Answer, CallError, parse_response, send_request
 from yarus.tasks.models.rate_limits import (
     AdaptiveConcurrency,
     CircuitBreaker,
     RateLimiter,
     RetryPolicy,
-    Waiting,
+    WaitReporter,
     may_pass,
 )
 from yarus.tasks.models.server_errors import SentRequest
 from yarus.tasks.models.server_profile import ProfileLearner, Request, ServerProfile, find_guess
-from yarus.tasks.models.transport import ACCEPTED, JSON, Transport
+from yarus.tasks.models.transport import ACCEPT_HEADERS, JSON_HEADERS, Transport
 
 log = logging.getLogger("yarus")
 NO_MONEY = Words("the budget (YARUS_BUDGET_USD) does not allow another call")
 NO_TIME = Words("the evaluation's time (YARUS_EVALUATION_TIMEOUT_S) is over")
-HARMLESS = "2 + 2 = 4"
-"""In place of all texts of a call, this shows whether a refusal concerns every call."""
-ENDLESS = 2
-"""Calls whose thinking may fill all room; after them none gets more room."""
+HARMLESS_TEXT = "2 + 2 = 4"
+"""Replaces all texts of a probe call, which shows whether a refusal concerns every call."""
+MAX_ENDLESS_CALLS = 2
+"""Calls that may think until the extended limit; after them no call gets a higher limit."""
 N = TypeVar("N", int, float)
-OUTAGE = ("unreachable", "timeout")
-"""Errors that may pass and do not concern requests."""
+OUTAGE_KINDS = ("unreachable", "timeout")
+"""Kinds of errors that may pass and that the request does not cause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What all roles of an evaluation share."""
+class EvaluationLimits:
+    """Budget and end time that all roles of an evaluation share."""
 
     budget: Budget
     ends_at: float
 
 
 class Attempts:
-    """The attempts of one role."""
+    """Sender of the calls of one role, with retries."""
 
     def __init__(
         self,
         name: RoleName,
         settings: Settings,
-        limits: Limits,
+        limits: EvaluationLimits,
         retries: RetryPolicy,
         unsaved: asyncio.Semaphore | None,
         engine: Engine | None,
     ) -> None:
-        """Makes a client that has sent nothing yet.
+        """Make a client that has sent nothing yet.
 
         Args:
             name: the role.
             settings: its address, limits and prices.
             limits: what it shares with the other roles.
-            retries: how long failures of the server are waited out.
-            unsaved: taken for every answer, within its place; whoever stores the answer gives it back.
-            engine: of our own database, which keeps what the server teaches.
+            retries: how long to wait for a failing server.
+            unsaved: acquired for every answer while its call holds a slot; the code that stores the answer releases it.
+            engine: of Yarus's database, which stores the learnt profile.
 
         Raises:
             InputError: settings that cannot work.
         """
         self.name = name
-        self.role: Role = getattr(settings, name)
-        self.model, url, self._credentials = checked(self.role, place_of(name))
+        self.role: ModelRole = getattr(settings, name)
+        self.model, url, self._credentials = check_role(self.role, get_setting_prefix(name))
         self._url = url
-        self._price = price_of(self.model, settings)
+        self._price = find_price(self.model, settings)
         self._budget, self._ends_at = limits.budget, limits.ends_at
         self._retries = retries
         self._concurrency = AdaptiveConcurrency(self.role.concurrency)
         self._breaker = CircuitBreaker(retries)
-        self._waiting = Waiting(f"{name} {self.model!r} at {url}", self._breaker, self.role.timeout_s)
+        self._wait_reporter = WaitReporter(f"{name} {self.model!r} at {url}", self._breaker, self.role.timeout_s)
         self._calls, self._tokens = RateLimiter(self.role.rpm), RateLimiter(self.role.tpm)
-        self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
+        self._tokens_out = 0.0  # running mean, for tokens that are booked before they are counted
         self._engine = engine
         self._learner = ProfileLearner()
-        self._meeting, self._investigating = asyncio.Lock(), asyncio.Lock()
-        self._brake = Brake()
+        self._first_call_lock, self._probe_lock = asyncio.Lock(), asyncio.Lock()
+        self._failure_streak = FailureStreak()
         self._n_endless = 0  # calls whose thinking did not end with any room
-        self._served: set[str | None] = {self.model}
-        self._unsure = False  # it has been said that costs are not known
+        self._known_models: set[str | None] = {self.model}
+        self._has_warned_of_cost = False  # that costs are unknown
         self._refusal: str = ""  # why no further call is sent
         self._unsaved = unsaved
         self._own_headers: dict[str, str] = {}
@@ -111,11 +111,11 @@ class Attempts:
 
     @property
     def profile(self) -> ServerProfile:
-        """Return the parameters that the server takes, as far as they are known."""
+        """Return the parameters that the server is known to take."""
         return self._learner.current
 
     async def aclose(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._transport.aclose()
 
     async def reply(self, call: Call, request: Request) -> Reply:
@@ -128,9 +128,9 @@ class Attempts:
         Raises:
             ModelUnavailable: the server refuses what every call would bring.
         """
-        with self._waiting:
+        with self._wait_reporter:
             if not self._learner.has_met:
-                async with self._meeting:  # what the first call learns, the others need not
+                async with self._first_call_lock:  # the other calls profit from what the first one learns
                     if not self._learner.has_met:
                         await self._load_profile()
                     if not self._learner.has_met:
@@ -160,15 +160,15 @@ class Attempts:
         """Return the reply of an answer; None if the model needs more room for thinking: ask again."""
         if is_only_thinking(answer, tries.profiles[-1].get_limit(request)):
             roomier = tries.profiles[-1].extend_thinking(request)
-            if roomier and self._n_endless < ENDLESS:
+            if roomier and self._n_endless < MAX_ENDLESS_CALLS:
                 self._drop(answer, tries)
                 tries.profiles.append(roomier)
                 return None
             self._n_endless += 1
-            return self._ok(answer, latency_ms, tries)
+            return self._build_reply(answer, latency_ms, tries)
         if tries.is_guess and len(tries.profiles) > 1:  # the fault may have passed: try once more as intended
             profiles, tries.profiles, tries.is_guess = tries.profiles, tries.profiles[:1], False
-            self._free_place()
+            self._release_unsaved()
             again, its_latency_ms = await self._attempt(request, profiles[0], first=True)
             if isinstance(again, Answer):
                 tries.dropped.append(answer)
@@ -178,27 +178,27 @@ class Attempts:
                 await self._take_unsaved()
         if self._learner.record_success(tries.profiles[-1], request):
             await self._save_profile()
-        self._brake.reset()
-        return self._ok(answer, latency_ms, tries)
+        self._failure_streak.reset()
+        return self._build_reply(answer, latency_ms, tries)
 
     def _drop(self, answer: Answer, tries: "_Tries") -> None:
         """Count an answer that is paid for and not returned."""
         tries.dropped.append(answer)
-        self._free_place()
+        self._release_unsaved()
 
-    def _free_place(self) -> None:
-        """Release the place of an answer that is not stored."""
+    def _release_unsaved(self) -> None:
+        """Release the slot of an answer that is not stored."""
         if self._unsaved:
             self._unsaved.release()
 
     async def _take_unsaved(self) -> None:
-        """Wait until the answer may wait to be stored: a kill loses little beside what is in flight."""
+        """Wait until another answer may wait to be stored, so that a kill loses few answers."""
         if self._unsaved:
-            with suppress(asyncio.CancelledError):  # what was received is stored, even if nobody waits for it
+            with suppress(asyncio.CancelledError):  # received answers are stored even if nobody waits for them
                 await self._unsaved.acquire()
 
     async def _handle_error(self, error: CallError, call: Call, request: Request, tries: "_Tries") -> Reply | None:
-        """Return the reply of a call that has failed for good; None after whatever may help: ask again.
+        """Return the reply of a call that has failed for good; None to send the call again.
 
         Raises:
             ModelUnavailable: every call would fail like this.
@@ -213,26 +213,26 @@ class Attempts:
             await self._credentials.renew(tries.token)
             return None
         if (error.pause_s or 0) > self._retries.busy_s or error.is_redirect:
-            raise self._refused(error)
+            raise self._build_refusal(error)
         if (
             self._change_profile(error, request, tries)
             or await self._wait(error, tries)
             or await self._investigate(error, call, request, tries)
         ):
             return None
-        return await self._failed(call, error if error.kind == "call" else tries.refusal or error, tries)
+        return await self._build_failure(call, error if error.kind == "call" else tries.refusal or error, tries)
 
     def _change_profile(self, error: CallError, request: Request, tries: "_Tries") -> bool:
-        """Whether the error asks for another profile; the call is sent with it next."""
+        """Return whether the error asks for another profile; the call is sent with it next."""
         if error.cause is None:
             return False
         profile = self._learner.find_next_profile(error.cause, error.text, request, tries.profiles)
         may_refuse = error.status == 500 and tries.faults > 0  # some servers answer so to an unknown parameter
         if profile is None and may_refuse and not self._learner.has_worked(tries.profiles[0], request):
             profile, tries.is_guess = find_guess(request, tries.profiles), True
-        return self._use(profile, error, tries)
+        return self._use_profile(profile, error, tries)
 
-    def _use(self, profile: ServerProfile | None, error: CallError, tries: "_Tries") -> bool:
+    def _use_profile(self, profile: ServerProfile | None, error: CallError, tries: "_Tries") -> bool:
         if profile is None:
             return False
         tries.refusal = tries.refusal or error
@@ -240,43 +240,43 @@ class Attempts:
         return True
 
     async def _investigate(self, error: CallError, call: Call, request: Request, tries: "_Tries") -> bool:
-        """Find out whether a refusal concerns every call; return whether to ask again.
+        """Find out whether a refusal concerns every call; return whether to send the call again.
 
         Raises:
-            ModelUnavailable: it does.
+            ModelUnavailable: it concerns every call.
         """
         if error.kind not in ("refused", "parameter", "unclear") or tries.is_cleared:
             return False
         is_room = error.cause is not None and error.cause.kind == "room"
-        is_mute = error.kind != "refused" and not is_room and error.status in (400, 403, 404, 422, 500)
-        can_guess = is_mute and not self._learner.has_worked(tries.profiles[0], request)
-        if can_guess and self._use(find_guess(request, tries.profiles), error, tries):
+        is_unexplained = error.kind != "refused" and not is_room and error.status in (400, 403, 404, 422, 500)
+        can_guess = is_unexplained and not self._learner.has_worked(tries.profiles[0], request)
+        if can_guess and self._use_profile(find_guess(request, tries.profiles), error, tries):
             return True
-        async with self._investigating:
+        async with self._probe_lock:
             if self._refusal:
                 raise ModelUnavailable(self._refusal)
             outcome = await self._probe(call, tries)
             if isinstance(outcome, CallError) and not may_pass(outcome.kind) and outcome.kind != "blocked":
-                raise self._refused(tries.refusal or error)
+                raise self._build_refusal(tries.refusal or error)
         tries.is_cleared = True
         if isinstance(outcome, Answer):
             self._learner.record_success(tries.profiles[0], request)
-        return error.kind == "refused"  # it may have passed: once more
+        return error.kind == "refused"  # the cause may have passed: try once more
 
     async def _probe(self, call: Call, tries: "_Tries") -> Answer | CallError:
-        """Ask the same prompt with harmless texts."""
-        request = build_request(call.with_texts(HARMLESS), self.role)
+        """Send the same prompt with harmless texts."""
+        request = build_request(call.with_texts(HARMLESS_TEXT), self.role)
         outcome, _ = await self._attempt(request, tries.profiles[0], is_probe=True)
         if isinstance(outcome, Answer):
             self._drop(outcome, tries)
         return outcome
 
     async def _wait(self, error: CallError, tries: "_Tries") -> bool:
-        """Whether the error may pass and the call has tries left; returns after the pause."""
+        """Return, after the pause, whether the error may pass and the call has tries left."""
         if not may_pass(error.kind):
             return False
         tries.faults += 1
-        note(f"{self.name}: try {tries.sent} failed", error.reason)
+        log_failure(f"{self.name}: try {tries.sent} failed", error.reason)
         wait_s = self._retries.wait_s(error.kind, tries.faults, self._breaker)
         tries.waited_s += max(wait_s, error.pause_s or 0.0)
         if self._retries.gives_up(error.kind, tries.faults, tries.waited_s, self._breaker):
@@ -284,43 +284,43 @@ class Attempts:
         await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
         return True
 
-    async def _failed(self, call: Call, error: CallError, tries: "_Tries") -> Reply:
+    async def _build_failure(self, call: Call, error: CallError, tries: "_Tries") -> Reply:
         """Return the reply of a call that has failed.
 
         Raises:
             ModelUnavailable: so many calls have failed in a row that the calls are not the cause.
         """
         failure = self._breaker if error.kind == "blocked" else error
-        if failure.kind not in OUTAGE and error.reason != NO_TIME:
-            words = failure.reason if may_pass(failure.kind) else ""  # a refusal may name the case
-            if self._brake.should_stop(words, call) and await self._concerns_all(error, call, tries):
-                raise self._refused(error, alike=True)
+        if failure.kind not in OUTAGE_KINDS and error.reason != NO_TIME:
+            signature = failure.reason if may_pass(failure.kind) else ""  # a refusal may name the case
+            if self._failure_streak.should_stop(signature, call) and await self._concerns_all(error, call, tries):
+                raise self._build_refusal(error, is_repeated=True)
         costs = [0.0 if tries.are_free else None, *(self._cost_usd(answer) for answer in tries.dropped)]
         return Reply("error", error.reason, requested_model=self.model, cost_usd=_sum_known(costs))
 
     async def _concerns_all(self, error: CallError, call: Call, tries: "_Tries") -> bool:
-        """Whether harmless texts are refused like those of the calls before, or only shorter ones would help."""
+        """Return whether harmless texts are refused like those of the calls before, or only shorter ones would help."""
         if error.cause is not None and error.cause.kind == "long":
             return True
-        async with self._investigating:
+        async with self._probe_lock:
             if self._refusal:
                 raise ModelUnavailable(self._refusal)
             if isinstance(await self._probe(call, tries), CallError):
                 return True
-        self._brake.reset()
+        self._failure_streak.reset()
         return False
 
     def _cost_usd(self, answer: Answer) -> float | None:
-        return cost_usd(self._price, answer.tokens_in, answer.tokens_out)
+        return compute_cost_usd(self._price, answer.tokens_in, answer.tokens_out)
 
     async def _attempt(
         self, request: Request, profile: ServerProfile, *, first: bool = False, is_probe: bool = False
     ) -> tuple[Answer | CallError, float]:
         """Try once; return the outcome and its milliseconds."""
         if not is_probe:
-            await self._take_place(first=first)
+            await self._take_slot(first=first)
         try:
-            if blocked := await self._breaker.ready(self._ends_at):
+            if blocked := await self._breaker.wait_until_ready(self._ends_at):
                 return CallError("blocked", blocked, free=True), 0.0
             if time.monotonic() >= self._ends_at:
                 return CallError("blocked", NO_TIME, free=True), 0.0
@@ -328,140 +328,147 @@ class Attempts:
                 raise ModelUnavailable(self._refusal)
             content, sent = profile.encode(request)
             headers = await self._build_headers()
-            most = allowed(content, sent.parameters[profile.limit])
-            booked = int(len(content) / 4 + self._tokens_out)
-            if (wait_s := max(self._calls.wait_s(1), self._tokens.wait_s(booked))) > 0:
+            token_limits = bound_tokens(content, sent.parameters[profile.limit])
+            booked_tokens = int(len(content) / 4 + self._tokens_out)
+            if (wait_s := max(self._calls.wait_s(1), self._tokens.wait_s(booked_tokens))) > 0:
                 await asyncio.sleep(wait_s)
-            if not await self._budget.set_aside(cost_usd(self._price, *most) or 0.0):
-                self._breaker.abandoned()
+            if not await self._budget.reserve(compute_cost_usd(self._price, *token_limits) or 0.0):
+                self._breaker.release_probe()
                 return CallError("blocked", NO_MONEY, free=True), 0.0
             started = time.monotonic()
-            outcome = await self._paid(content, headers, sent, most)
+            outcome = await self._pay_and_send(content, headers, sent, token_limits)
             latency_ms = (time.monotonic() - started) * 1000
-            self._learn(outcome, started, booked)
+            self._learn(outcome, started, booked_tokens)
             if isinstance(outcome, Answer):
                 await self._take_unsaved()
             return outcome, latency_ms
         except BaseException:
-            self._breaker.abandoned()
+            self._breaker.release_probe()
             raise
         finally:
             if not is_probe:
-                self._concurrency.give()
+                self._concurrency.release()
 
     async def _build_headers(self) -> httpx.Headers:
         own = await self._credentials.build_headers()
         if own is not self._own_headers:
-            self._own_headers, self._headers = own, httpx.Headers(ACCEPTED | JSON | own)
+            self._own_headers, self._headers = own, httpx.Headers(ACCEPT_HEADERS | JSON_HEADERS | own)
         return self._headers
 
-    async def _take_place(self, *, first: bool) -> None:
-        """Wait for a place among the calls in flight, and for the result of a probe that is under way."""
-        await self._concurrency.take(first=first)
-        if not self._investigating.locked():
+    async def _take_slot(self, *, first: bool) -> None:
+        """Wait for a slot among the calls in flight, and for the result of a running probe."""
+        await self._concurrency.acquire(first=first)
+        if not self._probe_lock.locked():
             return
         try:
-            async with self._investigating:
+            async with self._probe_lock:
                 pass
         except asyncio.CancelledError:
-            self._concurrency.give()
+            self._concurrency.release()
             raise
 
-    async def _paid(
-        self, content: bytes, headers: httpx.Headers, sent: SentRequest, most: Allowed
+    async def _pay_and_send(
+        self, content: bytes, headers: httpx.Headers, sent: SentRequest, token_limits: TokenLimits
     ) -> Answer | CallError:
-        """One exchange, for which money is set aside; what it can have cost is booked, also where it is cancelled."""
-        most_usd = paid = cost_usd(self._price, *most) or 0.0
+        """Exchange one request and charge what it can have cost, even if it is cancelled."""
+        reserved_usd = charged_usd = compute_cost_usd(self._price, *token_limits) or 0.0
         try:
-            outcome = await self._sent(content, headers, sent)
+            outcome = await self._send(content, headers, sent)
             if isinstance(outcome, Answer):
-                # Where the server counts more than it can have read or was allowed to write, it may charge for it.
-                claimed = (outcome.tokens_in, outcome.tokens_out)
-                taken = (bound if count is None else count for count, bound in zip(claimed, most, strict=True))
-                paid = cost_usd(self._price, *taken) or 0.0
-                outcome = self._checked(outcome, most)
+                # A server that counts more than it can have read or written may charge for it.
+                claimed_counts = (outcome.tokens_in, outcome.tokens_out)
+                bounded_counts = (
+                    bound if count is None else count for count, bound in zip(claimed_counts, token_limits, strict=True)
+                )
+                charged_usd = compute_cost_usd(self._price, *bounded_counts) or 0.0
+                outcome = self._drop_false_counts(outcome, token_limits)
             elif outcome.free:
-                paid = 0.0
+                charged_usd = 0.0
         finally:
-            self._budget.book(most_usd, paid)
-        if paid > most_usd:
-            with suppress(asyncio.CancelledError):  # the answer is here, and the end settles what is left
+            self._budget.charge(reserved_usd, charged_usd)
+        if charged_usd > reserved_usd:
+            with suppress(asyncio.CancelledError):  # the answer is here; the end of the evaluation settles the rest
                 await self._budget.settle()
         return outcome
 
-    def _checked(self, answer: Answer, most: Allowed) -> Answer:
-        """The answer with those of its counts that can be true, and log-probabilities of no more tokens than it may."""
-        checked = replace(
+    def _drop_false_counts(self, answer: Answer, token_limits: TokenLimits) -> Answer:
+        """Return the answer without impossible token counts and without surplus log-probabilities."""
+        checked_answer = replace(
             answer,
-            tokens_in=counted(answer.tokens_in, most.tokens_in),
-            tokens_out=counted(answer.tokens_out, most.tokens_out),
-            logprobs=answer.logprobs if len(answer.logprobs or ()) <= most.tokens_out else None,
+            tokens_in=accept_count(answer.tokens_in, token_limits.tokens_in),
+            tokens_out=accept_count(answer.tokens_out, token_limits.tokens_out),
+            logprobs=answer.logprobs if len(answer.logprobs or ()) <= token_limits.tokens_out else None,
         )
-        if self._price and None in (checked.tokens_in, checked.tokens_out) and not self._unsure:
-            self._unsure = True
+        if (
+            self._price
+            and None in (checked_answer.tokens_in, checked_answer.tokens_out)
+            and not self._has_warned_of_cost
+        ):
+            self._has_warned_of_cost = True
             log.warning(
                 "%s: the cost of calls is unknown: the server counts %s input and %s output tokens, where %d and %d "
                 "are the most possible; each call counts as the most that it can cost",
-                self.name, answer.tokens_in, answer.tokens_out, *most,
+                self.name, answer.tokens_in, answer.tokens_out, *token_limits,
             )  # fmt: skip
-        return checked
+        return checked_answer
 
-    async def _sent(self, content: bytes, headers: httpx.Headers, sent: SentRequest) -> Answer | CallError:
+    async def _send(self, content: bytes, headers: httpx.Headers, sent: SentRequest) -> Answer | CallError:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
         secrets = self._credentials.secrets
-        response = await exchanged(self._transport, content, headers, timeout_s, secrets)
+        response = await send_request(self._transport, content, headers, timeout_s, secrets)
         if isinstance(response, CallError):
-            over = response.kind == "timeout" and time.monotonic() >= self._ends_at
-            return CallError("blocked", NO_TIME) if over else response
-        return read(response, sent, secrets)
+            is_evaluation_over = response.kind == "timeout" and time.monotonic() >= self._ends_at
+            return CallError("blocked", NO_TIME) if is_evaluation_over else response
+        return parse_response(response, sent, secrets)
 
-    def _learn(self, outcome: Answer | CallError, started: float, booked: int) -> None:
-        """What an outcome says about the server."""
+    def _learn(self, outcome: Answer | CallError, started_at: float, booked_tokens: int) -> None:
+        """Update breaker, limits and concurrency from an outcome."""
         if isinstance(outcome, Answer):
-            self._waiting.answered()
-            used = (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
-            self._tokens.correct(used - booked if used else 0)
+            self._wait_reporter.record_reply()
+            used_tokens = (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
+            self._tokens.correct(used_tokens - booked_tokens if used_tokens else 0)
             self._tokens_out += ((outcome.tokens_out or 0) - self._tokens_out) / 20
         if isinstance(outcome, Answer) or not may_pass(outcome.kind):
-            self._breaker.worked()
+            self._breaker.record_success()
             self._concurrency.grow()
             return
         if outcome.kind == "busy":
-            self._concurrency.shrink(started)
-        self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
+            self._concurrency.shrink(started_at)
+        self._breaker.record_failure(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
 
     async def _load_profile(self) -> None:
-        """Load what earlier evaluations have learnt."""
+        """Load the profile that earlier evaluations have learnt."""
         if self._engine is None:
             return
-        stored = await patiently(partial(load_profile, self._engine, self._url, self.model))
+        stored = await run_in_thread(partial(load_profile, self._engine, self._url, self.model))
         if profile := ServerProfile.from_stored(stored):
             self._learner = ProfileLearner(profile)
 
     async def _save_profile(self) -> None:
-        """Log and store what the server has taught, once it has answered."""
+        """Log and store the changed profile after the server has answered with it."""
         learnt = self._learner.current
         log.info("%s %r does not take every parameter; from now on: %s", self.name, self.model, learnt.summary)
         if self._engine is not None:
-            await patiently(partial(save_profile, self._engine, self._url, self.model, asdict(learnt)))
+            await run_in_thread(partial(save_profile, self._engine, self._url, self.model, asdict(learnt)))
 
-    def _refused(self, error: CallError, *, alike: bool = False) -> ModelUnavailable:
+    def _build_refusal(self, error: CallError, *, is_repeated: bool = False) -> ModelUnavailable:
         reason: str = error.reason
-        if alike:
+        if is_repeated:
             reason = Words(
                 "{reason}. {n} different questions in a row failed with these words: the questions are not the cause",
                 reason=reason,
-                n=Brake.CASES,
+                n=FailureStreak.CASES,
             )
         self._refusal = Words(
             "{role} {model!r} at {url}: {reason}. {help}",
-            role=self.name, model=self.model, url=self._url, reason=reason, help=remedy(error, place_of(self.name)),
+            role=self.name, model=self.model, url=self._url, reason=reason,
+            help=suggest_fix(error, get_setting_prefix(self.name)),
         )  # fmt: skip
         return ModelUnavailable(self._refusal)
 
-    def _ok(self, answer: Answer, latency_ms: float, tries: "_Tries") -> Reply:
-        if answer.served_model not in self._served:
-            self._served.add(answer.served_model)
+    def _build_reply(self, answer: Answer, latency_ms: float, tries: "_Tries") -> Reply:
+        if answer.served_model not in self._known_models:
+            self._known_models.add(answer.served_model)
             log.warning("%s: asked for the model %s, served by %s", self.name, self.model, answer.served_model)
         reply = Reply(
             "ok",
@@ -477,12 +484,12 @@ class Attempts:
         )
         if not tries.dropped:
             return reply
-        paid = [*tries.dropped, answer]
+        answers = [*tries.dropped, answer]
         return replace(
             reply,
-            tokens_in=_sum_known(each.tokens_in for each in paid),
-            tokens_out=_sum_known(each.tokens_out for each in paid),
-            cost_usd=_sum_known(self._cost_usd(each) for each in paid),
+            tokens_in=_sum_known(paid.tokens_in for paid in answers),
+            tokens_out=_sum_known(paid.tokens_out for paid in answers),
+            cost_usd=_sum_known(self._cost_usd(paid) for paid in answers),
         )
 
 
@@ -491,17 +498,17 @@ class _Tries:
     """The tries of one call so far."""
 
     profiles: list[ServerProfile]
-    """Ways in which it was asked, the last one next."""
+    """Profiles that the call was sent with; the last one is used next."""
     sent: int = 0
     faults: int = 0
-    """Failures that may pass; refusals that teach do not count."""
+    """Failures that may pass; refusals that change the profile do not count."""
     waited_s: float = 0.0
     are_free: bool = True
     """Whether the server cannot have charged for any of them."""
     dropped: list[Answer] = field(default_factory=list)
-    """Answers that are paid for and not returned."""
+    """Answers that are paid for but not returned."""
     token: str = ""
-    """Sent with the last one."""
+    """Token of the last try."""
     has_renewed: bool = False
     is_guess: bool = False
     """Whether the profile was changed for an error that names no parameter and may have been a fault."""
@@ -511,20 +518,20 @@ class _Tries:
     """Whether the server answers a harmless question, so that the refusal concerns this call alone."""
 
 
-class Brake:
-    """Counts different cases that fail one after another, without an answer between them."""
+class FailureStreak:
+    """Counter of different cases that fail one after another without an answer between them."""
 
     CASES = 5
 
     def __init__(self) -> None:
-        self._words = ""
+        self._signature = ""
         self._cases: set[str] = set()
 
-    def should_stop(self, words: str, call: Call) -> bool:
-        """Whether, with this failure, CASES cases have failed with the same words."""
-        words = re.sub(r"\S*\d\S*", "0", words)  # numbers and ids differ
-        if words != self._words:
-            self._words, self._cases = words, set()
+    def should_stop(self, signature: str, call: Call) -> bool:
+        """Return whether CASES cases have now failed with the same words."""
+        signature = re.sub(r"\S*\d\S*", "0", signature)  # numbers and ids differ
+        if signature != self._signature:
+            self._signature, self._cases = signature, set()
         self._cases.add(call.case_key)
         return len(self._cases) >= self.CASES
 
@@ -534,9 +541,9 @@ class Brake:
 
 
 def is_only_thinking(answer: Answer, limit: int) -> bool:
-    """Whether the model spent the limit of its reply, in tokens, before it said anything but its thinking."""
+    """Return whether the model spent its token limit on thinking alone."""
     is_spent = answer.tokens_out is not None and answer.tokens_out >= limit - 1
-    return (answer.finish_reason == "length" or is_spent) and not without_thinking(answer.text)
+    return (answer.finish_reason == "length" or is_spent) and not strip_thinking(answer.text)
 
 
 def _sum_known(values: Iterable[N | None]) -> N | None:

@@ -1,4 +1,4 @@
-"""The call store as a client needs it: asked and told one call at a time, read and written in groups off the loop."""
+"""The call store for clients: single calls are looked up and stored in groups, outside the event loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,28 +8,28 @@ from typing import Generic, TypeVar
 from sqlalchemy import Engine
 
 from yarus.db.errors import DatabaseUnavailable
-from yarus.db.stores.calls import StoredCall, store_calls, stored_calls
+from yarus.db.stores.calls import StoredCall, find_calls, store_calls
 from yarus.tasks.models.calls import Call, Reply, RoleName
 
 In = TypeVar("In")
 Out = TypeVar("Out")
-GROUP = 500
-FOUND_S, KEPT_S = 0.03, 0.01
-"""How long the first of a group waits for others: to ask the database costs as much CPU as a call, whatever is asked.
+MAX_GROUP = 500
+LOOKUP_WAIT_S, STORE_WAIT_S = 0.03, 0.01
+"""Seconds that the first call of a group waits for others: a query costs as much CPU as a call, whatever its size.
 
-Who waits for what is stored keeps no place at the server; who waits to be stored does."""
-WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # for a database that is gone for a moment
+A call that waits for a look-up holds no slot at the server; one that waits to be stored does."""
+RETRY_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # for a database that is away for a moment
 
 
-def row(place: bytes, name: RoleName, call: Call, reply: Reply, evaluation: str | None) -> StoredCall:
-    """A reply as it is stored."""
+def to_stored_call(key: bytes, name: RoleName, call: Call, reply: Reply, evaluation_id: str | None) -> StoredCall:
+    """Return a reply as it is stored."""
     return StoredCall(
-        key=place,
+        key=key,
         role=name,
         model=reply.requested_model,
         served_model=reply.served_model,
         prompt=call.prompt.name,
-        evaluation_id=evaluation,
+        evaluation_id=evaluation_id,
         reply=reply.raw,
         finish_reason=reply.finish_reason,
         tokens_in=reply.tokens_in,
@@ -40,9 +40,9 @@ def row(place: bytes, name: RoleName, call: Call, reply: Reply, evaluation: str 
     )
 
 
-def from_row(stored: StoredCall, evaluation: str | None) -> Reply:
-    """A stored reply: its own cost where this evaluation paid for it before it was resumed, otherwise 0."""
-    own = evaluation is not None and stored.evaluation_id == evaluation
+def from_stored_call(stored: StoredCall, evaluation_id: str | None) -> Reply:
+    """Return a stored reply, with its cost if this evaluation paid for it before it was resumed, otherwise 0."""
+    is_own = evaluation_id is not None and stored.evaluation_id == evaluation_id
     return Reply(
         "ok",
         raw=stored.reply,
@@ -51,76 +51,76 @@ def from_row(stored: StoredCall, evaluation: str | None) -> Reply:
         finish_reason=stored.finish_reason,
         tokens_in=stored.tokens_in,
         tokens_out=stored.tokens_out,
-        cost_usd=stored.cost_usd if own else 0.0,
+        cost_usd=stored.cost_usd if is_own else 0.0,
         latency_ms=stored.latency_ms,
         logprobs=tuple(stored.logprobs) if stored.logprobs else None,
         from_store=True,
     )
 
 
-class Grouped(Generic[In, Out]):
-    """A function of many items, called by many for one each."""
+class Batcher(Generic[In, Out]):
+    """A function of many items, called with one item by many callers."""
 
-    def __init__(self, work: Callable[[Sequence[In]], Sequence[Out]], enough: int, wait_s: float) -> None:
-        """Groups calls of a function.
+    def __init__(self, work: Callable[[Sequence[In]], Sequence[Out]], full_size: int, wait_s: float) -> None:
+        """Group the calls of a function.
 
         Args:
-            work: items -> a result each.
-            enough: a group of so many waits for no more.
-            wait_s: how long a smaller one waits.
+            work: returns one result per item.
+            full_size: a group of this size does not wait for more items.
+            wait_s: how long a smaller group waits.
         """
-        self._work, self._enough, self._wait_s = work, enough, wait_s
-        self._gathering: asyncio.Future[None] | None = None
+        self._work, self._full_size, self._wait_s = work, full_size, wait_s
+        self._group_ready: asyncio.Future[None] | None = None
         self._waiting: list[tuple[In, asyncio.Future[Out]]] = []
         self._worker: asyncio.Task[None] | None = None
 
     async def __call__(self, item: In) -> Out:
-        """The result of one item, once its group is through."""
+        """Return the result of one item after its group is done."""
         loop = asyncio.get_running_loop()
-        turn: asyncio.Future[Out] = loop.create_future()
-        self._waiting.append((item, turn))
+        result: asyncio.Future[Out] = loop.create_future()
+        self._waiting.append((item, result))
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._run())
-        elif len(self._waiting) >= self._enough:
-            self._gathered()
-        return await turn
+        elif len(self._waiting) >= self._full_size:
+            self._end_waiting()
+        return await result
 
-    async def drained(self) -> None:
-        """Waits until nothing is under way."""
+    async def flush(self) -> None:
+        """Wait until no call is under way."""
         if self._worker is not None:
             await self._worker
 
     async def _run(self) -> None:
         while self._waiting:
-            if len(self._waiting) < self._enough:
+            if len(self._waiting) < self._full_size:
                 loop = asyncio.get_running_loop()
-                self._gathering = loop.create_future()
-                end = loop.call_later(self._wait_s, self._gathered)
-                await self._gathering
-                end.cancel()
-            group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+                self._group_ready = loop.create_future()
+                timer = loop.call_later(self._wait_s, self._end_waiting)
+                await self._group_ready
+                timer.cancel()
+            group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
             work = partial(self._work, [item for item, _ in group])
-            (done,) = await asyncio.gather(patiently(work), return_exceptions=True)
-            for number, (_, turn) in enumerate(group):
-                if turn.done():
-                    continue  # who asked has been cancelled
-                if isinstance(done, BaseException):
-                    turn.set_exception(done)
+            (results,) = await asyncio.gather(run_in_thread(work), return_exceptions=True)
+            for index, (_, result) in enumerate(group):
+                if result.done():
+                    continue  # the caller has been cancelled
+                if isinstance(results, BaseException):
+                    result.set_exception(results)
                 else:
-                    turn.set_result(done[number])
+                    result.set_result(results[index])
 
-    def _gathered(self) -> None:
-        if self._gathering is not None and not self._gathering.done():
-            self._gathering.set_result(None)
+    def _end_waiting(self) -> None:
+        if self._group_ready is not None and not self._group_ready.done():
+            self._group_ready.set_result(None)
 
 
-async def patiently(work: Callable[[], Out]) -> Out:
-    """What a function comes to that reads or writes the database, off the loop.
+async def run_in_thread(work: Callable[[], Out]) -> Out:
+    """Return the result of a function that uses the database, outside the event loop; wait for a missing database.
 
     Raises:
         DatabaseUnavailable: the database is away for longer than a moment.
     """
-    for wait_s in WAITS_S:
+    for wait_s in RETRY_WAITS_S:
         try:
             return await asyncio.to_thread(work)
         except DatabaseUnavailable:
@@ -129,28 +129,28 @@ async def patiently(work: Callable[[], Out]) -> Out:
 
 
 class CallStore:
-    """Replies by key. What `put` has returned from is committed."""
+    """Replies by key. If `put` has returned, the reply is committed."""
 
-    def __init__(self, engine: Engine, askers: int, unsaved: int) -> None:
-        """Opens nothing yet.
+    def __init__(self, engine: Engine, n_lookups: int, unsaved: int) -> None:
+        """Prepare the store; open nothing yet.
 
         Args:
-            engine: of our own database.
-            askers: how many calls are looked up at the same time.
-            unsaved: how many replies wait to be stored, at most.
+            engine: of Yarus's database.
+            n_lookups: calls that are looked up at the same time.
+            unsaved: most replies that may wait to be stored.
         """
 
-        def read(keys: Sequence[bytes]) -> list[StoredCall | None]:
-            return stored_calls(engine, keys)
+        def look_up(keys: Sequence[bytes]) -> list[StoredCall | None]:
+            return find_calls(engine, keys)
 
-        def write(calls: Sequence[StoredCall]) -> list[None]:
+        def store(calls: Sequence[StoredCall]) -> list[None]:
             store_calls(engine, calls)
             return [None] * len(calls)
 
-        self.get = Grouped(read, askers, FOUND_S)
-        self.put = Grouped(write, unsaved, KEPT_S)
+        self.get = Batcher(look_up, n_lookups, LOOKUP_WAIT_S)
+        self.put = Batcher(store, unsaved, STORE_WAIT_S)
 
-    async def drained(self) -> None:
-        """Waits until everything received is committed."""
-        await self.get.drained()
-        await self.put.drained()
+    async def flush(self) -> None:
+        """Wait until every received reply is committed."""
+        await self.get.flush()
+        await self.put.flush()

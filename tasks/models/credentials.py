@@ -12,31 +12,31 @@ from uuid import uuid4
 import httpx
 
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.secrets import echoes, keep_secret, redact
-from yarus.tasks.config.services import headers, open_address
-from yarus.tasks.config.settings import Access
+from yarus.tasks.config.secrets import redact, redact_in_logs, secret_header_values
+from yarus.tasks.config.services import prepare_headers, require_public_address
+from yarus.tasks.config.settings import ServerAccess
 from yarus.tasks.models.server_errors import find_delay_s
 
 log = logging.getLogger("yarus")
-EARLY_S = 60.0
-"""A token is renewed so long before it expires."""
-LONGEST_S = 60.0
+RENEW_AHEAD_S = 60.0
+"""Seconds between the renewal of a token and its expiry."""
+FETCH_TIMEOUT_S = 60.0
 """Time limit for a server or a command that gives a token."""
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses between the tries to fetch a token, as long as the faults may pass."""
-LONGEST_WAIT_S = 20.0
-"""Upper limit of all pauses together, those that the server asks for included."""
-TIMEOUTS = 2
+"""Pauses between the tries to fetch a token after faults that may pass."""
+MAX_WAIT_S = 20.0
+"""Upper limit of the sum of all pauses, including those that the server asks for."""
+MAX_TIMEOUTS = 2
 """Tries that may time out before Yarus gives up."""
 EARLY_PAUSE_S = 5.0
 """Pause between the tries to renew a token that has not expired yet."""
-FORM = {"content-type": "application/x-www-form-urlencoded"}
+FORM_HEADERS = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class _PassingFault(Exception):
-    """A token could not be fetched, but another try may succeed."""
+    """Failure to fetch a token that another try may not have."""
 
     def __init__(self, error: InputError | ModelUnavailable, *, delay_s: float = 0.0, is_timeout: bool = False) -> None:
         """Take the error to raise after the last try, and how long the server wants us to wait."""
@@ -47,25 +47,25 @@ class _PassingFault(Exception):
 class Credentials:
     """Credentials for one server. A token is fetched at its first use, once for all callers."""
 
-    def __init__(self, access: Access, key: str, place: str, key_setting: str) -> None:
+    def __init__(self, access: ServerAccess, key: str, setting_prefix: str, key_setting: str) -> None:
         """Take the settings; fetch nothing yet.
 
         Args:
             access: headers, and where tokens come from.
             key: sent as a bearer token; if tokens are fetched, only to their address; '' for none.
-            place: prefix of the settings' names.
+            setting_prefix: prefix of the settings' names.
             key_setting: name of the key's setting.
 
         Raises:
-            InputError: something in it cannot be sent; it is not repeated.
+            InputError: a value cannot be sent; the message does not repeat it.
         """
         if not (key.isascii() and key.isprintable()):
             raise InputError(
                 "{setting}: has characters that a key cannot have (it is not shown here); copy it again",
                 setting=key_setting,
             )
-        self._own = check_access(access, place)
-        self._access, self._key, self._place, self._key_setting = access, key, place, key_setting
+        self._own = check_access(access, setting_prefix)
+        self._access, self._key, self._setting_prefix, self._key_setting = access, key, setting_prefix, key_setting
         self._token_url = (access.token_url or "").strip()
         self._ends_at = self._renew_at = float("-inf")
         self._use_token("")
@@ -73,7 +73,7 @@ class Credentials:
 
     @property
     def is_renewable(self) -> bool:
-        """Whether Yarus fetches a token."""
+        """Return whether Yarus fetches a token."""
         return bool(self._access.token_url or self._access.token_command)
 
     async def build_headers(self) -> dict[str, str]:
@@ -88,10 +88,10 @@ class Credentials:
         return self._headers
 
     async def renew(self, used: str) -> None:
-        """Fetch another token, unless it has been replaced since. Faults that may pass are waited out.
+        """Fetch another token, unless it has been replaced since. Retry faults that may pass.
 
         Args:
-            used: the token that is refused or has expired; '' for none.
+            used: the token that was refused or has expired; '' for none.
 
         Raises:
             InputError: a command cannot be run, or prints no token.
@@ -115,7 +115,7 @@ class Credentials:
 
     @property
     def _is_valid(self) -> bool:
-        """Whether there is a token that has not expired, as far as its server said."""
+        """Return whether there is a token that has not expired, by the lifetime that its server named."""
         return bool(self._token) and time.monotonic() < self._ends_at
 
     async def _replace(self, used: str, pauses_s: Sequence[float]) -> None:
@@ -123,17 +123,17 @@ class Credentials:
             if self._token != used:
                 return
             token, self._ends_at = await self._fetch(pauses_s)
-            self._renew_at = self._ends_at - EARLY_S
-            keep_secret(token)
+            self._renew_at = self._ends_at - RENEW_AHEAD_S
+            redact_in_logs(token)
             self._use_token(token)
 
     def _use_token(self, token: str) -> None:
-        """Build headers and secrets anew; HEADERS win over the key and the token."""
+        """Build headers and secrets again; HEADERS win over the key and the token."""
         self._token = token
         bearer = token if self.is_renewable else self._key
         is_own = "authorization" in map(str.lower, self._own)
         self._headers = ({"authorization": f"Bearer {bearer}"} if bearer and not is_own else {}) | self._own
-        self.secrets = tuple(filter(None, (self._key, token, *echoes(self._own))))
+        self.secrets = tuple(filter(None, (self._key, token, *secret_header_values(self._own))))
         """All secrets that a server may repeat in a reply."""
 
     async def _fetch(self, pauses_s: Sequence[float]) -> tuple[str, float]:
@@ -144,7 +144,7 @@ class Credentials:
                 return await (self._fetch_from_command() if self._access.token_command else self._fetch_from_server())
             except _PassingFault as fault:
                 timeouts += fault.is_timeout
-                if pause_s is None or timeouts == TIMEOUTS or waited_s + fault.delay_s > LONGEST_WAIT_S:
+                if pause_s is None or timeouts == MAX_TIMEOUTS or waited_s + fault.delay_s > MAX_WAIT_S:
                     raise fault.error from None
                 wait_s = max(pause_s, fault.delay_s)
             waited_s += wait_s
@@ -157,40 +157,43 @@ class Credentials:
         return self._token
 
     async def _fetch_from_server(self) -> tuple[str, float]:
-        from yarus.tasks.models.transport import ACCEPTED, Transport  # aiohttp, which settings are checked without
+        from yarus.tasks.models.transport import (  # aiohttp, which settings are checked without
+            ACCEPT_HEADERS,
+            Transport,
+        )
 
         form = {name: value.get_secret_value() for name, value in self._access.token_form.items()}
         secrets = (*self.secrets, *form.values())
-        sent = httpx.Headers(ACCEPTED | FORM | {"RqUID": str(uuid4())})  # which GigaChat wants
+        request_headers = httpx.Headers(ACCEPT_HEADERS | FORM_HEADERS | {"RqUID": str(uuid4())})  # which GigaChat wants
         if self._key:
-            sent["authorization"] = f"Basic {self._key}"
+            request_headers["authorization"] = f"Basic {self._key}"
         transport = Transport(self._token_url, self._access.ca_file)
         try:
-            response = await transport.exchange(urlencode(form).encode(), sent, LONGEST_S)
+            response = await transport.exchange(urlencode(form).encode(), request_headers, FETCH_TIMEOUT_S)
         except httpx.RequestError as error:
-            why = Words(
+            problem = Words(
                 "{address} cannot be reached ({error})", address=self._token_url, error=redact(str(error), secrets)
             )
             is_timeout = isinstance(error, httpx.TimeoutException)
-            raise _PassingFault(self._report_outage(why), is_timeout=is_timeout) from None
+            raise _PassingFault(self._report_outage(problem), is_timeout=is_timeout) from None
         finally:
             await transport.aclose()
         try:
             return _parse_token(json.loads(response.content) if response.status == 200 else {})
         except (ValueError, KeyError, TypeError, AttributeError):
             words = " ".join(redact(response.content.decode("utf-8", "replace"), secrets)[:1_000].split())[:300]
-            why = Words(
+            problem = Words(
                 "{address} answers HTTP {status}: {words}", address=self._token_url, status=response.status, words=words
             )
         if response.status in (408, 425, 429) or response.status >= 500:
-            raise _PassingFault(self._report_outage(why), delay_s=find_delay_s(response.headers, "") or 0.0)
+            raise _PassingFault(self._report_outage(problem), delay_s=find_delay_s(response.headers, "") or 0.0)
         raise ModelUnavailable(
             "no token: {why}. Check {key}, {place}__TOKEN_URL, __TOKEN_FORM (the scope) and __CA_FILE",
-            why=why, key=self._key_setting, place=self._place,
+            why=problem, key=self._key_setting, place=self._setting_prefix,
         )  # fmt: skip
 
     async def _fetch_from_command(self) -> tuple[str, float]:
-        setting = f"{self._place}__TOKEN_COMMAND"
+        setting = f"{self._setting_prefix}__TOKEN_COMMAND"
         command = self._access.token_command.get_secret_value() if self._access.token_command else ""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -200,11 +203,11 @@ class Credentials:
         except (OSError, ValueError) as error:
             raise InputError("{setting} cannot be run: {error}", setting=setting, error=error) from None
         try:
-            out, err = await asyncio.wait_for(process.communicate(), LONGEST_S)
+            out, err = await asyncio.wait_for(process.communicate(), FETCH_TIMEOUT_S)
         except TimeoutError:
             process.kill()
             raise self._report_command(
-                InputError("{setting} prints nothing within {seconds:.0f} s", setting=setting, seconds=LONGEST_S),
+                InputError("{setting} prints nothing within {seconds:.0f} s", setting=setting, seconds=FETCH_TIMEOUT_S),
                 is_timeout=True,
             ) from None
         token = out.decode("ascii", "replace").strip()
@@ -217,17 +220,17 @@ class Credentials:
                     setting=setting, code=process.returncode, said=last[0][:200],
                 )
             )  # fmt: skip
-        return token, float("inf")  # nobody knows when it expires; it is renewed when it is refused
+        return token, float("inf")  # its expiry is unknown; it is renewed after a refusal
 
     def _report_command(self, error: InputError, *, is_timeout: bool = False) -> InputError | _PassingFault:
         """Return the error of a command; it may pass if the command has printed a token before."""
         return _PassingFault(error, is_timeout=is_timeout) if self._token else error
 
-    def _report_outage(self, why: Words) -> ModelUnavailable:
-        """Return the error of a token's address that does not answer, or that has a fault of its own."""
+    def _report_outage(self, problem: Words) -> ModelUnavailable:
+        """Return the error of a token's address that does not answer or has a fault."""
         return ModelUnavailable(
             "no token: {why}. Wait, then use --resume; if it stays so, check {place}__TOKEN_URL and __CA_FILE",
-            why=why, place=self._place,
+            why=problem, place=self._setting_prefix,
         )  # fmt: skip
 
 
@@ -242,40 +245,46 @@ def _parse_token(reply: dict[str, object]) -> tuple[str, float]:
     elif (ends_at := reply.get("expires_at") or reply.get("exp")) is not None:
         seconds = float(str(ends_at))
         lasts_s = (seconds / 1000 if seconds > 1e11 else seconds) - time.time()
-    return token.strip(), time.monotonic() + max(lasts_s, EARLY_S + 1)
+    return token.strip(), time.monotonic() + max(lasts_s, RENEW_AHEAD_S + 1)
 
 
-def check_access(access: Access, place: str) -> dict[str, str]:
+def check_access(access: ServerAccess, setting_prefix: str) -> dict[str, str]:
     """Check headers and token settings, and return the headers as they are sent.
 
     Args:
         access: the settings.
-        place: prefix of their names.
+        setting_prefix: prefix of their names.
 
     Raises:
         InputError: naming the setting, never a secret.
     """
     if access.token_url and access.token_command:
-        raise InputError("{place}__TOKEN_URL and __TOKEN_COMMAND are both set: unset one", place=place)
+        raise InputError("{place}__TOKEN_URL and __TOKEN_COMMAND are both set: unset one", place=setting_prefix)
     if access.token_url:
-        check_address(access.token_url, f"{place}__TOKEN_URL", f"{place}__TOKEN_FORM", example="https://host/oauth")
-    return headers(access.headers, place)
+        check_address(
+            access.token_url,
+            f"{setting_prefix}__TOKEN_URL",
+            f"{setting_prefix}__TOKEN_FORM",
+            example="https://host/oauth",
+        )
+    return prepare_headers(access.headers, setting_prefix)
 
 
-def check_address(given: str, setting: str, keys: str, *, example: str = "https://host/v1") -> str:
+def check_address(address: str, setting: str, keys: str, *, example: str = "https://host/v1") -> str:
     """Return an address without surrounding spaces if requests can be sent to it.
 
     Args:
-        given: such as `https://api.example.org/v1`.
+        address: such as `https://api.example.org/v1`.
         setting: its name, for messages.
         keys: the setting that secrets belong in, for messages.
         example: an address of that setting, for messages.
 
     Raises:
-        InputError: it is not an address, or has a user name, a password or a secret in its query; none is repeated.
+        InputError: it is not an address, or has a user name, a password or a secret in its query. The message does not
+            repeat them.
     """
-    address = given.strip()
-    base = address.partition("?")[0]
+    stripped = address.strip()
+    base = stripped.partition("?")[0]
     form = (
         Words("{example}, without user name and password", example=example)
         if "@" in base
@@ -292,4 +301,4 @@ def check_address(given: str, setting: str, keys: str, *, example: str = "https:
         ) from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
         raise InputError("{setting}: expected an address like {form}", setting=setting, form=form)
-    return open_address(address, setting, keys=keys)
+    return require_public_address(stripped, setting, keys=keys)

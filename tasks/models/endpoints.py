@@ -1,10 +1,10 @@
-"""Where a role's server is, whether its settings can work, and what to do when it refuses us."""
+"""Addresses of the roles' servers, checks of their settings, and advice after a refusal."""
 
 from typing import TYPE_CHECKING
 
 from yarus.db.errors import InputError
-from yarus.db.words import Words
-from yarus.tasks.config.settings import Role
+from yarus.db.messages import Words
+from yarus.tasks.config.settings import ModelRole
 from yarus.tasks.models.calls import RoleName
 from yarus.tasks.models.credentials import Credentials, check_address
 from yarus.tasks.models.server_errors import CauseKind
@@ -49,23 +49,23 @@ OWN_FIELDS = {
     "logprobs": "",
 }
 """Fields of a request that a user's EXTRA_BODY may not replace -> the setting to use instead; '' for none."""
-REDIRECTS = Words("The address redirects: set {place}__BASE_URL to the final one")
+REDIRECT_HELP = Words("The address redirects: set {place}__BASE_URL to the final one")
 
 
-def remedy(error: "CallError", place: str) -> Words:
-    """Say what to change if every call is answered like this."""
+def suggest_fix(error: "CallError", setting_prefix: str) -> Words:
+    """Return what to change if every call is refused like this."""
     concern = error.cause.kind if error.cause else "passing"
     if concern == "unclear" and error.status == 403:
         concern = "key"
-    return Words((REDIRECTS if error.is_redirect else HELP[concern]).template, place=place)
+    return Words((REDIRECT_HELP if error.is_redirect else HELP[concern]).template, place=setting_prefix)
 
 
-def place_of(name: RoleName) -> str:
-    """Return what the names of a role's settings begin with."""
+def get_setting_prefix(name: RoleName) -> str:
+    """Return the prefix of a role's settings."""
     return f"YARUS_{name.upper()}"
 
 
-def checked(role: Role, place: str) -> tuple[str, str, Credentials]:
+def check_role(role: ModelRole, setting_prefix: str) -> tuple[str, str, Credentials]:
     """Return model, address of the completions and credentials of a role.
 
     Raises:
@@ -73,39 +73,42 @@ def checked(role: Role, place: str) -> tuple[str, str, Credentials]:
     """
     if not role.model:
         raise InputError(
-            "{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model", place=place
+            "{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model", place=setting_prefix
         )
-    _check_extra_body(role, place)
-    url = completions(role.base_url or "", f"{place}__BASE_URL")
+    _check_extra_body(role, setting_prefix)
+    url = build_completions_url(role.base_url or "", f"{setting_prefix}__BASE_URL")
     key = role.api_key.get_secret_value().strip() if role.api_key else ""
-    return role.model, url, Credentials(role, key, place, f"{place}__API_KEY")
+    return role.model, url, Credentials(role, key, setting_prefix, f"{setting_prefix}__API_KEY")
 
 
-def _check_extra_body(role: Role, place: str) -> None:
+def _check_extra_body(role: ModelRole, setting_prefix: str) -> None:
     for field in filter(OWN_FIELDS.__contains__, role.extra_body):
         if name := OWN_FIELDS[field]:
             raise InputError(
                 "{place}__EXTRA_BODY: Yarus sends {field!r} itself; remove it and set {place}__{name}",
-                place=place, field=field, name=name,
+                place=setting_prefix, field=field, name=name,
             )  # fmt: skip
-        raise InputError("{place}__EXTRA_BODY: Yarus sends {field!r} itself; remove it", place=place, field=field)
+        raise InputError(
+            "{place}__EXTRA_BODY: Yarus sends {field!r} itself; remove it", place=setting_prefix, field=field
+        )
 
 
-def completions(given: str, setting: str) -> str:
-    """Return the address of the completions of a server.
+def build_completions_url(address: str, setting: str) -> str:
+    """Return the address of a server's chat completions.
 
     Args:
-        given: such as `https://api.example.org/v1`, with the path of the completions or without.
+        address: such as `https://api.example.org/v1`, with the path of the completions or without.
         setting: its name, for messages.
 
     Raises:
-        InputError: it is not an address, or has a user name, a password or a secret in its query; none is repeated.
+        InputError: it is not an address, or has a user name, a password or a secret in its query. The message does not
+            repeat them.
     """
     keys = f"{setting.rpartition('__')[0]}__HEADERS"
-    return with_path(check_address(given, setting, keys), "/chat/completions")
+    return append_path(check_address(address, setting, keys), "/chat/completions")
 
 
-def with_path(address: str, end: str) -> str:
-    """Complete the path of an address up to /v1; it may have a query, as Azure's have."""
+def append_path(address: str, path: str) -> str:
+    """Return an address up to /v1 with a path appended; its query stays at the end, as in Azure's addresses."""
     base, mark, query = address.partition("?")
-    return f"{base.rstrip('/').removesuffix(end)}{end}{mark}{query}"
+    return f"{base.rstrip('/').removesuffix(path)}{path}{mark}{query}"

@@ -1,4 +1,4 @@
-"""What calls cost: prices, the budget that an evaluation may not pass, and the estimate before any call."""
+"""Cost of calls: prices, the budget of an evaluation, and estimates before any call."""
 
 import asyncio
 import math
@@ -10,27 +10,27 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.stores.calls import draw_usd, give_back_usd, history, stored_calls
-from yarus.db.words import Words
+from yarus.db.messages import Words
+from yarus.db.stores.calls import call_history_by_prompt, find_calls, release_usd, reserve_usd
 from yarus.tasks.config.services import Price
-from yarus.tasks.config.settings import Role, Settings
-from yarus.tasks.models.call_store import patiently
-from yarus.tasks.models.calls import Call, RoleName, build_request, key
+from yarus.tasks.config.settings import ModelRole, Settings
+from yarus.tasks.models.call_store import run_in_thread
+from yarus.tasks.models.calls import Call, RoleName, build_call_key, build_request
 
 MILLION = 1_000_000
 TEMPLATE_TOKENS = 1_024
-"""More than servers add to a request: the signs of their chat template, a system prompt, the schema of the reply."""
-AHEAD = 32
-"""Calls that money is drawn for at once: so seldom that it takes no time, so few that a kill costs little."""
+"""More tokens than servers add to a request: their chat template, a system prompt, the schema of the reply."""
+DRAW_AHEAD_CALLS = 32
+"""Calls that money is drawn for at once: enough to save time, few enough that a kill costs little."""
 
 ROUNDING = 1e-9
 
 
-def price_of(model: str, settings: Settings) -> Price | None:
-    """The price of a model by the table in the settings.
+def find_price(model: str, settings: Settings) -> Price | None:
+    """Return the price of a model by the table in the settings.
 
     Raises:
-        InputError: there is a budget and no price, so that nobody could say when it is spent.
+        InputError: there is a budget but no price, so that the spending is unknown.
     """
     price = settings.prices.get(model)
     if price is None and settings.budget_usd is not None:
@@ -45,111 +45,111 @@ def price_of(model: str, settings: Settings) -> Price | None:
     return price
 
 
-def cost_usd(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> float | None:
-    """The cost of a call; None where the price or the tokens are not known."""
+def compute_cost_usd(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> float | None:
+    """Return the cost of a call; None if the price or the tokens are unknown."""
     if price is None or tokens_in is None or tokens_out is None:
         return None
     return (tokens_in * price.input + tokens_out * price.output) / MILLION
 
 
-class Allowed(NamedTuple):
-    """How many tokens a call can take at most."""
+class TokenLimits(NamedTuple):
+    """Most tokens that a call can take."""
 
     tokens_in: int
     tokens_out: int
 
 
-def allowed(request: bytes, max_tokens: int) -> Allowed:
-    """What a server can count for a request: a token is at least one byte of it, and the reply is limited."""
-    return Allowed(len(request) + TEMPLATE_TOKENS, max_tokens)
+def bound_tokens(request: bytes, max_tokens: int) -> TokenLimits:
+    """Return the most tokens that a server can count: a token has at least one byte, and the reply is limited."""
+    return TokenLimits(len(request) + TEMPLATE_TOKENS, max_tokens)
 
 
-def counted(claimed: int | None, most: int) -> int | None:
-    """A server's count, if it can be true."""
-    return claimed if claimed is not None and claimed <= most else None
+def accept_count(claimed: int | None, upper_bound: int) -> int | None:
+    """Return a server's count if it is possible, otherwise None."""
+    return claimed if claimed is not None and claimed <= upper_bound else None
 
 
 class Budget:
-    """Money of one evaluation, shared by its roles and, through our database, by its processes.
+    """Money of one evaluation, shared by its roles and, through the database, by its processes.
 
-    Before a call the most that it can cost is set aside, afterwards what it did cost is booked: the most where that is
-    not known, and more where a server counts more than it was allowed to. The money that calls are paid from is drawn
-    beforehand for many calls at once, so that the database knows of it whatever becomes of this process.
+    Before a call, the most that it can cost is reserved. Afterwards its real cost is charged: the most if it is
+    unknown, and more if a server counts more than it was allowed to. Money is drawn in advance for many calls at once,
+    so that the database knows of it even if this process dies.
     """
 
     def __init__(self, limit_usd: float | None, engine: Engine | None = None, evaluation: str = "") -> None:
-        """Takes the limit, None for none, and who pays; without a database or a name, the money is this object's."""
+        """Take the limit, None for none, and the evaluation; without a database or an id the budget is local."""
         self.spent_usd = 0.0
-        self._limit = math.inf if limit_usd is None else limit_usd
+        self._limit_usd = math.inf if limit_usd is None else limit_usd
         self._engine = engine if evaluation else None
         self._evaluation = evaluation
-        self._drawn = 0.0 if self._engine else self._limit
-        self._refused = math.inf if self._engine else 0.0  # from this amount on there is no use in asking for more
-        self._set_aside = 0.0
+        self._drawn_usd = 0.0 if self._engine else self._limit_usd
+        self._refused_usd = math.inf if self._engine else 0.0  # larger amounts need not be requested
+        self._reserved_usd = 0.0
         self._in_flight = 0
-        self._booked = asyncio.Event()
-        self._at_ledger = asyncio.Lock()
+        self._charge_event = asyncio.Event()
+        self._ledger_lock = asyncio.Lock()
 
-    async def set_aside(self, most_usd: float) -> bool:
-        """Waits, if need be, until calls in flight are booked; False if the call could pass the budget.
+    async def reserve(self, most_usd: float) -> bool:
+        """Wait, if necessary, until calls in flight are charged; return False if the call could exceed the budget.
 
         Raises:
-            DatabaseUnavailable: there is more to draw, and the database cannot be reached.
+            DatabaseUnavailable: money must be drawn, and the database cannot be reached.
         """
         while self._short_usd(most_usd) > 0:
-            # Not cut off where who asks is cancelled: what is drawn must be known here.
+            # Shielded from the caller's cancellation: this object must know what was drawn.
             await asyncio.shield(asyncio.create_task(self._draw(most_usd)))
-            if self._short_usd(most_usd) > 0:  # others may have set aside meanwhile, or booked
+            if self._short_usd(most_usd) > 0:  # other calls may have reserved or charged meanwhile
                 if not self._in_flight:
                     return False
-                self._booked.clear()
-                await self._booked.wait()
-        self._set_aside += most_usd
+                self._charge_event.clear()
+                await self._charge_event.wait()
+        self._reserved_usd += most_usd
         self._in_flight += 1
         return True
 
-    def book(self, most_usd: float, cost_usd: float) -> None:
-        """Ends what `set_aside` began."""
+    def charge(self, most_usd: float, cost_usd: float) -> None:
+        """Replace a reservation by the real cost."""
         self._in_flight -= 1
-        self._set_aside = self._set_aside - most_usd if self._in_flight else 0.0
+        self._reserved_usd = self._reserved_usd - most_usd if self._in_flight else 0.0
         self.spent_usd += cost_usd
-        self._booked.set()
+        self._charge_event.set()
 
     async def settle(self) -> None:
-        """Gives back what was drawn and is not needed, or books what was spent beyond it."""
-        async with self._at_ledger:
-            unused = self._drawn - self.spent_usd - self._set_aside
+        """Return the unused money to the database, or book spending beyond what was drawn."""
+        async with self._ledger_lock:
+            unused = self._drawn_usd - self.spent_usd - self._reserved_usd
             if self._engine is None or not unused:
                 return
-            self._drawn -= unused  # nobody may set it aside any more
-            self._refused = math.inf
+            self._drawn_usd -= unused  # so that no call can reserve it
+            self._refused_usd = math.inf
             try:
-                await asyncio.to_thread(give_back_usd, self._engine, self._evaluation, unused)
+                await asyncio.to_thread(release_usd, self._engine, self._evaluation, unused)
             except DatabaseUnavailable:
-                self._drawn += unused  # as it is booked
+                self._drawn_usd += unused  # as the database has booked it
 
     def _short_usd(self, most_usd: float) -> float:
-        """What is missing for a call; sums of floats that should be equal need not be."""
-        short = self.spent_usd + self._set_aside + most_usd - self._drawn
-        return short if most_usd and short > ROUNDING * (most_usd + self._drawn) else 0.0
+        """Return the money missing for a call, with a tolerance for rounding."""
+        short_usd = self.spent_usd + self._reserved_usd + most_usd - self._drawn_usd
+        return short_usd if most_usd and short_usd > ROUNDING * (most_usd + self._drawn_usd) else 0.0
 
     async def _draw(self, most_usd: float) -> None:
-        """Draws what is missing for a call, and for some more of its kind."""
-        async with self._at_ledger:
-            while 0 < (short := self._short_usd(most_usd)) < self._refused:
-                drawn = await patiently(partial(self._from_ledger, short, AHEAD * most_usd))
-                self._drawn += drawn
-                self._refused = self._refused if drawn else short
+        """Draw the money missing for a call, and for some more calls of its kind."""
+        async with self._ledger_lock:
+            while 0 < (short_usd := self._short_usd(most_usd)) < self._refused_usd:
+                drawn_usd = await run_in_thread(partial(self._draw_from_ledger, short_usd, DRAW_AHEAD_CALLS * most_usd))
+                self._drawn_usd += drawn_usd
+                self._refused_usd = self._refused_usd if drawn_usd else short_usd
 
-    def _from_ledger(self, least: float, wanted: float) -> float:
+    def _draw_from_ledger(self, least_usd: float, wanted_usd: float) -> float:
         if self._engine is None:
             return 0.0
-        return draw_usd(self._engine, self._evaluation, least, wanted, self._limit)
+        return reserve_usd(self._engine, self._evaluation, least_usd, wanted_usd, self._limit_usd)
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """Calls that must be bought and what they take; None where there is no history of the model, or no price."""
+class CallEstimate:
+    """Calls that must be bought and their cost; None without history of the model or without price."""
 
     calls: int
     tokens_in: int | None
@@ -158,39 +158,41 @@ class Estimate:
     seconds: float | None
 
 
-def missing(name: RoleName, settings: Settings, engine: Engine, calls: Iterable[Call]) -> list[Call]:
-    """Those of the calls that are not in the store.
+def find_unstored_calls(name: RoleName, settings: Settings, engine: Engine, calls: Iterable[Call]) -> list[Call]:
+    """Return the calls that are not in the store.
 
     Raises:
         DatabaseUnavailable: the store cannot be read.
     """
-    role: Role = getattr(settings, name)
+    role: ModelRole = getattr(settings, name)
     planned = list(calls)
-    found = stored_calls(engine, [key(name, call, build_request(call, role)) for call in planned])
-    return [call for call, stored in zip(planned, found, strict=True) if stored is None]
+    stored_replies = find_calls(engine, [build_call_key(name, call, build_request(call, role)) for call in planned])
+    return [call for call, stored_reply in zip(planned, stored_replies, strict=True) if stored_reply is None]
 
 
-def estimate(name: RoleName, settings: Settings, engine: Engine, planned: Mapping[str, int]) -> Estimate:
-    """What calls will take if they are like the earlier ones of the same role, model and prompt.
+def estimate_calls(name: RoleName, settings: Settings, engine: Engine, planned: Mapping[str, int]) -> CallEstimate:
+    """Estimate the cost of calls from earlier ones of the same role, model and prompt.
 
     Args:
         name: the role.
         settings: its model and limits, and the prices.
-        engine: of our own database.
+        engine: of Yarus's database.
         planned: name of the prompt -> number of calls that are not in the store.
     """
-    role: Role = getattr(settings, name)
-    calls = sum(planned.values())
-    if role.base_url is None or not calls:
-        return Estimate(0, 0, 0, 0.0, 0.0)
-    known = history(engine, name, role.model or "")
-    counted = {prompt: past for prompt, past in known.items() if past.tokens_in is not None}
-    if not {prompt for prompt, n in planned.items() if n} <= counted.keys():
-        return Estimate(calls, None, None, None, None)
-    tokens_in = round(sum(n * (counted[prompt].tokens_in or 0) for prompt, n in planned.items() if n))
-    tokens_out = round(sum(n * (counted[prompt].tokens_out or 0) for prompt, n in planned.items() if n))
-    waiting_s = sum(n * counted[prompt].latency_ms for prompt, n in planned.items() if n) / 1000 / role.concurrency
-    by_calls_s = calls * 60 / role.rpm if role.rpm else 0.0
+    role: ModelRole = getattr(settings, name)
+    n_calls = sum(planned.values())
+    if role.base_url is None or not n_calls:
+        return CallEstimate(0, 0, 0, 0.0, 0.0)
+    history_by_prompt = call_history_by_prompt(engine, name, role.model or "")
+    counted_history = {prompt: usage for prompt, usage in history_by_prompt.items() if usage.tokens_in is not None}
+    if not {prompt for prompt, n in planned.items() if n} <= counted_history.keys():
+        return CallEstimate(n_calls, None, None, None, None)
+    tokens_in = round(sum(n * (counted_history[prompt].tokens_in or 0) for prompt, n in planned.items() if n))
+    tokens_out = round(sum(n * (counted_history[prompt].tokens_out or 0) for prompt, n in planned.items() if n))
+    waiting_s = (
+        sum(n * counted_history[prompt].latency_ms for prompt, n in planned.items() if n) / 1000 / role.concurrency
+    )
+    by_calls_s = n_calls * 60 / role.rpm if role.rpm else 0.0
     by_tokens_s = (tokens_in + tokens_out) * 60 / role.tpm if role.tpm else 0.0
-    cost = cost_usd(settings.prices.get(role.model or ""), tokens_in, tokens_out)
-    return Estimate(calls, tokens_in, tokens_out, cost, max(waiting_s, by_calls_s, by_tokens_s))
+    cost = compute_cost_usd(settings.prices.get(role.model or ""), tokens_in, tokens_out)
+    return CallEstimate(n_calls, tokens_in, tokens_out, cost, max(waiting_s, by_calls_s, by_tokens_s))

@@ -1,6 +1,6 @@
-"""What is counted while an evaluation runs; of a case it costs a microsecond.
+"""Progress of a running evaluation, counted at a cost of a microsecond per case.
 
-The batches of an evaluation work in one process, within a context that knows its progress; elsewhere, as on a Dask
+The batches of an evaluation work in one process, within a context that knows its progress. Elsewhere, as on a Dask
 worker or in a notebook, nothing is counted.
 """
 
@@ -23,22 +23,22 @@ log = logging.getLogger("yarus")
 
 @dataclass(slots=True, eq=False)
 class Progress:
-    """How far an evaluation is."""
+    """Progress of one evaluation."""
 
     tier: str
     source: str
     n_cases: int
     steps: tuple[str, ...]
-    """Those that a case waits for, in their order."""
+    """Steps of a case, in their order."""
     place: tuple[int, int] | None = None
-    """Which evaluation it is, of how many: of a night, a sweep or probes."""
+    """Number of the evaluation and the total: in a nightly run, a sweep or probes."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Step -> cases that have it behind them."""
+    """Step -> cases that have finished it."""
     failed: int | None = 0
-    """Cases that something stood in the way of; None where nobody counts them."""
+    """Cases that have failed; None if they are not counted."""
     tokens: int = 0
     cost_usd: float | None = None
-    """None: nothing that has a price was bought."""
+    """None: no call with a known price was bought."""
     calls: int = 0
     """Calls of models so far."""
     replies: int = 0
@@ -46,30 +46,30 @@ class Progress:
     waited: int = 0
     """Replies of servers, not of the call store, since `calling_since`."""
     calling_since: float = 0.0
-    """When calls were last started while none was under way, by `time.monotonic`."""
+    """Time of the last start of a call while none was under way, by `time.monotonic`."""
     done_before_calls: int = 0
     """Sum of the counts at that time."""
     before: int = 0
-    """Of the counts, those of an earlier try."""
+    """Counts of an earlier try, included in `counts`."""
     began: float = field(default_factory=time.monotonic)
 
     @property
     def done(self) -> int:
-        """Cases that have all steps behind them."""
+        """Return the number of cases that have finished all steps."""
         return min(self.counts[step] for step in self.steps)
 
     @property
     def share(self) -> float:
-        """Return the share of the work that is done, 0..1: of steps, each counting the same, but at most of calls."""
-        of_cases = sum(self.counts.values()) / (len(self.steps) * self.n_cases)
-        return min(of_cases, self.replies / self.calls) if self.replies < self.calls else of_cases
+        """Return the share of the work that is done, 0..1: of equally weighted steps, at most that of calls."""
+        case_share = sum(self.counts.values()) / (len(self.steps) * self.n_cases)
+        return min(case_share, self.replies / self.calls) if self.replies < self.calls else case_share
 
     @property
     def per_second(self) -> float | None:
-        """Cases a second since this try began; None before anything was done."""
-        passed = time.monotonic() - self.began
-        made = (sum(self.counts.values()) - self.before) / len(self.steps)
-        return made / passed if made > 0 and passed > 0 else None
+        """Return cases per second since this try began; None before any step is done."""
+        elapsed_s = time.monotonic() - self.began
+        done_cases = (sum(self.counts.values()) - self.before) / len(self.steps)
+        return done_cases / elapsed_s if done_cases > 0 and elapsed_s > 0 else None
 
     @property
     def left_s(self) -> float | None:
@@ -77,14 +77,18 @@ class Progress:
 
         If no case has been done since calls are pending, their pace alone counts: an exam asks for all of them at once.
         """
-        speed = self.per_second
-        by_cases = None if speed is None else (1 - self.share) * self.n_cases / speed
+        cases_per_second = self.per_second
+        cases_left_s = None if cases_per_second is None else (1 - self.share) * self.n_cases / cases_per_second
         if self.replies == self.calls:
-            return by_cases
+            return cases_left_s
         if self.seconds_per_call is None:
             return None
-        by_calls = (self.calls - self.replies) * self.seconds_per_call
-        return max(by_cases or 0.0, by_calls) if sum(self.counts.values()) > self.done_before_calls else by_calls
+        calls_left_s = (self.calls - self.replies) * self.seconds_per_call
+        return (
+            max(cases_left_s or 0.0, calls_left_s)
+            if sum(self.counts.values()) > self.done_before_calls
+            else calls_left_s
+        )
 
     @property
     def seconds_per_call(self) -> float | None:
@@ -104,20 +108,20 @@ class Progress:
         self.waited += waited
 
     def bought(self, tokens: Sequence[float | None], cost_usd: float | None) -> None:
-        """Counts what a reply has cost."""
+        """Count the tokens and the cost of a reply."""
         self.tokens += int(sum(count or 0 for count in tokens))
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
     def skip(self, n: int) -> None:
-        """Counts cases that an earlier try has finished."""
+        """Count cases that an earlier try has finished."""
         self.before += n * len(self.steps)
         self.counts.update(dict.fromkeys(self.steps, n))
 
 
 @dataclass(slots=True)
-class Part:
-    """The cases of one batch, which are on their way."""
+class BatchProgress:
+    """Progress of one batch of cases."""
 
     of: Progress
     size: int
@@ -125,7 +129,7 @@ class Part:
     failed: int = 0
 
     def tick(self, step: str, n: int, failed: int) -> None:
-        """Counts cases that have a step behind them."""
+        """Count cases that have finished a step."""
         if step in self.of.steps:
             n = min(n, self.size - self.counts[step])
             self.counts[step] += n
@@ -135,25 +139,25 @@ class Part:
             self.of.failed += failed
 
     def end(self, failed: int | None) -> None:
-        """Counts the whole batch as done, with as many failed cases as it has; None where nobody has counted them."""
+        """Count the whole batch as done, with its number of failed cases; None if they were not counted."""
         for step in self.of.steps:
             self.tick(step, self.size, 0)
         self.of.failed = None if failed is None or self.of.failed is None else self.of.failed - self.failed + failed
 
 
-_PART: ContextVar[Part | None] = ContextVar("the batch that is worked on", default=None)
+_PART: ContextVar[BatchProgress | None] = ContextVar("the batch that is worked on", default=None)
 _PLACE: ContextVar[tuple[int, int] | None] = ContextVar("which evaluation of how many", default=None)
 _SHOWN: list[Progress] = []
 
 
-def shown() -> Progress | None:
-    """How far the evaluation is that runs in this process; None where none does."""
+def get_current_progress() -> Progress | None:
+    """Return the progress of the evaluation that runs in this process; None if none runs."""
     return _SHOWN[-1] if _SHOWN else None
 
 
 @contextmanager
-def showing(progress: Progress) -> Iterator[None]:
-    """While it lasts, `shown` gives it."""
+def track_progress(progress: Progress) -> Iterator[None]:
+    """Make `shown` return this progress while the context lasts."""
     progress.place = _PLACE.get()
     _SHOWN.append(progress)
     try:
@@ -162,39 +166,39 @@ def showing(progress: Progress) -> Iterator[None]:
         _SHOWN.remove(progress)
 
 
-def numbered(evaluations: Iterable[T]) -> Iterator[T]:
-    """The evaluations of a night or a sweep, one after another, each knowing which of how many it is."""
-    every = list(evaluations)
-    for number, one in enumerate(every, 1):
-        _PLACE.set((number, len(every)))
-        yield one
+def number_evaluations(evaluations: Iterable[T]) -> Iterator[T]:
+    """Yield the evaluations of a nightly run or a sweep, and set the number of each."""
+    all_evaluations = list(evaluations)
+    for number, evaluation in enumerate(all_evaluations, 1):
+        _PLACE.set((number, len(all_evaluations)))
+        yield evaluation
     _PLACE.set(None)
 
 
-def counting(part: Part) -> None:
-    """Makes a batch the one that is worked on, for this task and what it starts."""
+def set_current_batch(part: BatchProgress) -> None:
+    """Make a batch the current one, for this task and the tasks that it starts."""
     _PART.set(part)
 
 
-def tick(step: str, failed: str | None = None, n: int = 1) -> None:
-    """A case has a step behind it, or n have.
+def count_step(step: str, failed: str | None = None, n: int = 1) -> None:
+    """Count one or more cases that have finished a step.
 
     Args:
         step: the name of its function.
-        failed: why it failed there; None where it did not.
-        n: how many.
+        failed: why it failed there; None if it did not.
+        n: number of cases.
     """
     if (part := _PART.get()) is not None:
         part.tick(step, n, failed is not None)
     if failed is not None:
-        note(f"{step} failed", failed)
+        log_failure(f"{step} failed", failed)
 
 
-def note(what: str, why: str) -> None:
-    """Says in the log, to who wants to know everything, what went wrong with a case that is worked on."""
+def log_failure(event: str, reason: str) -> None:
+    """Log at DEBUG level why a step of a current case failed, with pseudonyms."""
     part = _PART.get()
     if part is not None and log.isEnabledFor(logging.DEBUG):
-        log.debug("%s: %s", what, pseudonyms.text(why, part.of.source))
+        log.debug("%s: %s", event, pseudonyms.mask_message(reason, part.of.source))
 
 
 @contextmanager
@@ -205,73 +209,85 @@ def track_call() -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     part.of.add_call()
-    waited: list[None] = []
+    replies: list[None] = []
     try:
-        yield lambda: waited.append(None)
+        yield lambda: replies.append(None)
     finally:
-        part.of.add_reply(waited=bool(waited))
+        part.of.add_reply(waited=bool(replies))
 
 
-def bought(tokens: Sequence[int | None], cost_usd: float | None) -> None:
-    """A reply was bought."""
+def count_purchase(tokens: Sequence[int | None], cost_usd: float | None) -> None:
+    """Count a bought reply."""
     if (part := _PART.get()) is not None:
         part.of.bought(tokens, cost_usd)
 
 
-async def gathered(
+async def gather_cases(
     step: str, cases: Iterable[Awaitable[T]], failed: Callable[[T], str | None] = lambda _: None
 ) -> list[T]:
-    """What becomes of every case, in their order, each counted when it is there.
+    """Await every case, in their order, and count each when it is done.
 
     Args:
         step: the name of its function.
-        cases: what is done for each.
-        failed: why a case failed in this step; None where it did not.
+        cases: the work on each.
+        failed: returns why a case failed in this step; None if it did not.
     """
 
-    async def counted(case: Awaitable[T]) -> T:
-        found = await case
-        tick(step, failed(found))
-        return found
+    async def count_when_done(case: Awaitable[T]) -> T:
+        result = await case
+        count_step(step, failed(result))
+        return result
 
-    return await asyncio.gather(*map(counted, cases))
+    return await asyncio.gather(*map(count_when_done, cases))
 
 
 MINUTE, HOUR = 60, 3_600
 
 
-def line(of: Progress, language: str) -> str:
-    """Which evaluation, cases done, speed, time left, failures, tokens and cost; what is not known is left out."""
+def format_progress_line(progress: Progress, language: str) -> str:
+    """Return one line of progress: evaluation, cases done, speed, time left, failures, tokens and cost.
+
+    Unknown values are left out.
+    """
     words = texts("progress", language)
-    place = words["place"].format(number=of.place[0], of=of.place[1]) if of.place else ""
-    parts = [f"{place}{of.tier} {of.source}", words["done"].format(done=of.done, all=of.n_cases, percent=_percent(of))]
-    if of.done < of.n_cases and len(of.steps) > 1:
-        parts += [words[step].format(n=of.counts[step]) for step in of.steps[:-1] if of.counts[step] > of.done]
-    if of.replies < of.calls:
-        parts.append(words["calls"].format(done=of.replies, all=of.calls))
-    if (speed := of.per_second) is not None:
+    place = words["place"].format(number=progress.place[0], of=progress.place[1]) if progress.place else ""
+    parts = [
+        f"{place}{progress.tier} {progress.source}",
+        words["done"].format(done=progress.done, all=progress.n_cases, percent=_percent(progress)),
+    ]
+    if progress.done < progress.n_cases and len(progress.steps) > 1:
+        parts += [
+            words[step].format(n=progress.counts[step])
+            for step in progress.steps[:-1]
+            if progress.counts[step] > progress.done
+        ]
+    if progress.replies < progress.calls:
+        parts.append(words["calls"].format(done=progress.replies, all=progress.calls))
+    if (speed := progress.per_second) is not None:
         parts.append(words["a second" if speed >= 1 else "a minute"].format(n=speed if speed >= 1 else MINUTE * speed))
-    if (left_s := of.left_s) is not None and of.share < 1:
-        parts.append(words["left"].format(time=clock(left_s)))
-    if of.failed:
-        parts.append(words["failed"].format(n=of.failed))
-    if of.tokens:
-        parts.append(words["tokens"].format(n=of.tokens) if of.tokens < 10_000 else _thousands(of, words))
-    if of.cost_usd is not None:
-        parts.append(f"${of.cost_usd:.4f}" if of.cost_usd < 1 else f"${of.cost_usd:.2f}")
+    if (left_s := progress.left_s) is not None and progress.share < 1:
+        parts.append(words["left"].format(time=format_duration(left_s)))
+    if progress.failed:
+        parts.append(words["failed"].format(n=progress.failed))
+    if progress.tokens:
+        parts.append(
+            words["tokens"].format(n=progress.tokens) if progress.tokens < 10_000 else _thousands(progress, words)
+        )
+    if progress.cost_usd is not None:
+        parts.append(f"${progress.cost_usd:.4f}" if progress.cost_usd < 1 else f"${progress.cost_usd:.2f}")
     return " · ".join(parts)
 
 
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds, as on a clock: 0:07, 12:30, 1:05:00."""
-    whole = round(seconds)
-    hours, minutes, rest = whole // HOUR, whole % HOUR // MINUTE, whole % MINUTE
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def format_duration(seconds: float) -> str:
+    """Return hours, minutes and seconds as on a clock: 0:07, 12:30, 1:05:00."""
+    total_s = round(seconds)
+    hours, minutes, rest_s = total_s // HOUR, total_s % HOUR // MINUTE, total_s % MINUTE
+    return f"{hours}:{minutes:02}:{rest_s:02}" if hours else f"{minutes}:{rest_s:02}"
 
 
-def _percent(of: Progress) -> int:
-    return int(100 * of.share)
+def _percent(progress: Progress) -> int:
+    return int(100 * progress.share)
 
 
-def _thousands(of: Progress, words: dict[str, str]) -> str:
-    return words["thousands"].format(n=of.tokens / 1_000)
+def _thousands(progress: Progress, words: dict[str, str]) -> str:
+    return words["thousands"].format(n=progress.tokens / 1_000)

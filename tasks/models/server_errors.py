@@ -22,16 +22,16 @@ from typing import Any, Literal, NamedTuple
 
 from yarus.tasks.config.secrets import redact
 
-ECHOES = {"input", "flagged_input", "failed_generation", "value", "ctx", "prompt_text"}
+ECHO_KEYS = {"input", "flagged_input", "failed_generation", "value", "ctx", "prompt_text"}
 """Keys of error bodies whose values repeat the request or the reply."""
-DEPTH = 12
-"""Of JSON within JSON; deeper parts are not read."""
-COPY = 24
-"""Characters from which a text that the prompt has, too, counts as a copy of it."""
+MAX_DEPTH = 12
+"""Levels of JSON within JSON; deeper parts are not read."""
+COPY_LENGTH = 24
+"""Length in characters from which a text that is also in the prompt counts as a copy of it."""
 SHORTEST_REPLY = 16
 """Tokens; a smaller number in a message is not the limit of a reply."""
 LIMITS = ("max_tokens", "max_completion_tokens")
-"""The two names of the limit of a reply, the older one first."""
+"""Names of the parameter that limits a reply, the older one first."""
 FORMAT = "response_format"
 """The parameter that asks for JSON."""
 
@@ -274,7 +274,7 @@ OF_PARAMETERS = _match_any(
     support
     """
 )
-N = r"(?P<n>\d{1,3}(?:[ ,_]\d{3})+|\d+)(?![\w%])"
+NUMBER = r"(?P<n>\d{1,3}(?:[ ,_]\d{3})+|\d+)(?![\w%])"
 REPLY_LIMIT = _match_any(
     r"""
     max[ _]?(imum)?[ _]?(new|output|completion|reply)?[ _]?tokens
@@ -288,15 +288,15 @@ BOUND = re.compile(
     rf"cannot exceed|\[\d+, ?|between \d+ and|from \d+ (?:\(\w+\) )?to|range \d+ ?-|not be greater than|"
     rf"cannot be greater than|be smaller than)"
     r"(?:[ =](?:allowed|value|is|of|to|for|this|the|model|tokens|completion|output|supports|at|most|max_\w+))*"
-    rf"[:=]?\W{{0,3}}{N}"
+    rf"[:=]?\W{{0,3}}{NUMBER}"
     rf"(?: ?\(exclusive\)|\))?",
     re.IGNORECASE,
 )
 """A number after the words of an upper bound."""
 EXCLUSIVE = re.compile(r"<(?!=)|(less|lower|smaller) than(?! or)|\(exclusive\)|\[\d+, ?\d+\)", re.IGNORECASE)
-CONTEXT_SIZE = re.compile(rf"context (?:length|window|size)(?: \w+){{0,3}}? ?(?:is|of|:)? ?{N}", re.IGNORECASE)
+CONTEXT_SIZE = re.compile(rf"context (?:length|window|size)(?: \w+){{0,3}}? ?(?:is|of|:)? ?{NUMBER}", re.IGNORECASE)
 PROMPT_SIZE = re.compile(
-    rf"(?:has |\(|: |, |contains |and )?{N} (?:input tokens|prompt tokens|tokens? (?:of|from|in) (?:the |your )?"
+    rf"(?:has |\(|: |, |contains |and )?{NUMBER} (?:input tokens|prompt tokens|tokens? (?:of|from|in) (?:the |your )?"
     rf"(?:input|prompt|messages?)|in the (?:messages?|prompt|input))",
     re.IGNORECASE,
 )
@@ -319,7 +319,7 @@ class SentRequest(NamedTuple):
     parameters: Mapping[str, Any]
     """All fields but the model and the texts."""
     texts: Any
-    """JSON in which the texts stand."""
+    """JSON that contains the texts."""
 
 
 CauseKind = Literal[
@@ -391,7 +391,7 @@ def _find_request_cause(status: int, text: str, sent: SentRequest) -> ErrorCause
 
 
 def _is_too_large(status: int, text: str) -> bool:
-    """Whether a limit of tokens is exceeded by the request alone, so that no waiting helps."""
+    """Return whether the request alone exceeds a token limit, so that waiting does not help."""
     return status in (413, 429) and re.search(r"too large|long context request", text, re.IGNORECASE) is not None
 
 
@@ -413,42 +413,47 @@ def _find_server_cause(status: int, text: str) -> ErrorCause:
 def _find_refused_parameter(text: str, sent: SentRequest) -> str:
     """Return the parameter of the request that an error refuses, '' if it names none.
 
-    If it names several, its own field `param` decides, else the name nearest to a word of refusal: servers like to
-    list those that they do take.
+    If it names several, its field `param` decides, else the name nearest to a word of refusal: servers often list
+    those that they do take.
     """
     refusals = [match.start() for match in REFUSAL.finditer(text)]
     if not refusals:
         return ""
     names = dict.fromkeys(sent.parameters)
     limit = next((name for name in LIMITS if name in names), None)
-    places: list[tuple[int, str]] = []
+    distances: list[tuple[int, str]] = []
     for name in (*names, *(LIMITS if limit else ())):
         word = rf"(?<![\w.-]){re.escape(name)}(?!\w)"
         if re.search(rf"(?m)^param: {word}$", text):
             return limit if limit and name in LIMITS else name
-        places += [(min(abs(match.start() - at) for at in refusals), name) for match in re.finditer(word, text)]
+        distances += [
+            (min(abs(match.start() - position) for position in refusals), name) for match in re.finditer(word, text)
+        ]
     if FORMAT in names:
-        places += [(min(abs(match.start() - at) for at in refusals), FORMAT) for match in FORMAT_WORDS.finditer(text)]
-    if not places:
+        distances += [
+            (min(abs(match.start() - position) for position in refusals), FORMAT)
+            for match in FORMAT_WORDS.finditer(text)
+        ]
+    if not distances:
         return ""
-    name = min(places)[1]
+    name = min(distances)[1]
     return limit if limit and name in LIMITS else name
 
 
 def find_token_limit(text: str, sent: SentRequest) -> int | None:
     """Return the longest reply that an error allows, in tokens; None if it names none below the request's limit."""
-    asked = next((sent.parameters[name] for name in LIMITS if name in sent.parameters), None)
-    if asked is None:
+    requested = next((sent.parameters[name] for name in LIMITS if name in sent.parameters), None)
+    if requested is None:
         return None
     context, prompt = (_parse_number(match) for match in (CONTEXT_SIZE.search(text), PROMPT_SIZE.search(text)))
     if context is not None and prompt is not None:
         # Prompt and reply share the context: a shorter reply helps only if the prompt leaves room for it.
-        left = context - prompt
-        return left if context / 2 <= left < asked else None
+        remaining = context - prompt
+        return remaining if context / 2 <= remaining < requested else None
     if not REPLY_LIMIT.search(text):
         return None
     bounds = [_parse_number(match, lower=EXCLUSIVE.search(match[0]) is not None) for match in BOUND.finditer(text)]
-    return max((bound for bound in bounds if bound is not None and SHORTEST_REPLY <= bound < asked), default=None)
+    return max((bound for bound in bounds if bound is not None and SHORTEST_REPLY <= bound < requested), default=None)
 
 
 def _parse_number(match: re.Match[str] | None, *, lower: bool = False) -> int | None:
@@ -456,30 +461,30 @@ def _parse_number(match: re.Match[str] | None, *, lower: bool = False) -> int | 
 
 
 def extract_error_text(body: bytes, sent: SentRequest) -> str:
-    """Return all that an error body says, one text per line, without what repeats the request."""
+    """Return all texts of an error body, one per line, without copies of the request."""
     text = "\n".join(_iterate_strings(body[:200_000].decode("utf-8", "replace"), 0))
     return _remove_copies(text, "\n".join(_iterate_texts(sent.texts)))
 
 
 def _remove_copies(text: str, prompt: str) -> str:
-    """Replace every run of at least COPY characters that the prompt has, too."""
-    windows = {text[start : start + COPY] for start in range(len(text) - COPY + 1)}
-    copies = {window for start in range(len(prompt)) if (window := prompt[start : start + COPY]) in windows}
-    kept, start = [], 0
+    """Replace every run of at least COPY_LENGTH characters that is also in the prompt."""
+    windows = {text[start : start + COPY_LENGTH] for start in range(len(text) - COPY_LENGTH + 1)}
+    copies = {window for start in range(len(prompt)) if (window := prompt[start : start + COPY_LENGTH]) in windows}
+    characters, start = [], 0
     while start < len(text):
-        if text[start : start + COPY] not in copies:
-            kept.append(text[start])
+        if text[start : start + COPY_LENGTH] not in copies:
+            characters.append(text[start])
             start += 1
             continue
-        while text[start : start + COPY] in copies:
+        while text[start : start + COPY_LENGTH] in copies:
             start += 1
-        kept.append("…")
-        start += COPY - 1
-    return "".join(kept)
+        characters.append("…")
+        start += COPY_LENGTH - 1
+    return "".join(characters)
 
 
 def _iterate_strings(value: Any, depth: int) -> Iterator[str]:
-    if depth > DEPTH:
+    if depth > MAX_DEPTH:
         return
     if isinstance(value, str):
         before, inner, after = split_embedded_json(value)
@@ -489,7 +494,7 @@ def _iterate_strings(value: Any, depth: int) -> Iterator[str]:
             yield from _iterate_strings(after or None, depth + 1)
     elif isinstance(value, dict):
         for name, part in value.items():
-            if name not in ECHOES:
+            if name not in ECHO_KEYS:
                 yield from _iterate_entry(name, part, depth + 1)
     elif isinstance(value, list):
         for part in value:
@@ -517,7 +522,7 @@ def _iterate_texts(value: Any) -> Iterator[str]:
 def split_embedded_json(text: str) -> tuple[str, Any, str]:
     """Split a text into the part before a JSON object or list, this value (None without JSON), and the rest.
 
-    Proxies put the errors of others into their own as text.
+    Proxies put the errors of other servers into their own as text.
     """
     for match in islice(JSON_START.finditer(text), 20):
         try:
@@ -530,7 +535,7 @@ def split_embedded_json(text: str) -> tuple[str, Any, str]:
 
 
 def extract_message(body: bytes, secrets: Sequence[str]) -> str:
-    """Return what a server says for itself, without keys, in one line of at most 300 characters."""
+    """Return the error message of a server, without keys, in one line of at most 300 characters."""
     text = body[:100_000].decode("utf-8", "replace")
     try:
         value = json.loads(body)
@@ -552,7 +557,7 @@ def extract_message(body: bytes, secrets: Sequence[str]) -> str:
 
 
 def find_delay_s(headers: Mapping[str, str], text: str) -> float | None:
-    """Return how many seconds a server wants us to wait, by its headers or its words; None if it does not say."""
+    """Return the seconds that a server asks to wait, by its headers or its words; None if it does not ask."""
     delay_s = parse_retry_after_s(headers.get("retry-after"), headers.get("date"))
     if delay_s is not None:
         return delay_s
@@ -589,16 +594,16 @@ def parse_retry_after_s(header: str | None, date: str | None = None) -> float | 
     try:
         return max(0.0, float(header))
     except ValueError:
-        at, now = _parse_date(header), _parse_date(date or "") or datetime.now(UTC)
-        return None if at is None else max(0.0, (at - now).total_seconds())
+        time, now = _parse_date(header), _parse_date(date or "") or datetime.now(UTC)
+        return None if time is None else max(0.0, (time - now).total_seconds())
 
 
 def _parse_date(header: str) -> datetime | None:
     try:
-        at = parsedate_to_datetime(header)
+        date = parsedate_to_datetime(header)
     except (ValueError, OverflowError):  # a year of eleven digits
         return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _parse_duration_s(text: str) -> float | None:

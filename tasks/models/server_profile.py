@@ -10,32 +10,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from yarus.db.tables import Json
-from yarus.db.words import Words, joined
-from yarus.tasks.models.prompts import Form
+from yarus.db.messages import Words, join_messages
+from yarus.db.tables import JsonObject
+from yarus.tasks.models.prompts import ReplyForm
 from yarus.tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
 
 JsonFormat = Literal["json_schema", "flat_json_schema", "json_object", "none"]
 FORMATS: tuple[JsonFormat, ...] = ("json_schema", "flat_json_schema", "json_object", "none")
-"""Ways to ask for JSON, best first; the second is GigaChat's: the schema next to the type."""
+"""Ways to request JSON, best first; the second is GigaChat's, with the schema next to the type."""
 ROOMS = (4_096, 16_384, 65_536)
 """Tokens for thinking, added to those of the reply."""
 OPTIONAL = ("logprobs", "temperature")
 """Parameters that a call can do without."""
 
 
-def _object(**properties: Any) -> Json:
+def _object(**properties: Any) -> JsonObject:
     """Return the JSON schema of an object that has exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _list(**properties: Any) -> Json:
+def _list(**properties: Any) -> JsonObject:
     return {"type": "array", "items": _object(**properties)}
 
 
 STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
 SCORE = _object(reason=STRING, score={"type": "number"})
-SCHEMAS: dict[Form, Json] = {
+SCHEMAS: dict[ReplyForm, JsonObject] = {
     "score": SCORE,
     "grade": SCORE,
     "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
@@ -48,9 +48,9 @@ SCHEMAS: dict[Form, Json] = {
 """Schemas of the forms of reply that are JSON."""
 
 
-def _encode_formats(schema: Json) -> dict[JsonFormat, bytes]:
+def _encode_formats(schema: JsonObject) -> dict[JsonFormat, bytes]:
     strict = {"name": "verdict", "strict": True, "schema": schema}
-    formats: dict[JsonFormat, Json] = {
+    formats: dict[JsonFormat, JsonObject] = {
         "json_schema": {"type": "json_schema", "json_schema": strict},
         "flat_json_schema": {"type": "json_schema", "strict": True, "schema": schema},
         "json_object": {"type": "json_object"},
@@ -62,15 +62,15 @@ FORMAT_FIELDS = {form: _encode_formats(schema) for form, schema in SCHEMAS.items
 
 
 class Request(NamedTuple):
-    """A call as it is sent to a server that takes everything."""
+    """A call as it is sent to a server that takes every parameter."""
 
-    texts: Json
+    texts: JsonObject
     """Model and messages."""
-    parameters: Json
+    parameters: JsonObject
     """The other fields; the limit of the reply by its older name."""
-    form: Form
+    form: ReplyForm
     body: bytes
-    """All of these as JSON: the call store's key."""
+    """All of these as JSON, hashed into the key of the call store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,28 +88,28 @@ class ServerProfile:
     """The highest limit that it takes."""
 
     @classmethod
-    def from_stored(cls, stored: Json | None) -> "ServerProfile | None":
+    def from_stored(cls, stored: JsonObject | None) -> "ServerProfile | None":
         """Return a stored profile; None without one, or if a release with other fields stored it."""
         try:
             return cls(**stored | {"omitted": tuple(stored["omitted"])}) if stored else None
         except (TypeError, KeyError):
             return None
 
-    def build_parameters(self, request: Request) -> Json:
+    def build_parameters(self, request: Request) -> JsonObject:
         """Return the parameters of a request beside model, messages and the response format of its form."""
         if (self.limit, self.omitted, self.thinking_tokens, self.most_tokens) == (LIMITS[0], (), 0, None):
             return request.parameters
         limit = self.get_limit(request)
-        named = {self.limit if name == LIMITS[0] else name: value for name, value in request.parameters.items()}
-        return {name: value for name, value in named.items() if name not in self.omitted} | {self.limit: limit}
+        parameters = {self.limit if name == LIMITS[0] else name: value for name, value in request.parameters.items()}
+        return {name: value for name, value in parameters.items() if name not in self.omitted} | {self.limit: limit}
 
     def get_limit(self, request: Request) -> int:
         """Return the limit of the reply, in tokens, with room for thinking."""
-        wanted: int = request.parameters[LIMITS[0]] + self.thinking_tokens
-        return min(wanted, self.most_tokens or wanted)
+        limit: int = request.parameters[LIMITS[0]] + self.thinking_tokens
+        return min(limit, self.most_tokens or limit)
 
     def encode(self, request: Request) -> tuple[bytes, SentRequest]:
-        """Return the body of a request, and its description for whoever reads a refusal."""
+        """Return the body of a request, and its description for the code that reads a refusal."""
         parameters = self.build_parameters(request)
         body = request.body if parameters is request.parameters else encode_json(request.texts | parameters)
         if FORMAT not in parameters and request.form in SCHEMAS and self.json_format != "none":
@@ -118,12 +118,12 @@ class ServerProfile:
         return body, SentRequest(parameters, request.texts["messages"])
 
     @property
-    def differences(self) -> Json:
+    def differences(self) -> JsonObject:
         """Return the parameters that decide replies and are not sent as intended; None for those left out.
 
-        The limit of the reply is not among them: what it cuts off is asked for again, and is never a score.
+        The limit of the reply is not among them: a cut-off reply is requested again and is never a score.
         """
-        changed: Json = {"temperature": None} if "temperature" in self.omitted else {}
+        changed: JsonObject = {"temperature": None} if "temperature" in self.omitted else {}
         if self.json_format != "json_schema":
             changed[FORMAT] = None if self.json_format == "none" else self.json_format
         return changed
@@ -142,9 +142,9 @@ class ServerProfile:
             parts.append(Words("{n} tokens for thinking", n=self.thinking_tokens))
         if self.most_tokens is not None:
             parts.append(Words("at most {n} tokens", n=self.most_tokens))
-        return joined(parts, ", ") if parts else Words("every parameter as intended")
+        return join_messages(parts, ", ") if parts else Words("every parameter as intended")
 
-    def learn_from_error(self, cause: ErrorCause, text: str, form: Form) -> "ServerProfile | None":
+    def learn_from_error(self, cause: ErrorCause, text: str, form: ReplyForm) -> "ServerProfile | None":
         """Return the profile that a refusal of a parameter asks for; None if nothing is left to change."""
         name = cause.parameter
         if name in LIMITS:
@@ -165,18 +165,18 @@ class ServerProfile:
     def iterate_guesses(self, request: Request) -> Iterator["ServerProfile"]:
         """Yield profiles to try if a refusal names nothing: one change at a time, then all of them together."""
         lowered = [name for name in FORMATS[FORMATS.index(self.json_format) + 1 :] if name != "flat_json_schema"]
-        formats: list[Json] = [
+        formats: list[JsonObject] = [
             {"json_format": name} for name in lowered if request.form in SCHEMAS and FORMAT not in request.parameters
         ]
         unneeded = [name for name in OPTIONAL if name in request.parameters and name not in self.omitted]
-        others: list[Json] = [{"omitted": tuple(sorted({*self.omitted, name}))} for name in unneeded]
+        other_changes: list[JsonObject] = [{"omitted": tuple(sorted({*self.omitted, name}))} for name in unneeded]
         if self.limit == LIMITS[0]:
-            others.append({"limit": LIMITS[1]})
-        yield from (replace(self, **change) for change in (*formats, *others))
-        together: Json = {"omitted": tuple(sorted({*self.omitted, *unneeded})), "limit": LIMITS[1]}
-        if len(others) > 1:
+            other_changes.append({"limit": LIMITS[1]})
+        yield from (replace(self, **change) for change in (*formats, *other_changes))
+        together: JsonObject = {"omitted": tuple(sorted({*self.omitted, *unneeded})), "limit": LIMITS[1]}
+        if len(other_changes) > 1:
             yield replace(self, **together)
-        if formats and others:
+        if formats and other_changes:
             yield replace(self, **together, **formats[-1])
 
     def extend_thinking(self, request: Request) -> "ServerProfile | None":
@@ -187,16 +187,16 @@ class ServerProfile:
 
 
 class ProfileLearner:
-    """The shared knowledge of all calls of one model at one server.
+    """Shared knowledge of all calls of one model at one server.
 
-    A changed profile becomes the current one when an answer has come with it. If the current one has worked before,
-    the prompt may be the cause: a change of the measurement stays with its call, another needs a second call.
+    A changed profile becomes the current one after an answer to it. If the current one has worked before, the prompt
+    may be the cause: a change of the measurement stays with its call, and other changes need a second call.
     """
 
-    def __init__(self, known: ServerProfile | None = None) -> None:
+    def __init__(self, profile: ServerProfile | None = None) -> None:
         """Start with the profile of earlier evaluations, if there is one."""
-        self.current = known or ServerProfile()
-        self.has_met = known is not None
+        self.current = profile or ServerProfile()
+        self.has_met = profile is not None
         """Whether a call has been to the server, now or in an earlier evaluation."""
         self._worked: set[tuple[ServerProfile, bool, bool]] = set()
         self._needed: Counter[ServerProfile] = Counter()
@@ -205,7 +205,7 @@ class ProfileLearner:
     def record_success(self, used: ServerProfile, request: Request) -> bool:
         """Record that an answer has come with a profile; return whether the current profile changed."""
         self._worked.add((used, *_get_kind(request)))
-        if used == self.current or used in self._outdated:  # sent before others learnt more
+        if used == self.current or used in self._outdated:  # sent before other calls learnt more
             return False
         has_alternative = self.has_worked(self.current, request)
         self._needed[used] += 1
@@ -216,7 +216,7 @@ class ProfileLearner:
         return True
 
     def has_worked(self, used: ServerProfile, request: Request) -> bool:
-        """Whether calls of this kind have been answered with that profile, so that it is not what a refusal means."""
+        """Return whether calls of this kind have been answered with that profile."""
         return (used, *_get_kind(request)) in self._worked
 
     def find_next_profile(
@@ -231,15 +231,15 @@ class ProfileLearner:
             tried: the profiles that it was sent with, the last one refused.
         """
         if self.current not in tried:
-            return self.current  # others have learnt meanwhile
+            return self.current  # other calls have learnt meanwhile
         if cause.kind == "room":
-            changed = tried[-1].extend_thinking(request)
+            next_profile = tried[-1].extend_thinking(request)
         elif cause.kind == "parameter":
-            is_of_user = cause.parameter == FORMAT and FORMAT in request.parameters  # in EXTRA_BODY
-            changed = None if is_of_user else tried[-1].learn_from_error(cause, text, request.form)
+            is_user_field = cause.parameter == FORMAT and FORMAT in request.parameters  # in EXTRA_BODY
+            next_profile = None if is_user_field else tried[-1].learn_from_error(cause, text, request.form)
         else:
-            changed = None
-        return changed if changed not in tried else None
+            next_profile = None
+        return next_profile if next_profile not in tried else None
 
 
 def find_guess(request: Request, tried: Sequence[ServerProfile]) -> ServerProfile | None:

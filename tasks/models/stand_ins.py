@@ -1,4 +1,4 @@
-"""Stand-ins for language models, so that everything runs with no key: deterministic, by words alone, and named so.
+"""Stand-ins for language models, so that everything runs without a key: deterministic and based on words alone.
 
 Words are lower-cased, «ё» written as «е», cut to their first 5 letters (a crude stem: Russian endings differ), without
 the language's commonest words. With A, C, Q, R the sets of words of answer, context, question and reference:
@@ -7,21 +7,20 @@ the language's commonest words. With A, C, Q, R the sets of words of answer, con
     answer_relevance    |A & Q| / |Q|
     answer_correctness  2 |A & R| / (|A| + |R|)
     e2e_score           |A & R| / |R|
-    follow_up           |A & (H | Q)| / |A|, H the words of what was said before
+    follow_up           |A & (H | Q)| / |A|, H the words of the earlier turns
     answerability       |C & Q| / |Q|
     support             a source supports a claim if it has at least 3/4 of the claim's words
     nugget_support      the answer has a nugget from 3/4 of the nugget's words on, a part of it from 1/2 on
     relevance           3, 2, 1 or 0: |C & Q| / |Q| from 3/4, 1/2, 1/4 on, and below
     gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
 
-A text without words has nothing in common with anything: 0. Each sentence of a text is a claim, each of a reference a
-vital nugget. The generator returns
-the sentence of the context that has most of the question's words, the first among equals, and «ответ не найден» where
-none has any.
-Asked for a question of its own, it takes a sentence of the passage (which one: by a hash of what it is given), asks
-what is known about its first words of content, and answers with the sentence; of several passages it takes a sentence
-each; where no answer is wanted, it asks about one of the words what no passage knows.
-These say how far texts share words; they know no meaning, and no figure of theirs is a judgement of quality.
+A text without words scores 0. Each sentence of a text is a claim; each sentence of a reference is a vital nugget. The
+generator returns the sentence of the context with most of the question's words, the first among equals. If no sentence
+has any of them, it returns «ответ не найден».
+To make a question, it takes a sentence of the passage, chosen by a hash of its input. It asks what is known about the
+first content words of the sentence, and answers with the sentence; from several passages it takes one sentence each. An
+unanswerable question asks about one of the words something that no passage contains.
+The scores measure how many words texts share. They do not measure meaning or quality.
 """
 
 import hashlib
@@ -31,34 +30,34 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from yarus.db.tables import Json
-from yarus.tasks.cases.text import WORD, sentences, words
+from yarus.db.tables import JsonObject
+from yarus.tasks.cases.text import WORD_PATTERN, split_sentences, word_stems
 from yarus.tasks.config.texts import texts
-from yarus.tasks.models.calls import LISTING, Call, Reply, RoleName, ignored
+from yarus.tasks.models.calls import LIST_FORMS, Call, Reply, RoleName, ignore_reply
 
-JUDGE = "lexical (no language model)"
-GENERATOR = "extractive (no language model)"
-CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
+JUDGE_NAME = "lexical (no language model)"
+GENERATOR_NAME = "extractive (no language model)"
+CYRILLIC_LETTER = re.compile("[а-яё]", re.IGNORECASE)
 REFUSALS = ("ответ не найден", "answer not found")
-PARTED = "\n\n* * *\n\n"
-"""Stands between several passages."""
-TOPIC = 4  # words of content that a question is made of
-SHOWN = 0.5  # share of the answer's words from which on the gate lets it pass
-SAID = 0.75  # share of a claim's words from which on a source supports it
+PASSAGE_SEPARATOR = "\n\n* * *\n\n"
+"""Separator of several passages."""
+TOPIC_WORDS = 4  # content words in a question
+MIN_GATE_SHARE = 0.5  # share of the answer's words from which the gate lets it pass
+MIN_SUPPORT_SHARE = 0.75  # share of a claim's words from which a source supports it
 
 
-class Offline:
-    """The stand-in of a role."""
+class OfflineModel:
+    """Stand-in for the model of a role."""
 
     def __init__(self, name: RoleName) -> None:
         self.name = name
 
     def describe(self) -> str:
         """See `Model`."""
-        return GENERATOR if self.name == "generator" else JUDGE
+        return GENERATOR_NAME if self.name == "generator" else JUDGE_NAME
 
     async def ask(self, call: Call) -> Reply:
-        """See `Model`. A rubric needs a language model: `not_applicable`."""
+        """See `Model`. A rubric needs a language model, so its status is `not_applicable`."""
         text = _reply(call)
         if text is None:
             return Reply(
@@ -69,7 +68,7 @@ class Offline:
             tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0, logprobs=_logprobs(call, text),
         )  # fmt: skip
 
-    async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignored) -> list[Reply]:
+    async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignore_reply) -> list[Reply]:
         """See `Model`."""
         replies = []
         for call in calls:
@@ -79,35 +78,35 @@ class Offline:
 
 
 def _logprobs(call: Call, reply: str) -> tuple[float, ...] | None:
-    """Of the gate's yes or no: its share of words is how sure it is."""
+    """Return the log-probability of the gate's yes or no, from the share of words."""
     if call.prompt.name != "gate":
         return None
-    said = cast("Mapping[str, str]", call.texts)
-    share = precision(words(said["answer"]), words(said["context"]))
-    sure = share if reply == "Yes" else max(0.5, 1 - share)  # of a refusal it says no, whatever its words
-    return (math.log(max(sure, SHOWN)),)
+    call_texts = cast("Mapping[str, str]", call.texts)
+    share = precision(word_stems(call_texts["answer"]), word_stems(call_texts["context"]))
+    confidence = share if reply == "Yes" else max(0.5, 1 - share)  # the gate rejects a refusal, whatever its words
+    return (math.log(max(confidence, MIN_GATE_SHARE)),)
 
 
-def extract(question: str, context: str) -> str:
-    """The sentence of the context that has most of the question's words, or that there is none."""
-    asked = words(question)
-    best = max(sentences(context), key=lambda sentence: len(asked & words(sentence)), default="")
-    return best if asked & words(best) else REFUSALS[0 if CYRILLIC.search(question) else 1]
+def extract_answer(question: str, context: str) -> str:
+    """Return the sentence of the context with most of the question's words, or a refusal."""
+    question_words = word_stems(question)
+    best = max(split_sentences(context), key=lambda sentence: len(question_words & word_stems(sentence)), default="")
+    return best if question_words & word_stems(best) else REFUSALS[0 if CYRILLIC_LETTER.search(question) else 1]
 
 
-def precision(answer: set[str], other: set[str]) -> float:
-    """Share of the answer's words that the other text has; 0..1."""
-    return len(answer & other) / len(answer) if answer else 0.0
+def precision(answer: set[str], reference: set[str]) -> float:
+    """Return the share of the answer's words that the other text has, 0..1."""
+    return len(answer & reference) / len(answer) if answer else 0.0
 
 
-def recall(answer: set[str], other: set[str]) -> float:
-    """Share of the other text's words that the answer has; 0..1."""
-    return precision(other, answer)
+def recall(answer: set[str], reference: set[str]) -> float:
+    """Return the share of the other text's words that the answer has, 0..1."""
+    return precision(reference, answer)
 
 
-def f1(answer: set[str], other: set[str]) -> float:
-    """Harmonic mean of both; 0..1."""
-    return 2 * len(answer & other) / (len(answer) + len(other)) if answer or other else 0.0
+def f1(answer: set[str], reference: set[str]) -> float:
+    """Return the harmonic mean of precision and recall, 0..1."""
+    return 2 * len(answer & reference) / (len(answer) + len(reference)) if answer or reference else 0.0
 
 
 FORMULAS: dict[str, tuple[Callable[[set[str], set[str]], float], str]] = {
@@ -119,96 +118,111 @@ FORMULAS: dict[str, tuple[Callable[[set[str], set[str]], float], str]] = {
 }
 
 
-def invented(kind: str, context: str, examples: str) -> dict[str, str]:
-    """A question and its answer, taken from the words of the passages.
+def make_question(kind: str, context: str, examples: str) -> dict[str, str]:
+    """Return a question and its answer, taken from the words of the passages.
 
     Args:
         kind: `single`, `multi` or `unanswerable`.
         context: the passages.
         examples: of other questions; they only change which sentence is taken.
     """
-    chance = int.from_bytes(hashlib.sha256(f"{examples}\0{context}".encode("utf-8", "surrogatepass")).digest()[:8])
-    language = "ru" if CYRILLIC.search(context) else "en"
-    said = texts("stand_ins", language)
-    parts = context.split(PARTED) if kind == "multi" else [context]
-    sentences = [_sentence(part, chance) for part in parts]
-    others = [set().union(*(words(other) for other in parts if other is not part)) for part in parts]
-    topics = [_topic(*pair, most=TOPIC // len(parts)) for pair in zip(sentences, others, strict=True)]
+    seed = int.from_bytes(hashlib.sha256(f"{examples}\0{context}".encode("utf-8", "surrogatepass")).digest()[:8])
+    language = "ru" if CYRILLIC_LETTER.search(context) else "en"
+    templates = texts("stand_ins", language)
+    passages = context.split(PASSAGE_SEPARATOR) if kind == "multi" else [context]
+    sentences = [_sentence(passage, seed) for passage in passages]
+    other_words = [set().union(*(word_stems(rest) for rest in passages if rest is not passage)) for passage in passages]
+    topics = [_topic(*pair, limit=TOPIC_WORDS // len(passages)) for pair in zip(sentences, other_words, strict=True)]
     if kind == "unanswerable":
-        topic = (topics[0] or ["…"])[chance % max(1, len(topics[0]))]
-        question = said["foreign"].splitlines()[chance % 3].format(topic)
+        topic = (topics[0] or ["…"])[seed % max(1, len(topics[0]))]
+        question = templates["foreign"].splitlines()[seed % 3].format(topic)
         return {"question": question, "answer": REFUSALS[0 if language == "ru" else 1]}
-    topic = ", ".join(word for of in topics for word in of)
-    return {"question": said["about"].format(topic), "answer": " ".join(sentences)}
+    topic = ", ".join(word for words_of_topic in topics for word in words_of_topic)
+    return {"question": templates["about"].format(topic), "answer": " ".join(sentences)}
 
 
-def _sentence(text: str, chance: int) -> str:
-    """One with words of content enough, if there is any."""
-    rich = [sentence for sentence in sentences(text) if len(_topic(sentence, set(), most=TOPIC)) == TOPIC]
-    known = rich or sentences(text) or [text]
-    return known[chance % len(known)]
+def _sentence(text: str, seed: int) -> str:
+    """Return a sentence, if possible one with enough content words."""
+    rich = [
+        sentence for sentence in split_sentences(text) if len(_topic(sentence, set(), limit=TOPIC_WORDS)) == TOPIC_WORDS
+    ]
+    candidates = rich or split_sentences(text) or [text]
+    return candidates[seed % len(candidates)]
 
 
-def _topic(sentence: str, others: set[str], *, most: int) -> list[str]:
-    """The first words of content of a sentence that the other passages do not have."""
-    said = (word for word in WORD.findall(sentence) if len(word) > 3 and word.isalpha())
-    own = [word.lower() for word in said if words(word) and not words(word) & others]
-    return list(dict.fromkeys(own))[:most]
+def _topic(sentence: str, excluded: set[str], *, limit: int) -> list[str]:
+    """Return the first content words of a sentence that the other passages do not have."""
+    content_words = (word for word in WORD_PATTERN.findall(sentence) if len(word) > 3 and word.isalpha())
+    topic_words = [word.lower() for word in content_words if word_stems(word) and not word_stems(word) & excluded]
+    return list(dict.fromkeys(topic_words))[:limit]
 
 
-def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[Json]]:
-    """What a prompt that asks for a list gets.
+def list_entries(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[JsonObject]]:
+    """Return the reply to a prompt that asks for a list.
 
     Args:
         name: `claims`, `support`, `nuggets` or `nugget_support`.
-        texts: what the prompt is filled with; where there are several of a kind, by label.
+        texts: the texts of the prompt; several texts of one kind are given by label.
     """
     if name == "claims":
-        told = enumerate(texts["sentences"].values(), 1)
-        return {"claims": [{"sentence": i, "claim": said} for i, said in told if any(map(str.isalpha, said))]}
+        numbered = enumerate(texts["sentences"].values(), 1)
+        return {
+            "claims": [
+                {"sentence": i, "claim": sentence} for i, sentence in numbered if any(map(str.isalpha, sentence))
+            ]
+        }
     if name == "nuggets":
-        return {"nuggets": [{"nugget": said, "vital": True} for said in sentences(str(texts["reference"]))]}
+        return {
+            "nuggets": [{"nugget": sentence, "vital": True} for sentence in split_sentences(str(texts["reference"]))]
+        }
     if name == "nugget_support":
-        answer = words(str(texts["answer"]))
-        shares = {label: precision(words(text), answer) for label, text in texts["nuggets"].items()}
+        answer = word_stems(str(texts["answer"]))
+        shares = {label: precision(word_stems(text), answer) for label, text in texts["nuggets"].items()}
         return {"verdicts": [{"id": label, "support": _support(share)} for label, share in shares.items()]}
-    sources = {label: words(text) for label, text in texts["sources"].items()}
-    claims = {label: words(text) for label, text in texts["claims"].items()}
+    sources = {label: word_stems(text) for label, text in texts["sources"].items()}
+    claims = {label: word_stems(text) for label, text in texts["claims"].items()}
     return {
         "verdicts": [
-            {"id": label, "supported_by": [of for of, source in sources.items() if precision(claim, source) >= SAID]}
+            {
+                "id": label,
+                "supported_by": [
+                    source_label
+                    for source_label, source in sources.items()
+                    if precision(claim, source) >= MIN_SUPPORT_SHARE
+                ],
+            }
             for label, claim in claims.items()
         ]
     }
 
 
 def _support(share: float) -> str:
-    return "full" if share >= SAID else "partial" if share >= SHOWN else "none"
+    return "full" if share >= MIN_SUPPORT_SHARE else "partial" if share >= MIN_GATE_SHARE else "none"
 
 
 def _reply(call: Call) -> str | None:
     name, texts = call.prompt.name, cast("Mapping[str, str]", call.texts)
-    if call.prompt.shape.form in LISTING:
-        return json.dumps(listed(name, cast("Mapping[str, Mapping[str, str]]", call.texts)), ensure_ascii=False)
+    if call.prompt.shape.form in LIST_FORMS:
+        return json.dumps(list_entries(name, cast("Mapping[str, Mapping[str, str]]", call.texts)), ensure_ascii=False)
     if name.startswith("synthesis_"):
-        return json.dumps(invented(name.removeprefix("synthesis_"), texts["context"], texts["examples"]))
+        return json.dumps(make_question(name.removeprefix("synthesis_"), texts["context"], texts["examples"]))
     if name == "answerability":
-        share = recall(words(texts["context"]), words(texts["question"]))
+        share = recall(word_stems(texts["context"]), word_stems(texts["question"]))
         return json.dumps({"reason": "recall of the question's words", "score": round(share, 6)})
     if name == "relevance":
-        share = recall(words(texts["passage"]), words(texts["question"]))
+        share = recall(word_stems(texts["passage"]), word_stems(texts["question"]))
         return json.dumps({"reason": "recall of the question's words", "score": min(3, int(share * 4))})
     if name == "generation":
-        return extract(texts["question"], texts["context"])
+        return extract_answer(texts["question"], texts["context"])
     if name == "follow_up":
-        known = "\n".join([texts["question"], *cast("Mapping[str, str]", texts["history"]).values()])
-        share = precision(words(texts["answer"]), words(known))
+        dialog = "\n".join([texts["question"], *cast("Mapping[str, str]", texts["history"]).values()])
+        share = precision(word_stems(texts["answer"]), word_stems(dialog))
         return json.dumps({"reason": "precision of words against the dialog", "score": round(share, 6)})
     if name not in FORMULAS:
         return None
-    formula, other = FORMULAS[name]
-    share = formula(words(texts["answer"]), words(texts[other]))
+    formula, reference = FORMULAS[name]
+    share = formula(word_stems(texts["answer"]), word_stems(texts[reference]))
     if name == "gate":
-        refused = texts["answer"].strip(" .!").casefold() in REFUSALS
-        return "Yes" if share >= SHOWN and not refused else "No"
-    return json.dumps({"reason": f"{formula.__name__} of words against the {other}", "score": round(share, 6)})
+        is_refusal = texts["answer"].strip(" .!").casefold() in REFUSALS
+        return "Yes" if share >= MIN_GATE_SHARE and not is_refusal else "No"
+    return json.dumps({"reason": f"{formula.__name__} of words against the {reference}", "score": round(share, 6)})

@@ -1,4 +1,4 @@
-"""What a model's reply says: a score, a yes or no, or that it cannot be read. Nothing is guessed."""
+"""Verdicts in a model's reply: a score, a yes or no, or that it cannot be read. Nothing is guessed."""
 
 import json
 import re
@@ -7,91 +7,93 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar
 
-from yarus.db.tables import Json
-from yarus.db.words import Words
-from yarus.tasks.models.calls import Call, Model, Reply, without_thinking
+from yarus.db.messages import Words
+from yarus.db.tables import JsonObject
+from yarus.tasks.models.calls import Call, Model, Reply, strip_thinking
 
 T = TypeVar("T")
-FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
-# Up to the first sign that ends a word; "Yes/No" repeats the question and "No-one" is another word.
+JSON_FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+# Up to the first character that ends a word; "Yes/No" repeats the question and "No-one" is another word.
 FIRST_WORD = re.compile(r"[\W_]*(\w+)(?![\w/|-])")
 GRADES = (0, 1, 2, 3)
-"""Of a prompt that asks for one, worst first."""
-WORDS = {"yes": True, "да": True, "no": False, "нет": False}
+"""Grades that a prompt may ask for, worst first."""
+YES_NO_WORDS = {"yes": True, "да": True, "no": False, "нет": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Generic[T]):
-    """What a model has judged, and why."""
+    """Judgement of a model, and its reason."""
 
     status: ClassVar[Literal["ok"]] = "ok"
     value: T
     reason: str
-    replies: tuple[Reply, ...] = ()  # all that came, in order; the last one decided
+    replies: tuple[Reply, ...] = ()  # all replies in order; the last one decided
 
 
 @dataclass(frozen=True, slots=True)
-class NoVerdict:
-    """There is none: what stood in the way. It has no value, so that none can be read from it."""
+class MissingVerdict:
+    """Missing verdict and its reason. It does not have a value, so that none can be read from it."""
 
     status: Literal["judge_error", "parse_error", "skipped_budget", "not_applicable"]
     reason: str
     replies: tuple[Reply, ...] = ()
 
 
-Score = Verdict[float] | NoVerdict
-"""A judge's, from 0 to 1; of a prompt that asks for a grade, 0 to 3."""
-YesNo = Verdict[bool] | NoVerdict
-"""A gate's."""
+Score = Verdict[float] | MissingVerdict
+"""Score of a judge from 0 to 1, or a grade from 0 to 3."""
+YesNo = Verdict[bool] | MissingVerdict
+"""Decision of a gate."""
 
 
-def failure(*verdicts: Verdict[Any] | NoVerdict | None) -> str | None:
-    """Why the first of the verdicts failed; None where none did."""
-    failed = (of for of in verdicts if isinstance(of, NoVerdict) and of.status != "not_applicable")
-    return next((f"{of.status}: {of.reason}" for of in failed), None)
+def describe_failure(*verdicts: Verdict[Any] | MissingVerdict | None) -> str | None:
+    """Return why the first failed verdict failed; None if none failed."""
+    failed = (
+        verdict for verdict in verdicts if isinstance(verdict, MissingVerdict) and verdict.status != "not_applicable"
+    )
+    return next((f"{verdict.status}: {verdict.reason}" for verdict in failed), None)
 
 
-def value_of(verdict: Verdict[T] | NoVerdict | None) -> T | None:
-    """The value as tables keep it: None where there is no verdict, or none was asked for."""
+def get_value(verdict: Verdict[T] | MissingVerdict | None) -> T | None:
+    """Return the value as tables store it: None without a verdict."""
     return verdict.value if isinstance(verdict, Verdict) else None
 
 
-def read_score(text: str) -> Score:
-    """Reads a judge's reply: one JSON object `{"reason": text, "score": number from 0 to 1}` and nothing else.
+def parse_score(text: str) -> Score:
+    """Parse a judge's reply: one JSON object `{"reason": text, "score": number from 0 to 1}` and nothing else.
 
-    A thinking block before it and a Markdown fence around it are taken off; anything else is a `parse_error`. A number
-    in prose is not a score: it may be the scale, a year, or the answer to another question.
+    A thinking block before it and a Markdown fence around it are removed; anything else is a `parse_error`. A number in
+    prose is not a score: it may be the scale, a year, or the answer to another question.
 
     Args:
         text: the reply as received.
 
     Returns:
-        The score (0..1) with the judge's reason, or `parse_error` with what is wrong.
+        The score (0..1) with the judge's reason, or a `parse_error` that names the fault.
     """
-    found = _number(text)
-    if isinstance(found, Verdict) and not 0 <= found.value <= 1:
-        return unreadable(Words("score {found:g} is outside 0..1", found=found.value))
-    return found
+    verdict = _parse_number(text)
+    if isinstance(verdict, Verdict) and not 0 <= verdict.value <= 1:
+        return build_parse_error(Words("score {found:g} is outside 0..1", found=verdict.value))
+    return verdict
 
 
-def read_grade(text: str) -> Score:
-    """Reads a judge's reply as `read_score`, where the score is one of the whole numbers 0, 1, 2 and 3.
+def parse_grade(text: str) -> Score:
+    """Parse a judge's reply as `parse_score` does, but the score must be 0, 1, 2 or 3.
 
     Example:
-        >>> from yarus.tasks.models.verdicts import read_grade
-        >>> read_grade('{"reason": "", "score": 3}').value, read_grade('{"reason": "", "score": 4}').reason
+        >>> from yarus.tasks.models.verdicts import parse_grade
+        >>> parse_grade('{"reason": "", "score": 3}').value, parse_grade('{"reason": "", "score": 4}').reason
         (3.0, 'grade 4 is none of 0, 1, 2, 3')
     """
-    found = _number(text)
-    if isinstance(found, Verdict) and found.value not in GRADES:
-        return unreadable(
-            Words("grade {found:g} is none of {grades}", found=found.value, grades=", ".join(map(str, GRADES)))
+    verdict = _parse_number(text)
+    if isinstance(verdict, Verdict) and verdict.value not in GRADES:
+        return build_parse_error(
+            Words("grade {found:g} is none of {grades}", found=verdict.value, grades=", ".join(map(str, GRADES)))
         )
-    return found
+    return verdict
 
 
-def read_object(text: str) -> Json | NoVerdict:
-    """Reads a reply that is one JSON object and nothing else, but for thinking before it and a fence around it.
+def parse_object(text: str) -> JsonObject | MissingVerdict:
+    """Parse a reply that is one JSON object, apart from thinking before it and a fence around it.
 
     Args:
         text: the reply as received.
@@ -99,21 +101,23 @@ def read_object(text: str) -> Json | NoVerdict:
     Returns:
         The object, or `parse_error` with what is wrong.
     """
-    body = without_thinking(text)
-    if fenced := FENCED.fullmatch(body):
+    body = strip_thinking(text)
+    if fenced := JSON_FENCE.fullmatch(body):
         body = fenced[1]
     try:
-        reply = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
+        reply = json.loads(body, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, _Unfit) else Words("not one JSON object") if body else Words("empty")
-        return unreadable(what)
+        problem = (
+            str(error) if isinstance(error, _InvalidJson) else Words("not one JSON object") if body else Words("empty")
+        )
+        return build_parse_error(problem)
     if not isinstance(reply, dict):
-        return unreadable(Words("a JSON {kind}, not an object", kind=type(reply).__name__))
+        return build_parse_error(Words("a JSON {kind}, not an object", kind=type(reply).__name__))
     return reply
 
 
-def read_list(text: str, name: str) -> list[Json] | NoVerdict:
-    """Reads a reply that is a JSON object with one list of objects in it.
+def parse_list(text: str, name: str) -> list[JsonObject] | MissingVerdict:
+    """Parse a reply that is a JSON object with one list of objects in it.
 
     Args:
         text: the reply as received.
@@ -122,32 +126,32 @@ def read_list(text: str, name: str) -> list[Json] | NoVerdict:
     Returns:
         The list, or `parse_error` with what is wrong.
     """
-    reply = read_object(text)
-    if isinstance(reply, NoVerdict):
+    reply = parse_object(text)
+    if isinstance(reply, MissingVerdict):
         return reply
     entries = reply.get(name)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        what = (
+        problem = (
             Words("{name!r} is {entries!r:.60}, not a list of objects", name=name, entries=entries)
             if name in reply
             else Words("no key {name!r}", name=name)
         )
-        return unreadable(what)
+        return build_parse_error(problem)
     return entries
 
 
-def _number(text: str) -> Score:
-    reply = read_object(text)
-    if isinstance(reply, NoVerdict):
+def _parse_number(text: str) -> Score:
+    reply = parse_object(text)
+    if isinstance(reply, MissingVerdict):
         return reply
     value = reply.get("score")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        what = (
+        problem = (
             Words("'score' is {value!r:.60}, not a number", value=value)
             if "score" in reply
             else Words("no key 'score'")
         )
-        return unreadable(what)
+        return build_parse_error(problem)
     reason = reply.get("reason")
     return Verdict(_as_float(value), reason if isinstance(reason, str) else "")
 
@@ -159,89 +163,97 @@ def _as_float(value: int | float) -> float:
         return float("inf")
 
 
-def read_yes_no(text: str) -> YesNo:
-    """Reads a gate's reply: its first word is yes, no, да or нет; anything else is invalid, never a no.
+def parse_yes_no(text: str) -> YesNo:
+    """Parse a gate's reply: its first word is yes, no, да or нет; anything else is invalid, never a no.
 
     Args:
-        text: the reply as received; a thinking block before it is taken off.
+        text: the reply as received; a thinking block before it is removed.
     """
-    body = unicodedata.normalize("NFC", without_thinking(text))
+    body = unicodedata.normalize("NFC", strip_thinking(text))
     match = FIRST_WORD.match(body)
-    value = WORDS.get(match[1].casefold()) if match else None
+    value = YES_NO_WORDS.get(match[1].casefold()) if match else None
     if value is None:
-        return unreadable(Words("begins with none of yes, no, да, нет: {body!r:.60}", body=body))
+        return build_parse_error(Words("begins with none of yes, no, да, нет: {body!r:.60}", body=body))
     return Verdict(value, body[match.end() :].strip(" \t\r\n*_.,:;!-—–") if match else "")
 
 
 async def ask_for_score(model: Model, call: Call) -> Score:
-    """A judge's score; asked for again as `ask_for` says.
+    """Ask a judge for a score; repeat the question as `ask_for` does.
 
     Args:
         model: the judge.
         call: with a prompt that asks for a score or a grade.
     """
-    return await ask_for(model, call, read_grade if call.prompt.shape.form == "grade" else read_score)
+    return await ask_for_verdict(model, call, parse_grade if call.prompt.shape.form == "grade" else parse_score)
 
 
-async def ask_for(model: Model, call: Call, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
-    """What a judge says. A reply that was cut off is asked for again with twice the tokens, one that cannot be read is
-    asked for again with what was wrong; each once.
+async def ask_for_verdict(
+    model: Model, call: Call, read: Callable[[str], Verdict[T] | MissingVerdict]
+) -> Verdict[T] | MissingVerdict:
+    """Ask a judge for a verdict.
+
+    A reply that was cut off is requested again with twice the tokens. An unreadable reply is sent back with the
+    prompt's repair text. Each happens once.
 
     Args:
         model: the judge.
         call: what it is asked.
-        read: what a reply says.
+        read: parses a reply.
     """
     replies = [await model.ask(call)]
     if replies[-1].truncated:
         call = replace(call, doubled=True)
         replies.append(await model.ask(call))
-    said = _whole(replies[-1], read)
-    if said.status == "parse_error" and not replies[-1].truncated:
-        unread = replies[-1].text or "…"
-        replies.append(await model.ask(replace(call, unread=unread)))
-        said = _whole(replies[-1], read)
-    return replace(said, replies=tuple(replies))
+    verdict = _parse_complete_reply(replies[-1], read)
+    if verdict.status == "parse_error" and not replies[-1].truncated:
+        unreadable_reply = replies[-1].text or "…"
+        replies.append(await model.ask(replace(call, unread=unreadable_reply)))
+        verdict = _parse_complete_reply(replies[-1], read)
+    return replace(verdict, replies=tuple(replies))
 
 
 async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
-    """A gate's decision. It is measured as it is: nothing is asked twice.
+    """Ask a gate for its decision, once, so that the gate is measured as it is.
 
     Args:
         model: the gate.
         call: with a prompt that asks for yes or no.
     """
     reply = await model.ask(call)
-    return replace(_said(reply, read_yes_no), replies=(reply,))
+    return replace(_parse_reply(reply, parse_yes_no), replies=(reply,))
 
 
-def _whole(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
+def _parse_complete_reply(
+    reply: Reply, read: Callable[[str], Verdict[T] | MissingVerdict]
+) -> Verdict[T] | MissingVerdict:
     if reply.truncated:
-        return unreadable(Words("cut off after {tokens_out} tokens (…__MAX_TOKENS)", tokens_out=reply.tokens_out))
-    return _said(reply, read)
+        return build_parse_error(
+            Words("cut off after {tokens_out} tokens (…__MAX_TOKENS)", tokens_out=reply.tokens_out)
+        )
+    return _parse_reply(reply, read)
 
 
-def _said(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
-    """What a reply says, or why there was none."""
+def _parse_reply(reply: Reply, read: Callable[[str], Verdict[T] | MissingVerdict]) -> Verdict[T] | MissingVerdict:
+    """Return the verdict of a reply, or the reason of its absence."""
     if reply.status == "ok":
         return read(reply.raw)
-    return NoVerdict("judge_error" if reply.status == "error" else reply.status, reply.reason)
+    return MissingVerdict("judge_error" if reply.status == "error" else reply.status, reply.reason)
 
 
-def unreadable(what: str) -> NoVerdict:
-    """A reply that says nothing that can be read, and why."""
-    return NoVerdict("parse_error", what)
+def build_parse_error(problem: str) -> MissingVerdict:
+    """Return the verdict of a reply that cannot be read."""
+    return MissingVerdict("parse_error", problem)
 
 
-class _Unfit(ValueError):
-    """JSON that the standard library would let pass."""
+class _InvalidJson(ValueError):
+    """JSON error that the standard library would let pass."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> Json:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> JsonObject:
     if len({name for name, _ in pairs}) < len(pairs):
-        raise _Unfit("a key stands there twice")
+        raise _InvalidJson("a key stands there twice")
     return dict(pairs)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise _Unfit(f"{name} is not a JSON number")
+def _reject_constant(name: str) -> NoReturn:
+    raise _InvalidJson(f"{name} is not a JSON number")

@@ -1,1 +1,1 @@
-"""The report in HTML."""
+"""The HTML report."""

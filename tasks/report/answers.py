@@ -1,4 +1,4 @@
-"""Answers side by side: the common questions of several evaluations of a tier, a column an evaluation."""
+"""Side-by-side answers: the common questions of several evaluations of a tier, one column per evaluation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,69 +7,74 @@ from yarus.metrics.table import METRICS
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.report.embedded_data import Document
-from yarus.tasks.report.entries import Entry
+from yarus.tasks.report.entries import ReportEntry
 
 SETTINGS: tuple[str, ...] = ("sut", "generator", "generator_prompt", "retriever", "reranker", "embedder", "k")
 SETTINGS += ("perturbation", "context_perturbation", "judge")
-"""What may tell two evaluations apart, of what their parameters came to."""
+"""Settings that may distinguish two evaluations."""
 
 
-def answers_pages(entries: Sequence[Entry], evaluations: Sequence[Document]) -> list[Document]:
-    """A page for every tier of which several evaluations have answers; the cases themselves stand in their lists.
+def build_answers_pages(entries: Sequence[ReportEntry], evaluations: Sequence[Document]) -> list[Document]:
+    """Return one page per tier with answers of several evaluations; the case lists contain the cases.
 
     Args:
-        entries: of the report, the newest of a tier first.
-        evaluations: the same as the templates read them.
+        entries: entries of the report, the newest of a tier first.
+        evaluations: views of the entries for the templates.
     """
-    found = []
+    pages = []
     for tier in TIERS:
-        shown = [
-            (entry, one)
-            for entry, one in zip(entries, evaluations, strict=True)
-            if entry.tier == tier and one["pack"] and "answer" in one["pack"]["listed"]
+        answered = [
+            (entry, view)
+            for entry, view in zip(entries, evaluations, strict=True)
+            if entry.tier == tier and view["pack"] and "answer" in view["pack"]["listed"]
         ]
-        if len(shown) > 1:
-            found.append(_page(tier, shown[::-1]))
-    return found
+        if len(answered) > 1:
+            pages.append(_build_page(tier, answered[::-1]))
+    return pages
 
 
-def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
-    """The oldest stands first."""
-    configs = [EvaluationConfig.of(entry.row) for entry, _ in shown]
+def _build_page(tier: str, answered: Sequence[tuple[ReportEntry, Document]]) -> Document:
+    """Return the page of a tier, the oldest evaluation first."""
+    configs = [EvaluationConfig.of(entry.row) for entry, _ in answered]
     columns = [
         {
-            "key": one["key"],
+            "key": view["key"],
             "label": entry.row["name"] or entry.row["sut_label"],
-            "about": about,
-            "started": one["started"][:16],
+            "about": difference,
+            "started": view["started"][:16],
         }
-        for (entry, one), about in zip(shown, _differing(configs), strict=True)
+        for (entry, view), difference in zip(answered, _describe_differences(configs), strict=True)
     ]
-    common = set.intersection(*(set(one["pack"]["numbers"]) for _, one in shown))
+    common = set.intersection(*(set(view["pack"]["numbers"]) for _, view in answered))
     first = [name.removeprefix("avg_") for name in TIERS[tier].headlines]
-    metrics = [name for name in dict.fromkeys((*first, *shown[-1][1]["pack"]["numbers"])) if name in common]
-    better = {declared.column: declared.better for declared in METRICS.values() if declared.column}
+    metrics = [name for name in dict.fromkeys((*first, *answered[-1][1]["pack"]["numbers"])) if name in common]
+    better_by_metric = {declared.column: declared.better for declared in METRICS.values() if declared.column}
     judges = [config.judge or {} for config in configs]
-    same = all(judge == judges[0] for judge in judges)
-    if not same:  # no judge's score stands beside another's
-        better |= {name: "neither" for judge in judges for name in judge.get("prompts", {})}
+    is_same_judge = all(judge == judges[0] for judge in judges)
+    if not is_same_judge:  # scores of different judges are not compared
+        better_by_metric |= {name: "neither" for judge in judges for name in judge.get("prompts", {})}
     return {
         "key": f"answers-{tier}",
         "tier": tier,
-        "same_judge": same,
+        "same_judge": is_same_judge,
         "columns": columns,
-        "metrics": [{"name": name, "better": better.get(name, "neither")} for name in metrics],
+        "metrics": [{"name": name, "better": better_by_metric.get(name, "neither")} for name in metrics],
         "shown": [name for name in first if name in common],
     }
 
 
-def _differing(configs: Sequence[EvaluationConfig]) -> list[str]:
-    """What sets each apart from the others, in a line: `retriever fulltext, k 5`."""
-    named = [{name: _named(config, name) for name in SETTINGS} for config in configs]
-    apart = [name for name in SETTINGS if len({repr(of[name]) for of in named}) > 1]
-    return [", ".join(f"{name} {of[name]}" for name in apart if of[name]) for of in named]
+def _describe_differences(configs: Sequence[EvaluationConfig]) -> list[str]:
+    """Return the settings that distinguish each evaluation, in one line: `retriever fulltext, k 5`."""
+    values_by_config = [{name: _setting_value(config, name) for name in SETTINGS} for config in configs]
+    differing = [
+        name for name in SETTINGS if len({repr(config_values[name]) for config_values in values_by_config}) > 1
+    ]
+    return [
+        ", ".join(f"{name} {config_values[name]}" for name in differing if config_values[name])
+        for config_values in values_by_config
+    ]
 
 
-def _named(config: EvaluationConfig, name: str) -> Any:
+def _setting_value(config: EvaluationConfig, name: str) -> Any:
     value = getattr(config, name)
     return value.get("model") if isinstance(value, Mapping) else value

@@ -1,4 +1,4 @@
-"""The cases of an evaluation as a page holds them: what the list needs, and what an opened case needs beside it."""
+"""Cases of an evaluation as a page embeds them: columns of the list, and details of an opened case."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,78 +8,87 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from yarus.tasks.config.texts import LANGUAGES, Text
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.report.embedded_data import Document, packed
+from yarus.tasks.report.embedded_data import Document, pack_json
 
-LISTED: tuple[str, ...] = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference")
-LISTED += ("text", "decision", "turn")
-"""Columns of the list beside the numbers: what it shows, searches and filters by."""
-LEFT_OUT = ("logprobs", "labelled", "question_id")
-"""Columns that nobody reads case by case, or that stand in another."""
+LISTED_COLUMNS: tuple[str, ...] = (
+    "case_id",
+    "question",
+    "status",
+    "reason",
+    "failure",
+    "stratum",
+    "answer",
+    "reference",
+)
+LISTED_COLUMNS += ("text", "decision", "turn")
+"""Text columns of the list: shown, searched and filtered."""
+OMITTED_COLUMNS = ("logprobs", "labelled", "question_id")
+"""Columns that are not useful per case, or that repeat another one."""
 DIGITS = 5
-LONGEST = 300
-"""Characters of a reason beside a count."""
-MOST = 1000
-"""Different reasons of a page that are looked up: what is not among them names a case each."""
+MAX_REASON_CHARS = 300
+"""Maximum characters of a reason next to a count."""
+MAX_REASONS = 1000
+"""Maximum number of different reasons per page that are translated; others contain case details."""
 
 
-def pack(cases: pa.Table) -> Document:
-    """The cases, packed in two parts that are opened one after the other.
+def pack_cases(cases: pa.Table) -> Document:
+    """Pack the cases into two parts that the page opens one after the other.
 
     Returns:
-        n, numbers (names of the columns of numbers), rows and details: packed columns by name; a column of texts that
-        repeat is {"texts", "codes"}.
+        n, numbers (names of numeric columns), rows and details (packed columns by name); a column of repeated texts is
+        {"texts", "codes"}.
     """
     filled = [name for name in cases.column_names if cases[name].null_count < len(cases)]
     numbers = [name for name in filled if pa.types.is_float64(cases[name].type)]
-    listed = [name for name in LISTED if name in cases.column_names]
-    left_out = {*numbers, *listed, *LEFT_OUT}
+    listed = [name for name in LISTED_COLUMNS if name in cases.column_names]
+    left_out = {*numbers, *listed, *OMITTED_COLUMNS}
     details = [name for name in filled if name not in left_out]
     return {
         "n": len(cases),
         "numbers": numbers,
         "listed": listed,
-        "rows": packed({name: column(cases[name]) for name in (*listed, *numbers)}),
-        "details": packed({name: column(cases[name]) for name in details}),
+        "rows": pack_json({name: encode_column(cases[name]) for name in (*listed, *numbers)}),
+        "details": pack_json({name: encode_column(cases[name]) for name in details}),
     }
 
 
-def in_languages(reason: str) -> Text:
-    """A stored reason in every language."""
-    return {language: told(reason, language)[:LONGEST] for language in LANGUAGES}
+def translate_reason(reason: str) -> TranslatedText:
+    """Return a stored reason in every language."""
+    return {language: told(reason, language)[:MAX_REASON_CHARS] for language in LANGUAGES}
 
 
-def in_russian(tables: Iterable[pa.Table | None]) -> dict[str, str]:
-    """The reasons of cases in Russian by what is stored, for the script of a page; those that have a Russian form."""
-    stored: dict[str, None] = {}
+def translate_reasons(tables: Iterable[pa.Table | None]) -> dict[str, str]:
+    """Return stored reason -> Russian text for the page's script, for reasons with a translation."""
+    reasons: dict[str, None] = {}
     for cases in tables:
         if cases is not None and "reason" in cases.column_names:
-            stored |= dict.fromkeys(pc.unique(cases["reason"].drop_null()).to_pylist())
-    said = {reason: told(reason, "ru") for reason in list(stored)[:MOST]}
-    return {reason: text for reason, text in said.items() if text != reason}
+            reasons |= dict.fromkeys(pc.unique(cases["reason"].drop_null()).to_pylist())
+    translated = {reason: told(reason, "ru") for reason in list(reasons)[:MAX_REASONS]}
+    return {reason: text for reason, text in translated.items() if text != reason}
 
 
-def column(values: pa.ChunkedArray) -> Any:
-    """A column for JSON: numbers rounded, texts that repeat kept once."""
-    kind = values.type
-    if pa.types.is_floating(kind):
-        return _rounded(values.to_numpy())
-    if pa.types.is_timestamp(kind):
+def encode_column(values: pa.ChunkedArray) -> Any:
+    """Return a column for JSON, with rounded numbers; repeated texts are stored once."""
+    arrow_type = values.type
+    if pa.types.is_floating(arrow_type):
+        return _round_values(values.to_numpy())
+    if pa.types.is_timestamp(arrow_type):
         return pc.strftime(values, format="%Y-%m-%d %H:%M").to_pylist()
-    if pa.types.is_string(kind) and len(values) > 1:
+    if pa.types.is_string(arrow_type) and len(values) > 1:
         encoded = values.combine_chunks().dictionary_encode()
         if len(encoded.dictionary) * 2 < len(values):
             return {"texts": encoded.dictionary.to_pylist(), "codes": encoded.indices.to_pylist()}
-    if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
-        return [None if row is None else _rounded(np.array(row, dtype=float)) for row in values.to_pylist()]
+    if pa.types.is_list(arrow_type) and pa.types.is_floating(arrow_type.value_type):
+        return [None if row is None else _round_values(np.array(row, dtype=float)) for row in values.to_pylist()]
     return values.to_pylist()
 
 
-def _rounded(values: NDArray[np.float64]) -> list[float | None]:
-    """The values in few digits; what is not measured, or not finite, as None."""
+def _round_values(values: NDArray[np.float64]) -> list[float | None]:
+    """Round the values; missing and non-finite values become None."""
     rounded = np.round(values, DIGITS)
-    found = rounded.astype(object)
-    found[~np.isfinite(rounded)] = None
-    kept: list[float | None] = found.tolist()
-    return kept
+    objects = rounded.astype(object)
+    objects[~np.isfinite(rounded)] = None
+    values_or_none: list[float | None] = objects.tolist()
+    return values_or_none

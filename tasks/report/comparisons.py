@@ -1,4 +1,4 @@
-"""What changed: each evaluation beside the accepted one, case by case, and the history of its main metrics."""
+"""Changes: each evaluation compared with the accepted one case by case, and the history of headline metrics."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,207 +10,232 @@ from sqlalchemy import Engine
 from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.tasks.cases.privacy import pseudonyms as to_people
-from yarus.tasks.cases.table import values_of
+from yarus.tasks.cases.table import column_values
 from yarus.tasks.comparison.bands import Trend
-from yarus.tasks.comparison.changes import is_invalid, statements
+from yarus.tasks.comparison.baseline_comparison import compare_or_explain, compare_with_accepted
+from yarus.tasks.comparison.changes import build_statements, is_invalid
 from yarus.tasks.comparison.comparison_schema import Compared, Statement
-from yarus.tasks.comparison.since import compared_with, since_accepted
 from yarus.tasks.comparison.trend import trend
-from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import result_files
-from yarus.tasks.evaluation.numbers import between, shown
+from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric
 from yarus.tasks.report import figures
 from yarus.tasks.report.bars import difference_bar
-from yarus.tasks.report.case_list import column, in_russian
-from yarus.tasks.report.embedded_data import Document, packed
-from yarus.tasks.report.entries import Entry
-from yarus.tasks.report.explanations import explained
+from yarus.tasks.report.case_list import encode_column, translate_reasons
+from yarus.tasks.report.embedded_data import Document, pack_json
+from yarus.tasks.report.entries import ReportEntry
+from yarus.tasks.report.explanations import explanation_view
 
-LISTS = ("broke", "fixed", "changed_status")
-NIGHTS = 100
-"""Evaluations of a trend that are drawn, the newest."""
-SIDE = ("answer", "status", "reason", "retrieved")
-"""What is shown of both sides of a changed case beside the metrics."""
+CHANGE_LISTS = ("broke", "fixed", "changed_status")
+MAX_TREND_POINTS = 100
+"""Maximum number of evaluations in a trend, the newest ones."""
+SIDE_COLUMNS = ("answer", "status", "reason", "retrieved")
+"""Columns of both sides of a changed case, in addition to the metrics."""
 
 
-def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
-    """Compares every evaluation with the next one of the same tier in the report, or else with the accepted one.
+def add_comparisons(engine: Engine, entries: list[ReportEntry]) -> None:
+    """Compare each evaluation with the next one of its tier in the report, or else with the accepted one.
 
-    What is aside, an anchor or a repeat, is compared with its own kind only.
+    Auxiliary evaluations, such as anchors and repeats, are compared with their own kind only.
     """
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        asked = following is not None and (following.tier, following.aside) == (entry.tier, entry.aside)
-        if asked and following:
-            found: Compared | None = compared_with(engine, following.row["id"], entry.row, force=True)
+        is_requested = following is not None and (following.tier, following.is_auxiliary) == (
+            entry.tier,
+            entry.is_auxiliary,
+        )
+        if is_requested and following:
+            compared: Compared | None = compare_or_explain(engine, following.row["id"], entry.row, force=True)
         else:
-            found = since_accepted(engine, entry.row)
-        if found is None:
+            compared = compare_with_accepted(engine, entry.row)
+        if compared is None:
             continue
-        entry.comparison = {**found}
-        if "metrics" in found:
-            before = found["a"]["evaluation_id"]
-            entry.comparison["parquet"] = journal.find(engine, before)["parquet"]
-            entry.comparison["explained"] = explained(engine, before, entry.row["id"], force=asked)
+        entry.comparison = {**compared}
+        if "metrics" in compared:
+            before_id = compared["a"]["evaluation_id"]
+            entry.comparison["parquet"] = journal.find_evaluation(engine, before_id)["parquet"]
+            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"], force=is_requested)
 
 
-def comparison(entry: Entry) -> Document | None:
-    """The comparison of an evaluation as the templates read it."""
-    found: Any = entry.comparison
-    if not found:
+def comparison_view(entry: ReportEntry) -> Document | None:
+    """Return the comparison of an evaluation for the templates."""
+    compared: Any = entry.comparison
+    if not compared:
         return None
-    said = [*statements([found]), *(one for one in found.get("statements", []) if one["kind"] == "reach")]
-    told = {"a": found["a"], "said": said, "metrics": []}
-    if "metrics" not in found:
-        return told
-    told["n_common"] = found["n_common"]
-    if is_invalid(found):
-        return told
-    headline = TIERS[entry.tier].headlines
+    sentences = [
+        *build_statements([compared]),
+        *(statement for statement in compared.get("statements", []) if statement["kind"] == "reach"),
+    ]
+    view = {"a": compared["a"], "said": sentences, "metrics": []}
+    if "metrics" not in compared:
+        return view
+    view["n_common"] = compared["n_common"]
+    if is_invalid(compared):
+        return view
+    headlines = TIERS[entry.tier].headlines
     metrics = [
         {
             "name": name,
-            "headline": name in headline,
-            "main": name in headline or one["verdict"] in ("regressed", "changed"),
-            "a": shown(name, one["a"]),
-            "b": shown(name, one["b"]),
-            "difference": shown(name, one["difference"], sign=True),
-            "bar": difference_bar(one),
-            "between": between(name, one),
-            "p": _p(one["p"], one["p_holm"]),
-            "verdict": one["verdict"] if one["difference"] is not None else "not compared",
-            "detectable": shown(name, one["smallest_detectable"]),
-            "n": one["n"],
+            "headline": name in headlines,
+            "main": name in headlines or metric_change["verdict"] in ("regressed", "changed"),
+            "a": format_metric(name, metric_change["a"]),
+            "b": format_metric(name, metric_change["b"]),
+            "difference": format_metric(name, metric_change["difference"], sign=True),
+            "bar": difference_bar(metric_change),
+            "between": format_difference_interval(name, metric_change),
+            "p": _format_p(metric_change["p"], metric_change["p_holm"]),
+            "verdict": metric_change["verdict"] if metric_change["difference"] is not None else "not compared",
+            "detectable": format_metric(name, metric_change["smallest_detectable"]),
+            "n": metric_change["n"],
         }
-        for name, one in found["metrics"].items()
+        for name, metric_change in compared["metrics"].items()
     ]
-    listed = {name: _listed(found["cases"][name]) for name in LISTS}
-    return told | {
-        "explained": found["explained"],
+    cases_by_list = {name: _change_details(compared["cases"][name]) for name in CHANGE_LISTS}
+    return view | {
+        "explained": compared["explained"],
         "metrics": sorted(metrics, key=lambda metric: not metric["headline"]),
-        "unjudged": _unjudged(found["unequally_judged"]),
-        "filled": translations("comparison", "filled") if found["b"]["system"].get("labels") == "filled" else None,
-        "slices": _slices(found["slices"], headline[0]),
-        "pack": _pack(entry, listed) if any(listed.values()) else None,
+        "unjudged": _unequally_judged_text(compared["unequally_judged"]),
+        "filled": translations("comparison", "filled") if compared["b"]["system"].get("labels") == "filled" else None,
+        "slices": _slice_views(compared["slices"], headlines[0]),
+        "pack": _pack_pairs(entry, cases_by_list) if any(cases_by_list.values()) else None,
     }
 
 
-def changes(entries: list[Entry]) -> tuple[list[Statement], Text | None]:
-    """What the comparisons of the tiers say, and since when; None where there is nothing before."""
-    found: list[Any] = [entry.comparison for entry in entries if entry.comparison and entry.key == entry.tier]
-    if not found:
+def describe_changes(entries: list[ReportEntry]) -> tuple[list[Statement], TranslatedText | None]:
+    """Return the statements of all tiers' comparisons and their start; None if there is no earlier evaluation."""
+    compared: list[Any] = [entry.comparison for entry in entries if entry.comparison and entry.key == entry.tier]
+    if not compared:
         return [], None
-    before = datetime.fromisoformat(max(one["a"]["started_at"] for one in found))
-    said = statements(found, named=True)
-    if before.date() == max(entry.row["started_at"] for entry in entries).date():
-        return said, translations("statements", "since", since=f"{before:%H:%M} UTC")
+    started = datetime.fromisoformat(max(tier_comparison["a"]["started_at"] for tier_comparison in compared))
+    sentences = build_statements(compared, named=True)
+    if started.date() == max(entry.row["started_at"] for entry in entries).date():
+        return sentences, translations("statements", "since", since=f"{started:%H:%M} UTC")
     months = {language: texts("report.page", language)["months"].split(",") for language in LANGUAGES}
-    days = {language: f"{before.day} {names[before.month - 1]}" for language, names in months.items()}
-    return said, {language: texts("statements", language)["since"].format(since=day) for language, day in days.items()}
+    days = {language: f"{started.day} {names[started.month - 1]}" for language, names in months.items()}
+    return sentences, {
+        language: texts("statements", language)["since"].format(since=day) for language, day in days.items()
+    }
 
 
-def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
-    """The histories of the headline metrics that have more than one night."""
-    found = []
+def build_trends(engine: Engine, entries: list[ReportEntry]) -> list[Document]:
+    """Return the histories of headline metrics with more than one evaluation."""
+    histories = []
     for tier in dict.fromkeys(entry.tier for entry in entries):
         source = next(entry.row["source"] for entry in entries if entry.tier == tier)
         for name in TIERS[tier].headlines:
-            history = _history(engine, name, tier, source)
+            history = _load_trend(engine, name, tier, source)
             if history and len(history["nights"]) > 1:
                 noise = history["noise"]
-                kept = {"tier": tier, "metric": name, "first_out": history["first_out"]}
-                found.append({**kept, "noise": noise and shown(name, noise["band"]), "figure": figures.trend(history)})
-    return found
+                trend_view = {"tier": tier, "metric": name, "first_out": history["first_out"]}
+                histories.append(
+                    {
+                        **trend_view,
+                        "noise": noise and format_metric(name, noise["band"]),
+                        "figure": figures.trend_figure(history),
+                    }
+                )
+    return histories
 
 
-def _history(engine: Engine, metric: str, tier: str, source: str) -> Trend | None:
+def _load_trend(engine: Engine, metric: str, tier: str, source: str) -> Trend | None:
     try:
-        return trend(engine, metric, tier=tier, source=source, last=NIGHTS)
-    except InputError:  # the source has never measured it
+        return trend(engine, metric, tier=tier, source=source, last=MAX_TREND_POINTS)
+    except InputError:  # the source has no values of the metric
         return None
 
 
-def _slices(slices: Document, metric: str) -> list[Document]:
-    """The difference of the main metric in each part of the cases that is large enough."""
+def _slice_views(slices: Document, metric: str) -> list[Document]:
+    """Return the difference of the main metric in each slice that is large enough."""
     return [
         {
             "slice": name,
             "value": value,
-            "n": told[metric]["n"],
-            "text": shown(metric, told[metric]["difference"], sign=True),
-            "bar": difference_bar({"smallest_detectable": None, **told[metric]}),
-            "between": between(metric, told[metric]),
-            "p": _p(told[metric]["p"], None),
+            "n": metric_changes[metric]["n"],
+            "text": format_metric(metric, metric_changes[metric]["difference"], sign=True),
+            "bar": difference_bar({"smallest_detectable": None, **metric_changes[metric]}),
+            "between": format_difference_interval(metric, metric_changes[metric]),
+            "p": _format_p(metric_changes[metric]["p"], None),
         }
         for name, values in slices.items()
-        for value, told in values.items()
-        if told.get(metric, {}).get("difference") is not None
+        for value, metric_changes in values.items()
+        if metric_changes.get(metric, {}).get("difference") is not None
     ]
 
 
-def _p(p: float | None, p_holm: float | None) -> str:
-    """Holm's, or in brackets that of the metric alone."""
-    given = p if p_holm is None else p_holm
-    if given is None:
+def _format_p(p: float | None, p_holm: float | None) -> str:
+    """Format Holm's p-value, or in brackets the p-value of the metric alone."""
+    value = p if p_holm is None else p_holm
+    if value is None:
         return "—"
-    said = "<0.001" if given < 0.001 else f"{given:.3f}"
-    return f"({said})" if p_holm is None else said
+    text = "<0.001" if value < 0.001 else f"{value:.3f}"
+    return f"({text})" if p_holm is None else text
 
 
-def _unjudged(found: Document | None) -> Text | None:
-    """That the sides' results are not judged equally far, and what differences this leaves possible."""
-    if found is None:
+def _unequally_judged_text(unequally_judged: Document | None) -> TranslatedText | None:
+    """Return a text about results that are judged to different extents, and the possible differences."""
+    if unequally_judged is None:
         return None
     bounds = ", ".join(
-        f"{name} {shown(name, one['low'], sign=True)} … {shown(name, one['high'], sign=True)}"
-        for name, one in found["bounds"].items()
+        f"{name} {format_metric(name, bounds_of_metric['low'], sign=True)} … "
+        f"{format_metric(name, bounds_of_metric['high'], sign=True)}"
+        for name, bounds_of_metric in unequally_judged["bounds"].items()
     )
-    return translations("comparison", "unequally judged", a=f"{found['a']:.1%}", b=f"{found['b']:.1%}", bounds=bounds)
+    return translations(
+        "comparison",
+        "unequally judged",
+        a=f"{unequally_judged['a']:.1%}",
+        b=f"{unequally_judged['b']:.1%}",
+        bounds=bounds,
+    )
 
 
-def _listed(listed: list[Document]) -> dict[str, Document]:
-    """Case -> how many cases asked the same and changed alike, and the metrics that moved."""
+def _change_details(changed_cases: list[Document]) -> dict[str, Document]:
+    """Return case -> number of equal changes, and the metrics that changed."""
     return {
-        one["case_id"]: {
-            "n": one["n"],
+        changed["case_id"]: {
+            "n": changed["n"],
             "moved": [
-                f"{part['metric']} {shown(part['metric'], part['before'])} → {shown(part['metric'], part['after'])}"
-                for part in one.get("moved", [])
+                f"{part['metric']} {format_metric(part['metric'], part['before'])} → "
+                f"{format_metric(part['metric'], part['after'])}"
+                for part in changed.get("moved", [])
             ],
         }
-        for one in listed
+        for changed in changed_cases
     }
 
 
-def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
-    after = entry.cases
-    if after is None:
+def _pack_pairs(entry: ReportEntry, cases_by_list: dict[str, dict[str, Document]]) -> str | None:
+    cases_after = entry.cases
+    if cases_after is None:
         return None
-    ids = list(dict.fromkeys(name for names in listed.values() for name in names))
-    before = _these(result_files.read(entry.comparison["parquet"]), ids)
-    before, after = to_people.cases(before, entry.comparison["a"]["source"]), _these(after, ids)
-    return packed(
+    ids = list(dict.fromkeys(name for names in cases_by_list.values() for name in names))
+    cases_before = _select_cases(result_files.read_results(entry.comparison["parquet"]), ids)
+    cases_before, cases_after = (
+        to_people.mask_cases(cases_before, entry.comparison["a"]["source"]),
+        _select_cases(cases_after, ids),
+    )
+    return pack_json(
         {
             "ids": ids,
-            "lists": {name: list(of) for name, of in listed.items()},
-            "entries": listed,
-            "shared": _columns(after, ("question", "reference", "text")),
-            "reasons": in_russian([before, after]),
-            "a": _columns(before, (*SIDE, *_numbers(before))),
-            "b": _columns(after, (*SIDE, *_numbers(after))),
+            "lists": {name: list(cases_of_list) for name, cases_of_list in cases_by_list.items()},
+            "entries": cases_by_list,
+            "shared": _encode_columns(cases_after, ("question", "reference", "text")),
+            "reasons": translate_reasons([cases_before, cases_after]),
+            "a": _encode_columns(cases_before, (*SIDE_COLUMNS, *_numeric_columns(cases_before))),
+            "b": _encode_columns(cases_after, (*SIDE_COLUMNS, *_numeric_columns(cases_after))),
         }
     )
 
 
-def _these(cases: pa.Table, ids: list[str]) -> pa.Table:
-    """The cases of these ids, in their order."""
-    places = {case: place for place, case in enumerate(values_of(cases, "case_id"))}
-    return cases.take(pa.array([places[case] for case in ids], pa.int64()))
+def _select_cases(cases: pa.Table, ids: list[str]) -> pa.Table:
+    """Return the cases with these ids, in order."""
+    positions = {case_id: position for position, case_id in enumerate(column_values(cases, "case_id"))}
+    return cases.take(pa.array([positions[case_id] for case_id in ids], pa.int64()))
 
 
-def _numbers(cases: pa.Table) -> list[str]:
+def _numeric_columns(cases: pa.Table) -> list[str]:
     return [field.name for field in cases.schema if pa.types.is_float64(field.type)]
 
 
-def _columns(cases: pa.Table, names: Iterable[str]) -> Document:
-    return {name: column(cases[name]) for name in names if name in cases.column_names}
+def _encode_columns(cases: pa.Table, names: Iterable[str]) -> Document:
+    return {name: encode_column(cases[name]) for name in names if name in cases.column_names}

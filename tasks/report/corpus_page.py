@@ -1,4 +1,4 @@
-"""The page of the corpus, where its analytics are stored: what is used, what people ask about, what to write next."""
+"""Report page of the stored corpus analysis: usage, question topics and content gaps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,14 +8,14 @@ from sqlalchemy import Engine
 from yarus.db import analyses
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.texts import LANGUAGES, translations
-from yarus.tasks.dataset.corpus.profile import outside, rests_on
-from yarus.tasks.evaluation.numbers import percent
+from yarus.tasks.dataset.corpus.profile import content_gap_reasons, unclustered_texts
+from yarus.tasks.evaluation.number_format import format_percent
 from yarus.tasks.report import figures
-from yarus.tasks.report.case_list import in_languages
+from yarus.tasks.report.case_list import translate_reason
 from yarus.tasks.report.embedded_data import Document
 
-MAP = 460
-"""Pixels."""
+MAP_HEIGHT = 460
+"""Height of the map in pixels."""
 MAP_COLOURS = {
     "text": "@c:grey",
     "unknown": "@c:muted",
@@ -24,86 +24,89 @@ MAP_COLOURS = {
     "missing": "@c:lost",
 }
 MAP_SYMBOLS = {"miss": "diamond", "missing": "x"}
-TOPICS, NEXT, DEAD, EXAMPLES = 30, 6, 8, 3
-"""Most of each that are shown."""
-LENGTH = 160
-"""Characters of an example."""
+MAX_TOPICS, MAX_GAPS, MAX_NEVER_RETRIEVED, MAX_EXAMPLES = 30, 6, 8, 3
+"""Maximum numbers of items that are shown."""
+MAX_EXAMPLE_CHARS = 160
+"""Maximum characters of an example."""
 
 
-def newest_analytics(engine: Engine, source: str) -> analyses.StoredDocument | None:
-    """What was last kept of a source, with `corpus_id` and `described_at`; None where nothing was."""
-    rows = analyses.listing(engine, "corpus", source=source, limit=5)
+def load_newest_analysis(engine: Engine, source: str) -> analyses.StoredDocument | None:
+    """Return the newest stored analysis of a source with `corpus_id` and `described_at`, or None."""
+    rows = analyses.list_analyses(engine, "corpus", source=source, limit=5)
     row = next((row for row in rows if row["document"]), None)
     if row is None:
         return None
     return dict(row["document"]) | {"corpus_id": row["id"], "described_at": row["started_at"].isoformat()}
 
 
-def stored(engine: Engine, source: str) -> Document | None:
-    """What was last found of a source's corpus, as the template reads it; None where nobody looked."""
-    found = pseudonyms.document(newest_analytics(engine, source), source)
-    if found is None:
+def corpus_view(engine: Engine, source: str) -> Document | None:
+    """Return the newest analysis of a source's corpus for the template, or None."""
+    analysis = pseudonyms.mask_document(load_newest_analysis(engine, source), source)
+    if analysis is None:
         return None
-    used = found["utilisation"]
-    drawn = found.get("map")
-    told = found if "chatter" in found else {"next": [], "topics": [], "chatter": []}  # of a release that named bags
+    usage = analysis["utilisation"]
+    map_columns = analysis.get("map")
+    # Older analyses without `chatter` have topics that are not comparable.
+    topic_analysis = analysis if "chatter" in analysis else {"next": [], "topics": [], "chatter": []}
     return {
-        "described_at": found["described_at"][:16].replace("T", " ") + " UTC",
-        "unused": in_languages(used["reason"]) if used["reason"] else None,
+        "described_at": analysis["described_at"][:16].replace("T", " ") + " UTC",
+        "unused": translate_reason(usage["reason"]) if usage["reason"] else None,
         "parts": [
-            {"name": name, **used[name]}
+            {"name": name, **usage[name]}
             for name in ("chunks", "pages")
-            if (used.get(name) or {}).get("total") is not None
+            if (usage.get(name) or {}).get("total") is not None
         ],
         "dead": [
-            {"id": chunk["id"], "text": (chunk["text"] or "")[:LENGTH]}
-            for chunk in ((used.get("chunks") or {}).get("dead") or [])[:DEAD]
+            {"id": chunk["id"], "text": (chunk["text"] or "")[:MAX_EXAMPLE_CHARS]}
+            for chunk in ((usage.get("chunks") or {}).get("dead") or [])[:MAX_NEVER_RETRIEVED]
         ],
-        "next": [_advised(topic) for topic in told["next"][:NEXT]],
-        "topics": [_topic(topic) for topic in told["topics"][:TOPICS]],
-        "outside": {name: " ".join(outside(told, name)) for name in LANGUAGES} if told is found else None,
-        "apart": [_apart(row) for row in told["chatter"]],
-        "figure": corpus_map(drawn) if drawn and drawn["x"] else None,
+        "next": [_gap_view(topic) for topic in topic_analysis["next"][:MAX_GAPS]],
+        "topics": [_topic_view(topic) for topic in topic_analysis["topics"][:MAX_TOPICS]],
+        "outside": {name: " ".join(unclustered_texts(topic_analysis, name)) for name in LANGUAGES}
+        if topic_analysis is analysis
+        else None,
+        "apart": [_non_question_view(row) for row in topic_analysis["chatter"]],
+        "figure": corpus_map_figure(map_columns) if map_columns and map_columns["x"] else None,
     }
 
 
-def _advised(topic: Document) -> Document:
+def _gap_view(topic: Document) -> Document:
     return {
         "label": topic["label"],
-        "rests": {name: "; ".join(rests_on(topic, name)) for name in LANGUAGES},
-        "examples": [text[:LENGTH] for text in topic["examples_unserved"][:EXAMPLES]],
+        "rests": {name: "; ".join(content_gap_reasons(topic, name)) for name in LANGUAGES},
+        "examples": [text[:MAX_EXAMPLE_CHARS] for text in topic["examples_unserved"][:MAX_EXAMPLES]],
     }
 
 
-def _topic(topic: Document) -> Document:
+def _topic_view(topic: Document) -> Document:
     return {
         "label": topic["label"],
         "n": topic["n"],
         "n_missing": topic["n_missing"] or "—",
         "cohesion": f"{topic['cohesion']:.2f}",
-        "hit_rate": _percent(topic.get("hit_rate")),
-        "failure_rate": _percent(topic.get("failure_rate")),
-        "examples": [text[:LENGTH] for text in topic["examples"][:EXAMPLES]],
+        "hit_rate": _format_percent(topic.get("hit_rate")),
+        "failure_rate": _format_percent(topic.get("failure_rate")),
+        "examples": [text[:MAX_EXAMPLE_CHARS] for text in topic["examples"][:MAX_EXAMPLES]],
     }
 
 
-def _apart(row: Document) -> Document:
+def _non_question_view(row: Document) -> Document:
     return {
         "kind": translations("corpus", f"kind {row['kind']}"),
         "n": row["n"],
-        "examples": [text[:LENGTH] for text in row["examples"]],
+        "examples": [text[:MAX_EXAMPLE_CHARS] for text in row["examples"]],
     }
 
 
-def _percent(share: Any) -> str:
-    return "—" if share is None else percent(share)
+def _format_percent(share: Any) -> str:
+    return "—" if share is None else format_percent(share)
 
 
-def corpus_map(document: Document) -> figures.Figure:
-    """Questions by what came of them, over the texts of the corpus.
+def corpus_map_figure(document: Document) -> figures.Figure:
+    """Return a map of questions by outcome, and of the texts of the corpus.
 
     Args:
-        document: columns x, y, kind, outcome and text, as yarus.tasks.dataset.corpus.analytics keeps them.
+        document: columns x, y, kind, outcome and text, as stored by yarus.tasks.dataset.corpus.analytics.
     """
     kinds = [
         "text" if kind == "chunk" else outcome
@@ -111,21 +114,21 @@ def corpus_map(document: Document) -> figures.Figure:
     ]
     traces = [_dots(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
     legend = {"orientation": "h", "y": 1.08, "x": 0}
-    figure = figures.framed(traces, height=MAP, showlegend=True, legend=legend, hovermode="closest")
+    figure = figures.plotly_figure(traces, height=MAP_HEIGHT, showlegend=True, legend=legend, hovermode="closest")
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis] |= {"showticklabels": False, "showgrid": False, "zeroline": False}
     return figure
 
 
 def _dots(document: Document, kinds: Sequence[str], name: str, colour: str) -> figures.Trace:
-    at = [number for number, kind in enumerate(kinds) if kind == name]
+    indices = [index for index, kind in enumerate(kinds) if kind == name]
     return {
         "type": "scatter",
         "mode": "markers",
         "name": f"@w:map {name}",
-        "x": [document["x"][number] for number in at],
-        "y": [document["y"][number] for number in at],
-        "text": [figures.escaped(document["text"][number]) for number in at],
+        "x": [document["x"][index] for index in indices],
+        "y": [document["y"][index] for index in indices],
+        "text": [figures.escape_label(document["text"][index]) for index in indices],
         "hovertemplate": "%{text}<extra></extra>",
         "marker": {"color": colour, "size": 6, "opacity": 0.75, "symbol": MAP_SYMBOLS.get(name, "circle")},
     }

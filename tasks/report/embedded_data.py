@@ -1,4 +1,4 @@
-"""Data inside a page: as JSON that no text in it can end, or packed where it is large and not needed at once."""
+"""Data in pages: JSON that is safe in a script element, or compressed JSON for large data."""
 
 import base64
 import gzip
@@ -10,36 +10,36 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 Document = dict[str, Any]
-"""What a template or a script of a page reads."""
-LEVEL = 4
-"""Of the compression: a third of the time of the best, a few percent larger."""
-ESCAPED = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+"""Data that a template or a script of a page reads."""
+COMPRESSION_LEVEL = 4
+"""Level of compression: a third of the time of the best level, and a few percent larger."""
+ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-def as_script(document: Any) -> Markup:
-    """The document as JSON for the inside of a script element, which neither `</script>` nor `<!--` in a text can end.
+def to_script_json(document: Any) -> Markup:
+    """Return the document as JSON for a script element; texts with `</script>` or `<!--` cannot end the element.
 
     Raises:
-        ValueError: a number that JSON has not: NaN or infinite.
+        ValueError: the document contains NaN or infinity, which JSON does not have.
     """
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character, escape in ESCAPED.items():
+    for character, escape in ESCAPES.items():
         text = text.replace(character, escape)
     return Markup(text)  # noqa: S704 - escaped above
 
 
-def packed(document: Any) -> str:
-    """The document as JSON, compressed, in base64."""
-    return _packed(json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+def pack_json(document: Any) -> str:
+    """Return the document as compressed JSON in base64."""
+    return _compress(json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 @cache
-def packed_plotly() -> str:
-    """Plotly's script, compressed, in base64."""
-    return _packed(get_plotlyjs())
+def pack_plotly() -> str:
+    """Return Plotly's script, compressed, in base64."""
+    return _compress(get_plotlyjs())
 
 
-def _packed(text: str) -> str:
-    # A lone half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
+def _compress(text: str) -> str:
+    # A lone surrogate, which JSON allows and UTF-8 does not, becomes a question mark.
     raw = text.encode("utf-8", errors="replace")
-    return base64.b64encode(gzip.compress(raw, LEVEL, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(raw, COMPRESSION_LEVEL, mtime=0)).decode("ascii")

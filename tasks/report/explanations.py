@@ -1,4 +1,4 @@
-"""What moved since the evaluation before: the sentences, and the parts, pages and questions that they are made of."""
+"""Explanations of a change: sentences, and the contributions of parts, pages and questions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,61 +8,72 @@ from sqlalchemy import Engine
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.tasks.comparison.explanation.explain import explain
 from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, ExplainedPart, Explanation
-from yarus.tasks.comparison.explanation.largest import STAGES, sentences
-from yarus.tasks.config.texts import LANGUAGES, Text, translations
-from yarus.tasks.evaluation.corpus_versions import FATES
-from yarus.tasks.evaluation.numbers import between, shown
+from yarus.tasks.comparison.explanation.largest import STAGES, explanation_sentences
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, translations
+from yarus.tasks.evaluation.corpus_versions import PAGE_CHANGES
+from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric
 from yarus.tasks.report.bars import difference_bar
 from yarus.tasks.report.embedded_data import Document
 
 
-def explained(engine: Engine, before: str, after: str, *, force: bool) -> Document | None:
-    """What moved as the templates read it; None where that cannot be told."""
+def explanation_view(engine: Engine, before: str, after: str, *, force: bool) -> Document | None:
+    """Return the explanation of a change for the templates, or None if there is none."""
     try:
-        found = explain(engine, before, after, force=force)
-    except (InputError, ResultsUnavailable):  # the comparison beside it says why
+        explanation = explain(engine, before, after, force=force)
+    except (InputError, ResultsUnavailable):  # the comparison on the same page states the reason
         return None
-    said = {language: list(sentences(found, language)) for language in LANGUAGES}
-    if not said[LANGUAGES[0]]:
+    sentences_by_language = {language: list(explanation_sentences(explanation, language)) for language in LANGUAGES}
+    if not sentences_by_language[LANGUAGES[0]]:
         return None
-    by_sentence = [dict(zip(said, of, strict=True)) for of in zip(*said.values(), strict=True)]
-    name, one = next(iter(found["metrics"].items()), (None, None))
-    largest = {"metric": name, **_largest(name, one)} if name and one else None
-    parts = [row for metric, of in found["metrics"].items() for row in _parts(metric, of)]
+    by_sentence = [
+        dict(zip(sentences_by_language, translated, strict=True))
+        for translated in zip(*sentences_by_language.values(), strict=True)
+    ]
+    name, explained_metric = next(iter(explanation["metrics"].items()), (None, None))
+    largest = {"metric": name, **_largest_contributions(name, explained_metric)} if name and explained_metric else None
+    parts = [
+        row
+        for metric, explained_metric in explanation["metrics"].items()
+        for row in _part_views(metric, explained_metric)
+    ]
     return {
         "sentences": by_sentence,
         "parts": parts,
         "largest": largest,
-        "by": translations("explanation", f"topics by {found['topics_by']}"),
-        "corpus": _corpus(found),
+        "by": translations("explanation", f"topics by {explanation['topics_by']}"),
+        "corpus": _corpus_text(explanation),
     }
 
 
-def _parts(name: str, found: ExplainedMetric) -> list[Document]:
-    """Every part of a difference with its bar, all of one metric on one scale."""
-    named = [(translations("explanation", "by questions"), found["questions"])]
-    if found["answers"]:
-        named.append((translations("explanation", "by answers"), found["answers"]))
-    below: list[tuple[str, Mapping[Any, ExplainedPart] | None, Sequence[str]]] = [
-        ("fates", found["fates"], [fate for fate in FATES if fate != "untouched"]),
-        ("explained_stages", found["stages"], STAGES),
+def _part_views(name: str, explained_metric: ExplainedMetric) -> list[Document]:
+    """Return each part of a difference with its bar; all bars have one scale."""
+    labelled_parts = [(translations("explanation", "by questions"), explained_metric["questions"])]
+    if explained_metric["answers"]:
+        labelled_parts.append((translations("explanation", "by answers"), explained_metric["answers"]))
+    part_groups: list[tuple[str, Mapping[Any, ExplainedPart] | None, Sequence[str]]] = [
+        ("fates", explained_metric["fates"], [fate for fate in PAGE_CHANGES if fate != "untouched"]),
+        ("explained_stages", explained_metric["stages"], STAGES),
     ]
-    more = [(section, key, of[key]) for section, of, keys in below for key in keys if of and key in of]
-    named += [(_below(section, key), part) for section, key, part in more if part["value"] or part["ci_high"]]
-    reach = max(max(abs(part["ci_low"]), abs(part["ci_high"])) for _, part in named)
+    group_parts = [
+        (section, key, group[key]) for section, group, keys in part_groups for key in keys if group and key in group
+    ]
+    labelled_parts += [
+        (_part_label(section, key), part) for section, key, part in group_parts if part["value"] or part["ci_high"]
+    ]
+    reach = max(max(abs(part["ci_low"]), abs(part["ci_high"])) for _, part in labelled_parts)
     return [
         {
-            "metric": name if place == 0 else None,
+            "metric": name if index == 0 else None,
             "part": label,
-            "text": shown(name, part["value"], sign=True),
+            "text": format_metric(name, part["value"], sign=True),
             "bar": difference_bar({"difference": part["value"], "smallest_detectable": reach, **part}),
-            "between": between(name, part),
+            "between": format_difference_interval(name, part),
         }
-        for place, (label, part) in enumerate(named)
+        for index, (label, part) in enumerate(labelled_parts)
     ]
 
 
-def _below(section: str, key: str) -> Text:
+def _part_label(section: str, key: str) -> TranslatedText:
     prefix = "pages" if section == "fates" else None
     return {
         language: f"\N{EN DASH} {translations('explanation', prefix, fate=text)[language] if prefix else text}"
@@ -70,37 +81,44 @@ def _below(section: str, key: str) -> Text:
     }
 
 
-def _largest(name: str, found: ExplainedMetric) -> Document:
+def _largest_contributions(name: str, explained_metric: ExplainedMetric) -> Document:
     return {
         "topics": [
             {
-                **one,
-                "questions": shown(name, one["questions"], sign=True),
-                "answers": shown(name, one["answers"], sign=True),
+                **contribution,
+                "questions": format_metric(name, contribution["questions"], sign=True),
+                "answers": format_metric(name, contribution["answers"], sign=True),
             }
-            for one in found["topics"]
+            for contribution in explained_metric["topics"]
         ],
         "pages": [
             {
-                **one,
-                "answers": shown(name, one["answers"], sign=True),
-                "fate": translations("fates", one["fate"]) if one["fate"] not in (None, "untouched") else None,
-                "link": one["page"] if one["page"].startswith(("http://", "https://")) else None,
+                **contribution,
+                "answers": format_metric(name, contribution["answers"], sign=True),
+                "fate": translations("fates", contribution["fate"])
+                if contribution["fate"] not in (None, "untouched")
+                else None,
+                "link": contribution["page"] if contribution["page"].startswith(("http://", "https://")) else None,
             }
-            for one in found["pages"]
+            for contribution in explained_metric["pages"]
         ],
         "cases": [
-            {**one, "before": shown(name, one["before"]), "after": shown(name, one["after"])} for one in found["cases"]
+            {
+                **contribution,
+                "before": format_metric(name, contribution["before"]),
+                "after": format_metric(name, contribution["after"]),
+            }
+            for contribution in explained_metric["cases"]
         ],
     }
 
 
-def _corpus(found: Explanation) -> Text | None:
-    if found["corpus"] is None or not any(n for fate, n in found["corpus"].items() if fate != "untouched"):
+def _corpus_text(explanation: Explanation) -> TranslatedText | None:
+    if explanation["corpus"] is None or not any(n for fate, n in explanation["corpus"].items() if fate != "untouched"):
         return None
-    named = {fate: translations("fates", fate) for fate in found["corpus"]}
+    fate_texts = {fate: translations("fates", fate) for fate in explanation["corpus"]}
     return {
         language: translations("explanation", "corpus")[language]
-        + ", ".join(f"{named[fate][language]} {n}" for fate, n in found["corpus"].items())
+        + ", ".join(f"{fate_texts[fate][language]} {n}" for fate, n in explanation["corpus"].items())
         for language in LANGUAGES
     }

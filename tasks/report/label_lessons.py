@@ -1,4 +1,4 @@
-"""Where people's labels teach: what they say of each judged metric of an evaluation, as the templates read it."""
+"""Analysis of people's labels of each judged metric of an evaluation, for the templates."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,98 +10,99 @@ import numpy as np
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from yarus.db.stores.labels import Label, labels_of
+from yarus.db.stores.labels import Label, read_labels
 from yarus.metrics.agreement import weighted_kappa
-from yarus.metrics.statistics.corrected import corrected_mean
+from yarus.metrics.statistics.corrected import ppi_mean
 from yarus.tasks.cases.privacy import pseudonyms as to_people
-from yarus.tasks.comparison.slices import labels_of as slices_of
-from yarus.tasks.comparison.slices import lengths
+from yarus.tasks.comparison.slices import length_labels
+from yarus.tasks.comparison.slices import slice_labels as slices_of
 from yarus.tasks.config.texts import LANGUAGES, texts, translations
-from yarus.tasks.dataset.labelling.alpha import alpha
-from yarus.tasks.evaluation.numbers import MINUS, rounded
+from yarus.tasks.dataset.labelling.alpha import annotator_alpha
+from yarus.tasks.evaluation.number_format import MINUS_SIGN, format_rounded
 from yarus.tasks.report.embedded_data import Document
 
-BINS = (0.0, 0.2, 0.4, 0.6, 0.8)
-"""Where the bins of the judge's scores begin; the last ends with 1."""
-SAID = (0.25, 0.75)
-"""Of a label: below the first people say no, from the second on yes."""
-FEWEST = 10
-"""Labels of a slice below which nothing is said of it."""
-WORST = 8
-LONGEST = 400
-"""Characters of a text that is shown."""
+BIN_STARTS = (0.0, 0.2, 0.4, 0.6, 0.8)
+"""Lower bounds of the bins of the judge's scores; the last bin ends at 1."""
+VERDICT_BOUNDS = (0.25, 0.75)
+"""Bounds of labels: below the first people answer no, from the second on yes."""
+MIN_SLICE_LABELS = 10
+"""Minimum number of labels of a slice that is shown."""
+MAX_DISAGREEMENTS = 8
+MAX_TEXT_CHARS = 400
+"""Maximum characters of a text."""
 
 
-class Weighted(NamedTuple):
-    """A mean within 0..1, and its interval."""
+class WeightedMean(NamedTuple):
+    """A mean within 0..1 and its interval."""
 
     value: float
     low: float
     high: float
 
 
-class Labelled(NamedTuple):
-    """An answer that people have labelled."""
+class LabelledAnswer(NamedTuple):
+    """A labelled answer."""
 
     case_id: str
     score: float
     value: float
-    """The mean of what people have said."""
+    """Mean of the labels."""
     weight: float
-    """One over its probability."""
+    """Inverse of its probability."""
     group: str
-    said: Sequence[Label]
+    labels: Sequence[Label]
 
 
-def lessons(engine: Engine, evaluation_id: str, source: str, cases: pa.Table | None) -> list[Document]:
-    """What labels say, a part a metric; none where there are no labels.
+def label_analysis(engine: Engine, evaluation_id: str, source: str, cases: pa.Table | None) -> list[Document]:
+    """Return the analysis of labels, one part per metric; empty without labels.
 
     Args:
-        engine: of our own database.
-        evaluation_id: whose labels.
-        source: of the evaluation.
-        cases: of the evaluation, as people are shown them; None where the file is gone.
+        engine: engine of Yarus's own database.
+        evaluation_id: evaluation with the labels.
+        source: source of the evaluation.
+        cases: cases of the evaluation as people see them; None if the file is missing.
     """
     by_metric: dict[str, list[Label]] = defaultdict(list)
-    for label in labels_of(engine, evaluation_id):
+    for label in read_labels(engine, evaluation_id):
         if label.value is not None and not label.result:
             by_metric[label.metric].append(label)
-    return [_lesson(metric, labels, source, cases) for metric, labels in sorted(by_metric.items())]
+    return [_metric_analysis(metric, labels, source, cases) for metric, labels in sorted(by_metric.items())]
 
 
-def _lesson(metric: str, labels: Sequence[Label], source: str, cases: pa.Table | None) -> Document:
-    every = list(_answers(labels))
-    rows = _rows(every, cases)
-    found = [one for one in every if cases is None or one.case_id in rows]  # as the corrected mean counts them
+def _metric_analysis(metric: str, labels: Sequence[Label], source: str, cases: pa.Table | None) -> Document:
+    labelled_answers = list(_labelled_answers(labels))
+    rows = _case_rows(labelled_answers, cases)
+    # The same answers as in the corrected mean.
+    available = [answer for answer in labelled_answers if cases is None or answer.case_id in rows]
     counts = Counter(label.annotator for label in labels)
     return {
         "metric": metric,
-        "n": len(found),
+        "n": len(available),
         "annotators": [{"name": name, "n": n} for name, n in sorted(counts.items())],
-        "agreement": _agreement(labels),
-        "confusion": _confusion(found),
-        "calibration": list(_calibration(found)),
-        "worst": _worst(found, rows, source),
-        "slices": list(_slices(found, rows)),
-        "fewest": FEWEST,
-        "gone": len(every) - len(found),
+        "agreement": _annotator_agreement(labels),
+        "confusion": _confusion_rows(available),
+        "calibration": list(_calibration_points(available)),
+        "worst": _largest_disagreements(available, rows, source),
+        "slices": list(_slice_views(available, rows)),
+        "fewest": MIN_SLICE_LABELS,
+        "gone": len(labelled_answers) - len(available),
     }
 
 
-def _answers(labels: Sequence[Label]) -> Iterator[Labelled]:
+def _labelled_answers(labels: Sequence[Label]) -> Iterator[LabelledAnswer]:
     by_case: dict[str, list[Label]] = defaultdict(list)
     for label in labels:
         by_case[label.case_id].append(label)
-    counts = Counter(said[0].stratum for said in by_case.values())
-    for case, said in by_case.items():
-        first = said[0]
-        value = fmean(label.value for label in said if label.value is not None)
+    counts = Counter(case_labels[0].stratum for case_labels in by_case.values())
+    for case_id, case_labels in by_case.items():
+        first = case_labels[0]
+        value = fmean(label.value for label in case_labels if label.value is not None)
         weight = first.stratum_size / counts[first.stratum]
-        yield Labelled(case, first.score, value, weight, first.case_group or case, said)
+        yield LabelledAnswer(case_id, first.score, value, weight, first.case_group or case_id, case_labels)
 
 
-def _agreement(labels: Sequence[Label]) -> Document | None:
-    """Krippendorff's alpha of all annotators, and kappa of every two; None where one alone has labelled."""
+def _annotator_agreement(labels: Sequence[Label]) -> Document | None:
+    """Return Krippendorff's alpha of all annotators and kappa of each pair; None for a single annotator."""
     names = sorted({label.annotator for label in labels})
     if len(names) < 2:
         return None
@@ -111,125 +112,152 @@ def _agreement(labels: Sequence[Label]) -> Document | None:
         if label.value is not None:
             by_case[label.case_id][label.annotator] = label.value
             groups[label.case_id] = label.case_group
-    of = alpha(list(by_case.values()), [groups[case] for case in by_case])
-    columns = {name: [said.get(name, np.nan) for said in by_case.values()] for name in names}
+    agreement = annotator_alpha(list(by_case.values()), [groups[case_id] for case_id in by_case])
+    columns = {name: [case_labels.get(name, np.nan) for case_labels in by_case.values()] for name in names}
     kappas = [
-        {"names": f"{a} / {b}", "kappa": _number(weighted_kappa(columns[a], columns[b]))}
+        {"names": f"{a} / {b}", "kappa": _format_number(weighted_kappa(columns[a], columns[b]))}
         for a, b in combinations(names, 2)
     ]
-    low, high = _number(of["ci_low"]), _number(of["ci_high"])
-    return {"n": of["n"], "alpha": _number(of["alpha"]), "low": low, "high": high, "kappas": kappas}
+    low, high = _format_number(agreement["ci_low"]), _format_number(agreement["ci_high"])
+    return {
+        "n": agreement["n"],
+        "alpha": _format_number(agreement["alpha"]),
+        "low": low,
+        "high": high,
+        "kappas": kappas,
+    }
 
 
-def _confusion(found: Sequence[Labelled]) -> list[Document]:
-    """By bin of the judge's score, how many answers people call bad, in between and good."""
-    table = np.zeros((len(BINS), 3), dtype=int)
-    for one in found:
-        table[_bin(one.score), sum(one.value >= bound for bound in SAID)] += 1
-    names = [f"{low:g}–{high:g}" for low, high in pairwise((*BINS, 1.0))]
+def _confusion_rows(labelled_answers: Sequence[LabelledAnswer]) -> list[Document]:
+    """Return per bin of the judge's score how many answers people find bad, in between and good."""
+    table = np.zeros((len(BIN_STARTS), 3), dtype=int)
+    for answer in labelled_answers:
+        table[_bin_index(answer.score), sum(answer.value >= bound for bound in VERDICT_BOUNDS)] += 1
+    names = [f"{low:g}–{high:g}" for low, high in pairwise((*BIN_STARTS, 1.0))]
     return [{"bin": name, "counts": row.tolist()} for name, row in zip(names, table, strict=True) if row.any()]
 
 
-def _calibration(found: Sequence[Labelled]) -> Iterator[Document]:
-    """By bin of the judge's score, what people say on average, with its interval."""
-    for number in range(len(BINS)):
-        own = [one for one in found if _bin(one.score) == number]
-        if own:
-            people = _weighted(own, [one.value for one in own])
+def _calibration_points(labelled_answers: Sequence[LabelledAnswer]) -> Iterator[Document]:
+    """Yield per bin of the judge's score the mean of people's labels with its interval."""
+    for bin_index in range(len(BIN_STARTS)):
+        bin_answers = [answer for answer in labelled_answers if _bin_index(answer.score) == bin_index]
+        if bin_answers:
+            people_mean = _weighted_mean(bin_answers, [answer.value for answer in bin_answers])
             yield {
-                "n": len(own),
-                "score": round(100 * fmean(one.score for one in own), 1),
-                **{name: round(100 * value, 1) for name, value in people._asdict().items()},
-                "text": f"{people.value:.2f} ({people.low:.2f}–{people.high:.2f})",
+                "n": len(bin_answers),
+                "score": round(100 * fmean(answer.score for answer in bin_answers), 1),
+                **{name: round(100 * value, 1) for name, value in people_mean._asdict().items()},
+                "text": f"{people_mean.value:.2f} ({people_mean.low:.2f}–{people_mean.high:.2f})",
             }
 
 
-def _worst(found: Sequence[Labelled], rows: Mapping[str, Document], source: str) -> list[Document]:
-    """Where judge and people differ most, with their texts and what annotators noted."""
-    apart = sorted(found, key=lambda one: (-abs(one.score - one.value), one.case_id))
+def _largest_disagreements(
+    labelled_answers: Sequence[LabelledAnswer], rows: Mapping[str, Document], source: str
+) -> list[Document]:
+    """Return the largest differences between judge and people, with texts and annotators' notes."""
+    by_difference = sorted(labelled_answers, key=lambda answer: (-abs(answer.score - answer.value), answer.case_id))
     return [
         {
-            "case_id": one.case_id,
-            "score": f"{one.score:.2f}",
-            "value": f"{one.value:.2f}",
-            "question": _cut(rows.get(one.case_id, {}).get("question")),
-            "answer": _cut(rows.get(one.case_id, {}).get("answer")),
-            "notes": [f"{label.annotator}: {to_people.text(label.note, source)}" for label in one.said if label.note],
+            "case_id": answer.case_id,
+            "score": f"{answer.score:.2f}",
+            "value": f"{answer.value:.2f}",
+            "question": _shorten(rows.get(answer.case_id, {}).get("question")),
+            "answer": _shorten(rows.get(answer.case_id, {}).get("answer")),
+            "notes": [
+                f"{label.annotator}: {to_people.mask_message(label.note, source)}"
+                for label in answer.labels
+                if label.note
+            ],
         }
-        for one in apart[:WORST]
-        if abs(one.score - one.value) > 0
+        for answer in by_difference[:MAX_DISAGREEMENTS]
+        if abs(answer.score - answer.value) > 0
     ]
 
 
-def _slices(found: Sequence[Labelled], rows: Mapping[str, Document]) -> Iterator[Document]:
-    """Of topics, pages, lengths and kinds of questions, and lengths of answers: how far the judge is off there."""
-    there = [one for one in found if one.case_id in rows]
-    if not there:
+def _slice_views(labelled_answers: Sequence[LabelledAnswer], rows: Mapping[str, Document]) -> Iterator[Document]:
+    """Yield the judge's error by topic, page, length and kind of question, and length of answer."""
+    available = [answer for answer in labelled_answers if answer.case_id in rows]
+    if not available:
         return
-    table = pa.table({name: [rows[one.case_id].get(name) for one in there] for name in rows[there[0].case_id]})
+    table = pa.table(
+        {name: [rows[answer.case_id].get(name) for answer in available] for name in rows[available[0].case_id]}
+    )
     kinds = slices_of(table) if "question" in table.column_names else {}
-    kinds["answer length"] = lengths([rows[one.case_id].get("answer") for one in there])
+    kinds["answer length"] = length_labels([rows[answer.case_id].get("answer") for answer in available])
     for kind, values in kinds.items():
-        by_value: dict[str, list[Labelled]] = defaultdict(list)
-        for one, value in zip(there, values, strict=True):
+        by_value: dict[str, list[LabelledAnswer]] = defaultdict(list)
+        for answer, value in zip(available, values, strict=True):
             if value is not None:
-                by_value[value].append(one)
-        told = {value: own for value, own in by_value.items() if len(own) >= FEWEST}
-        small = [own for value, own in by_value.items() if value not in told]
-        if len(by_value) > 1 and told:
+                by_value[value].append(answer)
+        large_slices = {
+            value: slice_answers for value, slice_answers in by_value.items() if len(slice_answers) >= MIN_SLICE_LABELS
+        }
+        small_slices = [slice_answers for value, slice_answers in by_value.items() if value not in large_slices]
+        if len(by_value) > 1 and large_slices:
             yield {
                 "kind": kind,
-                "values": [_slice(value, own) for value, own in sorted(told.items(), key=lambda item: -len(item[1]))],
-                "small": len(small),
-                "small_labels": sum(map(len, small)),
+                "values": [
+                    _slice_view(value, slice_answers)
+                    for value, slice_answers in sorted(large_slices.items(), key=lambda item: -len(item[1]))
+                ],
+                "small": len(small_slices),
+                "small_labels": sum(map(len, small_slices)),
             }
 
 
-def _slice(value: str, own: Sequence[Labelled]) -> Document:
-    judge, people = (_weighted(own, values).value for values in ([o.score for o in own], [o.value for o in own]))
-    half = _weighted(own, [(one.score - one.value + 1) / 2 for one in own])  # from -1..1 to 0..1, and back
-    error, low, high = (2 * end - 1 for end in half)
-    is_ours = value in texts("slice_values", "ru")
+def _slice_view(value: str, slice_answers: Sequence[LabelledAnswer]) -> Document:
+    judge, people = (
+        _weighted_mean(slice_answers, values).value
+        for values in ([answer.score for answer in slice_answers], [answer.value for answer in slice_answers])
+    )
+    scaled_error = _weighted_mean(
+        slice_answers, [(answer.score - answer.value + 1) / 2 for answer in slice_answers]
+    )  # scaled from -1..1 to 0..1, and back
+    error, low, high = (2 * end - 1 for end in scaled_error)
+    is_translated = value in texts("slice_values", "ru")
     return {
-        "value": translations("slice_values", value) if is_ours else dict.fromkeys(LANGUAGES, value),
-        "n": len(own),
+        "value": translations("slice_values", value) if is_translated else dict.fromkeys(LANGUAGES, value),
+        "n": len(slice_answers),
         "judge": f"{judge:.2f}",
         "people": f"{people:.2f}",
-        "error": _signed(error),
-        "interval": f"{_signed(low)} … {_signed(high)}",
+        "error": _format_signed(error),
+        "interval": f"{_format_signed(low)} … {_format_signed(high)}",
         "off": low > 0 or high < 0,
     }
 
 
-def _rows(found: Sequence[Labelled], cases: pa.Table | None) -> dict[str, Document]:
+def _case_rows(labelled_answers: Sequence[LabelledAnswer], cases: pa.Table | None) -> dict[str, Document]:
     if cases is None:
         return {}
-    wanted = ("case_id", "question", "answer", "cluster", "topic", "page", "group", "stratum", "answerable", "turn")
-    named = cases.select([name for name in wanted if name in cases.column_names])
-    ids = {one.case_id for one in found}
-    return {row["case_id"]: row for row in named.to_pylist() if row["case_id"] in ids}
+    columns = ("case_id", "question", "answer", "cluster", "topic", "page", "group", "stratum", "answerable", "turn")
+    selected = cases.select([name for name in columns if name in cases.column_names])
+    ids = {answer.case_id for answer in labelled_answers}
+    return {row["case_id"]: row for row in selected.to_pylist() if row["case_id"] in ids}
 
 
-def _bin(score: float) -> int:
-    return sum(score >= bound for bound in BINS) - 1
+def _bin_index(score: float) -> int:
+    return sum(score >= bound for bound in BIN_STARTS) - 1
 
 
-def _weighted(own: Sequence[Labelled], values: Sequence[float]) -> Weighted:
-    """The mean of labelled answers, each by how unlikely it was to be drawn; with its interval from two on."""
-    if len(own) < 2:
-        return Weighted(values[0], 0.0, 1.0)
-    nothing, chances = np.full(len(own), 0.5), [1 / one.weight for one in own]
-    found = corrected_mean(nothing, values, chances, groups=[one.group for one in own])
-    return Weighted(found.value, found.low, found.high)
+def _weighted_mean(labelled_answers: Sequence[LabelledAnswer], values: Sequence[float]) -> WeightedMean:
+    """Return the weighted mean of labelled answers; the interval needs at least two of them."""
+    if len(labelled_answers) < 2:
+        return WeightedMean(values[0], 0.0, 1.0)
+    constant_scores, probabilities = (
+        np.full(len(labelled_answers), 0.5),
+        [1 / answer.weight for answer in labelled_answers],
+    )
+    estimated = ppi_mean(constant_scores, values, probabilities, groups=[answer.group for answer in labelled_answers])
+    return WeightedMean(estimated.value, estimated.low, estimated.high)
 
 
-def _cut(text: str | None) -> str:
-    return "" if not text else text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+def _shorten(text: str | None) -> str:
+    return "" if not text else text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
 
 
-def _signed(value: float) -> str:
-    return rounded(round(value, 3) + 0.0, "share", "+").replace("-", MINUS)  # -0.0 is 0.0
+def _format_signed(value: float) -> str:
+    return format_rounded(round(value, 3) + 0.0, "share", "+").replace("-", MINUS_SIGN)  # -0.0 is 0.0
 
 
-def _number(value: float | None) -> str:
-    return "—" if value is None or value != value else f"{value:.2f}".replace("-", MINUS)
+def _format_number(value: float | None) -> str:
+    return "—" if value is None or value != value else f"{value:.2f}".replace("-", MINUS_SIGN)

@@ -1,4 +1,4 @@
-"""Report pages as a server makes them: when they are asked for, and anew when something has changed since."""
+"""Report pages of a server, rendered on request and again after changes."""
 
 import re
 import threading
@@ -10,119 +10,133 @@ from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.db.errors import InputError, unknown
-from yarus.db.stores.last_change import last_change
-from yarus.tasks.config.settings import settings
+from yarus.db.stores.last_change import read_change_token
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.evaluation.listing import fail_orphaned
-from yarus.tasks.report.entries import entries, newest
-from yarus.tasks.report.index import INDEX, NEWEST, index_page, listing
-from yarus.tasks.report.render import Live, render, rendered, script
+from yarus.tasks.report.entries import find_newest, load_entries
+from yarus.tasks.report.index import INDEX_PATTERN, NEWEST_NAME, list_evaluations, render_index_page
+from yarus.tasks.report.render import LivePageState, join_scripts, render_report, render_template
 
-CHOSEN = "report.html"
-"""Where the evaluations are shown that an address names: `report.html?of=A&of=B`."""
-TOGETHER = 8
-"""Evaluations on one page, at most."""
-NEAR = 100
-"""Evaluations among which the nearest is looked for, where one is not there."""
-KEPT = 4
-"""Pages that are kept while nothing changes; one may be tens of megabytes."""
+CHOSEN_NAME = "report.html"
+"""Page of the evaluations in the address: `report.html?of=A&of=B`."""
+MAX_PER_PAGE = 8
+"""Maximum number of evaluations on one page."""
+MAX_SUGGESTED = 100
+"""Number of newest evaluations from which similar ids are suggested."""
+MAX_CACHED_PAGES = 4
+"""Maximum number of cached pages; one may have tens of megabytes."""
 
 
 class LivePages:
-    """The pages over our journal. One is made at a time; what nobody has changed is not made twice."""
+    """Pages over Yarus's own database. One page is rendered at a time, and cached until something changes."""
 
     def __init__(self, engine: Callable[[], Engine], folder: Path) -> None:
-        """Reads nothing yet.
+        """Initialise without reading anything.
 
         Args:
-            engine: gives our own database.
-            folder: of the reports that were written as files, which the index links too.
+            engine: function that returns the engine of Yarus's own database.
+            folder: folder of report files, which the index links too.
         """
         self._engine, self._folder = engine, folder
-        self._made: OrderedDict[tuple[str, tuple[str, ...]], tuple[str, bytes]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, tuple[str, ...]], tuple[str, bytes]] = OrderedDict()
         self._lock = threading.Lock()
 
     def now(self) -> str:
-        """A text that changes with what the pages show."""
-        return last_change(self._engine())
+        """Return a text that changes with the content of the pages."""
+        return read_change_token(self._engine())
 
-    def page(self, name: str, asked: Sequence[str]) -> bytes | None:
-        """A page by its file name; None where there is none of that name.
+    def page(self, name: str, requested_ids: Sequence[str]) -> bytes | None:
+        """Return a page by its file name, or None if there is no such page.
 
         Args:
-            name: `index.html` and those after it, `newest.html`, `report.html`, or an evaluation's id with `.html`.
-            asked: the evaluations that the address names, for `report.html`.
+            name: `index.html` and its further pages, `newest.html`, `report.html`, or an evaluation's id with `.html`.
+            requested_ids: evaluations in the address, for `report.html`.
 
         Raises:
-            InputError: evaluations that cannot be shown, or nothing is there yet.
+            InputError: an evaluation cannot be shown, or there are no evaluations.
             DatabaseUnavailable: the database cannot be reached.
         """
         with self._lock:
             engine = self._engine()
-            if INDEX.fullmatch(name):
+            if INDEX_PATTERN.fullmatch(name):
                 fail_orphaned(engine)
-                return self._kept(name, (), lambda now: self._index(name, now))
-            if name == NEWEST:
-                return self._report(tuple(newest(engine)))
-            if name == CHOSEN:
-                return self._report(_chosen(engine, asked))
-            of = name.removesuffix(".html")
-            return self._report((of,)) if of != name and _finished(engine, of) else None
+                return self._cached(name, (), lambda now: self._index(name, now))
+            if name == NEWEST_NAME:
+                return self._report(tuple(find_newest(engine)))
+            if name == CHOSEN_NAME:
+                return self._report(_chosen_evaluations(engine, requested_ids))
+            evaluation_id = name.removesuffix(".html")
+            return (
+                self._report((evaluation_id,))
+                if evaluation_id != name and _is_finished(engine, evaluation_id)
+                else None
+            )
 
-    def problem(self, why: str) -> bytes:
-        """A page that says why there is no other."""
-        language = settings().language
+    def problem(self, reason: str) -> bytes:
+        """Return a page with the reason why the requested page is missing."""
+        language = get_settings().language
         title = f"{texts('report.page', language)['no page']} · Yarus"
-        return _encoded(rendered("problem.html", language, title=title, why=why, script=script(("page.js",))))
+        return _encode(
+            render_template("problem.html", language, title=title, why=reason, script=join_scripts(("page.js",)))
+        )
 
     def _index(self, name: str, now: str) -> str | None:
-        listed = listing(self._engine(), self._folder)
+        listed = list_evaluations(self._engine(), self._folder)
         if name not in listed.pages:
             return None
-        return index_page(self._engine(), listed, listed.pages.index(name), settings().language, Live(now))
+        return render_index_page(
+            self._engine(), listed, listed.pages.index(name), get_settings().language, LivePageState(now)
+        )
 
     def _report(self, ids: tuple[str, ...]) -> bytes | None:
-        engine, language = self._engine(), settings().language
-        return self._kept("", ids, lambda now: render(engine, entries(engine, [*ids]), language, Live(now, stays=True)))
+        engine, language = self._engine(), get_settings().language
+        return self._cached(
+            "",
+            ids,
+            lambda now: render_report(engine, load_entries(engine, [*ids]), language, LivePageState(now, stays=True)),
+        )
 
-    def _kept(self, name: str, ids: tuple[str, ...], make: Callable[[str], str | None]) -> bytes | None:
+    def _cached(self, name: str, ids: tuple[str, ...], render_page: Callable[[str], str | None]) -> bytes | None:
         now = self.now()
-        before, page = self._made.pop((name, ids), ("", b""))
-        if before != now:
-            made = make(now)
-            if made is None:
+        cached_state, page = self._cache.pop((name, ids), ("", b""))
+        if cached_state != now:
+            rendered_page = render_page(now)
+            if rendered_page is None:
                 return None
-            page = _encoded(made)
-        self._made[name, ids] = now, page
-        while len(self._made) > KEPT:
-            self._made.popitem(last=False)
+            page = _encode(rendered_page)
+        self._cache[name, ids] = now, page
+        while len(self._cache) > MAX_CACHED_PAGES:
+            self._cache.popitem(last=False)
         return page
 
 
-def _chosen(engine: Engine, asked: Sequence[str]) -> tuple[str, ...]:
-    """The evaluations that an address names, each once."""
-    ids = tuple(dict.fromkeys(asked))
-    if not 0 < len(ids) <= TOGETHER:
+def _chosen_evaluations(engine: Engine, requested_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the evaluations in the address without repetitions."""
+    ids = tuple(dict.fromkeys(requested_ids))
+    if not 0 < len(ids) <= MAX_PER_PAGE:
         raise InputError(
-            "{n} evaluations are named; a page shows from 1 to {most}: choose in the list", n=len(ids), most=TOGETHER
+            "{n} evaluations are named; a page shows from 1 to {most}: choose in the list",
+            n=len(ids),
+            most=MAX_PER_PAGE,
         )
     for name in ids:
-        if not _finished(engine, name):
-            finished = [row["id"] for row in journal.listing(engine, limit=NEAR)]
+        if not _is_finished(engine, name):
+            finished = [row["id"] for row in journal.list_evaluations(engine, limit=MAX_SUGGESTED)]
             raise unknown("finished evaluation", name, finished)
     return ids
 
 
-def _finished(engine: Engine, name: str) -> bool:
-    """Whether it is the whole id of an evaluation that has numbers."""
+def _is_finished(engine: Engine, name: str) -> bool:
+    """Return whether the name is the complete id of a finished evaluation."""
     if not re.fullmatch(r"[\w.-]+", name):
         return False
     try:
-        row = journal.find(engine, name)
+        row = journal.find_evaluation(engine, name)
     except InputError:
         return False
-    return row["id"] == name and row["state"] in journal.FINISHED
+    return row["id"] == name and row["state"] in journal.FINISHED_STATES
 
 
-def _encoded(page: str) -> bytes:
+def _encode(page: str) -> bytes:
     return page.encode("utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""The pages as HTML, by Jinja2 with everything escaped that is not ours."""
+"""HTML pages by Jinja2 with autoescaping."""
 
 import secrets
 from datetime import UTC, datetime
@@ -12,100 +12,108 @@ from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
 from yarus.tasks.cases.privacy import pseudonyms as to_people
-from yarus.tasks.cases.vocabulary import STRATA
-from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.cases.vocabulary import USER_STRATA
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation import guidance
-from yarus.tasks.evaluation.guidance import goals
-from yarus.tasks.evaluation.numbers import shown, typeset
+from yarus.tasks.evaluation.guidance import list_goals
+from yarus.tasks.evaluation.number_format import format_metric, use_minus_sign
 from yarus.tasks.evaluation.summary import EvaluationSummary
 from yarus.tasks.report import corpus_page
-from yarus.tasks.report.answers import answers_pages
-from yarus.tasks.report.case_list import in_russian
-from yarus.tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
-from yarus.tasks.report.embedded_data import Document, as_script, packed_plotly
-from yarus.tasks.report.entries import Entry, described
-from yarus.tasks.report.experiment_pages import pages
-from yarus.tasks.report.label_lessons import lessons
+from yarus.tasks.report.answers import build_answers_pages
+from yarus.tasks.report.case_list import translate_reasons
+from yarus.tasks.report.comparisons import (
+    CHANGE_LISTS,
+    add_comparisons,
+    build_trends,
+    comparison_view,
+    describe_changes,
+)
+from yarus.tasks.report.embedded_data import Document, pack_plotly, to_script_json
+from yarus.tasks.report.entries import ReportEntry, entry_view
+from yarus.tasks.report.experiment_pages import experiment_pages
+from yarus.tasks.report.label_lessons import label_analysis
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = (
     *("page.js", "live.js", "tables.js", "charts.js", "cases.js", "support.js"),
     *("trace.js", "case.js", "answers.js", "route.js"),
 )
-SPOKEN = ("script", "live", "answers", "trace")
-"""Sections of texts that the page's script speaks."""
+SCRIPT_SECTIONS = ("script", "live", "answers", "trace")
+"""Sections of texts for the page's script."""
 LIST_COLUMNS = 3
-"""Metrics that the list of cases shows."""
+"""Number of metrics in the list of cases."""
 
 
 @cache
-def environment() -> Environment:
-    """Templates, with what all of them use."""
-    made = Environment(
+def jinja_environment() -> Environment:
+    """Return the Jinja environment with the globals of all templates."""
+    jinja = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {
-        "said": said,
-        "said_or": said_or,
-        "both": both,
-        "named": _named,
-        "told": told,
+    jinja.globals |= {
+        "said": page_text,
+        "said_or": page_text_or,
+        "both": in_all_languages,
+        "named": _name_attributes,
+        "told": translate,
         "labels": texts("metric_labels", "ru").keys(),
-        "shown": shown,
-        "logo": source("logo.svg"),
-        "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print", "menu")},
-        "css": source("tables.css") + source("page.css"),
-        "more_css": Markup("").join(source(f"{name}.css") for name in ("live", "answers", "trace")),
-        "theme": source("theme.js"),
+        "shown": format_metric,
+        "logo": read_template_file("logo.svg"),
+        "icons": {name: read_template_file(f"{name}.svg") for name in ("auto", "light", "dark", "print", "menu")},
+        "css": read_template_file("tables.css") + read_template_file("page.css"),
+        "more_css": Markup("").join(read_template_file(f"{name}.css") for name in ("live", "answers", "trace")),
+        "theme": read_template_file("theme.js"),
         "version": version("yarus"),
     }
-    return made
+    return jinja
 
 
-class Live(NamedTuple):
-    """What a page says that a server has made, and may make anew."""
+class LivePageState(NamedTuple):
+    """State of a page that a server renders."""
 
     now: str
-    """What had changed last when it was made."""
+    """Time of the last change when the page was rendered."""
     stays: bool = False
-    """Whether it waits for its reader before it is made anew."""
+    """Whether the reader must confirm before the page is reloaded."""
 
 
-def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live | None = None) -> str:
-    """The report over these evaluations; as a file of its own, or as a server's page."""
+def render_report(
+    engine: Engine, shown_entries: list[ReportEntry], language: str, live: LivePageState | None = None
+) -> str:
+    """Return the report over these evaluations, as a file or as a server's page."""
     add_comparisons(engine, shown_entries)
-    evaluations = [described(entry) | _advised(entry) for entry in shown_entries]
+    evaluations = [entry_view(entry) | _advice_view(entry) for entry in shown_entries]
     packs: dict[str, str] = {}
     figures: Document = {}
-    for one, entry in zip(evaluations, shown_entries, strict=True):
-        one["comparison"] = comparison(entry)
-        one["charts"] = _charts(one, figures)
-        one["lessons"] = lessons(engine, entry.row["id"], entry.row["source"], entry.cases)
-        packs |= _packs(one)
-    answers = answers_pages(shown_entries, evaluations)
-    histories = trends(engine, shown_entries)
-    for number, history in enumerate(histories):
-        history["id"] = f"trend-{number}"
+    for view, entry in zip(evaluations, shown_entries, strict=True):
+        view["comparison"] = comparison_view(entry)
+        view["charts"] = _chart_views(view, figures)
+        view["lessons"] = label_analysis(engine, entry.row["id"], entry.row["source"], entry.cases)
+        packs |= _packs(view)
+    answers = build_answers_pages(shown_entries, evaluations)
+    histories = build_trends(engine, shown_entries)
+    for index, history in enumerate(histories):
+        history["id"] = f"trend-{index}"
         figures[history["id"]] = history.pop("figure")
-    over = pages(engine, shown_entries[0].row["source"], figures)
-    packs["plotly"] = packed_plotly()
-    described_corpus = corpus_page.stored(engine, shown_entries[0].row["source"])
-    if described_corpus is not None:
-        drawn = described_corpus.pop("figure")
-        described_corpus["map"] = drawn and {"id": "map", "height": drawn["layout"]["height"]}
-        figures |= {"map": drawn} if drawn else {}
+    experiments = experiment_pages(engine, shown_entries[0].row["source"], figures)
+    packs["plotly"] = pack_plotly()
+    corpus = corpus_page.corpus_view(engine, shown_entries[0].row["source"])
+    if corpus is not None:
+        map_figure = corpus.pop("figure")
+        corpus["map"] = map_figure and {"id": "map", "height": map_figure["layout"]["height"]}
+        figures |= {"map": map_figure} if map_figure else {}
     summaries = [entry.summary for entry in shown_entries if entry.key == entry.tier]
-    said_changes, since = changes(shown_entries)
+    statements, since = describe_changes(shown_entries)
     titles = {
         name: f"{text} · {shown_entries[0].row['source']} · Yarus"
         for name, text in translations("report.page", "report").items()
     }
-    return rendered(
+    return render_template(
         "report.html",
         language,
         live=live,
@@ -113,51 +121,51 @@ def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live
         source=shown_entries[0].row["source"],
         made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         evaluations=evaluations,
-        weakest=guidance.weakest(summaries),
-        lead={of: typeset(said) for of, said in guidance.lead(summaries).items()},
-        changes=said_changes,
+        weakest=guidance.find_weakest_tier(summaries),
+        lead={tier: use_minus_sign(sentence) for tier, sentence in guidance.lead_sentence(summaries).items()},
+        changes=statements,
         since=since,
-        advised=_in_order(evaluations, guidance.first(summaries)),
-        goals=goals(summaries),
+        advised=_order_by_urgency(evaluations, guidance.choose_first_evaluation(summaries)),
+        goals=list_goals(summaries),
         trends=histories,
-        over=over,
+        over=experiments,
         answers=answers,
-        corpus=described_corpus,
-        pseudonyms=any(to_people.has_pseudonyms(entry.row["source"]) for entry in shown_entries)
+        corpus=corpus,
+        pseudonyms=any(to_people.should_mask(entry.row["source"]) for entry in shown_entries)
         and translations("pseudonyms", "note"),
         packs=packs,
-        script=script(SCRIPTS),
-        data=as_script(
+        script=join_scripts(SCRIPTS),
+        data=to_script_json(
             {
-                "words": {name: spoken(name) for name in LANGUAGES},
+                "words": {name: script_texts(name) for name in LANGUAGES},
                 "titles": titles,
                 "figures": figures,
-                "reasons": in_russian(entry.cases for entry in shown_entries),
-                "answers": {one["key"]: one for one in answers},
-                "cases": {one["key"]: _listed(one) for one in evaluations if one["pack"]},
+                "reasons": translate_reasons(entry.cases for entry in shown_entries),
+                "answers": {page["key"]: page for page in answers},
+                "cases": {view["key"]: _case_list_settings(view) for view in evaluations if view["pack"]},
             }
         ),
     )
 
 
-def rendered(template: str, language: str, *, live: Live | None = None, **values: Any) -> str:
-    """A page from its template, with a nonce that lets our scripts run and no other."""
-    page = environment().get_template(template)
+def render_template(template: str, language: str, *, live: LivePageState | None = None, **values: Any) -> str:
+    """Return a page from its template, with a nonce that allows only the page's own scripts."""
+    page = jinja_environment().get_template(template)
     return page.render(language=language, live=live, nonce=secrets.token_urlsafe(16), **values)
 
 
-def source(name: str) -> Markup:
-    """A file of ours, to be put into a page as it is."""
+def read_template_file(name: str) -> Markup:
+    """Return a template file unescaped."""
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
-def script(names: tuple[str, ...]) -> Markup:
-    """Scripts of ours one after another, in a scope of their own."""
-    return Markup("(() => {{\n{}\n}})();").format(Markup("\n").join(source(name) for name in names))
+def join_scripts(names: tuple[str, ...]) -> Markup:
+    """Return the scripts joined in one scope."""
+    return Markup("(() => {{\n{}\n}})();").format(Markup("\n").join(read_template_file(name) for name in names))
 
 
-def both(text: Text) -> Markup:
-    """A text in every language; the page's style shows one."""
+def in_all_languages(text: TranslatedText) -> Markup:
+    """Return a text in every language; the page's style shows one."""
     if len(set(text.values())) == 1:
         return escape(text["ru"])
     return Markup("").join(
@@ -165,95 +173,100 @@ def both(text: Text) -> Markup:
     )
 
 
-def told(section: str, key: str, **values: object) -> Markup:
-    """A text in every language, with values put in."""
-    return both(translations(section, key, **values))
+def translate(section: str, key: str, **values: object) -> Markup:
+    """Return a text in every language with its values."""
+    return in_all_languages(translations(section, key, **values))
 
 
-def said(key: str, **values: object) -> Markup:
-    """A text of the pages."""
-    return told("report.page", key, **values)
+def page_text(key: str, **values: object) -> Markup:
+    """Return a text of the pages."""
+    return translate("report.page", key, **values)
 
 
-def said_or(key: str, otherwise: str) -> Markup:
-    """A text of the pages, or else another one as it is."""
-    return said(key) if key in texts("report.page", "ru") else escape(otherwise)
+def page_text_or(key: str, default: str) -> Markup:
+    """Return a text of the pages, or else the given text."""
+    return page_text(key) if key in texts("report.page", "ru") else escape(default)
 
 
-def spoken(language: str) -> dict[str, str]:
-    """The words that the page's script needs, in one language."""
+def script_texts(language: str) -> dict[str, str]:
+    """Return the texts of the page's script in one language."""
     page = texts("report.page", language)
-    words = {name: text for section in SPOKEN for name, text in texts(f"report.{section}", language).items()}
+    words = {name: text for section in SCRIPT_SECTIONS for name, text in texts(f"report.{section}", language).items()}
     words |= {"not found": page["not found"]}
-    words |= {f"list {name}": page[name] for name in LISTS}
-    words |= {f"stratum {name}": page[name] for name in STRATA}
+    words |= {f"list {name}": page[name] for name in CHANGE_LISTS}
+    words |= {f"stratum {name}": page[name] for name in USER_STRATA}
     words |= {f"status {name}": text for name, text in texts("report.statuses", language).items()}
     words |= {f"failure {name}": text for name, text in texts("failures", language).items()}
     return words | {f"metric {name}": text for name, text in texts("metric_labels", language).items()}
 
 
-def _named(key: str) -> Markup:
-    """Attributes that name an element in every language; the page's script keeps the one that is read."""
+def _name_attributes(key: str) -> Markup:
+    """Return attributes that name an element in every language; the page's script selects one."""
     text = translations("report.page", key)
     return Markup('data-ru="{ru}" data-en="{en}" aria-label="{ru}"').format(**text)
 
 
-def _advised(entry: Entry) -> Document:
-    advice, kept = guidance.next_step(entry.summary)
-    condition = "&".join(f"{name}={value}" for name, value in kept.items())
-    if entry.cases is None or (kept.get("metric") not in (None, *entry.cases.column_names)):
+def _advice_view(entry: ReportEntry) -> Document:
+    advice, filters = guidance.advise_next_step(entry.summary)
+    condition = "&".join(f"{name}={value}" for name, value in filters.items())
+    if entry.cases is None or (filters.get("metric") not in (None, *entry.cases.column_names)):
         condition = ""
-    return {"says": guidance.says(entry.summary), "next": advice, "filter": condition}
+    return {"says": guidance.summary_sentence(entry.summary), "next": advice, "filter": condition}
 
 
-def _in_order(evaluations: list[Document], foremost: EvaluationSummary | None) -> list[Document]:
-    """What to look at: what is named first, then the tiers that need it; those that measure or explain come last."""
+def _order_by_urgency(evaluations: list[Document], foremost: EvaluationSummary | None) -> list[Document]:
+    """Return at most five evaluations to inspect: the foremost, then tiers with problems, diagnostic ones last."""
     grades = {"attention": 0, "absent": 1, "weak": 1, "good": 2, "reasonable": 2}
 
-    def urgency(one: Document) -> tuple[bool, bool, int, int]:
-        worst = min((grades.get(metric["grade"], 3) for metric in one["metrics"] if metric["grade"]), default=3)
-        order = TIERS[one["tier"]].felt or len(TIERS)
-        return one["summary"] is not foremost, one["summary"]["state"] == "completed", worst, order
+    def urgency(view: Document) -> tuple[bool, bool, int, int]:
+        worst_grade = min((grades.get(metric["grade"], 3) for metric in view["metrics"] if metric["grade"]), default=3)
+        order = TIERS[view["tier"]].felt or len(TIERS)
+        return view["summary"] is not foremost, view["summary"]["state"] == "completed", worst_grade, order
 
-    return sorted((one for one in evaluations if one["key"] == one["tier"]), key=urgency)[:5]
+    return sorted((view for view in evaluations if view["key"] == view["tier"]), key=urgency)[:5]
 
 
-def _charts(one: Document, figures: Document) -> list[Document]:
-    """The charts of an evaluation, whose figures are put among those of the page."""
-    made = one.pop("figures")
+def _chart_views(view: Document, figures: Document) -> list[Document]:
+    """Return the charts of an evaluation, and add their figures to those of the page."""
+    entry_figures = view.pop("figures")
 
-    def drawn(*names: str) -> list[Document]:
-        return [{"metric": None, "word": name, "figure": made[name]} for name in names if made.get(name)]
+    def named_charts(*names: str) -> list[Document]:
+        return [
+            {"metric": None, "word": name, "figure": entry_figures[name]} for name in names if entry_figures.get(name)
+        ]
 
-    charts = drawn("showing risk", "showing cost", "ranks")
-    charts += [{"word": None, **chart} for chart in made.get("distributions", [])]
-    charts += drawn("latency")
-    for number, chart in enumerate(charts):
-        chart["id"] = f"{one['key']}-{number}"
+    charts = named_charts("showing risk", "showing cost", "ranks")
+    charts += [{"word": None, **chart} for chart in entry_figures.get("distributions", [])]
+    charts += named_charts("latency")
+    for index, chart in enumerate(charts):
+        chart["id"] = f"{view['key']}-{index}"
         figures[chart["id"]] = chart.pop("figure")
         chart["height"] = figures[chart["id"]]["layout"]["height"]
     return charts
 
 
-def _packs(one: Document) -> dict[str, str]:
+def _packs(view: Document) -> dict[str, str]:
     packs: dict[str, str] = {}
-    if one["pack"]:
-        packs |= {f"rows-{one['key']}": one["pack"].pop("rows"), f"details-{one['key']}": one["pack"].pop("details")}
-    if one["comparison"] and one["comparison"].get("pack"):
-        packs[f"pair-{one['key']}"] = one["comparison"]["pack"]
+    if view["pack"]:
+        packs |= {
+            f"rows-{view['key']}": view["pack"].pop("rows"),
+            f"details-{view['key']}": view["pack"].pop("details"),
+        }
+    if view["comparison"] and view["comparison"].get("pack"):
+        packs[f"pair-{view['key']}"] = view["comparison"]["pack"]
     return packs
 
 
-def _listed(one: Document) -> Document:
-    """What the page's script must know of a list of cases before it is opened."""
-    numbers = one["pack"]["numbers"]
-    first = [name.removeprefix("avg_") for name in TIERS[one["tier"]].headlines]
-    first += ["mean_abs_difference", "latency_ms", "nn_distance", *numbers]
-    chosen = list(dict.fromkeys(name for name in first if name in numbers))[:LIST_COLUMNS]
+def _case_list_settings(view: Document) -> Document:
+    """Return the settings of a case list that the page's script needs before opening it."""
+    numbers = view["pack"]["numbers"]
+    preferred = [name.removeprefix("avg_") for name in TIERS[view["tier"]].headlines]
+    preferred += ["mean_abs_difference", "latency_ms", "nn_distance", *numbers]
+    shown_metrics = list(dict.fromkeys(name for name in preferred if name in numbers))[:LIST_COLUMNS]
     return {
-        "n": one["pack"]["n"],
+        "n": view["pack"]["n"],
         "numbers": numbers,
-        "shown": chosen,
-        "made": one["made"],
-        "texts": one["case_kind"] == "texts",
+        "shown": shown_metrics,
+        "made": view["made"],
+        "texts": view["case_kind"] == "texts",
     }

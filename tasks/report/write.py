@@ -1,4 +1,4 @@
-"""The report that people look at: one HTML file that needs no network, and an index over all evaluations."""
+"""Write reports: one HTML file that needs no network, and an index of all evaluations."""
 
 import os
 import re
@@ -9,95 +9,95 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from yarus.db.errors import InputError
-from yarus.tasks.config.settings import Language, settings
+from yarus.tasks.config.settings import Language, get_settings
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.report.entries import Entry, entries, newest
-from yarus.tasks.report.index import INDEX, NAME, index_page, listing
-from yarus.tasks.report.render import render
+from yarus.tasks.report.entries import ReportEntry, find_newest, load_entries
+from yarus.tasks.report.index import INDEX_NAME, INDEX_PATTERN, list_evaluations, render_index_page
+from yarus.tasks.report.render import render_report
 
 
-def report(
+def write_report(
     engine: Engine,
     evaluation_ids: Sequence[str] = (),
     target: Path | None = None,
     language: Language | None = None,
 ) -> Path:
-    """Writes a report, and the index over all evaluations beside it where it stands in its usual folder.
+    """Write a report, and update the index if the report is in its default folder.
 
     Args:
-        engine: of our own database.
-        evaluation_ids: which evaluations, by their ids, the beginnings or ends of them, or `last`; several of one tier
-            are compared. Without any: the newest of every tier, of the source of the newest of all.
-        target: the file to write; default: a name of its own in the folder `reports` at home.
-        language: that it opens in; default: the setting.
+        engine: engine of Yarus's own database.
+        evaluation_ids: evaluation ids, their beginnings or ends, or `last`; evaluations of one tier are compared. By
+            default the newest of every tier of the most recent source.
+        target: file to write; by default a file in the folder `reports` in the home folder.
+        language: language in which it opens; by default the setting.
 
     Returns:
         The path of the file.
 
     Raises:
-        InputError: no such evaluation, none at all, or a target that cannot be written.
+        InputError: an evaluation does not exist, there are none, or the target cannot be written.
     """
-    shown = entries(engine, list(evaluation_ids) or newest(engine))
-    chosen = language or settings().language
-    path = target or folder() / name_of(shown, asked=bool(evaluation_ids))
-    write(path, render(engine, shown, chosen))
+    report_entries = load_entries(engine, list(evaluation_ids) or find_newest(engine))
+    chosen_language = language or get_settings().language
+    path = target or reports_folder() / report_file_name(report_entries, is_requested=bool(evaluation_ids))
+    write_page(path, render_report(engine, report_entries, chosen_language))
     if target is None:
-        index(engine, language=chosen)
+        write_index(engine, language=chosen_language)
     return path
 
 
-def index(engine: Engine, target: Path | None = None, language: Language | None = None) -> Path:
-    """Writes the index over the evaluations and the reports, page by page, and removes pages that there are no more.
+def write_index(engine: Engine, target: Path | None = None, language: Language | None = None) -> Path:
+    """Write the index of evaluations and reports, page by page, and remove outdated pages.
 
     Args:
-        engine: of our own database.
-        target: the folder of the reports; default: `reports` at home.
-        language: that it opens in; default: the setting.
+        engine: engine of Yarus's own database.
+        target: folder of the reports; by default `reports` in the home folder.
+        language: language in which it opens; by default the setting.
 
     Returns:
         The path of the first page.
     """
-    place = target or folder()
-    listed = listing(engine, place)
+    index_folder = target or reports_folder()
+    listed = list_evaluations(engine, index_folder)
     for number, name in enumerate(listed.pages):
-        write(place / name, index_page(engine, listed, number, language or settings().language))
-    for old in place.glob("index-*.html"):
-        if old.name not in listed.pages and INDEX.fullmatch(old.name):
-            old.unlink(missing_ok=True)
-    return place / NAME
+        write_page(index_folder / name, render_index_page(engine, listed, number, language or get_settings().language))
+    for old_page in index_folder.glob("index-*.html"):
+        if old_page.name not in listed.pages and INDEX_PATTERN.fullmatch(old_page.name):
+            old_page.unlink(missing_ok=True)
+    return index_folder / INDEX_NAME
 
 
-def folder() -> Path:
-    """Where reports are written that have no other target."""
-    return settings().home.absolute() / "reports"
+def reports_folder() -> Path:
+    """Return the default folder of reports."""
+    return get_settings().home.absolute() / "reports"
 
 
-def name_of(shown: list[Entry], *, asked: bool) -> str:
-    """The file name of a report: what it is about, so that the same report is written over the older one."""
-    ids = [entry.row["id"] for entry in shown]
-    if asked and len(ids) <= 2:
+def report_file_name(report_entries: list[ReportEntry], *, is_requested: bool) -> str:
+    """Return the file name of a report; an equal report overwrites the older one."""
+    ids = [entry.row["id"] for entry in report_entries]
+    if is_requested and len(ids) <= 2:
         name = "-vs-".join(reversed(ids))
     else:
-        newest_of_all = max(entry.row["started_at"] for entry in shown)
-        name = f"{shown[0].row['source']}-{newest_of_all:%Y%m%d-%H%M%S}"
+        newest_of_all = max(entry.row["started_at"] for entry in report_entries)
+        name = f"{report_entries[0].row['source']}-{newest_of_all:%Y%m%d-%H%M%S}"
     return re.sub(r"[^\w.-]", "_", name) + ".html"
 
 
-def write(path: Path, page: str) -> None:
-    """Writes a page whole or not at all.
+def write_page(path: Path, page: str) -> None:
+    """Write a page completely or not at all.
 
     Raises:
-        InputError: it cannot be written there.
+        InputError: the page cannot be written there.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    partial_path = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         make_folder(path.parent)
-        partial.write_text(page, encoding="utf-8", errors="replace")
-        partial.replace(path)
+        partial_path.write_text(page, encoding="utf-8", errors="replace")
+        partial_path.replace(path)
     except (IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError, FileNotFoundError) as error:
         raise InputError(
             "{path} cannot be written: {reason}; give a file with --out", path=path, reason=error.strerror
         ) from None
     finally:
-        if partial.parent.is_dir():
-            partial.unlink(missing_ok=True)
+        if partial_path.parent.is_dir():
+            partial_path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The first step of the tiers that judge answers: questions with references, and the context to answer from."""
+"""First step of the tiers that judge answers: load questions with references, and the contexts to answer from."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from yarus.db.errors import InputError, nothing_to_search
-from yarus.db.source_rows import Corpus, Row
-from yarus.db.words import Words
-from yarus.tasks.cases.dialogs import followed
-from yarus.tasks.cases.labels import annotated_cases, default_unit, labels_of, pages_of
-from yarus.tasks.cases.outcomes import answerable, ideal_context, logged_reference, reference_of
-from yarus.tasks.cases.own_documents import with_own_documents
-from yarus.tasks.cases.perturbations import perturbed
-from yarus.tasks.cases.table import rows_of, values_if_any, values_of, with_columns
-from yarus.tasks.cases.text import fit, starts
-from yarus.tasks.cases.vocabulary import NO_PAGES, Note, Unit
-from yarus.tasks.config.connections import connection_lost
-from yarus.tasks.config.parameters import Answering, Tier2, Tier3
-from yarus.tasks.config.settings import settings
+from yarus.db.errors import InputError, nothing_to_search_error
+from yarus.db.messages import Words
+from yarus.db.source_rows import Corpus, QuestionRow
+from yarus.tasks.cases.dialogs import dialog_turns_if_any
+from yarus.tasks.cases.labels import annotated_cases, count_labels, default_unit, page_by_chunk
+from yarus.tasks.cases.outcomes import answerable, ideal_context, logged_reference, reference_answer
+from yarus.tasks.cases.own_documents import add_own_documents
+from yarus.tasks.cases.perturbations import perturbation_signature
+from yarus.tasks.cases.table import column_values, iterate_rows, optional_column_values, set_columns
+from yarus.tasks.cases.text import join_within_limit, text_offsets
+from yarus.tasks.cases.vocabulary import NO_PAGES_NOTE, Note, Unit
+from yarus.tasks.config.connections import should_retry_read
+from yarus.tasks.config.parameters import AnswerParameters, Tier2, Tier3
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.dataset.nuggets import nuggets_of
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import (
@@ -30,36 +30,36 @@ from yarus.tasks.evaluation.identity import (
     JUDGED_ON_IDEAL_CONTEXT,
     judge_identity,
 )
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import keep_loaded, loaded
-from yarus.tasks.steps.contexts.change import change_contexts, perturbed_context
-from yarus.tasks.steps.production import has_answers, with_production
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.evaluation.work_folder import is_loaded, save_loaded
+from yarus.tasks.steps.contexts.change import change_contexts, context_perturbation_record
+from yarus.tasks.steps.production import add_production, has_answers
 from yarus.tasks.steps.recorded import (
-    RECORDED,
-    contexts_of,
+    RECORDED_SYSTEM,
     copy_answers,
-    keep_recorded,
-    on_recorded_contexts,
-    recorded_notes,
-    without_log_labels,
+    drop_log_labels,
+    find_contexts,
+    note_missing_contexts,
+    save_recorded,
+    use_recorded_contexts,
 )
 from yarus.tasks.steps.source import (
-    answering,
-    asked_system,
-    measuring,
+    add_dialogs,
+    find_twins,
+    generator_config,
+    judge_config,
     read_source,
-    reranked,
-    resumed,
-    sample_of_dialogs,
-    sample_of_questions,
-    twins_for,
-    wants_vectors,
-    with_dialogs,
+    rerank_config,
+    resume_answering,
+    sample_dialogs,
+    sample_questions,
+    should_read_vectors,
+    system_config,
 )
 
-A = TypeVar("A", bound=Answering)
-OF_PAGES = ("stale labels", "page from the log", "pages only", "chunks as pages")
-"""Notes on labels, of which nothing is worth saying where there is no page that could be found."""
+A = TypeVar("A", bound=AnswerParameters)
+PAGE_NOTES = ("stale labels", "page from the log", "pages only", "chunks as pages")
+"""Notes on labels, which are omitted if the source has no pages."""
 
 
 @task(
@@ -67,10 +67,10 @@ OF_PAGES = ("stale labels", "page from the log", "pages only", "chunks as pages"
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load_ideal(run: Run[Tier2]) -> Run[Tier2]:
-    """Tier 2's cases: every question with the full text of its relevant chunks.
+async def load_ideal(run: EvaluationRun[Tier2]) -> EvaluationRun[Tier2]:
+    """Load tier 2's cases: every question with the full text of its relevant chunks.
 
     Raises:
         InputError: the source has no questions or no chunks, or what it needs is missing there.
@@ -83,111 +83,114 @@ async def load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
-    """Tier 3's cases: every question with its reference and its relevant chunks or pages; errors as `load_ideal`."""
+async def load_end_to_end(run: EvaluationRun[Tier3]) -> EvaluationRun[Tier3]:
+    """Load tier 3's cases: every question with its reference and relevant chunks or pages; errors as `load_ideal`."""
     return await asyncio.to_thread(_load_end_to_end, run)
 
 
-def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
-    if loaded(run):
-        return resumed(run, JUDGED_ON_IDEAL_CONTEXT)
+def _load_ideal(run: EvaluationRun[Tier2]) -> EvaluationRun[Tier2]:
+    if is_loaded(run):
+        return resume_answering(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
-    made_with = _reused(run)
-    recorded = (made_with.sut or parameters.sut or settings().sut) == RECORDED
-    if recorded and (parameters.repeats > 1 or parameters.logprobs):
+    reused_config = _reused_config(run)
+    is_recorded = (reused_config.sut or parameters.sut or get_settings().sut) == RECORDED_SYSTEM
+    if is_recorded and (parameters.repeats > 1 or parameters.logprobs):
         raise InputError("recorded answers are not asked for again: leave out --repeats and --logprobs")
-    if recorded and parameters.context_perturbation:
+    if is_recorded and parameters.context_perturbation:
         raise InputError("recorded answers were made from their own contexts: leave out --context-perturbation")
-    where, questions, corpus = read_source(run, vectors=False, chunks=not recorded)
-    chosen = [questions[number] for number in sample_of_questions(run, questions)]
-    chosen = without_log_labels(chosen) if recorded else chosen
+    opened_source, questions, corpus = read_source(run, vectors=False, chunks=not is_recorded)
+    chosen = [questions[number] for number in sample_questions(run, questions)]
+    chosen = drop_log_labels(chosen) if is_recorded else chosen
     unit = default_unit(questions)
-    cases, notes = annotated_cases(where.name, chosen, corpus, unit)
-    pages = pages_of(corpus)
+    cases, notes = annotated_cases(opened_source.name, chosen, corpus, unit)
+    pages = page_by_chunk(corpus)
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     tokens, kind = parameters.context_tokens, parameters.context_perturbation
-    cases = with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
+    cases = add_context(_add_labels(run, cases, chosen), chosen, golds, corpus, tokens)
     config = EvaluationConfig(unit=unit)
-    if recorded:
-        contexts = contexts_of(chosen, corpus, tokens)
-        cases = on_recorded_contexts(cases, contexts)
-        if made_with.answers_of is None:
-            keep_recorded(run, cases, chosen, corpus, None)
-        config |= EvaluationConfig(sut=RECORDED)
+    if is_recorded:
+        contexts = find_contexts(chosen, corpus, tokens)
+        cases = use_recorded_contexts(cases, contexts)
+        if reused_config.answers_of is None:
+            save_recorded(run, cases, chosen, corpus, None)
+        config |= EvaluationConfig(sut=RECORDED_SYSTEM)
         if any(contexts):
-            config |= EvaluationConfig(contexts=RECORDED)
-        notes += recorded_notes(chosen, contexts)
+            config |= EvaluationConfig(contexts=RECORDED_SYSTEM)
+        notes += note_missing_contexts(chosen, contexts)
     else:
-        config |= answering(parameters, where.language)
+        config |= generator_config(parameters, opened_source.language)
     if kind is not None:
         cases = change_contexts(
-            cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=where.language
+            cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=opened_source.language
         )
-        config |= EvaluationConfig(context_perturbation=perturbed_context(kind, parameters.seed))
-    config |= measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
-    notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
-    return keep_loaded(run, where, cases, corpus, notes, config)
+        config |= EvaluationConfig(context_perturbation=context_perturbation_record(kind, parameters.seed))
+    config |= judge_config(parameters, opened_source.language, JUDGED_ON_IDEAL_CONTEXT) | reused_config
+    notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(reused_config)]
+    return save_loaded(run, opened_source, cases, corpus, notes, config)
 
 
-def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
-    if loaded(run):
-        return resumed(run, JUDGED_END_TO_END)
-    made_with = _reused(run)
-    asked = made_with if made_with.sut else asked_system(run)
-    sut = asked.sut
-    recorded = sut == RECORDED
-    local = sut == "local"
-    where, questions, corpus = read_source(run, vectors=local and wants_vectors(run), chunks=False)
-    if local and not corpus.ids:
-        raise nothing_to_search(where.name)
-    found = followed(questions)
-    numbers = sample_of_dialogs(run, questions, found) if found else sample_of_questions(run, questions)
+def _load_end_to_end(run: EvaluationRun[Tier3]) -> EvaluationRun[Tier3]:
+    if is_loaded(run):
+        return resume_answering(run, JUDGED_END_TO_END)
+    reused_config = _reused_config(run)
+    system = reused_config if reused_config.sut else system_config(run)
+    sut = system.sut
+    is_recorded = sut == RECORDED_SYSTEM
+    is_local = sut == "local"
+    opened_source, questions, corpus = read_source(run, vectors=is_local and should_read_vectors(run), chunks=False)
+    if is_local and not corpus.ids:
+        raise nothing_to_search_error(opened_source.name)
+    places = dialog_turns_if_any(questions)
+    numbers = sample_dialogs(run, questions, places) if places else sample_questions(run, questions)
     chosen = [questions[number] for number in numbers]
-    chosen = without_log_labels(chosen) if recorded else chosen
-    config = _asked_for(run, asked, default_unit(questions), where.language, in_dialogs=bool(found)) | made_with
-    twins, about = twins_for(run, corpus, config.unit)
-    cases, notes = annotated_cases(where.name, chosen, corpus, config.unit, twins)
-    cases = _with_labels(run, cases, chosen)
-    if recorded:  # which is what production did: there is nothing to compare it with
-        if made_with.answers_of is None:
-            keep_recorded(run, cases, chosen, corpus, config.unit)
+    chosen = drop_log_labels(chosen) if is_recorded else chosen
+    config = (
+        _resolve_config(run, system, default_unit(questions), opened_source.language, in_dialogs=bool(places))
+        | reused_config
+    )
+    twins, twin_notes = find_twins(run, corpus, config.unit)
+    cases, notes = annotated_cases(opened_source.name, chosen, corpus, config.unit, twins)
+    cases = _add_labels(run, cases, chosen)
+    if is_recorded:  # recorded by production itself: nothing to compare with
+        if reused_config.answers_of is None:
+            save_recorded(run, cases, chosen, corpus, config.unit)
         if cases["reference"].null_count:
             config |= EvaluationConfig(unreferenced="judged")
-        cases = with_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))
-        notes += recorded_notes(chosen, contexts_of(chosen, corpus, None))
+        cases = set_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))
+        notes += note_missing_contexts(chosen, find_contexts(chosen, corpus, None))
     else:
-        cases = with_production(_answer_states(cases), chosen, logs_answers=has_answers(questions))
+        cases = add_production(_set_answer_states(cases), chosen, logs_answers=has_answers(questions))
         if _has_unreferenced(cases):
             config |= EvaluationConfig(unreferenced="judged")
-    cases = with_dialogs(cases, [found[number] for number in numbers]) if found else cases
-    cases, own = with_own_documents(cases, chosen, corpus)
-    if own:
+    cases = add_dialogs(cases, [places[number] for number in numbers]) if places else cases
+    cases, own_notes = add_own_documents(cases, chosen, corpus)
+    if own_notes:
         config |= EvaluationConfig(own_documents="left out")
     config |= EvaluationConfig(gain="linear" if cases["grades"].null_count < len(cases) else "binary")
-    notes += [*own, *about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
-    if sut in ("local", RECORDED):
-        notes += labels_of(questions).note(config.unit)
+    notes += [*own_notes, *twin_notes, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(reused_config)]
+    if sut in ("local", RECORDED_SYSTEM):
+        notes += count_labels(questions).note(config.unit)
     if not corpus.ids:
-        notes = [{"note": NO_PAGES}, *(note for note in notes if note["note"] not in OF_PAGES)]
-    return keep_loaded(run, where, cases, corpus, notes, config, twins=twins)
+        notes = [{"note": NO_PAGES_NOTE}, *(note for note in notes if note["note"] not in PAGE_NOTES)]
+    return save_loaded(run, opened_source, cases, corpus, notes, config, twins=twins)
 
 
-def _asked_for(
-    run: Run[Tier3], asked: EvaluationConfig, unit: Unit, language: str, *, in_dialogs: bool
+def _resolve_config(
+    run: EvaluationRun[Tier3], system: EvaluationConfig, unit: Unit, language: str, *, in_dialogs: bool
 ) -> EvaluationConfig:
-    """What the parameters of tier 3 come to.
+    """Return the configuration that tier 3's parameters resolve to.
 
     Args:
         run: the evaluation.
-        asked: the system under test, as `asked_system` gives it.
+        system: the system under test, as `system_config` gives it.
         unit: of the labels of the source.
         language: of the source.
         in_dialogs: whether questions follow each other.
     """
-    parameters, sut = run.parameters, asked.sut
-    unit = unit if sut in ("local", RECORDED) else "page"
+    parameters, sut = run.parameters, system.sut
+    unit = unit if sut in ("local", RECORDED_SYSTEM) else "page"
     config = EvaluationConfig(
         sut=sut,
         unit=unit if parameters.unit == "auto" else parameters.unit,
@@ -196,38 +199,38 @@ def _asked_for(
         context_tokens=parameters.context_tokens,
     )
     if sut == "local":
-        config |= EvaluationConfig(retriever=parameters.retriever or settings().retriever)
-        config |= reranked(parameters) | answering(parameters, language)
-    config |= measuring(parameters, language, JUDGED_END_TO_END)
+        config |= EvaluationConfig(retriever=parameters.retriever or get_settings().retriever)
+        config |= rerank_config(parameters) | generator_config(parameters, language)
+    config |= judge_config(parameters, language, JUDGED_END_TO_END)
     if in_dialogs:
         config |= EvaluationConfig(dialogs=judge_identity(parameters, language, FOLLOW_UPS))
-        if sut != RECORDED:
-            config |= EvaluationConfig(takes_history=bool(asked.takes_history))
-    if perturbation := perturbed(parameters):
+        if sut != RECORDED_SYSTEM:
+            config |= EvaluationConfig(takes_history=bool(system.takes_history))
+    if perturbation := perturbation_signature(parameters):
         config |= EvaluationConfig(perturbation=perturbation)
     return config
 
 
-def _reused(run: Run[Answering]) -> EvaluationConfig:
-    """What the answers were made with that are scored again; nothing where new ones are asked for."""
+def _reused_config(run: EvaluationRun[AnswerParameters]) -> EvaluationConfig:
+    """Return the configuration of reused answers; empty if new answers are requested."""
     parameters = run.parameters
-    if parameters.reuse_answers and not parameters.anchor:  # an anchor's own is refused below
-        if perturbed(parameters):
+    if parameters.reuse_answers and not parameters.anchor:  # an anchor is checked below
+        if perturbation_signature(parameters):
             raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
         if getattr(parameters, "context_perturbation", None):
             raise InputError("answers from the contexts as they are cannot be reused: leave out --context-perturbation")
     return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else EvaluationConfig()
 
 
-def _reuse_notes(made_with: EvaluationConfig) -> list[Note]:
-    return [{"note": "answers reused", "evaluation": made_with.answers_of}] if made_with.answers_of else []
+def _reuse_notes(reused_config: EvaluationConfig) -> list[Note]:
+    return [{"note": "answers reused", "evaluation": reused_config.answers_of}] if reused_config.answers_of else []
 
 
-def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table:
-    """Adds the references, which questions have an answer, and the nuggets where these are asked for."""
-    cases = with_columns(
+def _add_labels(run: EvaluationRun[A], cases: pa.Table, questions: list[QuestionRow]) -> pa.Table:
+    """Add the references, which questions have an answer, and the nuggets if requested."""
+    cases = set_columns(
         cases,
-        reference=[reference_of(question) for question in questions],
+        reference=[reference_answer(question) for question in questions],
         answerable=[answerable(question) for question in questions],
     )
     if not run.parameters.nuggets:
@@ -236,14 +239,18 @@ def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table
     if not any(nuggets):
         name = run.parameters.source
         raise InputError("no question has nuggets; make some: yarus dataset nuggets --source {name}", name=name)
-    return with_columns(cases, nuggets=[[{**one, "support": None} for one in some] or None for some in nuggets])
+    return set_columns(
+        cases,
+        nuggets=[[{**nugget, "support": None} for nugget in question_nuggets] or None for question_nuggets in nuggets],
+    )
 
 
-def with_context(
-    cases: pa.Table, questions: Sequence[Row], golds: Sequence[tuple[str, ...]], corpus: Corpus, tokens: int
+def add_context(
+    cases: pa.Table, questions: Sequence[QuestionRow], golds: Sequence[tuple[str, ...]], corpus: Corpus, tokens: int
 ) -> pa.Table:
-    """Adds `context`, where its passages start, and whether it was cut; a question that has chunks by its page's label
-    can be measured too.
+    """Add `context`, the starts of its passages, and whether it was cut.
+
+    A question whose page label gives it chunks can be measured too.
 
     Args:
         cases: n rows.
@@ -253,22 +260,22 @@ def with_context(
         tokens: the longest context.
     """
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    known: dict[tuple[str, ...], tuple[int, bool, list[int]]] = {}
-    contexts: list[str] = []  # each once: questions about one passage share its text
+    context_by_chunks: dict[tuple[str, ...], tuple[int, bool, list[int]]] = {}
+    contexts: list[str] = []  # each once: questions about the same passage share its text
     numbers: list[int | None] = []
     truncated: list[bool | None] = []
     passage_starts: list[list[int] | None] = []
-    statuses, reasons = values_of(cases, "status"), values_of(cases, "reason")
+    statuses, reasons = column_values(cases, "status"), column_values(cases, "reason")
     for number, (question, chunks) in enumerate(zip(questions, golds, strict=True)):
-        if chunks and chunks not in known:
+        if chunks and chunks not in context_by_chunks:
             passages = [texts[chunk] for chunk in chunks]
-            context, cut = fit(passages, tokens)
-            known[chunks] = len(contexts), cut, starts(passages, context)
+            context, is_cut = join_within_limit(passages, tokens)
+            context_by_chunks[chunks] = len(contexts), is_cut, text_offsets(passages, context)
             contexts.append(context)
-        context_number, was_cut, begins = known[chunks] if chunks else (None, None, None)
+        context_number, was_cut, passage_begins = context_by_chunks[chunks] if chunks else (None, None, None)
         numbers.append(context_number)
         truncated.append(was_cut)
-        passage_starts.append(begins)
+        passage_starts.append(passage_begins)
         if chunks:
             statuses[number], reasons[number] = "ok", None
         elif answerable(question) is False:
@@ -277,43 +284,46 @@ def with_context(
                 Words("the corpus has no answer: there is no ideal context"),
             )
     shared = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(contexts, pa.string()))
-    cases = with_columns(cases, status=statuses, reason=reasons, truncated=truncated, passage_starts=passage_starts)
+    cases = set_columns(cases, status=statuses, reason=reasons, truncated=truncated, passage_starts=passage_starts)
     return cases.append_column("context", shared)
 
 
-def _answer_states(cases: pa.Table) -> pa.Table:
-    """End to end a question counts if it has a reference, or is known to have none: then a refusal is right. Where
-    nuggets are looked for, it counts if it has some.
-    """
-    nuggets = values_if_any(cases, "nuggets")
-    known = zip(values_of(cases, "reference"), values_of(cases, "answerable"), nuggets, strict=True)
-    measurable = [reference is not None or can is False or bool(named) for reference, can, named in known]
-    return with_columns(
+def _set_answer_states(cases: pa.Table) -> pa.Table:
+    """Set the status of end-to-end cases: a question needs a reference, nuggets, or the label "unanswerable"."""
+    nuggets = optional_column_values(cases, "nuggets")
+    labels = zip(column_values(cases, "reference"), column_values(cases, "answerable"), nuggets, strict=True)
+    measurable = [
+        reference is not None or is_answerable is False or bool(case_nuggets)
+        for reference, is_answerable, case_nuggets in labels
+    ]
+    return set_columns(
         cases,
-        status=["ok" if can else "unlabelled" for can in measurable],
-        reason=[None if can else Words("no reference answer") for can in measurable],
+        status=["ok" if is_measurable else "unlabelled" for is_measurable in measurable],
+        reason=[None if is_measurable else Words("no reference answer") for is_measurable in measurable],
     )
 
 
 def _has_unreferenced(cases: pa.Table) -> bool:
-    """Whether an answer is judged that has nothing but nuggets to be compared with."""
-    rows = rows_of(cases, "status", "reference", "answerable")
-    return any(status == "ok" and reference is None and can is not False for status, reference, can in rows)
+    """Return whether an answer is judged that can only be compared with nuggets."""
+    rows = iterate_rows(cases, "status", "reference", "answerable")
+    return any(
+        status == "ok" and reference is None and is_answerable is not False for status, reference, is_answerable in rows
+    )
 
 
 def _nugget_notes(cases: pa.Table) -> list[Note]:
     if "nuggets" not in cases.column_names:
         return []
-    pairs = rows_of(cases, "reference", "nuggets")
+    pairs = iterate_rows(cases, "reference", "nuggets")
     n = sum(reference is not None and nuggets is None for reference, nuggets in pairs)
     return [{"note": "no nuggets", "n": n}] if n else []
 
 
 def _cut_notes(cases: pa.Table) -> list[Note]:
-    cut = values_of(cases, "truncated").count(True)
-    return [{"note": "contexts cut", "n": cut}] if cut else []
+    n_cut = column_values(cases, "truncated").count(True)
+    return [{"note": "contexts cut", "n": n_cut}] if n_cut else []
 
 
-def _reference_notes(questions: list[Row]) -> list[Note]:
+def _reference_notes(questions: list[QuestionRow]) -> list[Note]:
     n = sum(logged_reference(question) is not None for question in questions)
     return [{"note": "reference from the log", "n": n}] if n else []

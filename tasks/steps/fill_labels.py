@@ -1,4 +1,4 @@
-"""Filling: what nobody has judged among the first k results is graded by the judge, each pair bought once for all."""
+"""Fill labels: the judge grades unlabelled results among the first k; each pair is paid for only once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,25 +6,25 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from yarus.tasks.cases.outcomes import with_failures
+from yarus.tasks.cases.outcomes import mark_failures
 from yarus.tasks.cases.own_documents import own_of
-from yarus.tasks.cases.rankings import Pool, Pooled, distinct, judgements, to_judge
-from yarus.tasks.cases.table import values_of, with_columns
+from yarus.tasks.cases.rankings import Pool, PooledResult, grades_by_id, merge_duplicates, needs_judgement
+from yarus.tasks.cases.table import column_values, set_columns
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.identity import configured
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import read_texts, read_twins
+from yarus.tasks.evaluation.identity import effective_settings
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.evaluation.work_folder import read_duplicates, read_texts
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.progress import gathered
+from yarus.tasks.models.progress import gather_cases
 from yarus.tasks.models.prompts import prompts
-from yarus.tasks.models.verdicts import Score, ask_for_score, failure, value_of
-from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.models.verdicts import Score, ask_for_score, describe_failure, get_value
+from yarus.tasks.steps.judging.judge import add_verdicts
 from yarus.tasks.steps.opened import open_model
-from yarus.tasks.steps.search import rank
+from yarus.tasks.steps.search import rank_results
 
 
-async def fill(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds `pooled` and `passages`, the judge's replies as received and their cost, where labels are to be filled up.
+async def fill(run: EvaluationRun, cases: pa.Table) -> pa.Table:
+    """Add `pooled` and `passages`, the judge's raw replies and their costs, if labels are to be filled.
 
     Raises:
         ModelUnavailable: the judge's server refuses every call.
@@ -32,77 +32,84 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
     if run.config.pool is None:
         return cases
     texts = await asyncio.to_thread(read_texts, run)
-    cases, pools = await asyncio.to_thread(_pooled, run, cases, texts)
-    configuration = configured(run)
+    cases, pools = await asyncio.to_thread(_build_pools, run, cases, texts)
+    configuration = effective_settings(run)
     prompt = prompts(configuration)["relevance"]
     async with open_model(run, "judge", configuration) as model:
 
-        async def graded(question: str, pool: Pool) -> dict[str, Score]:
-            asked = [one for one in pool if to_judge(one)]
-            calls = [Call(prompt, {"question": question, "passage": texts[one["result"]]}) for one in asked]
+        async def grade_pool(question: str, pool: Pool) -> dict[str, Score]:
+            to_grade = [result for result in pool if needs_judgement(result)]
+            calls = [Call(prompt, {"question": question, "passage": texts[result["result"]]}) for result in to_grade]
             scores = await asyncio.gather(*(ask_for_score(model, call) for call in calls))
-            for one, score in zip(asked, scores, strict=True):
-                grade = value_of(score)
-                one["grade"] = None if grade is None else int(grade)
+            for result, score in zip(to_grade, scores, strict=True):
+                grade = get_value(score)
+                result["grade"] = None if grade is None else int(grade)
             return {f"relevance#{number}": score for number, score in enumerate(scores)}
 
-        rows = zip(values_of(cases, "question"), pools, strict=True)
-        verdicts = await gathered(
-            "fill", (graded(question, pool or []) for question, pool in rows), lambda of: failure(*of.values())
+        rows = zip(column_values(cases, "question"), pools, strict=True)
+        verdicts = await gather_cases(
+            "fill",
+            (grade_pool(question, pool or []) for question, pool in rows),
+            lambda scores_by_name: describe_failure(*scores_by_name.values()),
         )
-    shown = [
-        None if pool is None else [texts[one["result"]] if to_judge(one) else None for one in pool] for pool in pools
+    graded_passages = [
+        None if pool is None else [texts[result["result"]] if needs_judgement(result) else None for result in pool]
+        for pool in pools
     ]
-    return with_columns(with_verdicts(cases, verdicts), pooled=pools, passages=shown)
+    return set_columns(add_verdicts(cases, verdicts), pooled=pools, passages=graded_passages)
 
 
-def _pooled(run: Run, cases: pa.Table, texts: Mapping[str, str]) -> tuple[pa.Table, list[Pool | None]]:
-    """The pool of each case that can be measured; a retriever of the pool that fails leaves the case unmeasured."""
-    twins = read_twins(run)
-    own = [ranking and distinct(ranking, twins) for ranking in values_of(cases, "retrieved")]
-    cases, others = _others(run, cases)
-    known = judgements(cases, twins)
+def _build_pools(run: EvaluationRun, cases: pa.Table, texts: Mapping[str, str]) -> tuple[pa.Table, list[Pool | None]]:
+    """Return the pool of each measurable case; a failed retriever of the pool leaves the case unmeasured."""
+    twins = read_duplicates(run)
+    own_rankings = [ranking and merge_duplicates(ranking, twins) for ranking in column_values(cases, "retrieved")]
+    cases, other_rankings = _rank_with_others(run, cases)
+    judged = grades_by_id(cases, twins)
     pools: list[Pool | None] = []
-    for number, status in enumerate(values_of(cases, "status")):
-        ranking = own[number]
+    for number, status in enumerate(column_values(cases, "status")):
+        ranking = own_rankings[number]
         if status != "ok" or ranking is None:
             pools.append(None)
             continue
-        places = {name: place for place, name in enumerate(ranking, start=1)}
-        found = dict.fromkeys([*ranking, *(name for one in others for name in distinct(one[number], twins))])
-        labels = {name: False for name in found if name not in texts}  # the corpus does not have it
-        labels |= {str(name): grade > 0 for name, grade in known[number].items()}
-        missed = [name for name, yes in labels.items() if yes and name not in found]
-        pools.append([_entry(name, places.get(name), labels.get(name)) for name in [*found, *missed]])
+        ranks = {name: rank_number for rank_number, name in enumerate(ranking, start=1)}
+        pooled_names = dict.fromkeys(
+            [*ranking, *(name for rankings in other_rankings for name in merge_duplicates(rankings[number], twins))]
+        )
+        labels = {name: False for name in pooled_names if name not in texts}  # not in the corpus
+        labels |= {str(name): grade > 0 for name, grade in judged[number].items()}
+        unranked = [name for name, is_relevant in labels.items() if is_relevant and name not in pooled_names]
+        pools.append([_entry(name, ranks.get(name), labels.get(name)) for name in [*pooled_names, *unranked]])
     return cases, pools
 
 
-def _entry(name: str, rank: int | None, label: bool | None) -> Pooled:
+def _entry(name: str, rank: int | None, label: bool | None) -> PooledResult:
     return {"result": name, "rank": rank, "label": label, "grade": None}
 
 
-def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:
-    """What the other retrievers of the pool have found: by retriever and case."""
+def _rank_with_others(run: EvaluationRun, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:
+    """Return the results of the other retrievers of the pool, by retriever and case."""
     failures: dict[int, str] = {}
-    asked = values_of(cases, "question")
-    if "asked" in cases.column_names:  # a changed question is put to all of the pool alike
-        asked = [other or question for other, question in zip(values_of(cases, "asked"), asked, strict=True)]
-    found: list[list[list[str]]] = []
+    questions = column_values(cases, "question")
+    if "asked" in cases.column_names:  # the whole pool gets the changed question
+        questions = [
+            changed or question for changed, question in zip(column_values(cases, "asked"), questions, strict=True)
+        ]
+    rankings_by_retriever: list[list[list[str]]] = []
     for name in run.config.pool or ():
         if name == run.config.retriever:
             continue
-        other = replace(run, config=run.config | EvaluationConfig(retriever=name))
-        rankings = rank(
-            other,
-            asked,
+        variant = replace(run, config=run.config | EvaluationConfig(retriever=name))
+        rankings = rank_results(
+            variant,
+            questions,
             run.config.k,
             unit=run.config.unit,
             timed=0,
-            twins=read_twins(run),
+            twins=read_duplicates(run),
             own=own_of(cases),
         )
         for number, ranking in enumerate(rankings):
             if ranking.error is not None:
                 failures.setdefault(number, f"{name} of the pool: {ranking.error}")
-        found.append([list(ranking.ids) for ranking in rankings])
-    return with_failures(cases, failures), found
+        rankings_by_retriever.append([list(ranking.ids) for ranking in rankings])
+    return mark_failures(cases, failures), rankings_by_retriever

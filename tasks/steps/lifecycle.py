@@ -1,4 +1,4 @@
-"""An evaluation is begun or resumed, and closed however it ends."""
+"""Begin or resume an evaluation, and close it however it ends."""
 
 import asyncio
 import logging
@@ -17,132 +17,140 @@ from prefect.runtime import flow_run
 from sqlalchemy import Engine
 
 from yarus.db import journal
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError, SourceChanged
 from yarus.db.journal import NewEvaluation
+from yarus.db.messages import Words
 from yarus.db.stores.calls import share_budget
-from yarus.db.words import Words
 from yarus.metrics.selftest import self_test
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.comparison.gate_rules import policy_set
-from yarus.tasks.config.checkout import commit
+from yarus.tasks.comparison.gate_rules import configured_gate_rules
+from yarus.tasks.config.checkout import find_commit
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.parameters import Parameters
-from yarus.tasks.config.redaction import harmless, redact_urls
-from yarus.tasks.config.secrets import keep_logs_clean
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.redaction import escape_control_characters, redact_urls
+from yarus.tasks.config.secrets import install_log_redaction
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.identity import same_settings
+from yarus.tasks.evaluation.identity import require_same_settings
 from yarus.tasks.evaluation.listing import fail_orphaned
-from yarus.tasks.evaluation.process_exit import STOPPED, exit_within, stops_are_cancelled
-from yarus.tasks.evaluation.repeats import parameters_of_repeated
+from yarus.tasks.evaluation.process_exit import STOPPED_EXIT_CODE, force_exit_after, report_stops_as_cancelled
+from yarus.tasks.evaluation.repeats import resolve_repeated_parameters
 from yarus.tasks.evaluation.resources import Resources
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import download
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
 RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
 TERMINATED_S = 6.0
-"""How long after SIGTERM the journal and Prefect's server may take to be told."""
+"""Time after SIGTERM to update the journal and Prefect's server."""
 
 
 @asynccontextmanager
-async def evaluation(tier: str, parameters: P) -> AsyncIterator[Run[P]]:
-    """Opens or resumes an evaluation; whatever ends it early is written into the journal.
+async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationRun[P]]:
+    """Open or resume an evaluation; anything that ends it early is written into the journal.
 
-    Prefect's retry of a flow run goes on with the evaluation that the run had begun.
+    Prefect's retry of a flow run continues the evaluation that the run had begun.
 
     Raises:
-        InputError: there is nothing to resume under that name, or the gate that it is to pass cannot be used.
-        RuntimeError: the metrics do not compute what they should.
+        InputError: there is nothing to resume under that name, or the gate's rules are invalid.
+        RuntimeError: the self-test of the metrics failed.
     """
-    keep_logs_clean()
-    stops_are_cancelled()
+    install_log_redaction()
+    report_stops_as_cancelled()
     if problems := self_test():
         raise RuntimeError(
             f"the self-test of the metrics failed, no number can be trusted: {problems[0]}; reinstall Yarus"
         )
-    policy_set()  # a mistake in it is found now, not when everything has been paid for
+    configured_gate_rules()  # mistakes in it are found now, before any cost
     engine = await asyncio.to_thread(database)
     fail_orphaned(engine)
     flow_run_id = flow_run.get_id()
-    begun = parameters.resume or _unfinished(engine, flow_run_id)
-    run = _resumed(engine, tier, type(parameters), begun) if begun else _new(engine, tier, parameters)
-    # The lock comes before the row: an evaluation in state running without it would be taken for dead.
-    with closing(run.resources), reaching(engine), journal.alive(engine, run.id):
-        if begun:
-            row = journal.find(engine, run.id)
-            journal.unfinished(row)  # nor can it be resumed as it was begun: that is said before what differs
-            same_settings(row)
-            journal.reopen(engine, run.id, flow_run_id)
+    resumed_id = parameters.resume or _unfinished(engine, flow_run_id)
+    run = _resumed(engine, tier, type(parameters), resumed_id) if resumed_id else _new(engine, tier, parameters)
+    # The lock comes before the row: a running evaluation without it would count as dead.
+    with closing(run.resources), reporting_unreachable(engine), journal.hold_evaluation_lock(engine, run.id):
+        if resumed_id:
+            row = journal.find_evaluation(engine, run.id)
+            journal.require_unfinished(row)  # this error comes before that on changed settings
+            require_same_settings(row)
+            journal.resume_evaluation(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
         if confirms := getattr(run.parameters, "confirms", None):
             share_budget(engine, run.id, confirms)
-        how = Words("continue with: yarus run {tier} --resume {id}", tier=tier, id=run.id)
-        state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
+        advice = Words("continue with: yarus run {tier} --resume {id}", tier=tier, id=run.id)
+        state, error = "cancelled", f"stopped; {advice}"  # default for ends that are not an Exception: Ctrl-C, SIGTERM
         try:
             make_folder(run.work)
             await asyncio.to_thread(download, run.id, run.work, batches=True)
             _stop_on_sigterm()
-            with pseudonyms.errors(run.parameters.source), reaching(engine):
+            with pseudonyms.mask_errors(run.parameters.source), reporting_unreachable(engine):
                 yield run
             state = ""
         except Exception as problem:
-            anew = {"tier": tier, "source": run.parameters.source}
-            if isinstance(problem, SourceChanged):  # it cannot be finished as it was begun
-                how = Words("run it anew: yarus run {tier} --source {source}", **anew)
-            elif isinstance(problem, InputError) and not journal.batches_done(engine, run.id):  # nothing is done
-                how = Words("when that is corrected, start it again: yarus run {tier} --source {source}", **anew)
-            # Whatever stands in it: the database must take it, or nobody learns why.
-            state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
+            command_values = {"tier": tier, "source": run.parameters.source}
+            if isinstance(problem, SourceChanged):  # it cannot be finished with its data
+                advice = Words("run it anew: yarus run {tier} --source {source}", **command_values)
+            elif isinstance(problem, InputError) and not journal.read_finished_batches(
+                engine, run.id
+            ):  # no batch is finished
+                advice = Words(
+                    "when that is corrected, start it again: yarus run {tier} --source {source}", **command_values
+                )
+            # The database must accept the text whatever it contains, or the reason is lost.
+            state, error = (
+                "failed",
+                escape_control_characters(redact_urls(f"{type(problem).__name__}: {problem}; {advice}")),
+            )
             raise
         finally:
             if state:
-                _end_early(engine, run, state, error, how)
+                _end_early(engine, run, state, error, advice)
 
 
-def _end_early(engine: Engine, run: Run, state: str, error: str, how: str) -> None:
-    """Writes how it ended into the journal, and says so; a stop may come when the last word is written already."""
-    ended = True
+def _end_early(engine: Engine, run: EvaluationRun, state: str, error: str, advice: str) -> None:
+    """Write the end into the journal, and log it; a stop may come after the evaluation has finished."""
+    has_closed = True
     try:
-        ended = journal.close(engine, run.id, state, error=error)
-    finally:  # also where the journal cannot be reached
-        if ended:
-            log.warning("%s; %s", state, how)
+        has_closed = journal.finish_evaluation(engine, run.id, state, error=error)
+    finally:  # also if the journal cannot be reached
+        if has_closed:
+            log.warning("%s; %s", state, advice)
         else:
             log.warning("%s, but it was finished already: yarus show %s", state, run.id)
 
 
 def _unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
-    """The evaluation that this flow run has begun before and not finished: Prefect retries the run."""
-    row = journal.of_flow_run(engine, flow_run_id) if flow_run_id else None
-    return row["id"] if row is not None and row["state"] not in journal.FINISHED else None
+    """Return the unfinished evaluation of this flow run, if Prefect retries the run."""
+    row = journal.find_by_flow_run(engine, flow_run_id) if flow_run_id else None
+    return row["id"] if row is not None and row["state"] not in journal.FINISHED_STATES else None
 
 
 def _stop_on_sigterm() -> None:
-    """Makes SIGTERM cancel the running task, at an await: Prefect's handler raises wherever the program is, which code
-    that catches everything may swallow. Only the main thread can be told so. Then the process ends, whatever a thread
-    waits for: Prefect would give it half a minute.
+    """Make SIGTERM cancel the running task at an await.
+
+    Prefect's handler raises wherever the program is, which code that catches everything may swallow. Only the main
+    thread can set a handler. The process then ends even if a thread is waiting; Prefect would allow it half a minute.
     """
     task = asyncio.current_task()
 
     def stop() -> None:
         if task is not None:
             task.cancel()
-            exit_within(TERMINATED_S, STOPPED)
+            force_exit_after(TERMINATED_S, STOPPED_EXIT_CODE)
 
     if threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
 
 
-def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
-    parameters, repeated = parameters_of_repeated(engine, parameters)
-    if repeated is not None:
-        same_settings(repeated)
-    return Run(
+def _new(engine: Engine, tier: str, parameters: P) -> EvaluationRun[P]:
+    parameters, repeated_row = resolve_repeated_parameters(engine, parameters)
+    if repeated_row is not None:
+        require_same_settings(repeated_row)
+    return EvaluationRun(
         f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         tier,
         parameters,
@@ -150,9 +158,9 @@ def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
     )
 
 
-def _row(run: Run, flow_run_id: str | None) -> NewEvaluation:
-    """What the journal says of an evaluation from its start."""
-    configuration, code = settings(), commit()
+def _row(run: EvaluationRun, flow_run_id: str | None) -> NewEvaluation:
+    """Return the journal row of a new evaluation."""
+    configuration, code = get_settings(), find_commit()
     return {
         "id": run.id,
         "tier": run.tier,
@@ -171,12 +179,12 @@ def _row(run: Run, flow_run_id: str | None) -> NewEvaluation:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Of Yarus, Python and the packages that move numbers."""
+    """Return versions of Yarus, Python and the packages that influence numbers."""
     return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in RECORDED_PACKAGES}
 
 
-def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
-    row = journal.find(engine, name)
+def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> EvaluationRun[P]:
+    row = journal.find_evaluation(engine, name)
     if row["tier"] != tier:
         raise InputError(
             "evaluation {id} is of {tier}, not {other}: yarus run {tier} --resume …",
@@ -184,7 +192,7 @@ def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
             tier=row["tier"],
             other=tier,
         )
-    return Run(
+    return EvaluationRun(
         row["id"],
         tier,
         kind.model_validate(row["parameters"]),

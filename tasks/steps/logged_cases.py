@@ -1,4 +1,4 @@
-"""The first step of the tiers that judge the log: what the bot said, and what it said it from."""
+"""First step of the tiers that judge the log: load the bot's answers and their contexts."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -7,29 +7,29 @@ import pyarrow.parquet as pq
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from yarus.db.errors import InputError, nothing_in
-from yarus.db.source_rows import Corpus, Row
+from yarus.db.errors import InputError, empty_source_error
+from yarus.db.messages import Words
+from yarus.db.source_rows import Corpus, QuestionRow
 from yarus.db.urls import canonical_url
-from yarus.db.words import Words
-from yarus.tasks.cases.dialogs import by_time, places, sampled_whole
-from yarus.tasks.cases.labels import GOOD, pages_of
-from yarus.tasks.cases.outcomes import shown_rightly
-from yarus.tasks.cases.table import table
-from yarus.tasks.cases.text import fit
+from yarus.tasks.cases.dialogs import dialog_turns, sample_whole_dialogs, sort_by_time
+from yarus.tasks.cases.labels import GOOD, page_by_chunk
+from yarus.tasks.cases.outcomes import should_be_shown
+from yarus.tasks.cases.table import make_cases
+from yarus.tasks.cases.text import join_within_limit
 from yarus.tasks.cases.vocabulary import Note
-from yarus.tasks.config.connections import connection_lost
-from yarus.tasks.config.parameters import JudgeQuality, JudgesLog, Ux
+from yarus.tasks.config.connections import should_retry_read
+from yarus.tasks.config.parameters import JudgeQuality, LoggedAnswerParameters, Ux
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.identity import judge_identity
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import keep_loaded, loaded
-from yarus.tasks.models.embedding.embedders import measuring_embedder
-from yarus.tasks.steps.exam.examine import exam_identity, exam_period, with_exam
-from yarus.tasks.steps.production import has_answers, with_production
-from yarus.tasks.steps.recorded import contexts_of, traced
-from yarus.tasks.steps.source import read_source, sample_of_questions, unchanged
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.evaluation.work_folder import is_loaded, save_loaded
+from yarus.tasks.models.embedding.embedders import get_measuring_embedder_name
+from yarus.tasks.steps.exam.examine import add_exam, exam_identity, exam_period
+from yarus.tasks.steps.production import add_production, has_answers
+from yarus.tasks.steps.recorded import find_contexts, find_trace_ids
+from yarus.tasks.steps.source import read_source, require_unchanged, sample_questions
 
-J = TypeVar("J", bound=JudgesLog)
+J = TypeVar("J", bound=LoggedAnswerParameters)
 
 
 @task(
@@ -37,10 +37,10 @@ J = TypeVar("J", bound=JudgesLog)
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load_logged_answers(run: Run[J]) -> Run[J]:
-    """Cases of the tiers `judge` and `judge_pipeline`: logged answers with the text of the page that they came from.
+async def load_logged_answers(run: EvaluationRun[J]) -> EvaluationRun[J]:
+    """Load cases of tiers `judge` and `judge_pipeline`: logged answers with the text of their page.
 
     Raises:
         InputError: the source has no questions or no chunks, or what it needs is missing there.
@@ -53,10 +53,10 @@ async def load_logged_answers(run: Run[J]) -> Run[J]:
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
-    """Cases of the tier `ux`, whole dialogs where it is a sample, and beside them what the log could answer them from.
+async def load_dialogs(run: EvaluationRun[Ux]) -> EvaluationRun[Ux]:
+    """Load cases of tier `ux`, whole dialogs if sampled, and the log from which a cache could answer them.
 
     Raises:
         InputError: as `load_logged_answers`, or nothing in the log has a time or an order.
@@ -64,42 +64,45 @@ async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
     return await asyncio.to_thread(_load_dialogs, run)
 
 
-def _load_answered(run: Run[J]) -> Run[J]:
-    if loaded(run):
-        return unchanged(run, _identities(run, run.config.language))
-    where, questions, corpus = read_source(run, vectors=False, chunks=False)
-    chosen = [questions[number] for number in sample_of_questions(run, questions)]
-    recorded = contexts_of(chosen, corpus, run.parameters.context_tokens)
-    if not corpus.ids and not any(recorded):
-        raise nothing_in(where.name, Words("chunks"))
-    pages = _contexts(chosen, corpus, run.parameters.context_tokens)
-    contexts = [page if known is None else known[:2] for page, known in zip(pages, recorded, strict=True)]
-    shown = [shown_rightly(question) for question in chosen]
-    states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown, strict=True)]
-    cases = table(
-        **_identity(where.name, chosen),
+def _load_answered(run: EvaluationRun[J]) -> EvaluationRun[J]:
+    if is_loaded(run):
+        return require_unchanged(run, _resolve_judges(run, run.config.language))
+    opened_source, questions, corpus = read_source(run, vectors=False, chunks=False)
+    chosen = [questions[number] for number in sample_questions(run, questions)]
+    recorded_contexts = find_contexts(chosen, corpus, run.parameters.context_tokens)
+    if not corpus.ids and not any(recorded_contexts):
+        raise empty_source_error(opened_source.name, Words("chunks"))
+    page_contexts = _page_contexts(chosen, corpus, run.parameters.context_tokens)
+    contexts = [
+        page_context if recorded_context is None else recorded_context[:2]
+        for page_context, recorded_context in zip(page_contexts, recorded_contexts, strict=True)
+    ]
+    shown_labels = [should_be_shown(question) for question in chosen]
+    states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown_labels, strict=True)]
+    cases = make_cases(
+        **_identity_columns(opened_source.name, chosen),
         status=["ok" if reason is None else status for status, reason in states],
         reason=[reason for _, reason in states],
         page=[canonical_url(question["confluence_url"]) for question in chosen],
         context=[text for text, _ in contexts],
-        truncated=[cut for _, cut in contexts],
+        truncated=[is_cut for _, is_cut in contexts],
         answer=[question["answer"] for question in chosen],
-        shown=shown,
+        shown=shown_labels,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
-        **traced(chosen),
+        **find_trace_ids(chosen),
     )
-    cases = with_production(cases, chosen, logs_answers=has_answers(questions))
-    config = _identities(run, where.language)
-    if any(recorded):
+    cases = add_production(cases, chosen, logs_answers=has_answers(questions))
+    config = _resolve_judges(run, opened_source.language)
+    if any(recorded_contexts):
         config |= EvaluationConfig(contexts="recorded")
     if isinstance(run.parameters, JudgeQuality) and run.parameters.exam:
-        cases = with_exam(run.parameters, cases, questions, chosen, corpus, where.language)
+        cases = add_exam(run.parameters, cases, questions, chosen, corpus, opened_source.language)
         config |= EvaluationConfig(exam_period=exam_period())
-    return keep_loaded(run, where, cases, corpus, [], config)
+    return save_loaded(run, opened_source, cases, corpus, [], config)
 
 
-def _identities(run: Run[J], language: str) -> EvaluationConfig:
-    """Who judges, and who is examined."""
+def _resolve_judges(run: EvaluationRun[J], language: str) -> EvaluationConfig:
+    """Return the judge, and the judges that are examined."""
     parameters = run.parameters
     if not isinstance(parameters, JudgeQuality):
         return EvaluationConfig(judge=judge_identity(parameters, language, ["gate"], name="gate"))
@@ -107,42 +110,45 @@ def _identities(run: Run[J], language: str) -> EvaluationConfig:
     return config | EvaluationConfig(exam_of=exam_identity(parameters, language)) if parameters.exam else config
 
 
-def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
-    if loaded(run) and (run.work / "log.parquet").exists():  # an older version kept none
-        return unchanged(run, EvaluationConfig(similarity_embedder=measuring_embedder()))
-    where, questions, corpus = read_source(run, vectors=False, chunks=False)
-    log = by_time(questions)
-    found = places(log)
-    timed = [question["created_at"] is not None for question in log]
-    if not any(timed) and not any(place.turn == 2 for place in found):
+def _load_dialogs(run: EvaluationRun[Ux]) -> EvaluationRun[Ux]:
+    if is_loaded(run) and (run.work / "log.parquet").exists():  # older versions did not write it
+        return require_unchanged(run, EvaluationConfig(similarity_embedder=get_measuring_embedder_name()))
+    opened_source, questions, corpus = read_source(run, vectors=False, chunks=False)
+    log = sort_by_time(questions)
+    dialog_places = dialog_turns(log)
+    has_time = [question["created_at"] is not None for question in log]
+    if not any(has_time) and not any(place.turn == 2 for place in dialog_places):
         raise InputError(
             "source {source!r}: no question has created_at, so none is earlier than another, and no dialog of two is "
             "annotated (dialog_id with turn): nothing can be measured",
-            source=where.name,
+            source=opened_source.name,
         )
-    chosen = sampled_whole(log, found, run.parameters.limit, run.parameters.seed)
-    cached = {row for row, question in enumerate(log) if question["score"] == GOOD and timed[row]}
-    seen = [log[row] for row in sorted(cached.union(chosen))]
-    kept = table(**_identity(where.name, seen), **_asked(seen))
-    pq.write_table(kept, run.work / "log.parquet")
+    chosen = sample_whole_dialogs(log, dialog_places, run.parameters.limit, run.parameters.seed)
+    cacheable_rows = {row for row, question in enumerate(log) if question["score"] == GOOD and has_time[row]}
+    log_questions = [log[row] for row in sorted(cacheable_rows.union(chosen))]
+    log_table = make_cases(**_identity_columns(opened_source.name, log_questions), **_cache_columns(log_questions))
+    pq.write_table(log_table, run.work / "log.parquet")
     rows = [log[row] for row in chosen]
-    alone = [not timed[row] and found[row].dialog is None for row in chosen]
-    cases = table(
-        **_identity(where.name, rows),
-        status=["not_applicable" if some else "ok" for some in alone],
-        reason=[Words("the question has no time, and no place in a dialog") if some else None for some in alone],
-        **_asked(rows),
-        dialog=[found[row].dialog for row in chosen],
-        turn=[found[row].turn for row in chosen],
+    is_unusable = [not has_time[row] and dialog_places[row].dialog is None for row in chosen]
+    cases = make_cases(
+        **_identity_columns(opened_source.name, rows),
+        status=["not_applicable" if unusable else "ok" for unusable in is_unusable],
+        reason=[
+            Words("the question has no time, and no place in a dialog") if unusable else None
+            for unusable in is_unusable
+        ],
+        **_cache_columns(rows),
+        dialog=[dialog_places[row].dialog for row in chosen],
+        turn=[dialog_places[row].turn for row in chosen],
     )
-    timeless = sum(not timed[row] for row in chosen)
-    notes: list[Note] = [{"note": "no time", "n": timeless}] if timeless else []
-    config = EvaluationConfig(batch_size=max(1, len(cases)), similarity_embedder=measuring_embedder())
-    return keep_loaded(run, where, cases, corpus, notes, config, beside=[kept])
+    n_timeless = sum(not has_time[row] for row in chosen)
+    notes: list[Note] = [{"note": "no time", "n": n_timeless}] if n_timeless else []
+    config = EvaluationConfig(batch_size=max(1, len(cases)), similarity_embedder=get_measuring_embedder_name())
+    return save_loaded(run, opened_source, cases, corpus, notes, config, beside=[log_table])
 
 
-def _asked(questions: list[Row]) -> dict[str, list[Any]]:
-    """What a cache knows of the questions."""
+def _cache_columns(questions: list[QuestionRow]) -> dict[str, list[Any]]:
+    """Return the columns of questions that a cache needs."""
     return {
         "page": [canonical_url(question["confluence_url"]) for question in questions],
         "score": [question["score"] for question in questions],
@@ -150,30 +156,32 @@ def _asked(questions: list[Row]) -> dict[str, list[Any]]:
     }
 
 
-def _identity(source: str, questions: list[Row]) -> dict[str, list[Any]]:
+def _identity_columns(source: str, questions: list[QuestionRow]) -> dict[str, list[Any]]:
     return {
         "case_id": [f"{source}:{question['question_id']}" for question in questions],
         "question_id": [question["question_id"] for question in questions],
         "question": [question["question"] for question in questions],
-        "group": [None if q["user_id"] is None else f"user {q['user_id']}" for q in questions],
+        "group": [None if question["user_id"] is None else f"user {question['user_id']}" for question in questions],
     }
 
 
-def _contexts(questions: list[Row], corpus: Corpus, tokens: int) -> list[tuple[str | None, bool | None]]:
-    """The text of the page that each answer came from."""
+def _page_contexts(questions: list[QuestionRow], corpus: Corpus, tokens: int) -> list[tuple[str | None, bool | None]]:
+    """Return the text of the page that each answer came from."""
     by_page: dict[str | None, list[str]] = {}
-    for chunk, page in pages_of(corpus).items():
+    for chunk, page in page_by_chunk(corpus).items():
         by_page.setdefault(page, []).append(chunk)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     pages = [canonical_url(question["confluence_url"]) for question in questions]
     return [
-        fit([texts[chunk] for chunk in by_page[page]], tokens) if page in by_page and page else (None, None)
+        join_within_limit([texts[chunk] for chunk in by_page[page]], tokens)
+        if page in by_page and page
+        else (None, None)
         for page in pages
     ]
 
 
 def _state(
-    tier: str, question: Row, context: tuple[str | None, bool | None], shown: bool | None
+    tier: str, question: QuestionRow, context: tuple[str | None, bool | None], shown_label: bool | None
 ) -> tuple[str, str | None]:
     if not (question["answer"] or "").strip():
         return "not_applicable", Words("the bot gave no answer")
@@ -181,6 +189,6 @@ def _state(
         return "stale_label", Words(
             "what the answer was given is not recorded; its page is not named, or not in the corpus"
         )
-    if tier == "judge_pipeline" and shown is None:
+    if tier == "judge_pipeline" and shown_label is None:
         return "unlabelled", Words("nobody said whether the answer should be shown")
     return "ok", None

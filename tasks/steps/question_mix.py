@@ -1,4 +1,4 @@
-"""Of which kinds the questions of a night are, and how each kind scores: alarms leave out what only their mix moves."""
+"""Kinds of a night's questions, and the scores of each kind: alarms ignore changes that only their mix causes."""
 
 import math
 from collections import Counter
@@ -10,34 +10,34 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from yarus.db.tables import config_at, evaluation
-from yarus.metrics.statistics.alarms.noise import Cells
-from yarus.metrics.table import metric
-from yarus.tasks.cases.privacy.pseudonyms import without_personal_data
-from yarus.tasks.cases.table import values_of
-from yarus.tasks.cases.text import WORD, words
-from yarus.tasks.comparison.common_cases import headline
-from yarus.tasks.comparison.paired_changes import KIND, cells_of, nights_like
-from yarus.tasks.comparison.totals import ERRORS
+from yarus.db.tables import config_value, evaluation
+from yarus.metrics.statistics.alarms.noise import QuestionCells
+from yarus.metrics.table import get_metric
+from yarus.tasks.cases.privacy.pseudonyms import remove_personal_data
+from yarus.tasks.cases.table import column_values
+from yarus.tasks.cases.text import WORD_PATTERN, word_stems
+from yarus.tasks.comparison.common_cases import select_headline_cases
+from yarus.tasks.comparison.metric_values import ERROR_RATE
+from yarus.tasks.comparison.paired_changes import KIND_COLUMN, count_cells, history_condition
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.dataset.corpus.topics import topics_by_words
+from yarus.tasks.dataset.corpus.topics import name_topics_by_words
 
 LENGTHS = {"short": 5, "medium": 12}
-"""Up to how many words a question is that."""
+"""Class of length -> most words of its questions."""
 TOPICS, SEVERAL, SURE = 12, 3, 4.0
-"""Topics that are drawn, at most; people who must have used a word of one; standard deviations (of a count, as of
-Poisson) by which more of them must have than would by chance."""
-Telling = Mapping[str, Mapping[str, float]]
-"""Word, as far as words are compared -> topic -> logarithm of how much likelier the word is in its questions."""
+"""Most topics that are chosen; least number of people who used a topic's word; Poisson standard deviations by which
+that number must exceed the one expected by chance."""
+TopicWords = Mapping[str, Mapping[str, float]]
+"""Normalised word -> topic -> logarithm of how much likelier the word is in the topic's questions."""
 
 
 class QuestionMix(TypedDict, total=False):
     """`resolved.mix` of an evaluation."""
 
-    topics: Telling
+    topics: TopicWords
     """By which the questions of this night and of later ones are sorted; in the night that drew them, where none are
     annotated."""
-    cells: dict[str, Cells]
+    cells: dict[str, QuestionCells]
     """Headline metric that is a mean over questions -> kind of question -> how many were measured, and the sum of their
     values."""
 
@@ -52,85 +52,87 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         cases: its own.
 
     Returns:
-        What is stored, and the cases with KIND; nothing, and the cases as they are, where these are no questions, or no
-        topics are annotated and none can be drawn.
+        The mix to store, and the cases with KIND. An empty mix and unchanged cases, if the cases are not questions, or
+        no topics are annotated and none can be found.
     """
     if "question" not in cases.column_names:
         return {}, cases
     mix: QuestionMix = {}
-    texts = [text or "" for text in values_of(cases, "question")]
-    if (topics := annotated_topics(cases)) is None:
-        words_of_topics = _drawn_before(engine, row, key)
+    texts = [text or "" for text in column_values(cases, "question")]
+    if (topics := find_annotated_topics(cases)) is None:
+        words_of_topics = _read_earlier_topics(engine, row, key)
         if words_of_topics is None:
-            words_of_topics = mix["topics"] = draw_topics(texts, values_of(cases, "group"))
+            words_of_topics = mix["topics"] = draw_topics(texts, column_values(cases, "group"))
         if not words_of_topics:
             return {}, cases
-        topics = [topic_of(text, words_of_topics) for text in texts]
+        topics = [match_topic(text, words_of_topics) for text in texts]
     kinds = [f"{topic or 'other'}/{_length(text)}" for topic, text in zip(topics, texts, strict=True)]
-    cases = cases.append_column(KIND, pa.array(kinds, pa.string()))
-    measured = headline(cases)
-    cells = {name: cells_of(metric(name), measured) for name in TIERS[row["tier"]].headlines if name != ERRORS}
-    mix["cells"] = {name: of for name, of in cells.items() if of}
+    cases = cases.append_column(KIND_COLUMN, pa.array(kinds, pa.string()))
+    measured = select_headline_cases(cases)
+    cells = {
+        name: count_cells(get_metric(name), measured) for name in TIERS[row["tier"]].headlines if name != ERROR_RATE
+    }
+    mix["cells"] = {name: metric_cells for name, metric_cells in cells.items() if metric_cells}
     return mix, cases
 
 
-def annotated_topics(cases: pa.Table) -> list[str | None] | None:
-    """Return the topics of the cases, where at least half of them have one."""
-    given = [values_of(cases, name) for name in ("cluster", "topic") if name in cases.column_names]
-    topics = [next(filter(None, of), None) for of in zip(*given, strict=True)]
-    there = sum(topic is not None for topic in topics)
-    return topics if there and 2 * there >= len(cases) else None
+def find_annotated_topics(cases: pa.Table) -> list[str | None] | None:
+    """Return the topics of the cases, if at least half of them have one."""
+    columns = [column_values(cases, name) for name in ("cluster", "topic") if name in cases.column_names]
+    topics = [next(filter(None, case_topics), None) for case_topics in zip(*columns, strict=True)]
+    n_known = sum(topic is not None for topic in topics)
+    return topics if n_known and 2 * n_known >= len(cases) else None
 
 
 def draw_topics(texts: Sequence[str], users: Sequence[str | None]) -> dict[str, dict[str, float]]:
-    """Return the words that tell the largest topics of questions from one another.
+    """Return the words that distinguish the largest topics of questions.
 
-    A word is used for a topic if more people have it in questions of that topic than would by chance, and it has no
-    digit: what few people wrote, as a name, is not kept.
+    A word counts for a topic if more people use it in that topic's questions than expected by chance, and it has no
+    digit. Words of few people, such as names, are not stored.
 
     Args:
         texts: the questions.
-        users: who asked each; None where that is not known.
+        users: who asked each; None if unknown.
     """
-    plain = tuple(without_personal_data(text) for text in texts)
-    topics = topics_by_words(plain)
+    masked_texts = tuple(remove_personal_data(text) for text in texts)
+    topics = name_topics_by_words(masked_texts)
     sizes = Counter(topics)
     people: dict[tuple[str, str | None], set[str]] = {}  # by word and topic, and of all topics under None
-    for topic, text, user in zip(topics, plain, users, strict=True):
-        for key in product(words(text), {topic, None}):
+    for topic, text, user in zip(topics, masked_texts, users, strict=True):
+        for key in product(word_stems(text), {topic, None}):
             people.setdefault(key, set()).add(user or text)
     largest = {topic for topic, _ in sizes.most_common(TOPICS)}
-    told: dict[str, dict[str, float]] = {}
-    for (word, topic), of in people.items():
+    topic_words: dict[str, dict[str, float]] = {}
+    for (word, topic), word_users in people.items():
         if topic is None or topic not in largest:
             continue
-        n, by_chance = len(of), len(people[word, None]) * sizes[topic] / len(texts)
-        shared = n >= SEVERAL and n - by_chance > SURE * by_chance**0.5
-        if shared and not any(map(str.isdigit, word)):
-            told.setdefault(word, {})[topic] = round(math.log(n / by_chance), 2)
-    return told
+        n_users, expected = len(word_users), len(people[word, None]) * sizes[topic] / len(texts)
+        is_typical = n_users >= SEVERAL and n_users - expected > SURE * expected**0.5
+        if is_typical and not any(map(str.isdigit, word)):
+            topic_words.setdefault(word, {})[topic] = round(math.log(n_users / expected), 2)
+    return topic_words
 
 
-def topic_of(text: str, told: Telling) -> str | None:
-    """Return the topic that a question's words tell most of; None where they tell of none."""
+def match_topic(text: str, topic_words: TopicWords) -> str | None:
+    """Return the topic that a question's words indicate most; None if they indicate none."""
     weights: dict[str, float] = {}
-    for word in sorted(words(text) & told.keys()):
-        for topic, weight in told[word].items():
+    for word in sorted(word_stems(text) & topic_words.keys()):
+        for topic, weight in topic_words[word].items():
             weights[topic] = weights.get(topic, 0.0) + weight
     return max(sorted(weights), key=lambda topic: weights[topic], default=None)
 
 
 def _length(text: str) -> str:
-    n = len(WORD.findall(text))
+    n = len(WORD_PATTERN.findall(text))
     return next((length for length, most in LENGTHS.items() if n <= most), "long")
 
 
-def _drawn_before(engine: Engine, row: RowMapping, key: str) -> Telling | None:
-    """The words by which the nights before were sorted."""
-    of = evaluation.c
-    drawn = config_at("mix", "topics")
-    before = nights_like(row, key), of.started_at < row["started_at"], drawn.astext.is_not(None)
-    newest = select(drawn).where(*before).order_by(of.started_at.desc(), of.id.desc()).limit(1)
+def _read_earlier_topics(engine: Engine, row: RowMapping, key: str) -> TopicWords | None:
+    """Return the words by which the questions of earlier nights were sorted."""
+    columns = evaluation.c
+    topics_column = config_value("mix", "topics")
+    conditions = history_condition(row, key), columns.started_at < row["started_at"], topics_column.astext.is_not(None)
+    newest = select(topics_column).where(*conditions).order_by(columns.started_at.desc(), columns.id.desc()).limit(1)
     with engine.connect() as connection:
-        found: Telling | None = connection.scalar(newest)
-    return found
+        topics: TopicWords | None = connection.scalar(newest)
+    return topics

@@ -1,4 +1,4 @@
-"""Questions with labels and the corpus, from one snapshot; questions perturbed and restored; rankings scored."""
+"""Load labelled questions and corpus from one snapshot, perturb and restore questions, and score rankings."""
 
 import asyncio
 import logging
@@ -10,45 +10,52 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from yarus.db.errors import InputError
+from yarus.db.messages import Words
 from yarus.db.source_rows import Corpus
-from yarus.db.words import Words
-from yarus.tasks.cases.labels import NO_TWINS, annotated_cases, labels_of, logged_cases, pages_of
-from yarus.tasks.cases.outcomes import fail
-from yarus.tasks.cases.own_documents import with_own_documents
-from yarus.tasks.cases.perturbations import change, perturbed
-from yarus.tasks.cases.privacy.masking import mask, own_key
-from yarus.tasks.cases.rankings import by_judge, fillable, score, seen
-from yarus.tasks.cases.sampling import merged, page_and_stratum, topics
-from yarus.tasks.cases.table import rows_of, table, values_of, with_columns
+from yarus.tasks.cases.labels import NO_DUPLICATES, annotated_cases, count_labels, logged_cases, page_by_chunk
+from yarus.tasks.cases.outcomes import set_failures
+from yarus.tasks.cases.own_documents import add_own_documents
+from yarus.tasks.cases.perturbations import perturb_question, perturbation_signature
+from yarus.tasks.cases.privacy.masking import load_own_key, mask
+from yarus.tasks.cases.rankings import make_unlabelled_measurable, relabel_cases, relevance_by_judge, score
+from yarus.tasks.cases.sampling import duplicates_stratum, group_duplicate_questions, question_topics
+from yarus.tasks.cases.table import column_values, iterate_rows, make_cases, set_columns
 from yarus.tasks.cases.vocabulary import Note
-from yarus.tasks.config.connections import connection_lost
-from yarus.tasks.config.parameters import Fillable, Perturbable, RealUsers, Retrieval, Tier0, Tier1
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.connections import should_retry_read
+from yarus.tasks.config.parameters import (
+    LLMLabelParameters,
+    PerturbationParameters,
+    RealUsers,
+    RetrievalParameters,
+    Tier0,
+    Tier1,
+)
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.identity import filled_by, reranker_of
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.evaluation.work_folder import batch_size, keep_loaded, loaded, read_twins
+from yarus.tasks.evaluation.identity import labelling_judge, reranker_name
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.evaluation.work_folder import choose_batch_size, is_loaded, read_duplicates, save_loaded
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.prompts import FOLDER, Prompt, Shape
+from yarus.tasks.models.prompts import PROMPTS_FOLDER, Prompt, PromptShape
 from yarus.tasks.steps.opened import open_model
 from yarus.tasks.steps.source import (
-    pooled,
+    find_twins,
+    parse_pool,
     read_source,
-    reranked,
-    sample,
-    sample_of_questions,
-    twins_for,
-    unchanged,
-    wants_vectors,
+    require_unchanged,
+    rerank_config,
+    sample_numbers,
+    sample_questions,
+    should_read_vectors,
 )
 from yarus.tasks.systems.retrievers.registry import RETRIEVERS
 
-F = TypeVar("F", bound=Fillable)
+F = TypeVar("F", bound=LLMLabelParameters)
 CLUSTER_NOTES = {
     "chunks": ("chunks without clusters", "chunks alone in clusters"),
     "questions": ("questions without clusters", "questions alone in clusters"),
 }
-"""Where no text has a cluster, and where none shares its own."""
+"""Notes if no text has a cluster, and if no two texts share one."""
 log = logging.getLogger("yarus")
 
 
@@ -57,10 +64,10 @@ log = logging.getLogger("yarus")
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load(run: Run[Tier1]) -> Run[Tier1]:
-    """Tier 1's cases and the corpus; a resumed evaluation keeps those that it began with.
+async def load(run: EvaluationRun[Tier1]) -> EvaluationRun[Tier1]:
+    """Load tier 1's cases and the corpus; a resumed evaluation keeps its own.
 
     Raises:
         InputError: the source has no questions or no chunks, or what it needs is missing there.
@@ -73,10 +80,10 @@ async def load(run: Run[Tier1]) -> Run[Tier1]:
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load_log(run: Run[RealUsers]) -> Run[RealUsers]:
-    """The real users' cases and the corpus; errors as `load`."""
+async def load_log(run: EvaluationRun[RealUsers]) -> EvaluationRun[RealUsers]:
+    """Load the real users' cases and the corpus; errors as `load`."""
     return await asyncio.to_thread(_load_log, run)
 
 
@@ -85,192 +92,202 @@ async def load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def load_texts(run: Run[Tier0]) -> Run[Tier0]:
-    """Tier 0's cases: chunks by page, or questions by topic; errors as `load`."""
+async def load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
+    """Load tier 0's cases: chunks by page, or questions by topic; errors as `load`."""
     return await asyncio.to_thread(_load_texts, run)
 
 
-def _load(run: Run[Tier1]) -> Run[Tier1]:
-    if loaded(run):
-        return _unchanged(run)
-    where, questions, corpus = read_source(run, vectors=wants_vectors(run))
-    asked = run.parameters.unit
-    labelled = labels_of(questions)
-    unit = labelled.unit if asked == "auto" else asked
-    kept = sample_of_questions(run, questions)
-    twins, about = twins_for(run, corpus, unit)
-    cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit, twins)
-    cases, own = with_own_documents(cases, [questions[number] for number in kept], corpus)
-    config = EvaluationConfig(unit=unit) | _retrieval(run, cases)
-    if own:
+def _load(run: EvaluationRun[Tier1]) -> EvaluationRun[Tier1]:
+    if is_loaded(run):
+        return _require_unchanged(run)
+    opened_source, questions, corpus = read_source(run, vectors=should_read_vectors(run))
+    requested_unit = run.parameters.unit
+    labelled = count_labels(questions)
+    unit = labelled.unit if requested_unit == "auto" else requested_unit
+    numbers = sample_questions(run, questions)
+    twins, twin_notes = find_twins(run, corpus, unit)
+    cases, notes = annotated_cases(opened_source.name, [questions[number] for number in numbers], corpus, unit, twins)
+    cases, own_notes = add_own_documents(cases, [questions[number] for number in numbers], corpus)
+    config = EvaluationConfig(unit=unit) | _retrieval_config(run, cases)
+    if own_notes:
         config |= EvaluationConfig(own_documents="left out")
     if run.parameters.labels == "filled":
-        config |= _filled(run, where.language, config.retriever)
-        cases = fillable(cases, [questions[number].get("answerable") for number in kept])
-    return keep_loaded(run, where, cases, corpus, labelled.note(unit) + notes + own + about, config, twins=twins)
+        config |= _filling_config(run, opened_source.language, config.retriever)
+        cases = make_unlabelled_measurable(cases, [questions[number].get("answerable") for number in numbers])
+    return save_loaded(
+        run, opened_source, cases, corpus, labelled.note(unit) + notes + own_notes + twin_notes, config, twins=twins
+    )
 
 
-def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
-    if loaded(run):
-        return _unchanged(run)
-    where, questions, corpus = read_source(run, vectors=wants_vectors(run))
-    groups = merged(questions)
-    kept = sample(run, (rows[0]["question_id"] for rows in groups), map(page_and_stratum, groups))
-    twins, about = twins_for(run, corpus, "page")
-    cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus, twins)
-    config = EvaluationConfig(unit="page") | _retrieval(run, cases)
+def _load_log(run: EvaluationRun[RealUsers]) -> EvaluationRun[RealUsers]:
+    if is_loaded(run):
+        return _require_unchanged(run)
+    opened_source, questions, corpus = read_source(run, vectors=should_read_vectors(run))
+    groups = group_duplicate_questions(questions)
+    numbers = sample_numbers(run, (rows[0]["question_id"] for rows in groups), map(duplicates_stratum, groups))
+    twins, twin_notes = find_twins(run, corpus, "page")
+    cases, notes = logged_cases(opened_source.name, [groups[number] for number in numbers], corpus, twins)
+    config = EvaluationConfig(unit="page") | _retrieval_config(run, cases)
     if run.parameters.labels == "filled":
-        config |= _filled(run, where.language, config.retriever)
-        cases = fillable(cases, [groups[number][0].get("answerable") for number in kept])
-    return keep_loaded(run, where, cases, corpus, notes + about, config, twins=twins)
+        config |= _filling_config(run, opened_source.language, config.retriever)
+        cases = make_unlabelled_measurable(cases, [groups[number][0].get("answerable") for number in numbers])
+    return save_loaded(run, opened_source, cases, corpus, notes + twin_notes, config, twins=twins)
 
 
-def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
-    if loaded(run):
+def _load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
+    if is_loaded(run):
         return run
     parameters = run.parameters
     chunks = parameters.texts == "chunks"
     if not chunks and parameters.vectors == "stored":
         raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
     vectors = chunks and parameters.vectors != "computed"
-    where, questions, corpus = read_source(run, vectors=vectors, questions=not chunks, chunks=chunks)
+    opened_source, questions, corpus = read_source(run, vectors=vectors, questions=not chunks, chunks=chunks)
     notes: list[Note] = []
     if chunks:
-        ids, texts, clusters = corpus.ids, corpus.texts, list(pages_of(corpus).values())
+        ids, texts, clusters = corpus.ids, corpus.texts, list(page_by_chunk(corpus).values())
     else:
         ids = [question["question_id"] for question in questions]
         texts = [question["question"] for question in questions]
-        clusters, notes = topics(questions)
-    lacking = Words("the passage names no page") if chunks else Words("the question has no topic and no page")
-    cases = table(
-        case_id=[f"{where.name}:{parameters.texts}:{text_id}" for text_id in ids],
+        clusters, notes = question_topics(questions)
+    missing_reason = Words("the passage names no page") if chunks else Words("the question has no topic and no page")
+    cases = make_cases(
+        case_id=[f"{opened_source.name}:{parameters.texts}:{text_id}" for text_id in ids],
         question_id=[None if chunks else text_id for text_id in ids],
         question=[None if chunks else text for text in texts],
         status=["ok" if cluster is not None else "unlabelled" for cluster in clusters],
-        reason=[None if cluster is not None else lacking for cluster in clusters],
+        reason=[None if cluster is not None else missing_reason for cluster in clusters],
         group=clusters,
         text=texts,
         cluster=clusters,
     )
-    kept = sample(run, ids, map(str, clusters))
-    cases = cases.take(kept)
+    rows = sample_numbers(run, ids, map(str, clusters))
+    cases = cases.take(rows)
     notes += _cluster_notes(cases, parameters.texts)
-    if chunks:  # the corpus and its vectors are then what is measured, row by row
+    if chunks:  # then the corpus and its vectors are measured, row by row
         corpus = Corpus(
-            ids=[corpus.ids[row] for row in kept],
-            urls=[corpus.urls[row] for row in kept],
-            texts=[corpus.texts[row] for row in kept],
-            vectors=corpus.vectors[kept] if corpus.vectors is not None else None,
+            ids=[corpus.ids[row] for row in rows],
+            urls=[corpus.urls[row] for row in rows],
+            texts=[corpus.texts[row] for row in rows],
+            vectors=corpus.vectors[rows] if corpus.vectors is not None else None,
         )
     config = EvaluationConfig(batch_size=len(cases), texts=parameters.texts, distance=parameters.distance)
-    return keep_loaded(run, where, cases, corpus, notes, config)
+    return save_loaded(run, opened_source, cases, corpus, notes, config)
 
 
 def _cluster_notes(cases: pa.Table, texts: str) -> list[Note]:
-    """Why most metrics of clusters will have no value, if no text has a cluster or none shares its own."""
-    without, alone = CLUSTER_NOTES[texts]
-    sizes = Counter(cluster for cluster in values_of(cases, "cluster") if cluster is not None)
+    """Return why most cluster metrics will be undefined: no text has a cluster, or none shares its own."""
+    no_clusters, single_texts = CLUSTER_NOTES[texts]
+    sizes = Counter(cluster for cluster in column_values(cases, "cluster") if cluster is not None)
     if not sizes:
-        return [{"note": without, "n": len(cases)}]
-    return [{"note": alone, "n": len(sizes)}] if max(sizes.values()) == 1 else []
+        return [{"note": no_clusters, "n": len(cases)}]
+    return [{"note": single_texts, "n": len(sizes)}] if max(sizes.values()) == 1 else []
 
 
-def _filled(run: Run[Fillable], language: str, retriever: str) -> EvaluationConfig:
-    """Who fills the labels up, and in whose results."""
-    pool = sorted({retriever, *pooled(run.parameters)})
-    config = EvaluationConfig(labels="filled", pool=pool, gain="binary", judge=filled_by(run.parameters, language))
-    if name := reranker_of(run.parameters):
+def _filling_config(run: EvaluationRun[LLMLabelParameters], language: str, retriever: str) -> EvaluationConfig:
+    """Return the configuration of labels filled by a judge, and of the pooled retrievers."""
+    pool = sorted({retriever, *parse_pool(run.parameters)})
+    config = EvaluationConfig(
+        labels="filled", pool=pool, gain="binary", judge=labelling_judge(run.parameters, language)
+    )
+    if name := reranker_name(run.parameters):
         config |= EvaluationConfig(pool_reranked=f"{name}@{run.parameters.rerank_depth}")
     return config
 
 
-def _unchanged(run: Run[F]) -> Run[F]:
+def _require_unchanged(run: EvaluationRun[F]) -> EvaluationRun[F]:
     if run.parameters.labels != "filled":
         return run
-    return unchanged(run, EvaluationConfig(judge=filled_by(run.parameters, run.config.language)))
+    return require_unchanged(run, EvaluationConfig(judge=labelling_judge(run.parameters, run.config.language)))
 
 
-def _retrieval(run: Run[Retrieval], cases: pa.Table) -> EvaluationConfig:
+def _retrieval_config(run: EvaluationRun[RetrievalParameters], cases: pa.Table) -> EvaluationConfig:
     parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
-    config = reranked(parameters) | EvaluationConfig(
-        retriever=parameters.retriever or settings().retriever,
+    config = rerank_config(parameters) | EvaluationConfig(
+        retriever=parameters.retriever or get_settings().retriever,
         twins="one" if parameters.twins else "apart",
         k=parameters.k,
         gain="linear" if graded else "binary",
     )
     if config.retriever in RETRIEVERS and config.reranker is None:
-        # our own rank hundreds in the time that Prefect takes for a task run
-        config |= EvaluationConfig(batch_size=max(batch_size(len(cases)), min(500, len(cases) // 10)))
-    if perturbation := perturbed(parameters):
+        # our retrievers rank hundreds in the time of a Prefect task run
+        config |= EvaluationConfig(batch_size=max(choose_batch_size(len(cases)), min(500, len(cases) // 10)))
+    if perturbation := perturbation_signature(parameters):
         config |= EvaluationConfig(perturbation=perturbation)
     return config
 
 
-PARAPHRASE = Shape("generator", "text", ("question",), "question")
+PARAPHRASE = PromptShape("generator", "text", ("question",), "question")
 
 
-async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
-    """Puts the changed question in the place of the question until `restore_questions`, which undoes it.
+async def perturb_questions(run: EvaluationRun[PerturbationParameters], cases: pa.Table) -> pa.Table:
+    """Replace the question by its perturbed form, until `restore_questions` undoes it.
 
-    A question that the model could not paraphrase is `not_applicable`: it is nobody's failure, and no measurement.
+    A question that the model could not paraphrase is `not_applicable`: that is neither a failure nor a measurement.
     """
-    questions, kind = values_of(cases, "question"), run.parameters.perturbation
+    questions, kind = column_values(cases, "question"), run.parameters.perturbation
     if kind is None:
         return cases
     if kind == "paraphrase":
-        asked = await _paraphrases(run, questions)
-        without = (number for number, text in enumerate(asked) if text is None)
-        cases = fail(
-            cases, ((number, "not_applicable", Words("the generator gave no paraphrase")) for number in without)
+        perturbed_texts = await _paraphrases(run, questions)
+        without_paraphrase = (number for number, text in enumerate(perturbed_texts) if text is None)
+        cases = set_failures(
+            cases,
+            ((number, "not_applicable", Words("the generator gave no paraphrase")) for number in without_paraphrase),
         )
     else:
-        # Pseudonyms come before the change, after which no name has a capital letter and no address its @.
-        key = own_key() if settings().mask_calls else None
-        plain = [question if key is None else mask(question, key, run.config.language) for question in questions]
-        asked = [change(question, kind, seed=run.parameters.seed) for question in plain]
-    shown = [question if text is None else text for question, text in zip(questions, asked, strict=True)]
-    kept = [None if text is None else question for question, text in zip(questions, asked, strict=True)]
-    return with_columns(cases, question=shown, asked=kept)
+        # Masking comes before the change, which may remove capital letters of names and the @ of addresses.
+        key = load_own_key() if get_settings().mask_calls else None
+        masked = [question if key is None else mask(question, key, run.config.language) for question in questions]
+        perturbed_texts = [perturb_question(question, kind, seed=run.parameters.seed) for question in masked]
+    asked_questions = [
+        question if text is None else text for question, text in zip(questions, perturbed_texts, strict=True)
+    ]
+    originals = [None if text is None else question for question, text in zip(questions, perturbed_texts, strict=True)]
+    return set_columns(cases, question=asked_questions, asked=originals)
 
 
-def restore_questions(run: Run, cases: pa.Table) -> pa.Table:
-    """Puts the question back, for judging and scoring; what was asked is kept beside it."""
+def restore_questions(run: EvaluationRun, cases: pa.Table) -> pa.Table:
+    """Restore the question for judging and scoring; the asked form is stored in `asked`."""
     if run.config.perturbation is None:
         return cases
-    asked, meant = values_of(cases, "question"), values_of(cases, "asked")
-    came = rows_of(cases, "retrieved", "outcome")
-    rows = [(said, question, *of) for said, question, of in zip(asked, meant, came, strict=True)]
-    return with_columns(
+    asked_questions, originals = column_values(cases, "question"), column_values(cases, "asked")
+    results = iterate_rows(cases, "retrieved", "outcome")
+    rows = [
+        (asked_question, question, *result)
+        for asked_question, question, result in zip(asked_questions, originals, results, strict=True)
+    ]
+    return set_columns(
         cases,
-        question=[said if question is None else question for said, question, *_ in rows],
-        asked=[None if question is None else said for said, question, *_ in rows],
+        question=[asked_question if question is None else question for asked_question, question, *_ in rows],
+        asked=[None if question is None else asked_question for asked_question, question, *_ in rows],
         retrieved=[None if question is None else ranking for _, question, ranking, _ in rows],
-        outcome=[None if question is None else done for _, question, _, done in rows],
+        outcome=[None if question is None else outcome for _, question, _, outcome in rows],
     )
 
 
-async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
+async def _paraphrases(run: EvaluationRun, questions: list[str]) -> list[str | None]:
     prompt = _prompt(run.config.language)
     calls = [Call(prompt, {"question": question}) for question in questions]
-    # By the settings' generator, whatever model the evaluation measures: all are asked the same questions.
-    async with open_model(run, "generator", settings()) as model:
+    # By the settings' generator, not the evaluated model, so that all models get the same questions.
+    async with open_model(run, "generator", get_settings()) as model:
         replies = await model.complete(calls)
     return [reply.text.strip() or None if reply.status == "ok" else None for reply in replies]
 
 
 def _prompt(language: str) -> Prompt:
-    text = (FOLDER / language / "paraphrase.txt").read_text(encoding="utf-8")
+    text = (PROMPTS_FOLDER / language / "paraphrase.txt").read_text(encoding="utf-8")
     return Prompt("paraphrase", PARAPHRASE, text, "")
 
 
-def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds the metrics of rankings; NULL in all of them without a label, or where the retriever failed."""
+def score_rankings(run: EvaluationRun, cases: pa.Table) -> pa.Table:
+    """Add the metrics of rankings; NULL in all of them without a label, or if the retriever failed."""
     if "pooled" not in cases.column_names:
-        return score(cases, read_twins(run), run.config.k)
-    said = [None if pool is None else by_judge(pool) for pool in values_of(cases, "pooled")]
-    scored = score(seen(cases, said), NO_TWINS, run.config.k)  # in pools twins are one already
+        return score(cases, read_duplicates(run), run.config.k)
+    judged_rankings = [None if pool is None else relevance_by_judge(pool) for pool in column_values(cases, "pooled")]
+    scored = score(relabel_cases(cases, judged_rankings), NO_DUPLICATES, run.config.k)  # pools have no duplicates left
     for name in scored.column_names[len(cases.column_names) :]:
         cases = cases.append_column(scored.field(name), scored[name])
     return cases

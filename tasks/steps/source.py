@@ -1,4 +1,4 @@
-"""The questions and the corpus of a source, read once for all tiers of a night; who answers, and who judges."""
+"""Read the questions and corpus of a source, once for all tiers of a night; configure generator and judges."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
@@ -7,20 +7,20 @@ from typing import TypeVar
 import pyarrow as pa
 
 from yarus.db import journal
-from yarus.db.errors import InputError, nothing_in
-from yarus.db.source_rows import Corpus, Row, read_corpus, read_questions
-from yarus.db.sources import Source, registered, snapshot
-from yarus.db.words import Words
-from yarus.tasks.cases.dialogs import Place, sampled_whole, together, with_what_was_said
-from yarus.tasks.cases.frozen_sets import frozen_questions
-from yarus.tasks.cases.perturbations import perturbed
-from yarus.tasks.cases.sampling import sampled, topic_and_score
-from yarus.tasks.cases.table import values_of, with_columns
-from yarus.tasks.cases.vocabulary import Note, Twins, Unit
-from yarus.tasks.config.connections import database, source
-from yarus.tasks.config.parameters import Answering, Fillable, Parameters, Retrieval, Tier3
-from yarus.tasks.config.settings import settings
-from yarus.tasks.dataset.duplicates import twins_of
+from yarus.db.errors import InputError, empty_source_error
+from yarus.db.messages import Words
+from yarus.db.source_rows import Corpus, QuestionRow, read_corpus, read_questions
+from yarus.db.sources import Source, refresh_source, snapshot
+from yarus.tasks.cases.dialogs import DialogTurn, group_by_dialog, sample_whole_dialogs, with_earlier_turns
+from yarus.tasks.cases.frozen_sets import read_frozen_questions
+from yarus.tasks.cases.perturbations import perturbation_signature
+from yarus.tasks.cases.sampling import question_stratum, stratified_sample
+from yarus.tasks.cases.table import column_values, set_columns
+from yarus.tasks.cases.vocabulary import Duplicates, Note, Unit
+from yarus.tasks.config.connections import database, open_source
+from yarus.tasks.config.parameters import AnswerParameters, LLMLabelParameters, Parameters, RetrievalParameters, Tier3
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.dataset.duplicates import duplicate_representatives
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings.persistence import changed_questions, failed_cases
 from yarus.tasks.evaluation.identity import (
@@ -31,131 +31,134 @@ from yarus.tasks.evaluation.identity import (
     generator_identity,
     judge_identity,
     prompt_identity,
-    reranker_of,
+    reranker_name,
 )
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.models.embedding.embedders import measuring_embedder
-from yarus.tasks.models.prompts import rubrics
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.models.embedding.embedders import get_measuring_embedder_name
+from yarus.tasks.models.prompts import load_rubrics
 from yarus.tasks.steps.opened import open_system
-from yarus.tasks.steps.recorded import RECORDED
-from yarus.tasks.systems.retrievers.registry import retriever_kind
-from yarus.tasks.systems.retrievers.reranking import reranker_kind
+from yarus.tasks.steps.recorded import RECORDED_SYSTEM
+from yarus.tasks.systems.retrievers.registry import get_retriever_kind
+from yarus.tasks.systems.retrievers.reranking import get_reranker_kind
 
 P = TypeVar("P", bound=Parameters)
 
 
-def wants_vectors(run: Run[Retrieval]) -> bool:
-    """Whether the source's own vectors are to be read."""
+def should_read_vectors(run: EvaluationRun[RetrievalParameters]) -> bool:
+    """Return whether to read the source's own vectors."""
     parameters = run.parameters
-    named = [parameters.retriever or settings().retriever, *pooled(parameters)]
-    return any(retriever_kind(name).uses_vectors for name in named) and parameters.vectors != "computed"
+    retrievers = [parameters.retriever or get_settings().retriever, *parse_pool(parameters)]
+    return any(get_retriever_kind(name).uses_vectors for name in retrievers) and parameters.vectors != "computed"
 
 
-def pooled(parameters: Retrieval) -> list[str]:
-    """The other retrievers whose results a judge grades too.
+def parse_pool(parameters: RetrievalParameters) -> list[str]:
+    """Return the other retrievers whose results a judge grades too.
 
     Raises:
-        InputError: there is none of a name, or labels are not filled.
+        InputError: a name is unknown, or labels are not filled.
     """
-    if not isinstance(parameters, Fillable) or not parameters.pool:
+    if not isinstance(parameters, LLMLabelParameters) or not parameters.pool:
         return []
     if parameters.labels != "filled":
         raise InputError("--pool says whose results a judge grades too: it needs --labels filled")
-    named = [name.strip() for name in parameters.pool.split(",")]
-    for name in named:
-        retriever_kind(name)
-    return named
+    names = [name.strip() for name in parameters.pool.split(",")]
+    for name in names:
+        get_retriever_kind(name)
+    return names
 
 
-def reranked(parameters: Retrieval) -> EvaluationConfig:
-    """What orders the rankings anew, and how many of their chunks; nothing where nothing does.
+def rerank_config(parameters: RetrievalParameters) -> EvaluationConfig:
+    """Return the re-ranker and the number of chunks it orders; empty if there is none.
 
     Raises:
         InputError: there is no re-ranker of that name.
     """
-    if (name := reranker_of(parameters)) is None:
+    if (name := reranker_name(parameters)) is None:
         return EvaluationConfig()
-    reranker_kind(name)
+    get_reranker_kind(name)
     return EvaluationConfig(reranker=name, rerank_depth=parameters.rerank_depth)
 
 
-Read = dict[Hashable, tuple[Source, list[Row], Corpus]]
-"""What was read: by source, frozen case set, and whether with vectors."""
+ReadSources = dict[Hashable, tuple[Source, list[QuestionRow], Corpus]]
+"""Data read so far, by source, frozen case set, and whether with vectors."""
 
 
 def read_source(
-    run: Run, *, vectors: bool, questions: bool = True, chunks: bool = True
-) -> tuple[Source, list[Row], Corpus]:
-    """Questions and chunks from one snapshot; the questions of a frozen case set as they were frozen.
+    run: EvaluationRun, *, vectors: bool, questions: bool = True, chunks: bool = True
+) -> tuple[Source, list[QuestionRow], Corpus]:
+    """Read questions and chunks from one snapshot; questions of a frozen case set as they were frozen.
 
     Args:
         run: the evaluation.
-        vectors: whether the chunks' stored vectors are wanted.
-        questions: whether there must be any.
-        chunks: the same of chunks.
+        vectors: whether the chunks' stored vectors are needed.
+        questions: whether there must be questions.
+        chunks: whether there must be chunks.
 
     Raises:
-        InputError: there are none of what there must be, what is needed is missing, or the frozen case set is of
-            another source.
+        InputError: required data is missing, or the frozen case set is of another source.
     """
-    name, cases, common = run.parameters.source, run.parameters.cases, run.resources.shared
-    read: Read | None = common.sources if common else None
-    if read is not None and (known := read.get((name, cases, True)) or read.get((name, cases, vectors))):
-        where, rows, corpus = known
+    name, cases, shared = run.parameters.source, run.parameters.cases, run.resources.shared
+    sources: ReadSources | None = shared.sources if shared else None
+    if sources is not None and (stored := sources.get((name, cases, True)) or sources.get((name, cases, vectors))):
+        opened_source, rows, corpus = stored
         corpus = corpus if vectors else replace(corpus, vectors=None)
     else:
-        where = source(name)
-        with snapshot(where) as connection:
-            where = registered(connection, where)
-            rows = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
-            corpus = read_corpus(connection, where, vectors=vectors)
-        if read is not None:
-            read[name, cases, vectors] = where, rows, corpus
-    for what, found, needed in ((Words("questions"), rows, questions), (Words("chunks"), corpus.ids, chunks)):
-        if needed and not found:
-            raise nothing_in(where.name, what)
-    return where, rows, corpus
+        opened_source = open_source(name)
+        with snapshot(opened_source) as connection:
+            opened_source = refresh_source(connection, opened_source)
+            rows = (
+                read_frozen_questions(cases, opened_source.name) if cases else read_questions(connection, opened_source)
+            )
+            corpus = read_corpus(connection, opened_source, vectors=vectors)
+        if sources is not None:
+            sources[name, cases, vectors] = opened_source, rows, corpus
+    for kind, items, is_required in ((Words("questions"), rows, questions), (Words("chunks"), corpus.ids, chunks)):
+        if is_required and not items:
+            raise empty_source_error(opened_source.name, kind)
+    return opened_source, rows, corpus
 
 
-def twins_for(run: Run[Retrieval], corpus: Corpus, unit: Unit) -> tuple[Twins, list[Note]]:
-    """What counts as one in an evaluation, and a note on it; nothing where twins are to stand apart."""
-    twins = twins_of(corpus, unit) if run.parameters.twins else {}
+def find_twins(run: EvaluationRun[RetrievalParameters], corpus: Corpus, unit: Unit) -> tuple[Duplicates, list[Note]]:
+    """Return the duplicates in an evaluation, and a note on them; empty if duplicates count separately."""
+    twins = duplicate_representatives(corpus, unit) if run.parameters.twins else {}
     n = len(twins) - len(set(twins.values()))
     return twins, [{"note": f"twin {unit}s", "n": n}] if n else []
 
 
-def sample(run: Run, ids: Iterable[str], strata: Iterable[str]) -> list[int]:
-    """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share.
+def sample_numbers(run: EvaluationRun, ids: Iterable[str], strata: Iterable[str]) -> list[int]:
+    """Return the numbers of the evaluated cases: all, or a seeded sample with the share of every stratum.
 
-    Where another evaluation is confirmed, they are those that changed in it; or those that failed in one.
+    If another evaluation is confirmed, these are the cases that changed in it; likewise those that failed in one.
 
     Raises:
-        InputError: nothing changed in it, or the source has nothing of what failed any more.
+        InputError: nothing changed in it, or the source has none of the failed cases any more.
     """
     if confirms := getattr(run.parameters, "confirms", None):
         changed = changed_questions(database(), confirms)
-        return [number for number, one in enumerate(ids) if f"{run.parameters.source}:{one}" in changed]
+        return [number for number, question_id in enumerate(ids) if f"{run.parameters.source}:{question_id}" in changed]
     if failed := getattr(run.parameters, "failed", None):
-        wanted = failed_cases(journal.find(database(), failed))
-        kept = [number for number, one in enumerate(ids) if f"{run.parameters.source}:{one}" in wanted]
-        if not kept:
+        failed_ids = failed_cases(journal.find_evaluation(database(), failed))
+        numbers = [
+            number for number, question_id in enumerate(ids) if f"{run.parameters.source}:{question_id}" in failed_ids
+        ]
+        if not numbers:
             raise InputError("--failed {id}: the source has none of the cases that failed in it any more", id=failed)
-        return kept
-    return sampled(list(ids), list(strata), run.parameters.limit, run.parameters.seed)
+        return numbers
+    return stratified_sample(list(ids), list(strata), run.parameters.limit, run.parameters.seed)
 
 
-def sample_of_questions(run: Run, questions: Sequence[Row]) -> list[int]:
-    """The same of questions, by topic and score."""
-    return sample(run, (question["question_id"] for question in questions), map(topic_and_score, questions))
+def sample_questions(run: EvaluationRun, questions: Sequence[QuestionRow]) -> list[int]:
+    """Sample questions, by topic and score."""
+    return sample_numbers(run, (question["question_id"] for question in questions), map(question_stratum, questions))
 
 
-def unchanged(run: Run[P], now: EvaluationConfig) -> Run[P]:
-    """The evaluation that is resumed, if it is still measured, and its system still served, as it began.
+def require_unchanged(run: EvaluationRun[P], current: EvaluationConfig) -> EvaluationRun[P]:
+    """Return the resumed evaluation, if its measurement and its system are still configured as they began.
 
     Raises:
-        InputError: a setting was changed meanwhile, so that half of the cases would be another evaluation's.
+        InputError: a setting was changed meanwhile, so that half of the cases would be measured otherwise.
     """
-    for name, value in now.stored().items():
+    for name, value in current.stored().items():
         began = getattr(run.config, name)
         if began != value:
             raise InputError(
@@ -169,71 +172,74 @@ def unchanged(run: Run[P], now: EvaluationConfig) -> Run[P]:
     return run
 
 
-def sample_of_dialogs(run: Run, questions: Sequence[Row], found: Sequence[Place]) -> list[int]:
-    """The numbers of the questions of a seeded sample of whole dialogs, or of all, each dialog's one after another.
+def sample_dialogs(run: EvaluationRun, questions: Sequence[QuestionRow], places: Sequence[DialogTurn]) -> list[int]:
+    """Return the numbers of the questions of a seeded sample of whole dialogs, or of all, dialog by dialog.
 
-    Where another evaluation is confirmed, or what failed in one asked again, they are those questions, and what was
-    said before them.
+    If another evaluation is confirmed or its failed cases repeated, these are its questions, and the turns before them.
 
     Raises:
-        InputError: as `sample_of_questions`.
+        InputError: as `sample_questions`.
     """
     if not any(getattr(run.parameters, mark, None) for mark in ("confirms", "failed")):
-        return together(sampled_whole(questions, found, run.parameters.limit, run.parameters.seed), found)
-    return together(with_what_was_said(sample_of_questions(run, questions), found), found)
+        return group_by_dialog(
+            sample_whole_dialogs(questions, places, run.parameters.limit, run.parameters.seed), places
+        )
+    return group_by_dialog(with_earlier_turns(sample_questions(run, questions), places), places)
 
 
-def with_dialogs(cases: pa.Table, found: Sequence[Place]) -> pa.Table:
-    """Adds `dialog` and `turn`, and makes sure that no group parts a dialog.
+def add_dialogs(cases: pa.Table, places: Sequence[DialogTurn]) -> pa.Table:
+    """Add `dialog` and `turn`, and make sure that no group splits a dialog.
 
-    A dialog whose questions share a user, or a page, stays in that group, which is the larger one; another is a group.
+    A dialog whose questions share a user, or a page, stays in that larger group; any other dialog is a group.
 
     Args:
         cases: n rows with `group`.
-        found: the place of each.
+        places: the place of each case in its dialog.
     """
-    pairs = list(zip(values_of(cases, "group"), (place.dialog for place in found), strict=True))
-    of: dict[str | None, list[str | None]] = {}
+    pairs = list(zip(column_values(cases, "group"), (place.dialog for place in places), strict=True))
+    groups_by_dialog: dict[str | None, list[str | None]] = {}
     for group, name in pairs:
-        of.setdefault(name, []).append(group)
-    shared = {name for name, groups in of.items() if len(groups) == 1 or {*groups} - {None} == {groups[0]}}
-    return with_columns(
+        groups_by_dialog.setdefault(name, []).append(group)
+    shared = {
+        name for name, groups in groups_by_dialog.items() if len(groups) == 1 or {*groups} - {None} == {groups[0]}
+    }
+    return set_columns(
         cases,
-        dialog=[place.dialog for place in found],
-        turn=[place.turn for place in found],
+        dialog=[place.dialog for place in places],
+        turn=[place.turn for place in places],
         group=[group if name is None or name in shared else f"dialog {name}" for group, name in pairs],
     )
 
 
-A = TypeVar("A", bound=Answering)
+A = TypeVar("A", bound=AnswerParameters)
 
 
-def resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
-    """The evaluation that is resumed, if it is made with what it was begun with."""
-    now = measuring(run.parameters, run.config.language, metrics)
+def resume_answering(run: EvaluationRun[A], metrics: Sequence[str]) -> EvaluationRun[A]:
+    """Return the resumed evaluation, if judges and generator are those that it was begun with."""
+    current = judge_config(run.parameters, run.config.language, metrics)
     if run.config.generator is not None and run.config.answers_of is None:
-        now |= answering(run.parameters, run.config.language)
+        current |= generator_config(run.parameters, run.config.language)
     if run.config.dialogs is not None:
-        now |= EvaluationConfig(dialogs=judge_identity(run.parameters, run.config.language, FOLLOW_UPS))
-    return unchanged(run, now)
+        current |= EvaluationConfig(dialogs=judge_identity(run.parameters, run.config.language, FOLLOW_UPS))
+    return require_unchanged(run, current)
 
 
-def answering(parameters: Answering, language: str) -> EvaluationConfig:
-    """Who answers, and by which prompt where it is one of the user's own."""
+def generator_config(parameters: AnswerParameters, language: str) -> EvaluationConfig:
+    """Return the generator, and its prompt if that is the user's own."""
     config = EvaluationConfig(generator=generator_identity(parameters))
     prompt = prompt_identity(parameters, language)
     return config | EvaluationConfig(generator_prompt=prompt) if prompt else config
 
 
-def asked_system(run: Run[Tier3]) -> EvaluationConfig:
-    """The system under test, and whether it takes history; what cannot work is found before anything is asked."""
-    parameters, configuration = run.parameters, settings()
+def system_config(run: EvaluationRun[Tier3]) -> EvaluationConfig:
+    """Return the system under test, and whether it takes history; invalid combinations are reported before any call."""
+    parameters, configuration = run.parameters, get_settings()
     sut = parameters.sut or configuration.sut
-    if sut == RECORDED and perturbed(parameters):
+    if sut == RECORDED_SYSTEM and perturbation_signature(parameters):
         raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
-    if sut in ("local", RECORDED):
+    if sut in ("local", RECORDED_SYSTEM):
         return EvaluationConfig(sut=sut)
-    found = open_system(run, sut, configuration)
+    opened_system = open_system(run, sut, configuration)
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
     for name in ("reranker", "generator_prompt"):
@@ -244,14 +250,14 @@ def asked_system(run: Run[Tier3]) -> EvaluationConfig:
                 given=getattr(parameters, name),
                 option=name.replace("_", "-"),
             )
-    return EvaluationConfig(sut=sut, takes_history=found.takes_history)
+    return EvaluationConfig(sut=sut, takes_history=opened_system.takes_history)
 
 
-def measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> EvaluationConfig:
-    """Who judges, by which prompts, and what measures similarity."""
+def judge_config(parameters: AnswerParameters, language: str, metrics: Sequence[str]) -> EvaluationConfig:
+    """Return the judges with their prompts, and the embedder that measures similarity."""
     config = EvaluationConfig(
-        judge=judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
-        similarity_embedder=measuring_embedder(),
+        judge=judge_identity(parameters, language, (*metrics, *load_rubrics(get_settings()))),
+        similarity_embedder=get_measuring_embedder_name(),
     )
     if parameters.claims:
         config |= EvaluationConfig(claims=judge_identity(parameters, language, CLAIMS))

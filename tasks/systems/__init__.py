@@ -1,1 +1,1 @@
-"""Systems under test, and whatever else is called that is not ours."""
+"""Systems under test and other foreign code that Yarus calls."""

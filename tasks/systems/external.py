@@ -1,4 +1,4 @@
-"""What is not ours, a Python callable or an HTTP service: how it is called, and what becomes of what it raises."""
+"""Calls of foreign code, a Python callable or an HTTP service, and its errors."""
 
 import json
 import threading
@@ -9,123 +9,137 @@ import httpx
 import jmespath
 
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.secrets import echoes, redact
-from yarus.tasks.config.services import headers, open_address
+from yarus.tasks.config.secrets import redact, secret_header_values
+from yarus.tasks.config.services import prepare_headers, require_public_address
 from yarus.tasks.config.settings import RetrieverService, SystemService
-from yarus.tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads, Incoming
-from yarus.tasks.systems.yarus_worker.values import SHORT, words_of
+from yarus.tasks.models.transport import (
+    ACCEPT_HEADERS,
+    JSON_HEADERS,
+    MAX_TEXT_CHARACTERS,
+    BlockingTransport,
+    IncomingResponse,
+)
+from yarus.tasks.systems.yarus_worker.serialization import SHORT_REPR, extract_text
 
 Given = TypeVar("Given")
 
 
-class Raised(Exception):
-    """What the user's code raised in its own process, or what became of that: in words that begin with its kind."""
+class UserCodeError(Exception):
+    """Error of the user's code in its own process, or the end of that process; the message begins with its kind."""
 
     def __init__(self, words: str, place: str = "") -> None:
         super().__init__(words)
         self.place = place
-        """File and line of the user's where it was raised."""
+        """File and line of the user's code where it was raised."""
 
 
-class Lost(Raised):
-    """The process ended before there was an answer, or there was none in time."""
+class ProcessLost(UserCodeError):
+    """End of a process before its answer, or an answer that did not come in time."""
 
 
-def attempt(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
-    """What code that is not ours gives for one case, or nothing and why, in words that may be stored.
+def call_safely(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
+    """Return the result of foreign code for one case, or None and the error in words that may be stored.
 
-    Nothing that it raises goes further, be it `sys.exit`. What stops us comes to the main thread; this runs in others.
+    All its exceptions are caught, even `sys.exit`. Signals that stop Yarus reach the main thread; this runs in others.
 
     Args:
-        call: what is tried.
-        secrets: which may not stand in the words.
+        call: the foreign code.
+        secrets: removed from the words.
     """
     try:
         return call(), ""
-    except BaseException as error:  # it may raise anything, which becomes the status of the case
-        if _stops_us(error):
+    except BaseException as error:  # any exception becomes the status of the case
+        if _is_interrupt(error):
             raise
-        return None, reason(error, secrets)
+        return None, describe_failure(error, secrets)
 
 
-def _stops_us(error: BaseException) -> bool:
-    """Whether it is the person's Ctrl-C or SIGTERM, and not what code that is not ours has raised by itself."""
-    alone = threading.current_thread() is not threading.main_thread()
-    return not (alone or isinstance(error, Exception | SystemExit))
+def _is_interrupt(error: BaseException) -> bool:
+    """Return whether the error is a person's Ctrl-C or SIGTERM, not an exception of the foreign code."""
+    is_other_thread = threading.current_thread() is not threading.main_thread()
+    return not (is_other_thread or isinstance(error, Exception | SystemExit))
 
 
-def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
-    """An error as it is stored with a case: on one line, not long, without a secret."""
-    words = redact_urls(redact(words_of(error), secrets))  # before it is cut: the rest of a secret would not be found
-    cut = " ".join(words.split())
-    if isinstance(error, Raised):
-        return cut[:330] + (f" ({error.place})" if error.place else "")
-    return f"{type(error).__name__}: {cut[:300]}"
+def describe_failure(error: BaseException, secrets: Sequence[str] = ()) -> str:
+    """Return an error as it is stored with a case: one short line without secrets."""
+    words = redact_urls(redact(extract_text(error), secrets))  # redact before cutting
+    line = " ".join(words.split())
+    if isinstance(error, UserCodeError):
+        return line[:330] + (f" ({error.place})" if error.place else "")
+    return f"{type(error).__name__}: {line[:300]}"
 
 
 class Refused(ValueError):
-    """A service answered with another status than 2xx."""
+    """Answer of a service with another status than 2xx."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(f"the service answered {status}: {said}")
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"the service answered {status}: {body}")
         self.status = status
 
 
-class Service:
-    """An HTTP service that is asked by POST, and what we tell it that must stay between us."""
+class HttpService:
+    """HTTP service that is called by POST, and the secrets in its settings."""
 
     def __init__(
-        self, url: str, service: RetrieverService | SystemService, place: str, accept: str = ACCEPTED["accept"]
+        self,
+        url: str,
+        service: RetrieverService | SystemService,
+        setting_prefix: str,
+        accept: str = ACCEPT_HEADERS["accept"],
     ) -> None:
-        """Takes its address and its settings, what the names of those begin with, and the media types of its replies.
+        """Take the address, the settings, the prefix of their names, and the media types of replies.
 
         Raises:
-            InputError: an address with secrets, a request that is not JSON, or a header that cannot be sent.
+            InputError: the address has secrets, the request is not JSON, or a header cannot be sent.
         """
-        url = open_address(url, place)
+        url = require_public_address(url, setting_prefix)
         try:
             self.template = json.loads(service.request)
         except json.JSONDecodeError as error:
-            raise InputError("{place}__REQUEST: {error}", place=place, error=error) from None
-        sent = headers(service.headers, place)
-        self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
-        self._headers, self._timeout_s = httpx.Headers(ACCEPTED | JSON | {"accept": accept}), service.timeout_s
-        self._headers.update(sent)
-        self._transport = FromThreads(url)
+            raise InputError("{place}__REQUEST: {error}", place=setting_prefix, error=error) from None
+        service_headers = prepare_headers(service.headers, setting_prefix)
+        self.secrets, self.echoes = tuple(service_headers.values()), secret_header_values(service_headers)
+        self._headers, self._timeout_s = (
+            httpx.Headers(ACCEPT_HEADERS | JSON_HEADERS | {"accept": accept}),
+            service.timeout_s,
+        )
+        self._headers.update(service_headers)
+        self._transport = BlockingTransport(url)
 
     def reply(self, values: Mapping[str, Any]) -> Any:
-        """What it replies, read as JSON; see `send`.
+        """Return the reply as JSON; see `send`.
 
         Raises:
-            ValueError: another status than 2xx, or no JSON.
+            ValueError: the status is not 2xx, or the reply is not JSON.
         """
-        return as_json(self.send(filled(self.template, values)))
+        return parse_json(self.send(fill_template(self.template, values)))
 
-    def send(self, request: Any, incoming: Incoming | None = None) -> bytes:
-        """What it replies.
+    def send(self, request: Any, incoming: IncomingResponse | None = None) -> bytes:
+        """Return the body of the reply.
 
         Args:
-            request: what JSON has.
-            incoming: where the response is put as it comes.
+            request: a value that JSON can hold.
+            incoming: receives the response as it arrives.
 
         Raises:
-            Refused: another status than 2xx.
-            httpx.HTTPError: no connection, or it broke, or the exchange took too long, or the reply is too large.
+            Refused: the status is not 2xx.
+            httpx.HTTPError: the connection failed or broke, the exchange took too long, or the reply is too large.
         """
-        asked = json.dumps(request, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        response = self._transport.exchange(asked.encode(), self._headers, self._timeout_s, incoming)
+        body = json.dumps(request, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        response = self._transport.exchange(body.encode(), self._headers, self._timeout_s, incoming)
         if not 200 <= response.status < 300:
-            raise Refused(response.status, response.content.decode("utf-8", "replace"))  # whatever the header names
+            # UTF-8, whatever charset the header names.
+            raise Refused(response.status, response.content.decode("utf-8", "replace"))
         return response.content
 
 
-def as_json(content: bytes) -> Any:
-    """A reply that is JSON.
+def parse_json(content: bytes) -> Any:
+    """Parse a reply as JSON.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not JSON.
     """
     try:
         return json.loads(content)
@@ -133,62 +147,64 @@ def as_json(content: bytes) -> Any:
         raise ValueError(f"the reply is no JSON: {content.decode('utf-8', 'replace')}") from None
 
 
-def compile_path(path: str, place: str) -> Any:
-    """A JMESPath of settings whose names begin so; an InputError where it is none."""
+def compile_path(path: str, setting_prefix: str) -> Any:
+    """Compile a JMESPath of a setting; raise an InputError if it is not one."""
     try:
         return jmespath.compile(path)
     except jmespath.exceptions.JMESPathError as error:
-        raise InputError("{place}: {error}", place=place, error=error) from None
+        raise InputError("{place}: {error}", place=setting_prefix, error=error) from None
 
 
-def has_place(template: Any, name: str) -> bool:
-    """Whether something in the template is that name, and so is replaced by its value."""
-    return bool(filled(template, {name: None}) != template)
+def has_placeholder(template: Any, name: str) -> bool:
+    """Return whether a text of the template is that name, and so is replaced by its value."""
+    return bool(fill_template(template, {name: None}) != template)
 
 
-def require_question(template: Any, place: str, names: Sequence[str] = ("$question",)) -> None:
-    """Makes sure that a request asks something.
+def require_question(template: Any, setting_prefix: str, names: Sequence[str] = ("$question",)) -> None:
+    """Check that a request contains the question.
 
     Raises:
-        InputError: the question stands nowhere in it, or within a longer text, where it is not replaced.
+        InputError: the question is missing, or is part of a longer text, where it is not replaced.
     """
-    if not any(has_place(template, name) for name in names):
+    if not any(has_placeholder(template, name) for name in names):
         within = Words(" alone, not within a longer text") if names[0] in json.dumps(template) else ""
         raise InputError(
             "{place}__REQUEST has no place for the question: put {name!r} into it as a text{within}",
-            place=place,
+            place=setting_prefix,
             name=names[0],
             within=within,
         )
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with every text that is a name ("$question") replaced by its value, wherever it stands.
+def fill_template(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return the template with every text that is a name ("$question") replaced by its value.
 
-    A list in the place of a list's part becomes parts of that list: `["$history", {…}]` is one list of messages.
+    A list that replaces an item of a list adds its items to that list: `["$history", {…}]` is one list of messages.
     """
     if isinstance(template, dict):
-        return {name: filled(value, values) for name, value in template.items()}
+        return {name: fill_template(value, values) for name, value in template.items()}
     if isinstance(template, list):
-        parts = [(filled(part, values), isinstance(part, str)) for part in template]
-        return [one for part, named in parts for one in (part if named and isinstance(part, list) else [part])]
+        parts = [(fill_template(value, values), isinstance(value, str)) for value in template]
+        return [
+            item for value, is_text in parts for item in (value if is_text and isinstance(value, list) else [value])
+        ]
     return values.get(template, template) if isinstance(template, str) else template
 
 
 def require_storable(texts: Iterable[str], what: str) -> None:
-    """Finds what is too long to be stored with a case.
+    """Check that texts are short enough to be stored with a case.
 
     Args:
-        texts: counted together.
-        what: they are, for the message.
+        texts: their lengths are added.
+        what: name of the texts for the message.
 
     Raises:
         ValueError: they have more than `LONGEST_TEXT` characters.
     """
-    if (size := sum(map(len, texts))) > LONGEST_TEXT:
-        raise ValueError(f"{what}: {size:,} characters; at most {LONGEST_TEXT:,} are taken. Return less")
+    if (size := sum(map(len, texts))) > MAX_TEXT_CHARACTERS:
+        raise ValueError(f"{what}: {size:,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken. Return less")
 
 
-def short(value: object) -> str:
-    """A value of any size as it is shown in a message: of what has many parts, the first."""
-    return SHORT.repr(value)
+def shorten_value(value: object) -> str:
+    """Return a value of any size in the form of messages: the first items of long collections."""
+    return SHORT_REPR.repr(value)

@@ -1,4 +1,4 @@
-"""Systems under test that are asked over HTTP: by a template of the user's own, or in OpenAI's protocol."""
+"""Systems under test over HTTP: with a request template of the user, or in OpenAI's protocol."""
 
 import json
 import re
@@ -10,131 +10,160 @@ import httpx
 
 from yarus.db.errors import InputError
 from yarus.tasks.config.secrets import redact_within
-from yarus.tasks.config.services import OPENAI, open_address
+from yarus.tasks.config.services import OPENAI_PREFIX, require_public_address
 from yarus.tasks.config.settings import Settings, SystemService
-from yarus.tasks.models.endpoints import completions
-from yarus.tasks.models.transport import EVENTS, Incoming
-from yarus.tasks.systems.external import Refused, Service, as_json, filled, has_place, require_question, short
-from yarus.tasks.systems.replies import Parts, Reader
-from yarus.tasks.systems.streams import PLAIN, begun, is_events, is_text, read_events, read_text
+from yarus.tasks.models.endpoints import build_completions_url
+from yarus.tasks.models.transport import EVENT_STREAM_TYPE, IncomingResponse
+from yarus.tasks.systems.external import (
+    HttpService,
+    Refused,
+    fill_template,
+    has_placeholder,
+    parse_json,
+    require_question,
+    shorten_value,
+)
+from yarus.tasks.systems.replies import AnswerParts, ReplyReader
+from yarus.tasks.systems.streams import (
+    PLAIN_TEXT_TYPE,
+    is_event_stream,
+    is_plain_text,
+    read_events,
+    read_partial_answer,
+    read_text,
+)
 
-PLACE = "YARUS_SUT_SERVICE"
-ACCEPT = f"application/json, {EVENTS};q=0.9, {PLAIN};q=0.8"
+SETTING_PREFIX = "YARUS_SUT_SERVICE"
+ACCEPTED_TYPES = f"application/json, {EVENT_STREAM_TYPE};q=0.9, {PLAIN_TEXT_TYPE};q=0.8"
 HISTORY, MESSAGES = "$history", "$messages"
-"""What stands in a request for the turns before the question, and for these and the question."""
-UNKNOWN = (400, 405, 406, 415, 422, 500, 501)
-"""Statuses of a server that does not know what it was asked for."""
+"""Placeholders of a request for the turns before the question, and for these with the question."""
+UNSUPPORTED_STATUSES = (400, 405, 406, 415, 422, 500, 501)
+"""Statuses of a server that does not support a field of the request."""
 
 
 class HttpSystem:
-    """A system that is asked by POST, and answers in JSON, in a stream of events, or in plain text as it comes."""
+    """System that is called by POST, and answers in JSON, in a stream of events, or in streamed plain text."""
 
-    def __init__(self, url: str, service: SystemService, spared: Sequence[str] = ()) -> None:
-        """Takes its address and its settings.
+    def __init__(self, url: str, service: SystemService, optional_fields: Sequence[str] = ()) -> None:
+        """Take the address and the settings.
 
         Args:
             url: of the service.
-            service: how to ask it.
-            spared: names in the request that it is asked without, one after the other, where it refuses them.
+            service: settings of its requests.
+            optional_fields: fields that are left out of the request, one after the other, if the server refuses them.
 
         Raises:
             InputError: settings that cannot work.
         """
-        self._reader = Reader(service, PLACE)
-        self._service = Service(url, service, PLACE, ACCEPT)
-        self._template, self._spared, self._sparing = self._service.template, list(spared), threading.Lock()
+        self._reader = ReplyReader(service, SETTING_PREFIX)
+        self._service = HttpService(url, service, SETTING_PREFIX, ACCEPTED_TYPES)
+        self._template, self._optional_fields, self._template_lock = (
+            self._service.template,
+            list(optional_fields),
+            threading.Lock(),
+        )
         self.concurrency, self.secrets = service.concurrency, self._service.secrets
-        require_question(self._template, PLACE, ("$question", MESSAGES))
-        self.takes_history = has_place(self._template, HISTORY) or has_place(self._template, MESSAGES)
+        require_question(self._template, SETTING_PREFIX, ("$question", MESSAGES))
+        self.takes_history = has_placeholder(self._template, HISTORY) or has_placeholder(self._template, MESSAGES)
 
-    def __call__(self, question: str, history: Sequence[Mapping[str, str]]) -> Parts:
-        """What it answers.
+    def __call__(self, question: str, history: Sequence[Mapping[str, str]]) -> AnswerParts:
+        """Return the answer of the system.
 
         Args:
-            question: is asked.
+            question: of the user.
             history: turns of the dialog before it.
 
         Raises:
-            ValueError: another status than 2xx, or no answer can be read.
-            httpx.HTTPError: no connection, or it broke, or the exchange took too long, or the reply is too large.
+            ValueError: the status is not 2xx, or the answer cannot be read.
+            httpx.HTTPError: the connection failed or broke, the exchange took too long, or the reply is too large.
         """
         messages = [*history, {"role": "user", "content": question}]
         values = {"$question": question, HISTORY: list(history), MESSAGES: messages}
         while True:
-            template, coming = self._template, Incoming()
+            template, incoming = self._template, IncomingResponse()
             try:
-                self._service.send(filled(template, values), coming)
+                self._service.send(fill_template(template, values), incoming)
                 break
             except Refused as error:
-                if not self._without(template, error):
+                if not self._drop_refused_field(template, error):
                     raise
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
-                if coming.is_over and 200 <= coming.status < 300:
-                    break  # only its body goes on
-                raise type(error)(self._broken_off(str(error), coming)) from None
+                if incoming.is_over and 200 <= incoming.status < 300:
+                    break  # only the end of its body is missing
+                raise type(error)(self._describe_partial_answer(str(error), incoming)) from None
         try:
-            parts = self._read(coming)
+            parts = self._read(incoming)
         except ValueError as error:
-            raise ValueError(self._broken_off(str(error), coming)) from None
-        found: Parts = redact_within(parts, self._service.echoes)
-        return found
+            raise ValueError(self._describe_partial_answer(str(error), incoming)) from None
+        redacted: AnswerParts = redact_within(parts, self._service.echoes)
+        return redacted
 
-    def _read(self, coming: Incoming) -> Parts:
-        if is_events(coming):
-            return read_events(coming, self._reader)
-        if is_text(coming):
-            return read_text(coming)
-        parts = self._reader.parts(as_json(bytes(coming.content)))
+    def _read(self, incoming: IncomingResponse) -> AnswerParts:
+        if is_event_stream(incoming):
+            return read_events(incoming, self._reader)
+        if is_plain_text(incoming):
+            return read_text(incoming)
+        parts = self._reader.parts(parse_json(bytes(incoming.content)))
         if parts["latency_ms"] is None:
-            parts["latency_ms"] = coming.ms_until(len(coming.content))
+            parts["latency_ms"] = incoming.ms_until(len(incoming.content))
         return parts
 
-    def _broken_off(self, why: str, coming: Incoming) -> str:
-        """Why there is no answer, with what had come of one."""
-        said = redact_within(begun(coming, self._reader), self._service.echoes)
-        return f"{why}; until then it had said {len(said):,} characters: {short(said)}" if said else why
+    def _describe_partial_answer(self, reason: str, incoming: IncomingResponse) -> str:
+        """Return the reason of a missing answer, with the part that had arrived."""
+        partial_answer = redact_within(read_partial_answer(incoming, self._reader), self._service.echoes)
+        return (
+            f"{reason}; until then it had said {len(partial_answer):,} characters: {shorten_value(partial_answer)}"
+            if partial_answer
+            else reason
+        )
 
-    def _without(self, template: Any, error: Refused) -> bool:
-        """Leaves out of further requests what the server has refused; False where there is nothing left to leave out.
+    def _drop_refused_field(self, template: Any, error: Refused) -> bool:
+        """Leave the next optional field out of further requests; return False if the refusal has another cause.
 
-        Another thread may have done so while this one asked.
+        Another thread may have done so during the call of this one.
         """
-        with self._sparing:
+        with self._template_lock:
             if self._template is not template:
                 return True
-            if not self._spared or error.status not in UNKNOWN or not re.search(r"\bstream", str(error)):
+            if (
+                not self._optional_fields
+                or error.status not in UNSUPPORTED_STATUSES
+                or not re.search(r"\bstream", str(error))
+            ):
                 return False
-            name = self._spared.pop(0)
-            self._template = {known: value for known, value in template.items() if known != name}
+            name = self._optional_fields.pop(0)
+            self._template = {field: value for field, value in template.items() if field != name}
             return True
 
 
-def over_http(url: str, settings: Settings) -> HttpSystem:
-    """The service at an address, asked as `YARUS_SUT_SERVICE__…` says.
+def open_http_system(url: str, settings: Settings) -> HttpSystem:
+    """Return the service at an address, called with the settings `YARUS_SUT_SERVICE__…`.
 
     Raises:
         InputError: settings that cannot work.
     """
-    return HttpSystem(url, _service(settings))
+    return HttpSystem(url, _build_service_settings(settings))
 
 
-def over_openai(name: str, settings: Settings) -> HttpSystem:
-    """The chat completions of a server that speaks OpenAI's protocol, streamed where it can do that.
+def open_openai_system(name: str, settings: Settings) -> HttpSystem:
+    """Return the chat completions of a server of OpenAI's protocol, streamed if the server can.
 
     Args:
         name: `openai:` and its address up to /v1, or with the path of the completions.
-        settings: with the name of the model, or a request of the user's own.
+        settings: with the name of the model, or a request of the user.
 
     Raises:
-        InputError: no model, or settings that cannot work.
+        InputError: the model is missing, or settings cannot work.
     """
-    url = completions(open_address(name, PLACE).removeprefix(OPENAI), f"YARUS_SUT={OPENAI}…")
-    service = _service(settings)
+    url = build_completions_url(
+        require_public_address(name, SETTING_PREFIX).removeprefix(OPENAI_PREFIX), f"YARUS_SUT={OPENAI_PREFIX}…"
+    )
+    service = _build_service_settings(settings)
     if "request" in service.model_fields_set:
         return HttpSystem(url, service)
     if not service.model:
         raise InputError(
-            "YARUS_SUT={name} and no {place}__MODEL: set it to the name of the model", name=name, place=PLACE
+            "YARUS_SUT={name} and no {place}__MODEL: set it to the name of the model", name=name, place=SETTING_PREFIX
         )
     request = {
         "model": service.model,
@@ -142,11 +171,11 @@ def over_openai(name: str, settings: Settings) -> HttpSystem:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    spared = ("stream_options", "stream")
-    return HttpSystem(url, service.model_copy(update={"request": json.dumps(request)}), spared)
+    optional_fields = ("stream_options", "stream")
+    return HttpSystem(url, service.model_copy(update={"request": json.dumps(request)}), optional_fields)
 
 
-def _service(settings: Settings) -> SystemService:
-    """How to ask, with what is set for systems under test of any kind."""
-    any_kind = {"concurrency": settings.sut_concurrency, "timeout_s": settings.sut_timeout_s}
-    return settings.sut_service.model_copy(update={name: value for name, value in any_kind.items() if value})
+def _build_service_settings(settings: Settings) -> SystemService:
+    """Return the settings of the service, with those that hold for all systems under test."""
+    common_settings = {"concurrency": settings.sut_concurrency, "timeout_s": settings.sut_timeout_s}
+    return settings.sut_service.model_copy(update={name: value for name, value in common_settings.items() if value})

@@ -1,4 +1,4 @@
-"""The journal: who lives, who died, what is finished and stays so."""
+"""The journal: running and dead evaluations, and finished ones, which never change."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, NullPool, create_engine
 
-from tests.support.command_line import environment
+from tests.support.command_line import make_environment
 from yarus.db import journal
 from yarus.db.errors import InputError
 
@@ -23,199 +23,209 @@ HOLD = """
 import sys
 from pathlib import Path
 from yarus.db import journal
-from yarus.db.engine import own
-with journal.alive(own(Path(sys.argv[1]), None), sys.argv[2]):
+from yarus.db.engine import open_own_database
+with journal.alive(open_own_database(Path(sys.argv[1]), None), sys.argv[2]):
     print("alive", flush=True)
     sys.stdin.read()
 """
 
 
-def opened(engine: Engine) -> str:
-    name = f"journal-{next(NUMBERS)}-{RUN}"
+def open_evaluation(engine: Engine) -> str:
+    evaluation_id = f"journal-{next(NUMBERS)}-{RUN}"
     journal.open_evaluation(
-        engine, {"id": name, "tier": "tier1", "source": "journal", "parameters": {}, "settings": {}, "versions": {}}
+        engine,
+        {"id": evaluation_id, "tier": "tier1", "source": "journal", "parameters": {}, "settings": {}, "versions": {}},
     )
-    return name
+    return evaluation_id
 
 
-def nothing(tier: str, name: str, started_at: datetime) -> None: ...
+def clear_nothing(tier: str, name: str, started_at: datetime) -> None: ...
 
 
-def metrics(engine: Engine, name: str) -> list[str]:
-    return [row["metric"] for row in journal.metrics_of(engine, name)]
+def metric_names(engine: Engine, name: str) -> list[str]:
+    return [row["metric"] for row in journal.read_metrics(engine, name)]
 
 
-def close(engine: Engine, name: str, state: str) -> bool:
+def close_evaluation(engine: Engine, name: str, state: str) -> bool:
     row = METRIC | {"signature": "mrr"}
-    return journal.close(engine, name, state, [row] if state in journal.FINISHED else [], error=state)
+    return journal.finish_evaluation(
+        engine, name, state, [row] if state in journal.FINISHED_STATES else [], error=state
+    )
 
 
-def test_it_runs_from_the_start(engine: Engine) -> None:
-    row = journal.find(engine, opened(engine))
+def test_open_evaluation_sets_state_running(engine: Engine) -> None:
+    row = journal.find_evaluation(engine, open_evaluation(engine))
     assert (row["state"], row["finished_at"]) == ("running", None)
     assert abs((row["started_at"] - datetime.now(UTC)).total_seconds()) < 10
 
 
-def test_metrics_come_in_one_order_whatever_the_plan(engine: Engine) -> None:
-    name = opened(engine)
+def test_metrics_of_sorts_rows_with_any_query_plan(engine: Engine) -> None:
+    name = open_evaluation(engine)
     written = [("recall@5", "confirmed"), ("recall@5", "all"), ("mrr", "confirmed"), ("mrr", "all")]
     rows = [METRIC | {"metric": metric, "stratum": stratum, "signature": metric} for metric, stratum in written]
-    journal.close(engine, name, "completed", rows)
-    unindexed = "-c enable_indexscan=off -c enable_bitmapscan=off"  # it then finds them as they were written
+    journal.finish_evaluation(engine, name, "completed", rows)
+    unindexed = "-c enable_indexscan=off -c enable_bitmapscan=off"  # then rows come as they were written
     by_scan = create_engine(engine.url, poolclass=NullPool, connect_args={"options": unindexed})
-    for plan in (engine, by_scan):
-        found = [(row["metric"], row["stratum"]) for row in journal.metrics_of(plan, name)]
-        assert found == sorted(written)
+    for planning_engine in (engine, by_scan):
+        metric_keys = [(row["metric"], row["stratum"]) for row in journal.read_metrics(planning_engine, name)]
+        assert metric_keys == sorted(written)
 
 
 @pytest.mark.parametrize("state", ["completed", "invalid"])
 @pytest.mark.parametrize("later", ["completed", "failed", "cancelled"])
-def test_a_finished_evaluation_is_never_changed(engine: Engine, state: str, later: str) -> None:
-    name = opened(engine)
-    assert close(engine, name, state)
-    before = journal.find(engine, name)
-    assert not close(engine, name, later)
+def test_finished_evaluation_never_changes(engine: Engine, state: str, later: str) -> None:
+    name = open_evaluation(engine)
+    assert close_evaluation(engine, name, state)
+    before = journal.find_evaluation(engine, name)
+    assert not close_evaluation(engine, name, later)
     with pytest.raises(InputError, match=f"{name} is finished"):
-        journal.reopen(engine, name, "later")
-    assert name not in journal.fail_orphaned(engine, nothing)
-    assert (journal.find(engine, name), metrics(engine, name)) == (before, ["mrr"])
+        journal.resume_evaluation(engine, name, "later")
+    assert name not in journal.fail_orphaned(engine, clear_nothing)
+    assert (journal.find_evaluation(engine, name), metric_names(engine, name)) == (before, ["mrr"])
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled"])
-def test_an_unfinished_one_can_be_reopened(engine: Engine, state: str) -> None:
-    name = opened(engine)
-    close(engine, name, state)
-    journal.reopen(engine, name, "later")
-    row = journal.find(engine, name)
+def test_reopen_resumes_an_unfinished_evaluation(engine: Engine, state: str) -> None:
+    name = open_evaluation(engine)
+    close_evaluation(engine, name, state)
+    journal.resume_evaluation(engine, name, "later")
+    row = journal.find_evaluation(engine, name)
     assert [row[name] for name in ("state", "error", "finished_at", "flow_run_id")] == ["running", None, None, "later"]
-    assert close(engine, name, "completed")
+    assert close_evaluation(engine, name, "completed")
 
 
-def test_metrics_and_state_come_together_or_not_at_all(engine: Engine) -> None:
-    name = opened(engine)
+def test_close_writes_metrics_and_state_in_one_transaction(engine: Engine) -> None:
+    name = open_evaluation(engine)
     with pytest.raises(Exception, match="null value"):
-        journal.close(engine, name, "completed", [METRIC | {"signature": "mrr"}, METRIC | {"signature": None}])
-    assert (journal.find(engine, name)["state"], metrics(engine, name)) == ("running", [])
+        journal.finish_evaluation(
+            engine, name, "completed", [METRIC | {"signature": "mrr"}, METRIC | {"signature": None}]
+        )
+    assert (journal.find_evaluation(engine, name)["state"], metric_names(engine, name)) == ("running", [])
 
 
-def test_batches_are_noted_once(engine: Engine) -> None:
-    name = opened(engine)
+def test_batch_done_records_a_batch_once(engine: Engine) -> None:
+    name = open_evaluation(engine)
     for batch in (0, 2, 2):
-        journal.batch_done(engine, name, batch)
-    assert journal.batches_done(engine, name) == {0, 2}
+        journal.record_batch(engine, name, batch)
+    assert journal.read_finished_batches(engine, name) == {0, 2}
 
 
-def test_one_process_at_a_time(engine: Engine) -> None:
-    name = opened(engine)
+def test_alive_admits_one_process_at_a_time(engine: Engine) -> None:
+    name = open_evaluation(engine)
     refused = pytest.raises(InputError, match="running in another process")
-    with journal.alive(engine, name), refused, journal.alive(engine, name):
+    with journal.hold_evaluation_lock(engine, name), refused, journal.hold_evaluation_lock(engine, name):
         pytest.fail("two at once")
-    with journal.alive(engine, name):
+    with journal.hold_evaluation_lock(engine, name):
         pass
 
 
-def test_whoever_dies_is_marked_once_and_whoever_lives_is_not(engine: Engine, home: Path) -> None:
-    journal.fail_orphaned(engine, nothing)  # those of other tests
-    living, dead, stopped = opened(engine), opened(engine), opened(engine)
-    close(engine, stopped, "cancelled")
+def test_fail_orphaned_marks_dead_evaluations_once(engine: Engine, home: Path) -> None:
+    journal.fail_orphaned(engine, clear_nothing)  # evaluations of other tests
+    alive_id, dead_id, cancelled_id = open_evaluation(engine), open_evaluation(engine), open_evaluation(engine)
+    close_evaluation(engine, cancelled_id, "cancelled")
     holders = [
         subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(home), name],
-            env=environment(home),
+            [sys.executable, "-c", HOLD, str(home), evaluation_id],
+            env=make_environment(home),
             cwd=home,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for name in (living, dead)
+        for evaluation_id in (alive_id, dead_id)
     ]
     assert [holder.stdout.readline() for holder in holders] == ["alive\n", "alive\n"]
-    assert journal.fail_orphaned(engine, nothing) == []
+    assert journal.fail_orphaned(engine, clear_nothing) == []
     holders[1].kill()
     holders[1].communicate()
     cleared: list[tuple[str, str]] = []
-    marked: list[str] = []
-    while not marked:  # the server notices the closed connection within milliseconds
-        marked = journal.fail_orphaned(engine, lambda tier, name, started_at: cleared.append((tier, name)))
-    assert (marked, cleared) == ([dead], [("tier1", dead)])
-    row = journal.find(engine, dead)
+    failed_ids: list[str] = []
+    while not failed_ids:  # the server notices the closed connection within milliseconds
+        failed_ids = journal.fail_orphaned(
+            engine, lambda tier, evaluation_id, started_at: cleared.append((tier, evaluation_id))
+        )
+    assert (failed_ids, cleared) == ([dead_id], [("tier1", dead_id)])
+    row = journal.find_evaluation(engine, dead_id)
     assert row["state"] == "failed"
-    assert f"yarus run tier1 --resume {dead}" in row["error"]
-    assert journal.find(engine, living)["state"] == "running"
+    assert f"yarus run tier1 --resume {dead_id}" in row["error"]
+    assert journal.find_evaluation(engine, alive_id)["state"] == "running"
     holders[0].communicate("")
-    assert journal.fail_orphaned(engine, nothing) == [living]
-    assert journal.find(engine, stopped)["state"] == "cancelled"
+    assert journal.fail_orphaned(engine, clear_nothing) == [alive_id]
+    assert journal.find_evaluation(engine, cancelled_id)["state"] == "cancelled"
 
 
-def test_who_looks_while_another_marks_a_dead_one_waits_for_the_mark(engine: Engine) -> None:
-    journal.fail_orphaned(engine, nothing)
-    name, burying = opened(engine), Event()
+def test_fail_orphaned_waits_for_a_concurrent_call(engine: Engine) -> None:
+    journal.fail_orphaned(engine, clear_nothing)
+    name, clearing = open_evaluation(engine), Event()
 
-    def slowly(tier: str, evaluation_id: str, started_at: datetime) -> None:
-        burying.set()
+    def clear_slowly(tier: str, evaluation_id: str, started_at: datetime) -> None:
+        clearing.set()
         time.sleep(0.5)
 
     with ThreadPoolExecutor() as threads:
-        first = threads.submit(journal.fail_orphaned, engine, slowly)
-        assert burying.wait(30)
-        assert journal.fail_orphaned(engine, nothing) == []
-        assert journal.find(engine, name)["state"] == "failed"
-        assert first.result() == [name]
+        first_call = threads.submit(journal.fail_orphaned, engine, clear_slowly)
+        assert clearing.wait(30)
+        assert journal.fail_orphaned(engine, clear_nothing) == []
+        assert journal.find_evaluation(engine, name)["state"] == "failed"
+        assert first_call.result() == [name]
 
 
-def test_an_evaluation_is_found_by_its_beginning_or_end_or_as_the_last(engine: Engine) -> None:
-    name = opened(engine)
-    assert journal.find(engine, name.removeprefix("journal"))["id"] == name
-    assert journal.find(engine, "last")["id"] == name
-    close(engine, name, "failed")
+def test_find_matches_part_of_the_id_or_last(engine: Engine) -> None:
+    name = open_evaluation(engine)
+    assert journal.find_evaluation(engine, name.removeprefix("journal"))["id"] == name
+    assert journal.find_evaluation(engine, "last")["id"] == name
+    close_evaluation(engine, name, "failed")
     with pytest.raises(InputError, match="several evaluations 'journal-'"):
-        opened(engine)
-        journal.find(engine, "journal-")
+        open_evaluation(engine)
+        journal.find_evaluation(engine, "journal-")
     with pytest.raises(InputError, match=f"no evaluation '{name}x'.*{name}"):
-        journal.find(engine, f"{name}x")
+        journal.find_evaluation(engine, f"{name}x")
 
 
-def test_the_list_is_newest_first_and_of_that_length(engine: Engine) -> None:
-    older, newer = opened(engine), opened(engine)
-    assert [row["id"] for row in journal.listing(engine, limit=2)] == [newer, older]
+def test_listing_returns_the_newest_first_up_to_limit(engine: Engine) -> None:
+    older, newer = open_evaluation(engine), open_evaluation(engine)
+    assert [row["id"] for row in journal.list_evaluations(engine, limit=2)] == [newer, older]
 
 
-def test_one_that_finishes_while_orphans_are_looked_for_is_not_marked(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, lock = opened(engine), journal.lock_key
+def test_fail_orphaned_skips_one_that_finishes_meanwhile(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, original_lock_key = open_evaluation(engine), journal.lock_key
 
-    def finishing(evaluation_id: str) -> object:
+    def finish_and_lock(evaluation_id: str) -> object:
         if evaluation_id == name:
-            close(engine, name, "completed")
-        return lock(evaluation_id)
+            close_evaluation(engine, name, "completed")
+        return original_lock_key(evaluation_id)
 
-    monkeypatch.setattr(journal, "lock_key", finishing)
+    monkeypatch.setattr(journal, "lock_key", finish_and_lock)
     cleared: list[str] = []
-    assert name not in journal.fail_orphaned(engine, lambda tier, dead, started_at: cleared.append(dead))
+    assert name not in journal.fail_orphaned(engine, lambda tier, dead_id, started_at: cleared.append(dead_id))
     assert name not in cleared
-    assert journal.find(engine, name)["state"] == "completed"
+    assert journal.find_evaluation(engine, name)["state"] == "completed"
 
 
-def test_the_previous_one_is_completed_earlier_and_under_the_same_key(engine: Engine) -> None:
+def test_previous_is_completed_earlier_with_the_same_key(engine: Engine) -> None:
     keys = ("k-1", "k-1", "k-2", "k-1", "k-1", "k-1", None)
     states = ("completed", "completed", "completed", "invalid", "failed", "completed", "completed")
     names = []
     for key, state in zip(keys, states, strict=True):
-        names.append(opened(engine))
-        journal.describe(engine, names[-1], comparability_key=key)
-        close(engine, names[-1], state)
-    found = [journal.previous(engine, name) for name in names]
-    assert found == [None, names[0], None, names[1], names[1], names[1], None]
-    assert journal.previous(engine, "nobody") is None
+        names.append(open_evaluation(engine))
+        journal.update_evaluation(engine, names[-1], comparability_key=key)
+        close_evaluation(engine, names[-1], state)
+    previous_ids = [journal.find_previous(engine, name) for name in names]
+    assert previous_ids == [None, names[0], None, names[1], names[1], names[1], None]
+    assert journal.find_previous(engine, "nobody") is None
 
 
-def test_the_first_valid_one_of_a_key_is_accepted_when_it_ends(engine: Engine) -> None:
-    """Not one that is invalid, nor one that had begun before and ends later."""
-    late, invalid, first, second = names = [opened(engine) for _ in range(4)]
-    for name, state in ((invalid, "invalid"), (first, "completed"), (late, "completed"), (second, "completed")):
-        journal.close(engine, name, state, comparability_key="key of accepted ones")
-    rows = {name: journal.find(engine, name) for name in names}
+def test_close_accepts_the_first_valid_evaluation_of_a_key(engine: Engine) -> None:
+    """An invalid one does not count, nor one that started earlier and finished later."""
+    finished_late, invalid, first, second = names = [open_evaluation(engine) for _ in range(4)]
+    for name, state in (
+        (invalid, "invalid"),
+        (first, "completed"),
+        (finished_late, "completed"),
+        (second, "completed"),
+    ):
+        journal.finish_evaluation(engine, name, state, comparability_key="key of accepted ones")
+    rows = {name: journal.find_evaluation(engine, name) for name in names}
     assert [name for name in names if rows[name]["accepted_at"]] == [first]
     assert rows[first]["accepted_at"] == rows[first]["finished_at"]
-    assert journal.baseline(engine, second) == first
+    assert journal.find_baseline(engine, second) == first

@@ -1,4 +1,4 @@
-"""The migrations make what db/tables.py declares, and can be undone."""
+"""Migrations create the tables of db/tables.py and can be undone."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,35 +12,35 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from yarus.db import engine as connections
-from yarus.db.stores.calls import booked_usd
+from yarus.db.stores.calls import reserved_usd
 from yarus.db.stores.corpora import corpus_version
 from yarus.db.stores.labels import label
-from yarus.db.tables import OURS, SCHEMA
+from yarus.db.tables import SCHEMA, YARUS_METADATA
 
 
 @pytest.fixture
-def fresh(engine: Engine) -> Iterator[Engine]:
-    """An empty database of its own."""
+def fresh_engine(engine: Engine) -> Iterator[Engine]:
+    """Create an empty database of its own."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("DROP DATABASE IF EXISTS fresh WITH (FORCE)"))
         connection.execute(text("CREATE DATABASE fresh"))
-    made = create_engine(engine.url.set(database="fresh"))
-    yield made
-    made.dispose()
+    created = create_engine(engine.url.set(database="fresh"))
+    yield created
+    created.dispose()
 
 
-def differences(connection: Connection) -> list[object]:
-    def ours(name: str | None, kind: str, parents: object) -> bool:
+def schema_differences(connection: Connection) -> list[object]:
+    def is_own(name: str | None, kind: str, parents: object) -> bool:
         return kind != "schema" or name == SCHEMA
 
-    options = {"include_schemas": True, "include_name": ours, "version_table_schema": SCHEMA, "compare_type": True}
-    return list(compare_metadata(MigrationContext.configure(connection, opts=options), OURS))
+    options = {"include_schemas": True, "include_name": is_own, "version_table_schema": SCHEMA, "compare_type": True}
+    return list(compare_metadata(MigrationContext.configure(connection, opts=options), YARUS_METADATA))
 
 
-def migrated(fresh: Engine, revision: str, *statements: str) -> None:
-    """A database as it was at a revision, after these statements."""
+def migrate_to(fresh_engine: Engine, revision: str, *statements: str) -> None:
+    """Migrate a database to a revision, then run these statements."""
     config = connections.alembic_config()
-    with fresh.begin() as connection:
+    with fresh_engine.begin() as connection:
         connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
@@ -48,49 +48,49 @@ def migrated(fresh: Engine, revision: str, *statements: str) -> None:
             connection.exec_driver_sql(statement)
 
 
-def test_the_migrations_make_exactly_the_tables_that_are_declared(fresh: Engine) -> None:
-    connections.migrate(fresh)
-    with fresh.connect() as connection:
-        assert label.metadata is corpus_version.metadata is OURS  # these are declared beside what reads them
-        assert differences(connection) == []
+def test_migrations_create_the_declared_tables(fresh_engine: Engine) -> None:
+    connections.migrate(fresh_engine)
+    with fresh_engine.connect() as connection:
+        assert label.metadata is corpus_version.metadata is YARUS_METADATA  # these two are declared in their stores
+        assert schema_differences(connection) == []
         assert connections.current_revision(connection) == connections.head_revision()
 
 
 @pytest.mark.slow("breadth: every migration, twice")
-def test_they_can_be_undone_and_done_again(fresh: Engine) -> None:
-    connections.migrate(fresh)
+def test_migrations_can_be_undone_and_repeated(fresh_engine: Engine) -> None:
+    connections.migrate(fresh_engine)
     config = connections.alembic_config()
-    with fresh.begin() as connection:
+    with fresh_engine.begin() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "base")
-    with fresh.begin() as connection:
+    with fresh_engine.begin() as connection:
         assert inspect(connection).get_table_names(schema=SCHEMA) == ["alembic_version"]
         assert connections.current_revision(connection) is None
-    connections.migrate(fresh)
-    with fresh.connect() as connection:
-        assert differences(connection) == []
+    connections.migrate(fresh_engine)
+    with fresh_engine.connect() as connection:
+        assert schema_differences(connection) == []
 
 
-def test_an_older_database_is_brought_up_step_by_step(fresh: Engine) -> None:
-    migrated(fresh, "0001")
-    connections.migrate(fresh)
-    with fresh.connect() as connection:
-        assert differences(connection) == []
+def test_migrate_upgrades_an_older_database(fresh_engine: Engine) -> None:
+    migrate_to(fresh_engine, "0001")
+    connections.migrate(fresh_engine)
+    with fresh_engine.connect() as connection:
+        assert schema_differences(connection) == []
 
 
-def test_what_was_spent_before_money_was_booked_counts(fresh: Engine) -> None:
-    migrated(
-        fresh,
+def test_migration_0007_books_earlier_spending(fresh_engine: Engine) -> None:
+    migrate_to(
+        fresh_engine,
         "0006",
         "INSERT INTO yarus.call (key, role, model, prompt, evaluation_id, reply, latency_ms, cost_usd) "
         "SELECT n::text::bytea, 'judge', 'm', 'p', of, '', 1, cost FROM (VALUES "
         "(1, 'a', 0.5), (2, 'a', 0.25), (3, 'a', NULL), (4, 'b', -1650), (5, NULL, 9)) AS t (n, of, cost)",
     )
-    connections.migrate(fresh)
-    assert (booked_usd(fresh, "a"), booked_usd(fresh, "b")) == (0.75, 0)
+    connections.migrate(fresh_engine)
+    assert (reserved_usd(fresh_engine, "a"), reserved_usd(fresh_engine, "b")) == (0.75, 0)
 
 
-OLD = """
+OLD_HISTORIES = """
 INSERT INTO yarus.evaluation (id, tier, source, state, parameters, settings, versions, resolved, comparability_key,
                               started_at, finished_at)
 SELECT id, 'tier1', 's', state, '{}', '{}', '{}', resolved::jsonb, key,
@@ -105,41 +105,41 @@ VALUES ('old good', 'good', '[]'), ('good', 'good', '[]'), ('bad', 'regressed', 
 """
 
 
-def test_existing_histories_keep_the_baseline_that_nights_compared_with_else_get_the_first(fresh: Engine) -> None:
-    migrated(fresh, "0008", OLD)
-    connections.migrate(fresh)
-    with fresh.connect() as connection:
+def test_migration_0009_keeps_nightly_baselines_or_the_first(fresh_engine: Engine) -> None:
+    migrate_to(fresh_engine, "0008", OLD_HISTORIES)
+    connections.migrate(fresh_engine)
+    with fresh_engine.connect() as connection:
         accepted = connection.scalars(text("SELECT id FROM yarus.evaluation WHERE accepted_at IS NOT NULL"))
         assert set(accepted) == {"first", "anchor", "good"}
 
 
-def test_the_files_are_one_line_of_descent_named_by_their_revision() -> None:
+def test_migration_files_form_one_numbered_chain() -> None:
     scripts = list(ScriptDirectory.from_config(connections.alembic_config()).walk_revisions())
     assert [script.revision for script in scripts] == [f"{number:04d}" for number in range(len(scripts), 0, -1)]
     assert all(Path(script.path).name.startswith(f"{script.revision}_") for script in scripts)
 
 
-def test_several_at_once_migrate_once(fresh: Engine) -> None:
+def test_migrate_is_safe_in_several_threads(fresh_engine: Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: connections.migrate(fresh), range(4)))
-    with fresh.connect() as connection:
+        list(pool.map(lambda _: connections.migrate(fresh_engine), range(4)))
+    with fresh_engine.connect() as connection:
         assert connections.current_revision(connection) == connections.head_revision()
 
 
-def test_a_server_without_pgvector_is_refused_in_words(fresh: Engine) -> None:
-    # The wheel has pgvector, so the list of available extensions is what is changed: a view of that name comes first.
-    with fresh.begin() as connection:
+def test_migrate_reports_a_missing_pgvector(fresh_engine: Engine) -> None:
+    # The wheel has pgvector, so the test hides the list of available extensions behind a view of that name.
+    with fresh_engine.begin() as connection:
         connection.execute(text("CREATE SCHEMA bare"))
         connection.execute(text("CREATE VIEW bare.pg_available_extensions AS SELECT ''::text AS name"))
         connection.execute(text("ALTER DATABASE fresh SET search_path = bare, pg_catalog, public"))
-    fresh.dispose()
+    fresh_engine.dispose()
     with pytest.raises(connections.DatabaseUnavailable, match="pgvector is not installed there; install it, or unset"):
-        connections.migrate(fresh)
+        connections.migrate(fresh_engine)
 
 
-def test_sources_that_are_loaded_get_a_place_for_nuggets(fresh: Engine) -> None:
-    migrated(
-        fresh,
+def test_migration_0014_adds_nuggets_to_loaded_sources(fresh_engine: Engine) -> None:
+    migrate_to(
+        fresh_engine,
         "0013",
         "CREATE SCHEMA source_old",
         "CREATE TABLE source_old.annotation (question_id text PRIMARY KEY, answerable boolean)",
@@ -147,20 +147,20 @@ def test_sources_that_are_loaded_get_a_place_for_nuggets(fresh: Engine) -> None:
         "CREATE SCHEMA sources",
         "CREATE TABLE sources.annotation (question_id text)",
     )
-    connections.migrate(fresh)
-    with fresh.connect() as connection:
+    connections.migrate(fresh_engine)
+    with fresh_engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM source_old.annotation")).all() == [("1", True, None)]
         assert len(connection.execute(text("SELECT * FROM sources.annotation")).keys()) == 1
 
 
-def test_sources_that_are_loaded_get_a_place_for_recorded_answers(fresh: Engine) -> None:
-    migrated(
-        fresh,
+def test_migration_0015_adds_recorded_to_loaded_sources(fresh_engine: Engine) -> None:
+    migrate_to(
+        fresh_engine,
         "0014",
         "CREATE SCHEMA source_old",
         "CREATE TABLE source_old.question_answer (id text PRIMARY KEY, question text)",
         "INSERT INTO source_old.question_answer VALUES ('1', 'Где?')",
     )
-    connections.migrate(fresh)
-    with fresh.connect() as connection:
+    connections.migrate(fresh_engine)
+    with fresh_engine.connect() as connection:
         assert connection.execute(text("SELECT * FROM source_old.question_answer")).all() == [("1", "Где?", None)]

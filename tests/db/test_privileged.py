@@ -1,4 +1,4 @@
-"""Sources that attack who reads them: the owner of the tables, no superuser, lays code in the way of a superuser."""
+"""Attacks by sources: the owner of the tables, not a superuser, plants code that a reading superuser would run."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,17 +10,17 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from tests.support.database.dumps import alter
-from yarus.db.engine import read_only
+from tests.support.database.dumps import run_statements
+from yarus.db.engine import read_only_engine
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.importers.postgres import reading
-from yarus.db.loading.fill import fill
+from yarus.db.importers.postgres import open_source_snapshot
+from yarus.db.loading.load_rows import fill
 from yarus.db.source_rows import read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
 from yarus.db.tables import source_tables
 
 Production = Callable[..., str]
-EVIL = """
+MALICIOUS_FUNCTIONS = """
     CREATE FUNCTION program() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
         EXECUTE 'COPY (SELECT 1) TO PROGRAM ''cat > {marker}'''; RETURN 'x';
         EXCEPTION WHEN insufficient_privilege THEN RETURN 'x'; END $$;
@@ -72,75 +72,81 @@ ATTACKS = {
 
 
 @pytest.fixture
-def marker() -> Iterator[Path]:
-    """A file that an attack makes; anybody may make it."""
+def marker_path() -> Iterator[Path]:
+    """Return a file that an attack creates; any account can create it."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         yield Path(folder, "was_here")
 
 
-def hostile(production: Production, name: str, *statements: str) -> str:
-    """A database that belongs to an ordinary role, which has run these statements."""
+def make_hostile_database(production: Production, name: str, *statements: str) -> str:
+    """Create a database of an ordinary role that has run these statements."""
     url = production(name)
     with suppress(psycopg.errors.DuplicateObject):
-        alter(url, "CREATE ROLE villain LOGIN", "CREATE ROLE harmless LOGIN")
-    alter(url, f"ALTER DATABASE {name} OWNER TO villain", "GRANT ALL ON SCHEMA public TO villain",
+        run_statements(url, "CREATE ROLE villain LOGIN", "CREATE ROLE harmless LOGIN")
+    run_statements(url, f"ALTER DATABASE {name} OWNER TO villain", "GRANT ALL ON SCHEMA public TO villain",
           "ALTER TABLE chunk OWNER TO villain", "ALTER TABLE question_answer OWNER TO villain",
           f"CREATE FOREIGN DATA WRAPPER w; CREATE SERVER {name}_s FOREIGN DATA WRAPPER w",
           f"GRANT USAGE ON FOREIGN SERVER {name}_s TO villain")  # fmt: skip
-    alter(url.replace("yarus@", "villain@"), *statements)
-    alter(url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO harmless")
+    run_statements(url.replace("yarus@", "villain@"), *statements)
+    run_statements(url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO harmless")
     return url
 
 
-def read(url: str, engine: Engine, name: str) -> None:
-    """Everything that is read of a source: for an evaluation, and to copy it."""
-    there = read_only.__wrapped__(url, timeout_s=20)
-    source = Source("production", "production", "ru", there, source_tables(None))
+def read_everything(url: str, engine: Engine, name: str) -> None:
+    """Read everything of a source: as an evaluation does, and as a copy does."""
+    source_engine = read_only_engine.__wrapped__(url, timeout_s=20)
+    source = Source("production", "production", "ru", source_engine, source_tables(None))
     try:
         with snapshot(source) as connection:
             read_questions(connection, source)
             read_corpus(connection, source, vectors=False)
-        with reading(source) as rows:
+        with open_source_snapshot(source) as rows:
             fill(engine, name, rows, language="ru", origin="test")
     finally:
-        there.dispose()
+        source_engine.dispose()
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_superuser_runs_no_code_of_others(engine: Engine, production: Production, marker: Path, attack: str) -> None:
+def test_superuser_runs_no_foreign_code(engine: Engine, production: Production, marker_path: Path, attack: str) -> None:
     name = f"hostile_{list(ATTACKS).index(attack)}"
     statements, message = ATTACKS[attack]
-    url = hostile(production, name, EVIL.format(marker=marker), statements.format(database=name))
-    marker.unlink(missing_ok=True)
+    url = make_hostile_database(
+        production, name, MALICIOUS_FUNCTIONS.format(marker=marker_path), statements.format(database=name)
+    )
+    marker_path.unlink(missing_ok=True)
     with pytest.raises(
         InputError, match=rf"the role is yarus, a superuser.*{message}.*CREATE ROLE yarus_reader"
-    ) as told:
-        read(url, engine, name)
-    assert not marker.exists(), told.value
+    ) as refused:
+        read_everything(url, engine, name)
+    assert not marker_path.exists(), refused.value
     with suppress(InputError, DatabaseUnavailable, DBAPIError):
-        read(url.replace("yarus@", "harmless@"), engine, name)
-    assert not marker.exists()
+        read_everything(url.replace("yarus@", "harmless@"), engine, name)
+    assert not marker_path.exists()
 
 
 @pytest.mark.parametrize("attack", ["view", "index"])
-def test_these_are_attacks(engine: Engine, production: Production, marker: Path, attack: str) -> None:
-    """Without the guard the code runs; in an index even where nobody asks for it."""
-    url = hostile(production, f"armed_{attack}", EVIL.format(marker=marker), ATTACKS[attack][0])
-    alter(url, "BEGIN READ ONLY; SELECT text FROM chunk; ROLLBACK")
-    assert marker.exists()
+def test_attacks_run_code_without_the_guard(
+    engine: Engine, production: Production, marker_path: Path, attack: str
+) -> None:
+    """Without the guard the code runs; in an index even if no statement uses it."""
+    url = make_hostile_database(
+        production, f"armed_{attack}", MALICIOUS_FUNCTIONS.format(marker=marker_path), ATTACKS[attack][0]
+    )
+    run_statements(url, "BEGIN READ ONLY; SELECT text FROM chunk; ROLLBACK")
+    assert marker_path.exists()
 
 
-def test_a_role_that_may_run_programs_is_as_dangerous(engine: Engine, production: Production, marker: Path) -> None:
-    """And is no superuser: policies of rows hold for it, and run."""
-    url = hostile(
+def test_role_that_may_run_programs_is_guarded(engine: Engine, production: Production, marker_path: Path) -> None:
+    """The role is not a superuser, so row policies apply to it and run."""
+    url = make_hostile_database(
         production,
         "programs",
-        EVIL.format(marker=marker),
+        MALICIOUS_FUNCTIONS.format(marker=marker_path),
         "ALTER TABLE chunk ENABLE ROW LEVEL SECURITY",
         "CREATE POLICY p ON chunk USING (evil() = 'x')",
     )
-    alter(
+    run_statements(
         url,
         "CREATE ROLE runner LOGIN IN ROLE pg_execute_server_program",
         "GRANT SELECT ON ALL TABLES IN SCHEMA public TO runner",
@@ -148,29 +154,29 @@ def test_a_role_that_may_run_programs_is_as_dangerous(engine: Engine, production
         "ALTER ROLE disguised SET role = harmless",
     )
     with pytest.raises(DatabaseUnavailable, match="would be affected by row-level security policy"):
-        read(url.replace("yarus@", "runner@"), engine, "programs")
+        read_everything(url.replace("yarus@", "runner@"), engine, "programs")
     villain = url.replace("yarus@", "villain@")
-    alter(villain, "ALTER TABLE chunk RENAME TO c", "CREATE VIEW chunk AS SELECT * FROM c")
+    run_statements(villain, "ALTER TABLE chunk RENAME TO c", "CREATE VIEW chunk AS SELECT * FROM c")
     with pytest.raises(InputError, match="the role is runner, a member of pg_execute_server_program, and chunk in"):
-        read(url.replace("yarus@", "runner@"), engine, "programs")
+        read_everything(url.replace("yarus@", "runner@"), engine, "programs")
     with pytest.raises(InputError, match="the role is disguised, a superuser, and chunk in"):
-        read(url.replace("yarus@", "disguised@"), engine, "programs")
-    assert not marker.exists()
+        read_everything(url.replace("yarus@", "disguised@"), engine, "programs")
+    assert not marker_path.exists()
 
 
-def test_the_server_itself_refuses_a_view_that_is_made_in_between(engine: Engine, production: Production) -> None:
-    url = hostile(production, "between")
-    there = read_only.__wrapped__(url, timeout_s=20)
-    with there.connect() as connection:
-        alter(url.replace("yarus@", "villain@"), "CREATE VIEW late AS SELECT 1")
+def test_server_refuses_a_view_created_after_the_check(engine: Engine, production: Production) -> None:
+    url = make_hostile_database(production, "between")
+    source_engine = read_only_engine.__wrapped__(url, timeout_s=20)
+    with source_engine.connect() as connection:
+        run_statements(url.replace("yarus@", "villain@"), "CREATE VIEW late AS SELECT 1")
         with pytest.raises(DBAPIError, match="access to non-system view"):
             connection.exec_driver_sql("SELECT * FROM late")
-    there.dispose()
+    source_engine.dispose()
 
 
-def test_harmless_databases_are_read_by_a_superuser(engine: Engine, production: Production) -> None:
-    """Code of its own, or of others where nobody passes; a table with partitions; a materialized view."""
-    url = hostile(
+def test_superuser_reads_harmless_databases(engine: Engine, production: Production) -> None:
+    """Harmless: its own code, foreign code that is never run, partitions, a materialized view."""
+    url = make_hostile_database(
         production, "harmless",
         "CREATE FUNCTION later(text) RETURNS text IMMUTABLE LANGUAGE sql RETURN 'x'",
         "ALTER TABLE chunk ADD extra text DEFAULT later('y')",
@@ -178,11 +184,11 @@ def test_harmless_databases_are_read_by_a_superuser(engine: Engine, production: 
         "INSERT INTO p SELECT * FROM question_answer",
         "DROP TABLE question_answer; ALTER TABLE p RENAME TO question_answer",
     )  # fmt: skip
-    alter(url, "CREATE FUNCTION round(double precision, integer) RETURNS numeric LANGUAGE sql RETURN 1",
+    run_statements(url, "CREATE FUNCTION round(double precision, integer) RETURNS numeric LANGUAGE sql RETURN 1",
           "CREATE FUNCTION plain(text) RETURNS text IMMUTABLE LANGUAGE sql RETURN 'x'",
           "CREATE INDEX ON chunk (plain(text))", "ALTER TABLE chunk RENAME TO c",
           "CREATE MATERIALIZED VIEW chunk AS SELECT * FROM c")  # fmt: skip
-    read(url, engine, "harmless")
+    read_everything(url, engine, "harmless")
 
 
 EFFECTS = {
@@ -200,23 +206,23 @@ EFFECTS = {
 
 
 @pytest.mark.slow("breadth: a database of many views")
-def test_a_view_with_side_effects_can_only_fail(engine: Engine, production: Production) -> None:
-    """For a role that may only SELECT; both where it is evaluated and where it is copied."""
-    url = hostile(production, "effects", "CREATE TABLE seen (x int); CREATE SEQUENCE counter",
+def test_view_with_side_effects_only_fails(engine: Engine, production: Production) -> None:
+    """For a role that may only SELECT, both when the view is evaluated and when it is copied."""
+    url = make_hostile_database(production, "effects", "CREATE TABLE seen (x int); CREATE SEQUENCE counter",
                   "CREATE FUNCTION effect() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN ''; END $$",
                   "ALTER TABLE chunk RENAME TO c",
                   "CREATE VIEW chunk AS SELECT id, confluence_url, text || effect() AS text, embedding FROM c",
                   "GRANT ALL ON seen, counter TO harmless")  # fmt: skip
     for statement, message in EFFECTS.values():
-        alter(url, f"CREATE OR REPLACE FUNCTION effect() RETURNS text LANGUAGE plpgsql AS "
+        run_statements(url, f"CREATE OR REPLACE FUNCTION effect() RETURNS text LANGUAGE plpgsql AS "
               f"$$ BEGIN {statement}; RETURN ''; END $$")  # fmt: skip
-        there = read_only.__wrapped__(url.replace("yarus@", "harmless@"), timeout_s=1)
-        source = Source("production", "production", "ru", there, source_tables(None))
+        source_engine = read_only_engine.__wrapped__(url.replace("yarus@", "harmless@"), timeout_s=1)
+        source = Source("production", "production", "ru", source_engine, source_tables(None))
         with pytest.raises((InputError, DatabaseUnavailable), match=message), snapshot(source) as connection:
             read_corpus(connection, source, vectors=False)
-        with pytest.raises((InputError, DatabaseUnavailable), match=message), reading(source) as rows:
+        with pytest.raises((InputError, DatabaseUnavailable), match=message), open_source_snapshot(source) as rows:
             fill(engine, "effects", rows, language="ru", origin="test")
-        there.dispose()
+        source_engine.dispose()
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        found = connection.execute("SELECT count(*), (SELECT is_called FROM counter) FROM seen").fetchone()
-    assert found == (0, False)
+        effects = connection.execute("SELECT count(*), (SELECT is_called FROM counter) FROM seen").fetchone()
+    assert effects == (0, False)

@@ -1,4 +1,4 @@
-"""The SQL views: what they join, where they break, and that every column is documented."""
+"""The SQL views: joins, breaks of trends, and comments on every column."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from yarus.db.tables import evaluation, evaluation_metric
 from yarus.db.views import VIEWS
 
 FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
-NIGHTS = [  # id, state, key, value
+NIGHTLY_RUNS = [  # id, state, key, value
     ("n1", "completed", "a", 0.50),
     ("n2", "completed", "a", 0.60),
     ("n3", "invalid", "a", 0.10),
@@ -21,7 +21,7 @@ NIGHTS = [  # id, state, key, value
 ]
 
 
-def row(number: int, name: str, state: str, key: str | None) -> dict[str, Any]:
+def evaluation_row(number: int, name: str, state: str, key: str | None) -> dict[str, Any]:
     started_at = FIRST + timedelta(days=number)
     return {
         "id": f"views-{name}",
@@ -41,11 +41,11 @@ def row(number: int, name: str, state: str, key: str | None) -> dict[str, Any]:
 
 
 @pytest.fixture
-def nights(engine: Engine) -> Iterator[Connection]:
-    """Six nights of one tier and source, gone when the test is over."""
+def nightly_rows(engine: Engine) -> Iterator[Connection]:
+    """Insert six nightly evaluations of one tier and source, and remove them after the test."""
     with engine.connect() as connection:
-        for number, (name, state, key, value) in enumerate(NIGHTS):
-            connection.execute(evaluation.insert().values(**row(number, name, state, key)))
+        for number, (name, state, key, value) in enumerate(NIGHTLY_RUNS):
+            connection.execute(evaluation.insert().values(**evaluation_row(number, name, state, key)))
             for stratum in ("", "all") if key else ():
                 values = {"evaluation_id": f"views-{name}", "metric": "mrr", "stratum": stratum, "value": value}
                 values |= {"n_scored": 7, "n_total": 10, "direction": "higher", "signature": "mrr|v:1"}
@@ -54,28 +54,30 @@ def nights(engine: Engine) -> Iterator[Connection]:
         connection.rollback()
 
 
-def ask(connection: Connection, what: str) -> list[Any]:
-    return [tuple(found) for found in connection.execute(text(what))]
+def query(connection: Connection, statement: str) -> list[Any]:
+    return [tuple(row) for row in connection.execute(text(statement))]
 
 
-def test_latest_is_the_newest_finished_one_whatever_failed_since(nights: Connection) -> None:
-    found = ask(nights, "SELECT evaluation_id, stratum, value FROM yarus.latest WHERE source = 'of_views' ORDER BY 2")
-    assert found == [("views-n5", "", 0.55), ("views-n5", "all", 0.55)]
+def test_latest_is_the_newest_finished_evaluation(nightly_rows: Connection) -> None:
+    rows = query(
+        nightly_rows, "SELECT evaluation_id, stratum, value FROM yarus.latest WHERE source = 'of_views' ORDER BY 2"
+    )
+    assert rows == [("views-n5", "", 0.55), ("views-n5", "all", 0.55)]
 
 
-def test_latest_shows_an_invalid_one_as_such(nights: Connection) -> None:
-    nights.execute(text("UPDATE yarus.evaluation SET state = 'invalid' WHERE id = 'views-n5'"))
-    found = ask(nights, "SELECT DISTINCT evaluation_id, state FROM yarus.latest WHERE source = 'of_views'")
-    assert found == [("views-n5", "invalid")]
+def test_latest_includes_an_invalid_evaluation(nightly_rows: Connection) -> None:
+    nightly_rows.execute(text("UPDATE yarus.evaluation SET state = 'invalid' WHERE id = 'views-n5'"))
+    rows = query(nightly_rows, "SELECT DISTINCT evaluation_id, state FROM yarus.latest WHERE source = 'of_views'")
+    assert rows == [("views-n5", "invalid")]
 
 
-def test_a_trend_joins_equal_keys_only_and_shows_the_break(nights: Connection) -> None:
-    found = ask(
-        nights,
+def test_trend_joins_equal_keys_and_marks_breaks(nightly_rows: Connection) -> None:
+    rows = query(
+        nightly_rows,
         "SELECT evaluation_id, previous_id, round(difference::numeric, 2)::float, is_break FROM yarus.trend "
         "WHERE source = 'of_views' AND stratum = '' ORDER BY started_at",
     )
-    assert found == [
+    assert rows == [
         ("views-n1", None, None, False),
         ("views-n2", "views-n1", 0.10, False),
         ("views-n4", None, None, True),
@@ -83,17 +85,17 @@ def test_a_trend_joins_equal_keys_only_and_shows_the_break(nights: Connection) -
     ]
 
 
-def test_failures_by_status(nights: Connection) -> None:
-    found = ask(
-        nights,
+def test_failures_counts_cases_by_status(nightly_rows: Connection) -> None:
+    rows = query(
+        nightly_rows,
         "SELECT status, measurable, cases, share FROM yarus.failures WHERE evaluation_id = 'views-n3' ORDER BY 1",
     )
-    assert found == [("sut_error", True, 2, 0.2), ("unlabelled", False, 1, 0.1)]
-    assert not ask(nights, "SELECT 1 FROM yarus.failures WHERE evaluation_id = 'views-n6'")
+    assert rows == [("sut_error", True, 2, 0.2), ("unlabelled", False, 1, 0.1)]
+    assert not query(nightly_rows, "SELECT 1 FROM yarus.failures WHERE evaluation_id = 'views-n6'")
 
 
 @pytest.mark.parametrize("name", list(VIEWS))
-def test_every_column_is_documented_in_the_database(engine: Engine, name: str) -> None:
+def test_view_columns_have_database_comments(engine: Engine, name: str) -> None:
     columns = inspect(engine).get_columns(name, schema="yarus")
     assert [column["name"] for column in columns] == list(VIEWS[name].columns)
     assert {column["name"]: column["comment"] for column in columns} == VIEWS[name].columns

@@ -1,4 +1,4 @@
-"""One real `yarus serve` from nothing, with a home of its own."""
+"""A real `yarus serve` in a home of its own."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.prefect_servers import Serve
-from yarus.db.engine import own
+from tests.support.prefect_servers import ServeProcess
+from yarus.db.engine import open_own_database
 
 
 @pytest.fixture(scope="module")
 def journal_of(own_home: Path) -> Iterator[Engine]:
-    """The engine of that home's own tables."""
-    engine = own(own_home, None)
+    """Return the engine of that home's own tables."""
+    engine = open_own_database(own_home, None)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture(scope="module")
-def starting(own_home: Path) -> Iterator[Serve]:
-    """It, which may not be ready yet."""
-    serve = Serve(own_home, PYTHONPATH=str(own_home))  # where a test puts a system of its own
+def starting(own_home: Path) -> Iterator[ServeProcess]:
+    """Start the server, which may not be ready yet."""
+    serve = ServeProcess(own_home, PYTHONPATH=str(own_home))  # folder of systems that tests add
     try:
         yield serve
     finally:
@@ -31,6 +31,6 @@ def starting(own_home: Path) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="module")
-def served(starting: Serve) -> Serve:
+def served(starting: ServeProcess) -> ServeProcess:
     starting.first_words = "".join(starting.said("Ctrl-C"))
     return starting

@@ -1,22 +1,26 @@
-"""The everyday suite stays one of minutes, and what it leaves out says why."""
+"""Check that the everyday suite stays short, and that slow tests give a reason."""
 
 import pytest
 
-from tests.support.durations import COLLECTED, KINDS, LONGEST_EVERYDAY_S, kept, whys_of
+from tests.support.durations import COLLECTED, KINDS, LONGEST_EVERYDAY_S, get_slow_reasons, read_durations
 
 
-def test_a_test_that_takes_long_says_why(pytestconfig: pytest.Config) -> None:
-    seconds = kept()
+def test_slow_tests_have_reason(pytestconfig: pytest.Config) -> None:
+    seconds = read_durations()
     assert seconds
     collected = pytestconfig.stash[COLLECTED]
     assert [
         f"{item.nodeid}: {seconds[item.nodeid]} s"
         for item in collected
-        if seconds.get(item.nodeid, 0) > LONGEST_EVERYDAY_S and not whys_of(item)
+        if seconds.get(item.nodeid, 0) > LONGEST_EVERYDAY_S and not get_slow_reasons(item)
     ] == []
 
 
-def test_every_reason_is_of_a_kind_that_the_docs_explain(pytestconfig: pytest.Config) -> None:
+def test_slow_reasons_have_documented_kind(pytestconfig: pytest.Config) -> None:
     collected = pytestconfig.stash[COLLECTED]
-    whys = {(item.nodeid, why) for item in collected for why in whys_of(item)}
-    assert [one for one in whys if one[1].partition(": ")[0] not in KINDS or not one[1].partition(": ")[2]] == []
+    item_reasons = {(item.nodeid, reason) for item in collected for reason in get_slow_reasons(item)}
+    assert [
+        item_reason
+        for item_reason in item_reasons
+        if item_reason[1].partition(": ")[0] not in KINDS or not item_reason[1].partition(": ")[2]
+    ] == []

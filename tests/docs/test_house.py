@@ -1,4 +1,4 @@
-"""The house as docs/contributing.md describes it: what the linters of imports do not hold."""
+"""Check the architecture of docs/contributing.md where import linters cannot."""
 
 import ast
 import re
@@ -15,8 +15,8 @@ PACKAGED = ("yarus", "flows", "deployments", "tasks", "metrics", "db")
 FILES = sorted(path for top in (*PACKAGED, "tests", "benchmarks") for path in (ROOT / top).rglob("*.py"))
 
 
-def private(path: Path) -> Iterator[str]:
-    """Names that begin with an underscore and are another file's."""
+def find_private_names(path: Path) -> Iterator[str]:
+    """Yield names that begin with an underscore and belong to another file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     modules: set[str] = set()
     for node in ast.walk(tree):
@@ -29,7 +29,7 @@ def private(path: Path) -> Iterator[str]:
             yield f"{node.value.id}.{node.attr}"
 
 
-def imported(path: Path) -> Iterator[str]:
+def find_imported_packages(path: Path) -> Iterator[str]:
     """Yield the top-level packages that a file imports by their full names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -38,7 +38,7 @@ def imported(path: Path) -> Iterator[str]:
             yield str(node.module).partition(".")[0]
 
 
-def installed_with(*extras: str) -> set[str]:
+def find_installed(*extras: str) -> set[str]:
     """Return the distributions that an installation with these extras brings."""
     installed: set[tuple[str, str]] = set()
     queue = {("yarus", extra) for extra in ("", *extras)}
@@ -51,15 +51,17 @@ def installed_with(*extras: str) -> set[str]:
     return {name for name, _ in installed}
 
 
-def test_the_code_imports_only_what_its_installation_brings() -> None:
-    """Without the packages of the tests; the plugin is imported by pytest."""
+def test_code_imports_only_installed_packages() -> None:
+    """Check the code without tests; the pytest plugin is imported by pytest."""
     files = [path for path in FILES if path.relative_to(ROOT).parts[0] in PACKAGED and path.name != "pytest_plugin.py"]
-    imports = {name for path in files for name in imported(path)} - sys.stdlib_module_names - {"yarus"}
-    distributions, installed = metadata.packages_distributions(), installed_with("dask", "documents", "s3", "mlflow")
+    imports = {name for path in files for name in find_imported_packages(path)} - sys.stdlib_module_names - {"yarus"}
+    distributions, installed = metadata.packages_distributions(), find_installed("dask", "documents", "s3", "mlflow")
     assert {
         name for name in imports if installed.isdisjoint(map(canonicalize_name, distributions.get(name, [])))
     } == set()
 
 
-def test_no_file_uses_a_private_name_of_another() -> None:
-    assert {path.relative_to(ROOT): found for path in FILES if (found := list(private(path)))} == {}
+def test_files_use_no_private_names_of_others() -> None:
+    assert {
+        path.relative_to(ROOT): private_names for path in FILES if (private_names := list(find_private_names(path)))
+    } == {}

@@ -1,4 +1,4 @@
-"""docs/json.md is what the types of the documents say, and so is what commands print: no key more, none less."""
+"""Check that docs/json.md matches the declared types, and that commands print exactly those keys."""
 
 import importlib.util
 import json
@@ -11,33 +11,33 @@ import click
 import pytest
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import evaluate
 from yarus.__main__ import cli
-from yarus.flows.cli.shell.documents import DOCUMENTS
+from yarus.flows.cli.shell.command_schema import DOCUMENTS
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.summary import as_json, together
+from yarus.tasks.evaluation.summary import combine_summaries, to_json
 
 Document = dict[str, Any]
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def module() -> ModuleType:
+def load_generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("docs_generate_json", DOCS / "generate_json.py")
     assert spec and spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    return generator
 
 
-GENERATOR = module()
+GENERATOR = load_generator()
 
 
-def check(command: str, printed: str) -> Any:
-    """The document that was printed, which is of the type that is declared, without a key that is not."""
-    for one in GENERATOR.declared(DOCUMENTS[command]):
-        if not issubclass(one, tuple | BaseModel):  # a model forbids them itself
-            one.__pydantic_config__ = ConfigDict(extra="forbid")
+def check_document(command: str, printed: str) -> Any:
+    """Validate a printed document against its declared type, without undeclared keys, and return it."""
+    for declared_type in GENERATOR.declared(DOCUMENTS[command]):
+        if not issubclass(declared_type, tuple | BaseModel):  # a model forbids them itself
+            declared_type.__pydantic_config__ = ConfigDict(extra="forbid")
     TypeAdapter(DOCUMENTS[command]).validate_json(printed, strict=True)
     return json.loads(printed)
 
@@ -52,72 +52,76 @@ def commands(group: click.Group, before: str = "") -> Iterator[str]:
             yield f"{before}{name}"
 
 
-def test_the_page_is_current() -> None:
+def test_page_is_current() -> None:
     written = (DOCS / "json.md").read_text(encoding="utf-8")
     assert written == GENERATOR.render(), "docs/json.md is out of date: run python docs/generate.py"
 
 
-def test_every_command_with_json_has_its_document() -> None:
-    named = {name.split(" -")[0].removesuffix(" nightly").removesuffix(" TIER") for name in DOCUMENTS}
+def test_commands_with_json_have_document() -> None:
+    documented = {name.split(" -")[0].removesuffix(" nightly").removesuffix(" TIER") for name in DOCUMENTS}
     with_json = {"load" if name.startswith("load ") else name for name in commands(cli)}
-    assert named == with_json
+    assert documented == with_json
 
 
-def test_no_two_types_have_one_name() -> None:
-    types = list(dict.fromkeys(one for document in DOCUMENTS.values() for one in GENERATOR.declared(document)))
-    assert len({one.__name__ for one in types}) == len(types)
+def test_types_have_unique_names() -> None:
+    types = list(
+        dict.fromkeys(
+            declared_type for document in DOCUMENTS.values() for declared_type in GENERATOR.declared(document)
+        )
+    )
+    assert len({declared_type.__name__ for declared_type in types}) == len(types)
 
 
-def test_the_check_finds_a_key_too_many_and_one_that_is_missing() -> None:
-    check("report", '{"report": "x.html"}')
+def test_check_finds_extra_and_missing_keys() -> None:
+    check_document("report", '{"report": "x.html"}')
     for wrong in ("{}", '{"report": "x.html", "more": 1}', '{"report": 1}'):
         with pytest.raises(ValidationError):
-            check("report", wrong)
+            check_document("report", wrong)
     with pytest.raises(ValidationError):
-        check("load", '{"source": "x", "questions": {"read": 1, "more": 2}}')
+        check_document("load", '{"source": "x", "questions": {"read": 1, "more": 2}}')
 
 
 @pytest.fixture(scope="module")
 def ids(at_home_for_module: Path) -> dict[str, str]:
-    """Every tier on the bundled sample, by tier; a night of them is of the type that is declared."""
-    found: list[Any] = [evaluate(tier, source="sample") for tier in TIERS]
+    """Evaluate every tier on the bundled sample, check the night's document, and return the ids by tier."""
+    summaries: list[Any] = [evaluate(tier, source="sample") for tier in TIERS]
     failed = {"tier": "tier1", "state": "failed", "error": "the generator does not answer"}
-    check("run nightly", as_json({**together([*found, failed]), "report": "night.html"}))
-    return {evaluation["tier"]: evaluation["evaluation_id"] for evaluation in found}
+    check_document("run nightly", to_json({**combine_summaries([*summaries, failed]), "report": "night.html"}))
+    return {evaluation["tier"]: evaluation["evaluation_id"] for evaluation in summaries}
 
 
 @pytest.mark.slow("breadth: every tier and command")
-def test_a_night_and_what_is_read_of_it(ids: dict[str, str]) -> None:
-    again = check("run", as_json(evaluate("tier1", source="sample")))["evaluation_id"]
+def test_night_commands_print_declared_documents(ids: dict[str, str]) -> None:
+    again = check_document("run", to_json(evaluate("tier1", source="sample")))["evaluation_id"]
     for evaluation in ids.values():
-        check("show", here("show", evaluation, "--json").out)
-        check("cases", here("cases", evaluation, "--json", "--limit", "3").out)
-        check("gate", here("gate", evaluation, "--json").out)
-    check("runs", here("runs", "--json").out)
-    check("trend", here("trend", "hit_rate@1", "--json").out)
-    # By its name: what other tests left in this database may have been begun at a later date.
-    compared = check("compare", here("compare", "previous", again, "--json").out)
+        check_document("show", run_here("show", evaluation, "--json").out)
+        check_document("cases", run_here("cases", evaluation, "--json", "--limit", "3").out)
+        check_document("gate", run_here("gate", evaluation, "--json").out)
+    check_document("runs", run_here("runs", "--json").out)
+    check_document("trend", run_here("trend", "hit_rate@1", "--json").out)
+    # By id: evaluations of other tests in this database may have a later start date.
+    compared = check_document("compare", run_here("compare", "previous", again, "--json").out)
     assert compared["slices"]
-    check("corpus", here("corpus", "--json").out)
-    check("report", here("report", "--json").out)
-    check("alerts list", here("alerts", "list", "--json").out)
-    check("doctor", here("doctor", "--json").out)
-    check("prune", here("prune", "--older-than", "1h", "--dry-run", "--json").out)
+    check_document("corpus", run_here("corpus", "--json").out)
+    check_document("report", run_here("report", "--json").out)
+    check_document("alerts list", run_here("alerts", "list", "--json").out)
+    check_document("doctor", run_here("doctor", "--json").out)
+    check_document("prune", run_here("prune", "--older-than", "1h", "--dry-run", "--json").out)
     for tier in ("tier1", "tier2", "tier3", "nightly"):
-        check("run TIER --dry-run", here("run", tier, "--dry-run", "--json").out)
+        check_document("run TIER --dry-run", run_here("run", tier, "--dry-run", "--json").out)
 
 
 @pytest.mark.slow("prefect: two commands of several runs")
-def test_sweeps_and_probes(yarus: CommandLine) -> None:
-    some = ("--limit", "20", "--json")
-    check("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *some).out)
-    check("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *some).out)
+def test_sweep_and_robustness_print_declared_documents(yarus: CommandLine) -> None:
+    options = ("--limit", "20", "--json")
+    check_document("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *options).out)
+    check_document("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *options).out)
 
 
 @pytest.mark.slow("breadth: every tier and command")
-def test_data_sets(ids: dict[str, str], tmp_path: Path) -> None:
+def test_dataset_commands_print_declared_documents(ids: dict[str, str], tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    said = [
+    row_values = [
         {
             "id": str(i),
             "question": f"Где выдают справку {i}?",
@@ -126,26 +130,29 @@ def test_data_sets(ids: dict[str, str], tmp_path: Path) -> None:
         }
         for i in range(4)
     ]
-    rows.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in said), encoding="utf-8")
-    check("load", here("load", "table", str(rows), "--into", "json_docs", "--json").out)
-    check("dataset freeze", here("dataset", "freeze", "json_docs_a", "--source", "json_docs", "--json").out)
-    check("load", here("load", "table", str(rows), "--into", "json_docs", "--json").out)
-    check(
+    rows.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in row_values), encoding="utf-8")
+    check_document("load", run_here("load", "table", str(rows), "--into", "json_docs", "--json").out)
+    check_document(
+        "dataset freeze", run_here("dataset", "freeze", "json_docs_a", "--source", "json_docs", "--json").out
+    )
+    check_document("load", run_here("load", "table", str(rows), "--into", "json_docs", "--json").out)
+    check_document(
         "dataset freeze",
-        here("dataset", "freeze", "json_docs_b", "--source", "json_docs", "--limit", "2", "--json").out,
+        run_here("dataset", "freeze", "json_docs_b", "--source", "json_docs", "--limit", "2", "--json").out,
     )
-    check("dataset diff", here("dataset", "diff", "json_docs_a", "json_docs_b", "--json").out)
+    check_document("dataset diff", run_here("dataset", "diff", "json_docs_a", "json_docs_b", "--json").out)
     split = ("dataset", "split", "json_docs_a", "--at", "2026-01-03", "--into", "json_docs_c", "json_docs_d", "--json")
-    check("dataset split", here(*split).out)
-    check("dataset list", here("dataset", "list", "--json").out)
-    check("dataset audit", here("dataset", "audit", "--json").out)
-    check("dataset audit", here("dataset", "audit", "--evaluation", ids["tier1"], "--json").out)
+    check_document("dataset split", run_here(*split).out)
+    check_document("dataset list", run_here("dataset", "list", "--json").out)
+    check_document("dataset audit", run_here("dataset", "audit", "--json").out)
+    check_document("dataset audit", run_here("dataset", "audit", "--evaluation", ids["tier1"], "--json").out)
     labels = str(tmp_path / "labels.csv")
-    check(
-        "dataset export-annotation", here("dataset", "export-annotation", labels, "--source", "json_docs", "--json").out
+    check_document(
+        "dataset export-annotation",
+        run_here("dataset", "export-annotation", labels, "--source", "json_docs", "--json").out,
     )
-    taken = here("dataset", "import-annotation", labels, "--annotator", "anna", "--json")
-    check("dataset import-annotation", taken.out)
-    check("export --to", here("export", ids["tier1"], "--to", str(tmp_path / "cases.csv"), "--json").out)
-    erased = here("prune", "--user", "nobody", "--source", "json_docs", "--dry-run", "--json")
-    check("prune --user", erased.out)
+    imported = run_here("dataset", "import-annotation", labels, "--annotator", "anna", "--json")
+    check_document("dataset import-annotation", imported.out)
+    check_document("export --to", run_here("export", ids["tier1"], "--to", str(tmp_path / "cases.csv"), "--json").out)
+    erased = run_here("prune", "--user", "nobody", "--source", "json_docs", "--dry-run", "--json")
+    check_document("prune --user", erased.out)

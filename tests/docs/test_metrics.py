@@ -1,4 +1,4 @@
-"""docs/metrics.md is what the table of metrics says, and names every metric."""
+"""Check that docs/metrics.md matches the table of metrics and names every metric."""
 
 import importlib.util
 import re
@@ -21,27 +21,30 @@ def generator() -> ModuleType:
     return module
 
 
-def test_the_page_is_current(generator: ModuleType) -> None:
+def test_page_is_current(generator: ModuleType) -> None:
     written = (DOCS / "metrics.md").read_text(encoding="utf-8")
     assert written == generator.render(), "docs/metrics.md is out of date: run python docs/generate.py"
+    simulations = (DOCS / "simulations.md").read_text(encoding="utf-8")
+    assert simulations == generator.render_simulations(), "docs/simulations.md is out of date, too"
     for page in generator.FILLED:
         assert page.read_text(encoding="utf-8") == generator.filled(page), f"{page} is out of date, too"
 
 
-def test_every_metric_has_one_section(generator: ModuleType) -> None:
+def test_metrics_have_one_section_each(generator: ModuleType) -> None:
     headings = re.findall(r"^### (.*)$", generator.render(), flags=re.MULTILINE)
-    named = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
-    assert sorted(named) == sorted(METRICS)
+    metric_names = [name for heading in headings for name in re.findall(r"`([^`]+)`", heading)]
+    assert sorted(metric_names) == sorted(METRICS)
 
 
-def test_no_mark_of_the_template_is_left(generator: ModuleType) -> None:
+def test_page_has_no_template_marks(generator: ModuleType) -> None:
     page = generator.render()
     assert "<!--" not in page
     assert "{}" not in page
 
 
-def test_tables_have_the_same_number_of_cells_in_every_row(generator: ModuleType) -> None:
-    rows = re.findall(r"(?:^\|.*\|\n)+", generator.render(), flags=re.MULTILINE)
-    assert len(rows) == 6
+def test_table_rows_have_equal_cell_counts(generator: ModuleType) -> None:
+    pages = generator.render() + generator.render_simulations()
+    rows = re.findall(r"(?:^\|.*\|\n)+", pages, flags=re.MULTILINE)
+    assert len(rows) == 5 + len(generator.SIMULATED)
     for table in rows:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1

@@ -1,4 +1,4 @@
-"""docs/tiers.md and docs/systems.md name settings, parameters, metrics, statuses and failures that there are."""
+"""Check that docs/tiers.md and docs/systems.md name existing settings, parameters, metrics, statuses and failures."""
 
 import re
 from pathlib import Path
@@ -7,52 +7,64 @@ from typing import get_args
 import pytest
 
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import COLUMNS
-from yarus.tasks.cases.vocabulary import SEVERITY, TURNS, Outcome
+from yarus.tasks.cases.table import CASE_COLUMNS
+from yarus.tasks.cases.vocabulary import STATUSES_BY_SEVERITY, TURN_STRATA, Outcome
 from yarus.tasks.config.factors import ContextPerturbation, Perturbation
 from yarus.tasks.config.flow_parameters import FLOWS
 from yarus.tasks.config.parameters import Tier2, Tier3
-from yarus.tasks.config.settings import Role, Settings, SystemService
-from yarus.tasks.evaluation.findings.failures import FAILURES
+from yarus.tasks.config.settings import ModelRole, Settings, SystemService
+from yarus.tasks.evaluation.findings.failures import FAILURE_STAGES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, SYSTEMS = ((DOCS / name).read_text(encoding="utf-8") for name in ("tiers.md", "systems.md"))
-NESTED = {"SUT_SERVICE": SystemService, "JUDGE": Role, "GATE": Role, "GENERATOR": Role}
-OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
-OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
-OTHERS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
-OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
-OTHERS |= {"dialog_id", "last", "strata", *TURNS}
-OTHERS |= {"ainvoke", "invoke", "page_content", "history", "yarus"}
+NESTED = {"SUT_SERVICE": SystemService, "JUDGE": ModelRole, "GATE": ModelRole, "GENERATOR": ModelRole}
+OTHER_WORDS = {
+    "answer",
+    "urls",
+    "contexts",
+    "hidden",
+    "local",
+    "chunk",
+    "page",
+    "auto",
+    "invalid",
+    "failures",
+    "system",
+}
+OTHER_WORDS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
+OTHER_WORDS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
+OTHER_WORDS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
+OTHER_WORDS |= {"dialog_id", "last", "strata", *TURN_STRATA}
+OTHER_WORDS |= {"ainvoke", "invoke", "page_content", "history", "yarus"}
 
 
-def test_settings_are_there() -> None:
-    named = {name.partition("__") for name in re.findall(r"YARUS_([A-Z_]+)", PAGE + SYSTEMS)}
-    assert len(named) > 8
-    for name, _, part in named:
+def test_page_settings_exist() -> None:
+    settings = {name.partition("__") for name in re.findall(r"YARUS_([A-Z_]+)", PAGE + SYSTEMS)}
+    assert len(settings) > 8
+    for name, _, nested_field in settings:
         assert name.lower() in Settings.model_fields
-        if part:
-            assert part.lower() in NESTED[name].model_fields
+        if nested_field:
+            assert nested_field.lower() in NESTED[name].model_fields
 
 
 @pytest.mark.parametrize(("heading", "model"), [("Tier 2", Tier2), ("Tier 3", Tier3)])
-def test_parameters_are_all_there(heading: str, model: type) -> None:
+def test_page_lists_all_parameters(heading: str, model: type) -> None:
     section = PAGE.split(f"## {heading}")[1].split("\n## ")[0].split("\n### ")[0]
     cells = re.findall(r"^\| (`[^|]*`) \|", section, flags=re.MULTILINE)
-    named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    parameter_names = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
     fields = model.model_fields.keys()  # type: ignore[attr-defined]
-    assert named == fields - {"source", "limit", "seed", "resume", "cases", "runner"}
+    assert parameter_names == fields - {"source", "limit", "seed", "resume", "cases", "runner"}
 
 
-def test_every_tier_and_failure_has_its_row() -> None:
+def test_tiers_and_failures_have_rows() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE.split("\n## ")[0], flags=re.MULTILINE)) == set(FLOWS)
     first = PAGE.split("### Where answers fail first")[1].split("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", first, flags=re.MULTILINE)) == set(FAILURES)
+    assert set(re.findall(r"^\| `(\w+)` \|", first, flags=re.MULTILINE)) == set(FAILURE_STAGES)
 
 
-def test_single_words_in_code_mean_something() -> None:
-    known = {*METRICS, *COLUMNS, *SEVERITY, *FLOWS, *FAILURES, *OTHERS}
-    known |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation)) | set(get_args(Outcome))
-    known |= {name for model in FLOWS.values() for name in model.model_fields}
+def test_code_words_are_known() -> None:
+    known_words = {*METRICS, *CASE_COLUMNS, *STATUSES_BY_SEVERITY, *FLOWS, *FAILURE_STAGES, *OTHER_WORDS}
+    known_words |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation)) | set(get_args(Outcome))
+    known_words |= {name for model in FLOWS.values() for name in model.model_fields}
     words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE + SYSTEMS))
-    assert words - known == set()
+    assert words - known_words == set()

@@ -1,4 +1,4 @@
-"""Evaluations that several tests look at."""
+"""Evaluations that several tests use."""
 
 import json
 from collections.abc import Iterator
@@ -7,29 +7,29 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from tests.support.command_line import Command, CommandLine, Document, together
-from tests.support.evaluations import roles, steady, use
+from tests.support.command_line import Command, CommandLine, Document, run_in_parallel
+from tests.support.evaluations import answer_steadily, make_role_variables, set_variables
 from tests.support.llm_server import FakeLLMServer
 
 
 @pytest.fixture(scope="session")
 def by_fulltext(yarus: CommandLine, xquad_source: str) -> Document:
-    """XQuAD-ru by PostgreSQL's text search."""
+    """Evaluate XQuAD-ru with PostgreSQL's text search."""
     return yarus("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
 
 
 @pytest.fixture(scope="session")
 def two_at_once(yarus_alone: CommandLine, xquad_source: str) -> list[Document]:
-    """XQuAD-ru by the lexical vectors, twice at the same time on one home, each with a Prefect server of its own."""
+    """Evaluate XQuAD-ru with lexical vectors, twice in parallel on one home, each with its own Prefect server."""
     command = Command(("run", "tier1", "--source", xquad_source, "--retriever", "dense", "--json"))
-    both = together(yarus_alone, {"first": command, "second": command})
+    both = run_in_parallel(yarus_alone, {"first": command, "second": command})
     assert [ran.code for ran in both.values()] == [0, 0], both
     return [json.loads(ran.out) for ran in both.values()]
 
 
 @pytest.fixture(scope="session")
 def locked_out(home: Path, engine: Engine) -> str:
-    """The URL of a role whose password is wrong: the server asks that role, and no other, for one."""
+    """Return the URL of a role with a wrong password; the server asks only this role for one."""
     rules = home / "postgres" / "data" / "pg_hba.conf"
     rules.write_text(f"local all locked_out scram-sha-256\n{rules.read_text(encoding='utf-8')}", encoding="utf-8")
     with engine.begin() as connection:
@@ -40,7 +40,7 @@ def locked_out(home: Path, engine: Engine) -> str:
 
 @pytest.fixture(scope="session")
 def night(yarus: CommandLine) -> dict[str, Document]:
-    """Every tier on the bundled sample with the offline stand-ins, by one command; the summaries by tier."""
+    """Evaluate every tier on the bundled sample with the offline stand-ins; return the summaries by tier."""
     document = yarus("run", "nightly", "--json").json
     assert document["state"] == "completed"
     return {evaluation["tier"]: evaluation for evaluation in document["evaluations"]}
@@ -48,14 +48,14 @@ def night(yarus: CommandLine) -> dict[str, Document]:
 
 @pytest.fixture
 def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """A judge on sockets, as `steady` says until told otherwise."""
-    with FakeLLMServer(script=steady) as server:
-        use(monkeypatch, roles(server.url, "judge"))
+    """Serve a judge that answers as `steady`, unless a test changes its script."""
+    with FakeLLMServer(script=answer_steadily) as server:
+        set_variables(monkeypatch, make_role_variables(server.url, "judge"))
         yield server
 
 
 @pytest.fixture
 def service(at_home: Path) -> Iterator[FakeLLMServer]:
-    """A question-answering service on sockets."""
+    """Serve a question-answering service."""
     with FakeLLMServer() as server:
         yield server

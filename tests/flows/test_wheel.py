@@ -1,4 +1,4 @@
-"""Yarus as people install it: a wheel, in a project whose own packages have the names of our folders."""
+"""Check Yarus as installed: a wheel, in a project whose own packages have the same names as its folders."""
 
 import json
 import shutil
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import ENGLISH, environment
-from tests.support.prefect_servers import Serve
+from tests.support.command_line import ENGLISH, make_environment
+from tests.support.prefect_servers import ServeProcess
 
 pytestmark = pytest.mark.slow("process: a package that is built and installed")
 ROOT = Path(__file__).parents[2]
@@ -50,13 +50,13 @@ Run = Callable[..., str]
 def build(folder: Path, kind: str) -> Path:
     """Build a `wheel` or `sdist` of the sources in a folder, and return its path."""
     script = f"from setuptools import build_meta; build_meta.build_{kind}('dist')"
-    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    finished = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
     [path] = (folder / "dist").glob("*.whl" if kind == "wheel" else "*.tar.gz")
     return path
 
 
-def names(wheel: Path) -> set[str]:
+def list_names(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
@@ -75,32 +75,32 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sources: Path) -> Path:
-    """Of sources in which an earlier version was built."""
+    """Build from sources in which an earlier version was built."""
     (sources / "build" / "lib" / "flows").mkdir(parents=True)
     (sources / "build" / "lib" / "flows" / "tier1.py").touch()
     return build(sources, "wheel")
 
 
-def test_the_wheel_has_every_file_of_the_checkout_below_one_name(sources: Path, wheel: Path) -> None:
+def test_wheel_has_all_files_in_one_package(sources: Path, wheel: Path) -> None:
     files = {path.relative_to(sources) for top in FOLDERS for path in (sources / top).rglob("*") if path.is_file()}
-    face = {path.relative_to(sources) for path in (sources / "yarus").iterdir() if path.is_file()}
-    packaged = {name for name in names(wheel) if ".dist-info/" not in name}
-    assert packaged == {*(f"yarus/{file}" for file in files), *map(str, face)}
+    package_files = {path.relative_to(sources) for path in (sources / "yarus").iterdir() if path.is_file()}
+    packaged = {name for name in list_names(wheel) if ".dist-info/" not in name}
+    assert packaged == {*(f"yarus/{file}" for file in files), *map(str, package_files)}
     assert "yarus/py.typed" in packaged
 
 
-def test_a_wheel_that_is_built_from_the_sdist_is_the_same(sources: Path, wheel: Path, tmp_path: Path) -> None:
-    """Without the links of a checkout, which the sdist does not have."""
+def test_wheel_from_sdist_is_identical(sources: Path, wheel: Path, tmp_path: Path) -> None:
+    """Build without the links of a checkout, which the sdist does not have."""
     with tarfile.open(build(sources, "sdist")) as archive:
         archive.extractall(tmp_path, filter="data")
     [unpacked] = tmp_path.iterdir()
     assert not [path for path in unpacked.rglob("*") if path.is_symlink()]
-    assert names(build(unpacked, "wheel")) == names(wheel)
+    assert list_names(build(unpacked, "wheel")) == list_names(wheel)
 
 
 @pytest.fixture(scope="module")
 def bot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project of a bot, in a git repository."""
+    """Make the project of a bot, in a git repository."""
     folder = tmp_path_factory.mktemp("project") / "bot"
     for name in FOLDERS:
         (folder / name).mkdir(parents=True)
@@ -117,28 +117,30 @@ def bot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(bot: Path, wheel: Path) -> str:
-    """The Python of an environment inside the project, with the wheel and what ours has, but for our checkout."""
+    """Make an environment inside the project, with the wheel and the installed packages, but without the checkout."""
     environment_of_bot = bot / ".venv"
     subprocess.run([sys.executable, "-m", "venv", environment_of_bot], check=True)
     program = environment_of_bot / "bin" / "python"
     pip = [program, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]
     subprocess.run(pip, check=True)
     [site] = environment_of_bot.glob("lib/python*/site-packages")
-    ours = next(place for place in sys.path if place.endswith("site-packages"))
-    (site / "dependencies.pth").write_text(f"{ours}\n", encoding="utf-8")  # whose own .pth files Python does not read
+    own_site_packages = next(path for path in sys.path if path.endswith("site-packages"))
+    (site / "dependencies.pth").write_text(
+        f"{own_site_packages}\n", encoding="utf-8"
+    )  # Python does not read .pth files in there
     return str(program)
 
 
 @pytest.fixture(scope="module")
 def run(python: str, bot: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Runs a program of that environment in the folder of the bot, on a home of its own; what it printed."""
-    variables = environment(tmp_path_factory.mktemp("home")) | ENGLISH | {"YARUS_SERVER_IDLE_S": "600"}
+    """Run a program of that environment in the bot's folder, on a separate home, and return its output."""
+    variables = make_environment(tmp_path_factory.mktemp("home")) | ENGLISH | {"YARUS_SERVER_IDLE_S": "600"}
 
     def run(program: str, *words: str) -> str:
         command = [str(Path(python).with_name(program)), *words]
-        done = subprocess.run(command, cwd=bot, env=variables, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        finished = subprocess.run(command, cwd=bot, env=variables, capture_output=True, text=True, check=False)
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+        return finished.stdout
 
     yield run
     run("yarus", "stop")
@@ -146,23 +148,23 @@ def run(python: str, bot: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def demo(run: Run) -> str:
-    """The demo, from which the other commands go on."""
+    """Run the demo, because the other commands need its data."""
     return run("yarus", "demo")
 
 
 @pytest.fixture(scope="module")
 def answered(run: Run, demo: str) -> dict[str, Any]:
-    """An evaluation of the bot."""
+    """Evaluate the bot."""
     words = ("tier3", "--source", "sample", "--limit", "30", "--sut", "mybot:answer", "--json")
     summary: dict[str, Any] = json.loads(run("yarus", "run", *words))
     return summary
 
 
-def test_the_demo_reports(demo: str) -> None:
+def test_demo_prints_report_path(demo: str) -> None:
     assert Path(demo.strip().split()[-1]).read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_the_commands_work(run: Run, demo: str, bot: Path) -> None:
+def test_commands_work(run: Run, demo: str, bot: Path) -> None:
     assert run("yarus", "--version") == run("python", "-m", "yarus", "--version")
     assert json.loads(run("yarus", "doctor", "--json"))
     assert "own" in run("yarus", "init", "own.csv", "--into", "own", "--yes")
@@ -170,28 +172,28 @@ def test_the_commands_work(run: Run, demo: str, bot: Path) -> None:
     assert run("yarus", "label", "--plan", "avg_faithfulness", "--width", "0.2")
 
 
-def test_a_bot_whose_packages_are_called_as_our_folders_answers(run: Run, answered: dict[str, Any]) -> None:
+def test_bot_with_same_package_names_answers(run: Run, answered: dict[str, Any]) -> None:
     assert answered["state"] == "completed"
     rows = json.loads(run("yarus", "cases", answered["evaluation_id"], "--json"))
     assert {row["answer"] for row in rows} == {"db deployments chain metrics tasks"}
 
 
-def test_the_commit_is_that_of_the_source_and_not_of_the_project(run: Run, bot: Path) -> None:
-    script = "from yarus.tasks.config.checkout import commit; print(commit())"
+def test_commit_is_that_of_yarus_not_of_project(run: Run, bot: Path) -> None:
+    script = "from yarus.tasks.config.checkout import find_commit; print(find_commit())"
     assert run("python", "-c", script) == "None\n"
     [origin] = bot.glob(".venv/lib/python*/site-packages/yarus-*.dist-info/direct_url.json")
-    of_wheel = origin.read_text(encoding="utf-8")
+    original = origin.read_text(encoding="utf-8")
     git = {"url": "https://example.com/yarus", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}
     origin.write_text(json.dumps(git), encoding="utf-8")  # as pip does for git+https
     assert run("python", "-c", script) == "Commit(sha='c0ffee', is_dirty=False)\n"
-    origin.write_text(of_wheel, encoding="utf-8")
+    origin.write_text(original, encoding="utf-8")
 
 
-def test_the_gate_in_pytest_passes(run: Run, answered: dict[str, Any]) -> None:
+def test_pytest_gate_passes(run: Run, answered: dict[str, Any]) -> None:
     assert "1 passed" in run("python", "-m", "pytest", "-p", "no:cacheprovider", "test_bot.py")
 
 
-def test_a_script_runs_an_evaluation(run: Run, demo: str) -> None:
+def test_script_runs_evaluation(run: Run, demo: str) -> None:
     assert json.loads(run("python", "evaluate.py")) == ["completed", 30, "chain", 1.0]
 
 
@@ -200,8 +202,8 @@ def test_dask_workers_evaluate(run: Run, demo: str) -> None:
     assert json.loads(run("yarus", "run", *words))["state"] == "completed"
 
 
-def test_runs_of_the_ui_are_evaluated(python: str, bot: Path, home: Path) -> None:
-    serve = Serve(home, "--no-schedule", python=python, folder=bot)
+def test_ui_runs_are_evaluated(python: str, bot: Path, home: Path) -> None:
+    serve = ServeProcess(home, "--no-schedule", python=python, folder=bot)
     try:
         serve.said("Ctrl-C")
         ended = serve.ended(serve.trigger("tier3", limit=10, sut="mybot:answer"))

@@ -15,13 +15,13 @@ from yarus.metrics.agreement import (
     chance_consistency,
     complete_pairs,
     consistency,
-    differences,
-    kappa_of,
+    is_within_delta,
+    kappa_from_totals,
     kappa_parts,
     mean_abs_difference,
+    score_differences,
     spearman,
     weighted_kappa,
-    within,
 )
 
 NAN = math.nan
@@ -68,25 +68,25 @@ def test_golden_values_of_ranks() -> None:
     assert spearman([1, 2, 3], [8, 4, 2]) == pytest.approx(-1, abs=1e-14)
 
 
-def test_a_missing_score_leaves_its_pair_out() -> None:
+def test_agreement_leaves_out_incomplete_pairs() -> None:
     first, second = [0.9, NAN, 0.2, 0.7, 0.5], [0.4, 0.3, NAN, 0.7, 0.6]
-    one, two = complete_pairs(first, second)
-    assert one.tolist() == [0.9, 0.7, 0.5]
-    assert two.tolist() == [0.4, 0.7, 0.6]
+    first_complete, second_complete = complete_pairs(first, second)
+    assert first_complete.tolist() == [0.9, 0.7, 0.5]
+    assert second_complete.tolist() == [0.4, 0.7, 0.6]
     for function in ALL:
-        assert function(first, second) == function(one, two)
-    np.testing.assert_allclose(differences(first, second), [0.5, NAN, NAN, 0, 0.1], atol=1e-15)
+        assert function(first, second) == function(first_complete, second_complete)
+    np.testing.assert_allclose(score_differences(first, second), [0.5, NAN, NAN, 0, 0.1], atol=1e-15)
 
 
 @for_all("function", ALL)
 @for_all("first, second", [([], []), ([NAN], [1.0]), ([NAN, 0.5], [0.5, NAN])])
-def test_without_complete_pairs_nothing_is_defined(
+def test_agreement_undefined_without_complete_pairs(
     function: Callable[..., float], first: list[float], second: list[float]
 ) -> None:
     assert math.isnan(function(first, second))
 
 
-def test_one_value_throughout_has_no_kappa_and_no_rank_correlation() -> None:
+def test_agreement_undefined_for_constant_scores() -> None:
     assert math.isnan(weighted_kappa([0.1] * 3, [0.1] * 3))
     assert math.isnan(weighted_kappa([0.5], [0.5]))
     assert weighted_kappa([0.5], [0.75]) == 0
@@ -112,11 +112,11 @@ def test_kappa_equals_scikit_learn_on_a_shared_scale(pairs: list[tuple[int, int]
 @given(st.lists(st.tuples(st.floats(0, 1, width=16), st.floats(0, 1, width=16)), min_size=1, max_size=20))
 def test_closed_forms_equal_all_combinations(pairs: list[tuple[float, float]]) -> None:
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    apart = np.abs(first[:, None] - second)
+    distances = np.abs(first[:, None] - second)
     for delta in (0.5, 0.125):
-        assert chance_consistency(first, second, delta=delta) == pytest.approx(np.mean(apart <= delta + 1e-9))
+        assert chance_consistency(first, second, delta=delta) == pytest.approx(np.mean(distances <= delta + 1e-9))
     if np.ptp([*first, *second]) > 1e-3:
-        expected = 1 - np.mean((first - second) ** 2) / np.mean(apart**2)
+        expected = 1 - np.mean((first - second) ** 2) / np.mean(distances**2)
         assert weighted_kappa(first, second) == pytest.approx(expected, abs=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_spearman_equals_scipy(pairs: list[tuple[int, int]]) -> None:
 
 
 @given(PAIRS)
-def test_range_symmetry_order_and_perfect_agreement(pairs: list[tuple[int, int]]) -> None:
+def test_agreement_range_symmetry_and_order(pairs: list[tuple[int, int]]) -> None:
     first, second = (np.array(side) / 4 for side in zip(*pairs, strict=True))
     for function in ALL:
         value = function(first, second)
@@ -148,7 +148,7 @@ def test_range_symmetry_order_and_perfect_agreement(pairs: list[tuple[int, int]]
         assert spearman(first, first) == pytest.approx(1, abs=1e-12)
 
 
-def test_a_random_judge_looks_consistent_at_one_half() -> None:
+def test_consistency_of_random_judge() -> None:
     """P(|x - y| <= 1/2) of two uniform scores is 3/4; on the scale 0, 0.25, ..., 1 it is 19/25."""
     rng = np.random.default_rng(0)
     first, second = rng.random((2, 20_000))
@@ -158,7 +158,7 @@ def test_a_random_judge_looks_consistent_at_one_half() -> None:
     assert weighted_kappa(first, second) == pytest.approx(0, abs=0.02)
 
 
-@for_all("function", [*ALL, differences])
+@for_all("function", [*ALL, score_differences])
 @for_all(
     "first, second, message",
     [
@@ -180,7 +180,7 @@ def test_delta_below_0_is_refused(delta: float) -> None:
             function([0.5], [0.5], delta=delta)
 
 
-def test_rounding_leads_no_kappa_below_its_range() -> None:
+def test_kappa_in_range_despite_rounding() -> None:
     """Opposite scores around the same mean; without care a tenth of these are -1.0000000000000002."""
     for seed in range(200):
         scores = np.random.default_rng(seed).random(4)
@@ -193,11 +193,11 @@ def test_kappa_follows_from_totals(pairs: list[tuple[float, float]]) -> None:
     first, second = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
     parts = kappa_parts(first, second)
     assert parts.shape == (len(pairs), 6)
-    there = ~np.isnan(first + second)
-    assert (np.isnan(parts) == ~there[:, None]).all()
+    is_complete = ~np.isnan(first + second)
+    assert (np.isnan(parts) == ~is_complete[:, None]).all()
     totals = np.stack([np.nansum(parts, axis=0), 2 * np.nansum(parts, axis=0)])
-    assert kappa_of(totals) == pytest.approx([weighted_kappa(first, second)] * 2, abs=1e-9, nan_ok=True)
+    assert kappa_from_totals(totals) == pytest.approx([weighted_kappa(first, second)] * 2, abs=1e-9, nan_ok=True)
 
 
-def test_what_is_within_delta() -> None:
-    np.testing.assert_array_equal(within([[0.4 - 0.3, 0.11], [np.nan, 0]], delta=0.1), [[1, 0], [np.nan, 1]])
+def test_within_delta() -> None:
+    np.testing.assert_array_equal(is_within_delta([[0.4 - 0.3, 0.11], [np.nan, 0]], delta=0.1), [[1, 0], [np.nan, 1]])

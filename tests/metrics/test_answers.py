@@ -14,7 +14,7 @@ NAN = math.nan
 
 
 @for_all(
-    "one, other, expected",
+    "first, second, expected",
     [
         ([1, 0], [1, 0], 1),
         ([1, 0], [5, 0], 1),  # length does not matter
@@ -27,8 +27,8 @@ NAN = math.nan
         ([1, 0], [NAN, NAN], NAN),
     ],
 )
-def test_semantic_similarity_golden_values(one: list[float], other: list[float], expected: float) -> None:
-    assert semantic_similarity([one], [other]) == pytest.approx(expected, rel=0, abs=1e-12, nan_ok=True)
+def test_semantic_similarity_golden_values(first: list[float], second: list[float], expected: float) -> None:
+    assert semantic_similarity([first], [second]) == pytest.approx(expected, rel=0, abs=1e-12, nan_ok=True)
 
 
 VECTORS = st.lists(st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=3, max_size=3).filter(any)
@@ -38,26 +38,26 @@ VECTORS = st.lists(st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3),
 def test_semantic_similarity_equals_scipy(pairs: list[tuple[list[float], list[float]]]) -> None:
     from scipy.spatial.distance import cosine
 
-    found = semantic_similarity([one for one, _ in pairs], [other for _, other in pairs])
-    np.testing.assert_allclose(found, [1 - cosine(*pair) for pair in pairs], rtol=0, atol=1e-9)
-    assert (np.abs(found) <= 1).all()
-    one = [one for one, _ in pairs]
-    np.testing.assert_allclose(semantic_similarity(one, one), 1)
+    cosines = semantic_similarity([first for first, _ in pairs], [second for _, second in pairs])
+    np.testing.assert_allclose(cosines, [1 - cosine(*pair) for pair in pairs], rtol=0, atol=1e-9)
+    assert (np.abs(cosines) <= 1).all()
+    first = [first for first, _ in pairs]
+    np.testing.assert_allclose(semantic_similarity(first, first), 1)
 
 
-def test_rounding_leads_no_cosine_out_of_its_range() -> None:
+def test_semantic_similarity_in_range_despite_rounding() -> None:
     """Without care a quarter of these are 1.0000000000000002."""
     vectors = np.random.default_rng(0).normal(size=(1_000, 3))
     assert semantic_similarity(vectors, vectors).max() == 1
     assert semantic_similarity(vectors, -vectors).min() == -1
 
 
-def test_a_number_that_is_missing_leaves_its_pair_undefined() -> None:
+def test_semantic_similarity_undefined_with_missing_numbers() -> None:
     np.testing.assert_equal(semantic_similarity([[None, 1.0], [3, 4]], [[1.0, 1.0], [3, 4]]), [np.nan, 1.0])
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "message"),
+    ("first", "second", "message"),
     [
         ([[1, 2]], [[1, 2], [3, 4]], r"hypotheses are \(1, 2\) but references \(2, 2\)"),
         ([[1, 2, 3]], [[1, 2]], "one vector a case"),
@@ -66,9 +66,9 @@ def test_a_number_that_is_missing_leaves_its_pair_undefined() -> None:
         ([[1, 2]], [[1, -math.inf]], "infinite"),
     ],
 )
-def test_semantic_similarity_refuses(one: list[float], other: list[float], message: str) -> None:
+def test_semantic_similarity_refuses(first: list[float], second: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        semantic_similarity(one, other)
+        semantic_similarity(first, second)
 
 
 @for_all(
@@ -101,7 +101,7 @@ def test_exact_match_ignores_the_order_of_repeats(answers: list[str]) -> None:
     assert (value == 1) == (len(set(answers)) == 1)
 
 
-def test_exact_match_keeps_questions_apart() -> None:
+def test_exact_match_per_question() -> None:
     assert exact_match([]).shape == (0,)
     np.testing.assert_array_equal(exact_match([["a", "a"], ["a", "b"], ["a"]]), [1, 0, NAN])
     with pytest.raises(TypeError, match=r"answers\[1\] is one text, 'да'"):

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarus.metrics.classification import (
-    Counts,
+    ConfusionCounts,
     accuracy,
     confusion,
-    counts_of,
+    counts_from_totals,
     f1,
     mcc,
-    outcomes,
+    outcome_indicators,
     precision,
     recall,
     specificity,
@@ -29,13 +29,13 @@ RATIOS = (accuracy, precision, recall, specificity, f1, mcc)
 CASES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
 
 
-def test_the_four_outcomes_are_counted() -> None:
+def test_confusion_counts_outcomes() -> None:
     predicted = [True] * 3 + [True] * 2 + [False] * 4 + [False]
     actual = [True] * 3 + [False] * 2 + [False] * 4 + [True]
-    counts = Counts(true_positives=3, false_positives=2, true_negatives=4, false_negatives=1)
+    counts = ConfusionCounts(true_positives=3, false_positives=2, true_negatives=4, false_negatives=1)
     assert confusion(predicted, actual) == counts
     assert confusion(np.array(predicted), np.array(actual, dtype=int)) == counts  # type: ignore[arg-type]
-    assert confusion([], []) == Counts(0, 0, 0, 0)
+    assert confusion([], []) == ConfusionCounts(0, 0, 0, 0)
     assert all(type(count) is int for count in confusion(predicted, actual))
 
 
@@ -55,7 +55,7 @@ def test_the_four_outcomes_are_counted() -> None:
     ],
 )
 def test_golden_values(counts: tuple[int, int, int, int], expected: tuple[float, ...]) -> None:
-    values = [ratio(Counts(*counts)) for ratio in RATIOS]
+    values = [ratio(ConfusionCounts(*counts)) for ratio in RATIOS]
     assert values == pytest.approx(expected, abs=1e-15, nan_ok=True)
     assert all(isinstance(value, float) for value in values)
 
@@ -72,7 +72,7 @@ def test_golden_values(counts: tuple[int, int, int, int], expected: tuple[float,
         (mcc, "matthews_corrcoef", {}),
     ],
 )
-def test_equals_scikit_learn(ours: Callable[[Counts], Any], theirs: str, keywords: dict[str, Any]) -> None:
+def test_equals_scikit_learn(ours: Callable[[ConfusionCounts], Any], theirs: str, keywords: dict[str, Any]) -> None:
     from sklearn import metrics as peer
 
     @given(CASES)
@@ -91,7 +91,7 @@ def test_equals_scikit_learn(ours: Callable[[Counts], Any], theirs: str, keyword
 
 
 @given(CASES)
-def test_range_perfect_decisions_and_order(cases: list[tuple[bool, bool]]) -> None:
+def test_classification_range_and_order(cases: list[tuple[bool, bool]]) -> None:
     predicted, actual = map(list, zip(*cases, strict=True))
     counts = confusion(predicted, actual)
     assert confusion(predicted[::-1], actual[::-1]) == counts
@@ -102,19 +102,19 @@ def test_range_perfect_decisions_and_order(cases: list[tuple[bool, bool]]) -> No
         assert math.isnan(best) or best == pytest.approx(1, abs=1e-15)
 
 
-def test_counts_of_many_resamples_at_once() -> None:
+def test_classification_of_arrays_of_counts() -> None:
     rng = np.random.default_rng(0)
     resamples = rng.multinomial(6, [0.25] * 4, size=200).T
     for ratio in RATIOS:
-        together = ratio(Counts(*resamples))
-        assert together.shape == (200,)
-        one_by_one = [ratio(Counts(*map(int, counts))) for counts in resamples.T]
-        np.testing.assert_array_equal(together, one_by_one)
+        ratios = ratio(ConfusionCounts(*resamples))
+        assert ratios.shape == (200,)
+        one_by_one = [ratio(ConfusionCounts(*map(int, counts))) for counts in resamples.T]
+        np.testing.assert_array_equal(ratios, one_by_one)
 
 
-def test_large_counts_do_not_overflow() -> None:
-    assert mcc(Counts(10**12, 0, 10**12, 0)) == pytest.approx(1, abs=1e-12)
-    assert mcc(Counts(*np.full((4, 1), 2**40))) == 0
+def test_classification_without_overflow() -> None:
+    assert mcc(ConfusionCounts(10**12, 0, 10**12, 0)) == pytest.approx(1, abs=1e-12)
+    assert mcc(ConfusionCounts(*np.full((4, 1), 2**40))) == 0
 
 
 @pytest.mark.parametrize(
@@ -134,16 +134,16 @@ def test_bad_input_is_refused(predicted: Any, actual: Any, message: str) -> None
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans())))
-def test_outcomes_add_up_to_the_counts(pairs: list[tuple[bool, bool]]) -> None:
+def test_outcomes_sum_to_counts(pairs: list[tuple[bool, bool]]) -> None:
     predicted, actual = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    table = outcomes(predicted, actual)
+    table = outcome_indicators(predicted, actual)
     assert (table.sum(axis=1) == 1).all()
-    assert counts_of(table.sum(axis=0)) == confusion(predicted, actual)
-    assert counts_of(np.zeros((3, 4))).true_negatives.tolist() == [0, 0, 0]
+    assert counts_from_totals(table.sum(axis=0)) == confusion(predicted, actual)
+    assert counts_from_totals(np.zeros((3, 4))).true_negatives.tolist() == [0, 0, 0]
 
 
-def test_outcomes_refuse_what_counts_refuse() -> None:
+def test_outcomes_refuse_bad_input() -> None:
     with pytest.raises(ValueError, match="1 predicted but 0 actual"):
-        outcomes([True], [])
+        outcome_indicators([True], [])
     with pytest.raises(ValueError, match="actual 0 is None"):
-        outcomes([True], [None])  # type: ignore[list-item]
+        outcome_indicators([True], [None])  # type: ignore[list-item]

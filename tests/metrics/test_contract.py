@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.contracts.cases import CONTRACTS as OF_CASES
+from tests.support.contracts.cases import METRIC_CONTRACTS as OF_CASES
 from tests.support.contracts.claims import CLAIM_CONTRACTS
 from tests.support.contracts.contexts import CONTEXT_CONTRACTS
 from tests.support.contracts.vectors import VECTOR_CONTRACTS
-from tests.support.examples import drawn, for_all
+from tests.support.examples import for_all, get_example_count
 from yarus.metrics.table import METRICS
 
 CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS | CONTEXT_CONTRACTS
@@ -65,10 +65,8 @@ def test_edges(function: str) -> None:
 
 @pytest.mark.parametrize("functions", ALIKE.values(), ids=" ".join)
 @given(data=st.data())
-@settings(max_examples=drawn(25))
-def test_values_lie_in_the_declared_range_and_do_not_depend_on_the_order_of_cases(
-    functions: list[str], data: st.DataObject
-) -> None:
+@settings(max_examples=get_example_count(25))
+def test_values_in_range_and_independent_of_order(functions: list[str], data: st.DataObject) -> None:
     cases = data.draw(st.lists(CONTRACTS[functions[0]].cases, min_size=2, max_size=8))
     columns = [list(column) for column in zip(*cases, strict=True)]
     given_columns = copy.deepcopy(columns)

@@ -1,4 +1,4 @@
-"""Metrics of incomplete labels: equal to trec_eval, bounds that no assignment of relevance leaves, who is labelled."""
+"""Metrics of incomplete labels: equal to trec_eval, tight bounds, and selection bias."""
 
 import itertools
 import math
@@ -7,56 +7,63 @@ import numpy as np
 import pytest
 
 from yarus.metrics import incomplete, retrieval
-from yarus.metrics.incomplete.selection import chances, compare_feature, reweighted_mean
+from yarus.metrics.incomplete.selection import compare_feature, inverse_propensity_mean, labelling_propensities
 
 RUNS, DEPTH = 10_000, 10
 
 
-def random_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
-    """Rankings of ten of thirty, and judgements of up to twelve; grades 0 to 2."""
+def draw_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
+    """Return rankings of ten of thirty, and judgements of up to twelve; grades 0 to 2."""
     rng = np.random.default_rng(seed)
-    rankings = [[f"d{one}" for one in rng.permutation(30)[: rng.integers(0, DEPTH + 1)]] for _ in range(RUNS)]
+    rankings = [[f"d{number}" for number in rng.permutation(30)[: rng.integers(0, DEPTH + 1)]] for _ in range(RUNS)]
     judged = [
-        {f"d{one}": int(rng.integers(0, 3)) for one in rng.permutation(30)[: rng.integers(1, 13)]} for _ in rankings
+        {f"d{number}": int(rng.integers(0, 3)) for number in rng.permutation(30)[: rng.integers(1, 13)]}
+        for _ in rankings
     ]
     return rankings, judged
 
 
-def of_trec(rankings: list[list[str]], judged: list[dict[str, int]], *measures: str) -> dict[int, dict[str, float]]:
+def evaluate_with_trec(
+    rankings: list[list[str]], judged: list[dict[str, int]], *measures: str
+) -> dict[int, dict[str, float]]:
     import pytrec_eval
 
-    qrels = {str(row): of for row, of in enumerate(judged)}
-    run = {str(row): {name: -float(rank) for rank, name in enumerate(of)} for row, of in enumerate(rankings) if of}
-    return {int(row): of for row, of in pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).items()}
+    qrels = {str(row): entries for row, entries in enumerate(judged)}
+    run = {
+        str(row): {name: -float(rank) for rank, name in enumerate(entries)}
+        for row, entries in enumerate(rankings)
+        if entries
+    }
+    return {int(row): entries for row, entries in pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).items()}
 
 
-def test_bpref_and_infap_are_trec_evals() -> None:
-    rankings, judged = random_runs(seed=1)
+def test_bpref_and_inf_ap_equal_trec_eval() -> None:
+    rankings, judged = draw_runs(seed=1)
     matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, judged, depth=DEPTH)
-    marked = [dict.fromkeys(run, -1) | of for run, of in zip(rankings, judged, strict=True)]
+    marked = [dict.fromkeys(run, -1) | labels for run, labels in zip(rankings, judged, strict=True)]
     for pooled, in_file in ((False, judged), (True, marked)):  # trec_eval's mark of what was in the pool and not judged
         ours = {"bpref": incomplete.bpref(matrix, n_relevant, n_irrelevant)}
         ours["infAP"] = incomplete.inf_ap(matrix, n_relevant, pooled=pooled)
-        theirs = of_trec(rankings, in_file, *ours)
-        compared = [row for row in theirs if n_relevant[row]]
+        trec_values = evaluate_with_trec(rankings, in_file, *ours)
+        compared = [row for row in trec_values if n_relevant[row]]
         assert len(compared) > 8_000
         for measure, values in ours.items():
-            expected = [theirs[row][measure] for row in compared]
+            expected = [trec_values[row][measure] for row in compared]
             np.testing.assert_allclose(values[compared], expected, rtol=0, atol=1e-12, err_msg=f"{measure}, {pooled=}")
 
 
 def test_infap_with_complete_judgements_is_average_precision() -> None:
-    rankings, judged = random_runs(seed=2)
-    whole = [dict.fromkeys(run, 0) | of for run, of in zip(rankings, judged, strict=True)]
-    matrix, n_relevant, _ = incomplete.judgement_matrix(rankings, whole, depth=DEPTH)
-    theirs = of_trec(rankings, whole, "map")
-    rows = [row for row in theirs if n_relevant[row]]
+    rankings, judged = draw_runs(seed=2)
+    complete = [dict.fromkeys(run, 0) | labels for run, labels in zip(rankings, judged, strict=True)]
+    matrix, n_relevant, _ = incomplete.judgement_matrix(rankings, complete, depth=DEPTH)
+    trec_values = evaluate_with_trec(rankings, complete, "map")
+    rows = [row for row in trec_values if n_relevant[row]]
     np.testing.assert_allclose(
-        incomplete.inf_ap(matrix, n_relevant)[rows], [theirs[row]["map"] for row in rows], rtol=0, atol=1e-4
+        incomplete.inf_ap(matrix, n_relevant)[rows], [trec_values[row]["map"] for row in rows], rtol=0, atol=1e-4
     )
 
 
-def test_no_assignment_of_relevance_to_the_unjudged_exceeds_the_bounds_and_one_reaches_them() -> None:
+def test_bounds_are_tight_over_all_assignments() -> None:
     rng = np.random.default_rng(3)
     for _ in range(150):
         codes = rng.choice([-1, -1, 0, 1, 2], 6)
@@ -67,17 +74,17 @@ def test_no_assignment_of_relevance_to_the_unjudged_exceeds_the_bounds_and_one_r
         ideal = retrieval.ideal_gains([judged], depth=6)
         k = int(rng.integers(1, 7))
         bounds = {
-            "hit_rate": retrieval.hit_rate(incomplete.unjudged_right(matrix), k=k)[0],
-            "recall": incomplete.highest_recall(matrix, n_relevant, k=k)[0],
-            "ndcg": incomplete.highest_ndcg(matrix, ideal, k=k)[0],
+            "hit_rate": retrieval.hit_rate(incomplete.gains_if_unjudged_relevant(matrix), k=k)[0],
+            "recall": incomplete.recall_upper_bound(matrix, n_relevant, k=k)[0],
+            "ndcg": incomplete.ndcg_upper_bound(matrix, ideal, k=k)[0],
         }
         reached = dict.fromkeys(bounds, 0.0)
         unknown = [name for name in ranking if name not in judged]
         for size in range(len(unknown) + 1):
             for right in itertools.combinations(unknown, size):
-                known = judged | dict.fromkeys(right, grade)
-                gains, total = retrieval.gain_matrix([ranking], [known], depth=6)
-                best = retrieval.ideal_gains([known], depth=6)
+                completed = judged | dict.fromkeys(right, grade)
+                gains, total = retrieval.gain_matrix([ranking], [completed], depth=6)
+                best = retrieval.ideal_gains([completed], depth=6)
                 values = {
                     "hit_rate": retrieval.hit_rate(gains, k=k)[0],
                     "recall": retrieval.recall(gains, total, k=k)[0],
@@ -87,34 +94,34 @@ def test_no_assignment_of_relevance_to_the_unjudged_exceeds_the_bounds_and_one_r
         assert bounds == pytest.approx(reached, abs=1e-12)
 
 
-def test_what_lies_beyond_the_end_of_a_ranking_is_not_unjudged() -> None:
+def test_ranks_beyond_ranking_are_not_unjudged() -> None:
     matrix, n_relevant, _ = incomplete.judgement_matrix([["a"], [], None], [{"a": 1}] * 3, depth=5)
     assert incomplete.judged(matrix, k=5) == pytest.approx([1, math.nan, math.nan], nan_ok=True)
-    assert incomplete.highest_recall(matrix, n_relevant, k=5) == pytest.approx([1, 0, math.nan], nan_ok=True)
-    assert incomplete.unjudged_right(matrix)[1].tolist() == [0] * 5
+    assert incomplete.recall_upper_bound(matrix, n_relevant, k=5) == pytest.approx([1, 0, math.nan], nan_ok=True)
+    assert incomplete.gains_if_unjudged_relevant(matrix)[1].tolist() == [0] * 5
 
 
-def test_labels_without_regard_to_a_feature_are_seldom_called_other() -> None:
+def test_compare_feature_false_alarm_rate() -> None:
     rng = np.random.default_rng(4)
-    found = [compare_feature(rng.exponential(size=200), rng.random(200) < 0.3, [None] * 200).p for _ in range(1_000)]
-    assert np.mean(np.array(found) < 0.05) == pytest.approx(0.05, abs=0.03)
+    p_values = [compare_feature(rng.exponential(size=200), rng.random(200) < 0.3, [None] * 200).p for _ in range(1_000)]
+    assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.05, abs=0.03)
 
 
-def test_a_user_whose_questions_are_all_labelled_is_one_chance() -> None:
-    """Twenty questions a user, alike, labelled together: one by one each counts for twenty."""
+def test_compare_feature_by_user() -> None:
+    """Twenty questions per user, alike, labelled together: without users each would count alone."""
     rng = np.random.default_rng(5)
     users = np.repeat(np.arange(40), 20)
-    known, alone = [], []
+    p_by_user, p_without_users = [], []
     for _ in range(300):
         feature = rng.normal(size=40)[users] + 0.1 * rng.normal(size=800)
         labelled = (rng.random(40) < 0.5)[users]
-        known.append(compare_feature(feature, labelled, users.tolist()).p < 0.05)
-        alone.append(compare_feature(feature, labelled, [None] * 800).p < 0.05)
-    assert np.mean(known) < 0.11
-    assert np.mean(alone) > 0.4
+        p_by_user.append(compare_feature(feature, labelled, users.tolist()).p < 0.05)
+        p_without_users.append(compare_feature(feature, labelled, [None] * 800).p < 0.05)
+    assert np.mean(p_by_user) < 0.11
+    assert np.mean(p_without_users) > 0.4
 
 
-def test_kinds_are_compared_together_and_what_nobody_has_says_nothing() -> None:
+def test_compare_feature_of_kinds() -> None:
     kinds = np.eye(3)[np.arange(300) % 3]
     labelled = np.arange(300) % 3 == 0
     assert compare_feature(kinds, labelled | (np.arange(300) % 7 == 0), [None] * 300).p < 1e-6
@@ -123,7 +130,7 @@ def test_kinds_are_compared_together_and_what_nobody_has_says_nothing() -> None:
         compare_feature([1, 2, 3], [True, False], [None] * 3)
 
 
-def test_a_mean_is_reweighted_to_all_where_the_feature_tells_who_was_labelled() -> None:
+def test_reweighted_mean_removes_selection_bias() -> None:
     """Easy questions are answered in 90 % and labelled in 80 %, hard ones in 50 % and 20 %: 70 % of all."""
     rng = np.random.default_rng(6)
     covered, raw = [], []
@@ -131,8 +138,8 @@ def test_a_mean_is_reweighted_to_all_where_the_feature_tells_who_was_labelled() 
         easy = rng.random(800) < 0.5
         labelled = rng.random(800) < np.where(easy, 0.8, 0.2)
         values = np.where(labelled, rng.random(800) < np.where(easy, 0.9, 0.5), np.nan)
-        found = reweighted_mean(values, chances(easy.astype(float), labelled), [None] * 800)
-        covered.append(found.interval.low <= 0.7 <= found.interval.high)
+        reweighted = inverse_propensity_mean(values, labelling_propensities(easy.astype(float), labelled), [None] * 800)
+        covered.append(reweighted.interval.low <= 0.7 <= reweighted.interval.high)
         raw.append(np.nanmean(values))
     assert np.mean(raw) == pytest.approx(0.82, abs=0.01)
     assert 0.9 <= np.mean(covered) <= 1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.examples import drawn, for_all
+from tests.support.examples import for_all, get_example_count
 from yarus.metrics.retrieval import gain_matrix, hit_rate, ideal_gains, ndcg, precision, recall, reciprocal_rank
 
 NAN = math.nan
@@ -65,7 +65,7 @@ def test_golden_values(ranking: Any, relevant: Any, k: int, expected: tuple[floa
     assert [float(values[name][0]) for name in METRICS] == pytest.approx(expected, rel=0, abs=1e-12, nan_ok=True)
 
 
-def test_the_matrix_holds_grades_by_rank() -> None:
+def test_gain_matrix_has_grades_by_rank() -> None:
     rankings = [["a", "b"], None, [], ["x", "y", "z", "q"], ["m"]]
     relevant = [{"b", "c"}, {"a"}, frozenset("a"), {"y": 2, "q": 1, "m": 0.5, "n": 0}, set()]
     gains, n_relevant = gain_matrix(rankings, relevant, depth=3)
@@ -75,18 +75,18 @@ def test_the_matrix_holds_grades_by_rank() -> None:
     assert np.issubdtype(n_relevant.dtype, np.integer)
 
 
-def test_the_ideal_holds_the_highest_grades_first() -> None:
+def test_ideal_gains_sorted_by_grade() -> None:
     relevant = [{"a": 1, "b": 3, "c": 0, "d": 2, "e": 3}, {"x", "y"}, set(), {"a": 0.5}]
     np.testing.assert_array_equal(ideal_gains(relevant, depth=3), [[3, 3, 2], [1, 1, 0], [0, 0, 0], [0.5, 0, 0]])
     np.testing.assert_array_equal(ideal_gains([{"x", "y"}, {"z"}], depth=1), [[1], [1]])
 
 
-def test_no_questions_give_no_values() -> None:
+def test_retrieval_metrics_empty_without_questions() -> None:
     values = scores([], [], k=2, depth=2)
     assert {name: value.shape for name, value in values.items()} == dict.fromkeys(METRICS, (0,))
 
 
-def test_nothing_relevant_is_undefined_for_a_matrix_made_elsewhere() -> None:
+def test_retrieval_undefined_without_relevant_results() -> None:
     gains = np.zeros((1, 2))
     assert np.isnan(recall(gains, [0], k=2)).all()
     assert np.isnan(ndcg(gains, [0], k=2)).all()
@@ -112,9 +112,9 @@ def trec(rankings: list[list[str]], relevant: list[dict[str, int]], k: int) -> d
     qrels = {str(row): labels for row, labels in enumerate(relevant)}
     run = {str(row): {name: float(-rank) for rank, name in enumerate(names)} for row, names in enumerate(rankings)}
     measures = {f"{name}.{k}" for name in METRICS[:-1]} | {"recip_rank"}
-    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
+    values = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     return {
-        name: [found[str(row)][name if name == "recip_rank" else f"{name}_{k}"] for row in range(len(rankings))]
+        name: [values[str(row)][name if name == "recip_rank" else f"{name}_{k}"] for row in range(len(rankings))]
         for name in METRICS
     }
 
@@ -139,7 +139,7 @@ CASES = st.lists(
 
 @pytest.mark.slow("breadth: graded rankings of XQuAD agree, these are generated")
 @given(CASES, st.integers(1, 12))
-@settings(max_examples=drawn(300))
+@settings(max_examples=get_example_count(300))
 def test_equals_trec_eval_on_graded_rankings(cases: list[tuple[list[str], dict[str, int]]], k: int) -> None:
     rankings, relevant = map(list, zip(*cases, strict=True))
     assert_equals_trec(rankings, relevant, k, depth=12)
@@ -160,16 +160,16 @@ def test_equals_trec_eval_on_xquad(xquad_ru: Path, k: int) -> None:
     """Every question; the paragraph is the chunk (grade 2), its neighbours in the article are a little relevant."""
     articles = json.loads(xquad_ru.read_text(encoding="utf-8"))["data"]
     pages = [
-        [f"{page}:{place}" for place in range(len(article["paragraphs"]))] for page, article in enumerate(articles)
+        [f"{page}:{index}" for index in range(len(article["paragraphs"]))] for page, article in enumerate(articles)
     ]
     chunks = [chunk for page in pages for chunk in page]
     rng, rankings, relevant = random.Random(k), [], []
     for page, article in enumerate(articles):
-        for place, paragraph in enumerate(article["paragraphs"]):
+        for index, paragraph in enumerate(article["paragraphs"]):
             for _ in paragraph["qas"]:
                 pool = list(dict.fromkeys(rng.sample(pages[page], 3) + rng.sample(chunks, 7)))
                 rankings.append(rng.sample(pool, len(pool)))
-                relevant.append({**dict.fromkeys(pages[page], 1), pages[page][place]: 2})
+                relevant.append({**dict.fromkeys(pages[page], 1), pages[page][index]: 2})
     assert len(rankings) == 1190
     assert_equals_trec(rankings, relevant, k, depth=10)
 
@@ -178,9 +178,7 @@ def test_equals_trec_eval_on_xquad(xquad_ru: Path, k: int) -> None:
 
 
 @given(CASES, st.integers(1, 12))
-def test_values_stay_in_range_and_the_ideal_ranking_is_exactly_1(
-    cases: list[tuple[list[str], dict[str, int]]], k: int
-) -> None:
+def test_retrieval_range_and_ideal_ranking(cases: list[tuple[list[str], dict[str, int]]], k: int) -> None:
     rankings, relevant = map(list, zip(*cases, strict=True))
     for values in scores(rankings, relevant, k=k, depth=12).values():
         assert ((values >= 0) & (values <= 1)).all()
@@ -194,7 +192,7 @@ def test_values_stay_in_range_and_the_ideal_ranking_is_exactly_1(
 
 
 @given(CASES, st.randoms(use_true_random=False))
-def test_the_order_of_questions_only_permutes_the_values(
+def test_retrieval_independent_of_question_order(
     cases: list[tuple[list[str], dict[str, int]]], rng: random.Random
 ) -> None:
     order = rng.sample(range(len(cases)), len(cases))
@@ -228,7 +226,7 @@ def test_bad_input_is_refused(rankings: Any, relevant: Any, depth: int, error: t
 
 
 @pytest.mark.parametrize("k", [0, -1, 4])
-def test_k_is_refused_outside_the_depth(k: int) -> None:
+def test_retrieval_refuses_k_outside_depth(k: int) -> None:
     gains, n_relevant = gain_matrix([["a"]], [{"a"}], depth=3)
     message = f"k = {k} is outside 1 to 3, the depth of the gains"
     for call in (
@@ -241,7 +239,7 @@ def test_k_is_refused_outside_the_depth(k: int) -> None:
             call()
 
 
-def test_shapes_that_do_not_fit_are_refused() -> None:
+def test_retrieval_refuses_bad_shapes() -> None:
     gains = np.ones((2, 3))
     with pytest.raises(ValueError, match=re.escape("gains for 2 questions but n_relevant of shape (1,)")):
         recall(gains, [1], k=1)
@@ -257,18 +255,18 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("grade", [2, 0.5])
-def test_grades_without_their_ideal_are_refused(grade: float) -> None:
+def test_ndcg_refuses_grades_without_ideal(grade: float) -> None:
     gains, n_relevant = gain_matrix([["a"], None], [{"a": grade}, {"a": 1}], depth=1)
     with pytest.raises(ValueError, match=f"a gain of {grade} is a grade: give ideal="):
         ndcg(gains, n_relevant, k=1)
 
 
-def test_a_grade_beyond_k_is_noticed_too() -> None:
+def test_ndcg_refuses_grades_beyond_k() -> None:
     gains, n_relevant = gain_matrix([["a", "b"]], [{"a": 1.0, "b": 3.0}], depth=2)
     with pytest.raises(ValueError, match="a gain of 3 is a grade"):
         ndcg(gains, n_relevant, k=1)
 
 
-def test_an_infinite_grade_is_refused() -> None:
+def test_gain_matrix_refuses_infinite_grade() -> None:
     with pytest.raises(ValueError, match="finite"):
         gain_matrix([["a"]], [{"a": float("inf")}], depth=1)

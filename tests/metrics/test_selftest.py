@@ -1,4 +1,4 @@
-"""The self-test finds nothing where all is well, finds what is broken, and takes milliseconds."""
+"""The self-test: no mismatch in a sound installation, detected breaks, and milliseconds of run time."""
 
 import time
 
@@ -9,11 +9,11 @@ from yarus.metrics import retrieval, selftest, text
 from yarus.metrics.selftest import CHECKS, Mismatch, self_test
 
 
-def test_nothing_is_found_where_all_is_well() -> None:
+def test_self_test_without_mismatch() -> None:
     assert self_test() == []
 
 
-def test_it_takes_milliseconds() -> None:
+def test_self_test_takes_milliseconds() -> None:
     """0.4 of what adding a million numbers takes, in the processor's time, since other tests run at the same time."""
     self_test()  # imports what is imported late
     ours, peer = [], []
@@ -25,23 +25,23 @@ def test_it_takes_milliseconds() -> None:
     assert min(ours) < 2 * min(peer)
 
 
-def test_a_tokenizer_that_drops_cyrillic_letters_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the usual ROUGE package does by default."""
+def test_self_test_detects_tokenizer_without_cyrillic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the usual ROUGE package does by default."""
     monkeypatch.setattr(text, "rouge1", lambda hypotheses, references: np.zeros(len(hypotheses)))
-    found = self_test()
-    assert {finding.metric for finding in found} == {"rouge1"}
-    assert str(found[0]) == "rouge1 of identical Russian text must be 1, is 0"
+    mismatches = self_test()
+    assert {finding.metric for finding in mismatches} == {"rouge1"}
+    assert str(mismatches[0]) == "rouge1 of identical Russian text must be 1, is 0"
 
 
-def test_a_metric_out_of_range_or_without_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_self_test_detects_bad_or_missing_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrieval, "ndcg", lambda *_, **__: np.array([1.2]))
     monkeypatch.setattr(text, "bleu", lambda *_: np.array([np.nan]))
-    found = {(finding.metric, finding.of): finding.got for finding in self_test()}
-    assert found["ndcg@3", "hits at ranks 2 and 3"] == 1.2
-    assert np.isnan(found["bleu", "the reversed text"])
+    values = {(mismatch.metric, mismatch.example): mismatch.got for mismatch in self_test()}
+    assert values["ndcg@3", "hits at ranks 2 and 3"] == 1.2
+    assert np.isnan(values["bleu", "the reversed text"])
 
 
-def test_a_value_just_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_self_test_detects_small_deviation(monkeypatch: pytest.MonkeyPatch) -> None:
     for error, count in ((1e-10, 0), (1e-8, 2), (-1e-8, 2)):
         monkeypatch.setattr(
             selftest.statistics, "wilson_interval", lambda *_, e=error: type("I", (), {"low": 0.49016247153664 + e})()
@@ -50,7 +50,7 @@ def test_a_value_just_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(self_test()) == count
 
 
-def test_each_kind_of_metric_is_checked() -> None:
+def test_self_test_covers_every_kind() -> None:
     families = {
         "bleu",
         "rougeL",

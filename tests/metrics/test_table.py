@@ -1,4 +1,4 @@
-"""The table of metrics: every stored name is there, every row is consistent, and people find what they look for."""
+"""The table of metrics: every stored name exists, every row is consistent, and names are found."""
 
 import importlib
 import math
@@ -9,8 +9,8 @@ import pytest
 from tests.support.examples import for_all
 from yarus.metrics import text
 from yarus.metrics.exam_kinds import PROMPTS
-from yarus.metrics.metric import LADDERS, bounds_of_mean
-from yarus.metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
+from yarus.metrics.metric import GRADE_LADDERS, bounds_of_mean
+from yarus.metrics.table import GOALS, METRICS, Metric, get_metric, grade, metrics_for_tier
 
 RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
 precision@5 precision@10 ndcg@5 ndcg@10 judged@1 judged@5 judged@10 avg_unjudged_above bpref inf_ap
@@ -67,12 +67,12 @@ ROWS = for_all("row", METRICS.values())
 
 @for_all("tier", STORED)
 def test_each_tier_has_its_metrics(tier: str) -> None:
-    names = [row.name for row in metrics_of(tier)]  # type: ignore[arg-type]
+    names = [row.name for row in metrics_for_tier(tier)]  # type: ignore[arg-type]
     assert sorted(names) == sorted(STORED[tier].split())
 
 
 @ROWS
-def test_a_row_agrees_with_itself(row: Metric) -> None:
+def test_rows_are_consistent(row: Metric) -> None:
     assert METRICS[row.name] is row
     assert row.tiers and set(row.tiers) <= set(STORED)
     assert row.low < row.high
@@ -93,7 +93,7 @@ def test_latencies_are_percentiles_of_their_name(row: Metric) -> None:
     assert row.aggregate in ("mean", "whole", suffix)
 
 
-def test_rows_cannot_be_changed() -> None:
+def test_rows_are_immutable() -> None:
     with pytest.raises(AttributeError):
         METRICS["mrr"].name = "other"  # type: ignore[misc]
     with pytest.raises(AttributeError):
@@ -106,12 +106,12 @@ def test_thresholds_lie_in_the_range_and_ascend(row: Metric) -> None:
     bounds = row.thresholds or ()
     assert list(bounds) == sorted(set(bounds))
     assert all(row.low < bound < row.high for bound in bounds)
-    assert not bounds or (len(bounds) in LADDERS and row.better == "higher")
+    assert not bounds or (len(bounds) in GRADE_LADDERS and row.better == "higher")
 
 
 @ROWS
-def test_the_function_is_there(row: Metric) -> None:
-    """Only what a step counts or measures (rates, latencies, bias probes, judged scores) has none."""
+def test_functions_of_rows_exist(row: Metric) -> None:
+    """Only counts and values that a step measures (rates, latencies, bias probes, judged scores) have none."""
     if row.function:
         module, name = row.function.split(".")
         assert callable(getattr(importlib.import_module(f"yarus.metrics.{module}"), name))
@@ -121,18 +121,20 @@ def test_the_function_is_there(row: Metric) -> None:
 
 
 @for_all("name", [name for name, row in METRICS.items() if row.function.startswith("text.")])
-def test_text_signatures_are_those_of_the_functions(name: str) -> None:
+def test_text_signatures_equal_functions(name: str) -> None:
     row = METRICS[name]
     own, stored = text.signature(row.function.removeprefix("text.")), row.signature
     assert stored.removeprefix(name) == own.removeprefix(row.function.removeprefix("text."))
 
 
 def test_signatures_follow_the_evaluation() -> None:
-    assert metric("ndcg@10").signature == "ndcg@10|gain:binary|v:1"
-    assert metric("ndcg@10").signature_with(gain="linear", depth=20) == "ndcg@10|gain:linear|v:1"
-    assert metric("mrr").signature_with(gain="linear", depth=20) == "mrr|depth:20|v:1"
-    assert metric("avg_bleu").signature_with(tok="13a") == "avg_bleu|max_ngram:4|smoothing:add-1|tok:13a|norm:NFC|v:1"
-    assert metric("mrr").signature_with() == metric("mrr").signature
+    assert get_metric("ndcg@10").signature == "ndcg@10|gain:binary|v:1"
+    assert get_metric("ndcg@10").signature_with(gain="linear", depth=20) == "ndcg@10|gain:linear|v:1"
+    assert get_metric("mrr").signature_with(gain="linear", depth=20) == "mrr|depth:20|v:1"
+    assert (
+        get_metric("avg_bleu").signature_with(tok="13a") == "avg_bleu|max_ngram:4|smoothing:add-1|tok:13a|norm:NFC|v:1"
+    )
+    assert get_metric("mrr").signature_with() == get_metric("mrr").signature
 
 
 # Lower and upper end of «Хорошо», by the specification.
@@ -149,11 +151,11 @@ def test_signatures_follow_the_evaluation() -> None:
     ],
 )
 def test_grades(name: str, low: float, high: float) -> None:
-    found = [grade(name, value) for value in (0, low - 1e-9, low, (low + high) / 2, high, high + 1e-9, 1)]
-    assert found == ["attention", "attention", "good", "good", "good", "excellent", "excellent"]
+    grades_of_values = [grade(name, value) for value in (0, low - 1e-9, low, (low + high) / 2, high, high + 1e-9, 1)]
+    assert grades_of_values == ["attention", "attention", "good", "good", "good", "excellent", "excellent"]
 
 
-def test_only_these_have_grades() -> None:
+def test_metrics_with_grades() -> None:
     graded = {name for name, row in METRICS.items() if row.thresholds}
     named = {"hit_rate@1", "mrr", "ndcg@10", "avg_faithfulness", "avg_e2e_score", "accuracy", "consistency_score"}
     assert graded == named | {"silhouette_score"} | {f"exam_auc_{prompt}" for prompt in PROMPTS}
@@ -171,11 +173,11 @@ def test_only_these_have_grades() -> None:
         (0.71, "strong"),
     ],
 )
-def test_the_silhouette_has_a_ladder_of_its_own(value: float, expected: str) -> None:
+def test_silhouette_has_own_ladder(value: float, expected: str) -> None:
     assert grade("silhouette_score", value) == expected
 
 
-def test_what_has_no_value_or_no_thresholds_has_no_grade() -> None:
+def test_grade_none_without_value_or_thresholds() -> None:
     assert grade("mrr", None) is None
     assert grade("mrr", math.nan) is None
     assert grade("avg_bleu", 60.0) is None
@@ -197,26 +199,26 @@ def test_what_has_no_value_or_no_thresholds_has_no_grade() -> None:
         ("Precision", "precision"),
     ],
 )
-def test_a_wrong_name_is_answered_with_the_nearest(wrong: str, nearest: str) -> None:
+def test_metric_suggests_nearest_name(wrong: str, nearest: str) -> None:
     with pytest.raises(ValueError, match=f"^no metric '{wrong}'; did you mean '{nearest}'\\?$"):
-        metric(wrong)
+        get_metric(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["", "жжжжжж"])
-def test_a_name_like_none_is_answered_with_all(wrong: str) -> None:
+def test_metric_lists_all_names_without_match(wrong: str) -> None:
     with pytest.raises(
         ValueError, match=f"^no metric '{wrong}'; there are: total_texts, total_pairs, .*multi_turn_consistency$"
     ):
-        metric(wrong)
+        get_metric(wrong)
 
 
-def test_goals_name_metrics() -> None:
+def test_goals_refer_to_metrics() -> None:
     assert {goal.key for goal in GOALS} == {"retrieval", "generation", "end_to_end", "gate", "judge", "cache"}
     for goal in GOALS:
-        assert all(metric(name) for name in goal.metrics)
+        assert all(get_metric(name) for name in goal.metrics)
 
 
-def test_bounds_of_a_mean_take_missing_cases_for_worst_and_best() -> None:
+def test_bounds_of_mean_with_missing_cases() -> None:
     assert bounds_of_mean(0.75, 2, 2, low=0, high=1) == (0.375, 0.875)
     assert bounds_of_mean(0.75, 2, 0, low=0, high=1) == (0.75, 0.75)
     assert bounds_of_mean(0, 0, 1, low=-1, high=1) == (-1, 1)

@@ -1,4 +1,4 @@
-"""What is promised of verdicts and intervals, counted with few repetitions: the short form of `make simulate`."""
+"""Claims about verdicts and intervals with few repetitions: the short form of `make simulate`."""
 
 from importlib import import_module
 
@@ -43,11 +43,11 @@ def test_every_claim_holds(area: str) -> None:
     assert [claim for claim in claims if not claim.holds] == []
 
 
-def test_every_area_has_its_short_form() -> None:
+def test_areas_have_short_form() -> None:
     assert set(EFFORT) == set(AREAS)
 
 
-def test_a_claim_holds_as_far_as_chance_goes() -> None:
+def test_claim_holds_within_chance() -> None:
     """300 of 10,000 at most: 3 % +- 0.17 % of chance."""
     assert Claim("fails", 0, 0.03, 0.034, 10_000).holds
     assert not Claim("fails", 0, 0.03, 0.036, 10_000).holds

@@ -1,4 +1,4 @@
-"""Many examples for one test: as many drawn as the run asks for, or all those written down, one after another."""
+"""Run many examples in one test: drawn by Hypothesis, or written down."""
 
 import functools
 import inspect
@@ -9,16 +9,18 @@ import pytest
 from hypothesis import settings
 
 EVERYDAY = "everyday"
-"""The profile of Hypothesis that draws a quarter of what make test-all draws."""
+"""Hypothesis profile that draws a quarter of the examples of make test-all."""
 
 
-def drawn(thorough: int) -> int:
-    """How many examples a test draws that draws so many in make test-all."""
+def get_example_count(thorough: int) -> int:
+    """Return how many examples to draw now, given the number for make test-all."""
     return thorough // 4 if settings.get_current_profile_name() == EVERYDAY else thorough
 
 
 def for_all(names: str, examples: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As `pytest.mark.parametrize`, in one test: pytest-xdist takes 3 ms for each test. Raises all failures together.
+    """Parametrise a test like `pytest.mark.parametrize`, but run all examples in one test.
+
+    pytest-xdist needs 3 ms per test. All failures are raised together.
 
     Example:
         >>> @for_all("number, square", [(2, 4), (3, 9)])
@@ -44,8 +46,8 @@ def for_all(names: str, examples: Iterable[Any]) -> Callable[[Callable[..., None
                 raise BaseExceptionGroup(f"{len(failures)} of {len(cases)} examples", failures)
 
         signature = inspect.signature(test)
-        others = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
-        run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        fixtures_only = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
+        run.__signature__ = signature.replace(parameters=fixtures_only)  # type: ignore[attr-defined]
         return run
 
     return decorate

@@ -1,7 +1,6 @@
-"""Commands in processes that are forked from one which has imported everything: each saves seconds of imports.
+"""Fork commands from a process that has imported everything, which saves seconds of imports per command.
 
-They are processes like others: with streams, signals and exit codes of their own. What they cannot show is how Python
-starts. Imported by full name.
+They have streams, signals and exit codes of their own. They cannot show how Python starts. Imported by full name.
 """
 
 import atexit
@@ -25,15 +24,15 @@ from yarus import flows
 
 ROOT = Path(__file__).parents[2]
 PRELOADED = "tests.support.preloaded"
-LONGEST_S = 240
+MAX_WAIT_S = 240
 WITHOUT_PREFECT = {"runs", "show", "cases", "compare", "gate", "trend", "report", "export", "load"}
-"""Commands that use no Prefect, as `tests/flows/cli/shell/test_imports.py` sees."""
+"""Commands that do not use Prefect, as `tests/flows/cli/shell/test_imports.py` checks."""
 FLOWS = {"run", "sweep", "robustness"}
 """Commands that read Prefect's settings themselves, which takes 0.15 s."""
 
 
-class Ran(NamedTuple):
-    """What a command left: its streams and its exit code."""
+class CommandResult(NamedTuple):
+    """Streams and exit code of a finished command."""
 
     out: str
     err: str
@@ -41,12 +40,12 @@ class Ran(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The one document on stdout."""
+        """Return the one document on stdout."""
         return json.loads(self.out)
 
 
-class Forked:
-    """`yarus`, at work."""
+class ForkedCommand:
+    """A running `yarus` command."""
 
     def __init__(
         self,
@@ -56,20 +55,20 @@ class Forked:
         script: str | None = None,
         streams: Sequence[int] = (),
     ) -> None:
-        self._kept = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]  # noqa: SIM115 - `ran` closes them
+        self._files = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]  # noqa: SIM115 - `ran` closes them
         context = multiprocessing.get_context("forkserver")
-        with pytest.MonkeyPatch.context() as patch:  # what is imported there heeds neither this test nor its folder
+        with pytest.MonkeyPatch.context() as patch:  # imports there must not depend on this test or its folder
             patch.chdir(ROOT)
             for name in [name for name in os.environ if name.startswith(("YARUS_", "PREFECT_", "PG"))]:
                 patch.delenv(name)
             forkserver.set_forkserver_preload([PRELOADED])
             forkserver.ensure_running()
-        numbers = streams or [file.fileno() for file in self._kept]
-        passed = [
-            Connection(os.dup(number)) for number in numbers
-        ]  # which multiprocessing hands on, as files it does not
-        given = (passed, list(words), dict(environment), str(folder), script)
-        self._process = context.Process(target=_run, args=given)
+        descriptors = streams or [file.fileno() for file in self._files]
+        connections = [
+            Connection(os.dup(descriptor)) for descriptor in descriptors
+        ]  # multiprocessing passes connections on, but not files
+        arguments = (connections, list(words), dict(environment), str(folder), script)
+        self._process = context.Process(target=_run, args=arguments)
         self._process.start()
         assert self._process.pid
         self.pid = self._process.pid
@@ -78,32 +77,32 @@ class Forked:
         return self._process.is_alive()
 
     def signal(self, number: int) -> None:
-        """Sends it a signal, if it is still there."""
+        """Send a signal, if the process still runs."""
         if self.is_running():
             os.kill(self.pid, number)
 
-    def ran(self) -> Ran:
-        """Waits for its end, at most so long."""
+    def ran(self) -> CommandResult:
+        """Wait for the end, at most MAX_WAIT_S, and return the result."""
         try:
-            self._process.join(LONGEST_S)
+            self._process.join(MAX_WAIT_S)
         finally:
             code = self._process.exitcode
             self._process.kill()
             self._process.join()
         texts = []
-        for file in self._kept:
+        for file in self._files:
             with file:
                 file.seek(0)
                 texts.append(file.read())
         out, err = texts
-        assert code is not None, f"no end after {LONGEST_S} s\n{err}\n{out}"
-        return Ran(out, err, code)
+        assert code is not None, f"no end after {MAX_WAIT_S} s\n{err}\n{out}"
+        return CommandResult(out, err, code)
 
 
 def _run(
     streams: list[Any], words: list[str], environment: dict[str, str], folder: str, script: str | None
 ) -> NoReturn:
-    """As `python -m yarus`, or `python -c` that script, does, but for the imports."""
+    """Run as `python -m yarus`, or `python -c` with that script, except for the imports."""
     for number, stream in enumerate(streams, 1):
         os.dup2(stream.fileno(), number)
         stream.close()
@@ -113,7 +112,7 @@ def _run(
     sys.path[:0] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["yarus", *words]
     assert PRELOADED in sys.modules
-    importlib.reload(flows)  # which puts into the environment what Prefect is to find there
+    importlib.reload(flows)  # sets the variables that Prefect reads
     from prefect.context import refresh_global_settings_context
 
     from yarus.__main__ import main
@@ -127,8 +126,8 @@ def _run(
         else:
             exec(script, {"__name__": "__main__"})  # noqa: S102 - as `python -c` does
         code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except SystemExit as exit_request:
+        code = exit_request.code if isinstance(exit_request.code, int) else int(exit_request.code is not None)
     except BaseException:  # noqa: BLE001 - as Python does at the end of a program
         traceback.print_exc()
     finally:

@@ -1,4 +1,4 @@
-"""A chat server on real sockets that does what it is told, above all what servers should not do."""
+"""A chat server on real sockets that does what its script says, above all what servers should not do."""
 
 import asyncio
 import json
@@ -11,49 +11,57 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import uuid4
 
-JSON = "content-type: application/json"
+JSON_HEADER = "content-type: application/json"
 
 
-def http(status: int, body: bytes | str = b"", *headers: str) -> bytes:
+def make_response(status: int, body: bytes | str = b"", *headers: str) -> bytes:
     body = body.encode() if isinstance(body, str) else body
     head = (f"HTTP/1.1 {status} Something", f"content-length: {len(body)}", *headers)
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def says(content: Any, *, model: str = "served-1", finish: str = "stop", tokens: tuple[int, int] | None = (100, 20),
-         **more: Any) -> bytes:  # fmt: skip
-    """A chat completion with that content."""
+def make_completion(
+    content: Any,
+    *,
+    model: str = "served-1",
+    finish: str = "stop",
+    tokens: tuple[int, int] | None = (100, 20),
+    **more: Any,
+) -> bytes:
+    """Return a chat completion with that content."""
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content}} | more
     usage = tokens and {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
-    return http(200, json.dumps({"id": "1", "model": model, "choices": [choice], "usage": usage}), JSON)
+    return make_response(200, json.dumps({"id": "1", "model": model, "choices": [choice], "usage": usage}), JSON_HEADER)
 
 
-def scores(value: Any, **more: Any) -> bytes:
-    return says(json.dumps({"reason": "потому что", "score": value}, ensure_ascii=False), **more)
+def make_score_completion(value: Any, **more: Any) -> bytes:
+    return make_completion(json.dumps({"reason": "потому что", "score": value}, ensure_ascii=False), **more)
 
 
-EVENTS = "content-type: text/event-stream"
-DONE = b"data: [DONE]\n\n"
+EVENT_STREAM_HEADER = "content-type: text/event-stream"
+DONE_EVENT = b"data: [DONE]\n\n"
 
 
-def delta(content: str | None = None, *, finish: str | None = None, **more: Any) -> bytes:
-    """An event of a streamed chat completion."""
+def make_delta_event(content: str | None = None, *, finish: str | None = None, **more: Any) -> bytes:
+    """Return an event of a streamed chat completion."""
     choice = {"index": 0, "delta": {} if content is None else {"content": content}, "finish_reason": finish}
     event = {"id": "1", "object": "chat.completion.chunk", "model": "served-1", "choices": [choice]} | more
     return f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
 
-def streamed(*parts: bytes, kind: str = EVENTS, pause_s: float = 0.0, whole: bool = True, then: str = "keep") -> "Do":
-    """A response in chunks, one a part, with a pause before each but the first."""
+def make_stream(
+    *parts: bytes, kind: str = EVENT_STREAM_HEADER, pause_s: float = 0.0, whole: bool = True, then: str = "keep"
+) -> "Action":
+    """Return a response in chunks, one per part, with a pause before each but the first."""
     chunks = [b"%x\r\n%b\r\n" % (len(part), part) for part in parts]
     head = f"HTTP/1.1 200 OK\r\n{kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
     rest = [(pause_s, chunk) for chunk in chunks[1:]]
-    return Do(head + b"".join(chunks[:1]), rest=(*rest, *([(0.0, b"0\r\n\r\n")] if whole else [])), then=then)
+    return Action(head + b"".join(chunks[:1]), rest=(*rest, *([(0.0, b"0\r\n\r\n")] if whole else [])), then=then)
 
 
 @dataclass(frozen=True)
-class Do:
-    """Bytes to send, after a while, what follows after pauses, and what happens to the connection then."""
+class Action:
+    """Bytes to send after a delay, further bytes after pauses, and what then happens to the connection."""
 
     data: bytes = b""
     after_s: float = 0.0
@@ -63,19 +71,19 @@ class Do:
 
 @dataclass
 class FakeLLMServer:
-    """The server. `script` gets the number of the request and its JSON, and says what to do."""
+    """The server; `script` gets the request's number and JSON, and returns what to do."""
 
-    script: Callable[[int, dict[str, Any]], Do | bytes] = lambda number, request: scores(0.5)
+    script: Callable[[int, dict[str, Any]], Action | bytes] = lambda number, request: make_score_completion(0.5)
     context: ssl.SSLContext | None = None
     port: int = 0
     own: str = field(default_factory=lambda: uuid4().hex[:8])
-    """In its address, by which `roles` names its models: a port comes back, and with it what another server said."""
+    """Part of the address from which `roles` makes model names: a reused port must not find stored replies."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
     connected: int = 0
-    """Connections up to now."""
+    """Number of connections so far."""
 
     @property
     def url(self) -> str:
@@ -129,16 +137,16 @@ class FakeLLMServer:
         self.requests.append(request)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        deed = self.script(len(self.requests), request)
-        deed = Do(deed) if isinstance(deed, bytes) else deed
-        await asyncio.sleep(deed.after_s)
+        action = self.script(len(self.requests), request)
+        action = Action(action) if isinstance(action, bytes) else action
+        await asyncio.sleep(action.after_s)
         self.in_flight -= 1
-        for pause_s, part in ((0.0, deed.data), *deed.rest):
+        for pause_s, part in ((0.0, action.data), *action.rest):
             await asyncio.sleep(pause_s)
             writer.write(part)
             await writer.drain()
-        if deed.then == "reset":
+        if action.then == "reset":
             linger = struct.pack("ii", 1, 0)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        if deed.then != "keep":
+        if action.then != "keep":
             writer.close()

@@ -1,4 +1,4 @@
-"""A server on real sockets that sends what it likes for as long as it likes. Imported by full name."""
+"""A server on real sockets that sends anything for any time. Imported by full name."""
 
 import json
 import socket
@@ -10,15 +10,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 
-OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
-CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
+OK_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+CHUNKED_HEAD = OK_HEAD + b"transfer-encoding: chunked\r\n\r\n"
 BLOCK = b" " * 65_536
 Feed = Callable[[], Iterator[bytes]]
 
 
 @dataclass
-class Stranger:
-    """What it has been asked and has sent; whoever has had enough hangs up."""
+class OddServer:
+    """Requests and sent bytes of the server; the client hangs up when it has had enough."""
 
     feed: Feed
     port: int = 0
@@ -40,38 +40,41 @@ class Stranger:
 
 
 @contextmanager
-def stranger(feed: Feed) -> Iterator[Stranger]:
-    """Runs while the block lasts."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        found = Stranger(feed, listening.getsockname()[1])
+def open_odd_server(feed: Feed) -> Iterator[OddServer]:
+    """Run an odd server while the context lasts."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = OddServer(feed, listener.getsockname()[1])
 
         def accept() -> None:
             with suppress(OSError):
                 while True:
-                    connection, _ = listening.accept()
-                    threading.Thread(target=found.answer, args=(connection,), daemon=True).start()
+                    connection, _ = listener.accept()
+                    threading.Thread(target=server.answer, args=(connection,), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
-        yield found
+        yield server
         with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
+            listener.shutdown(socket.SHUT_RDWR)
 
 
 def whole(content: bytes, *headers: bytes) -> bytes:
-    """A response of 200."""
+    """Return a response with status 200."""
     return (
-        OK + b"".join(header + b"\r\n" for header in headers) + b"content-length: %d\r\n\r\n" % len(content) + content
+        OK_HEAD
+        + b"".join(header + b"\r\n" for header in headers)
+        + b"content-length: %d\r\n\r\n" % len(content)
+        + content
     )
 
 
-def says(value: object) -> Feed:
-    """One reply, as JSON."""
+def make_json_feed(value: object) -> Feed:
+    """Return a feed of one JSON reply."""
     return lambda: iter([whole(json.dumps(value).encode())])
 
 
 @cache
-def packed(size: int, layers: int = 1) -> bytes:
-    """So many blanks, in gzip, once or several times."""
+def gzip_blanks(size: int, layers: int = 1) -> bytes:
+    """Return blanks of that size, compressed with gzip once or several times."""
     packer = zlib.compressobj(1, wbits=31)
     content = b"".join(packer.compress(BLOCK) for _ in range(size // len(BLOCK))) + packer.flush()
     for _ in range(layers - 1):
@@ -80,8 +83,8 @@ def packed(size: int, layers: int = 1) -> bytes:
     return content
 
 
-def endless(before: bytes, part: bytes) -> Feed:
-    """Something, and then the same for ever."""
+def make_endless_feed(before: bytes, part: bytes) -> Feed:
+    """Return a feed that repeats the same bytes for ever after a beginning."""
 
     def feed() -> Iterator[bytes]:
         yield before
@@ -91,8 +94,8 @@ def endless(before: bytes, part: bytes) -> Feed:
     return feed
 
 
-def dripping(content: bytes, every_s: float = 0.1) -> Feed:
-    """A byte now and then, each soon enough for a limit of one read."""
+def make_slow_feed(content: bytes, every_s: float = 0.1) -> Feed:
+    """Return a feed of single bytes with pauses, each soon enough for a timeout per read."""
 
     def feed() -> Iterator[bytes]:
         for byte in content:
@@ -103,15 +106,15 @@ def dripping(content: bytes, every_s: float = 0.1) -> Feed:
 
 
 BOMB = 256 << 20
-FLOODS: dict[str, Feed] = {
-    "a gzip bomb": lambda: iter([whole(packed(BOMB), b"content-encoding: gzip")]),
-    "a gzip bomb in gzip": lambda: iter([whole(packed(BOMB, 2), b"content-encoding: gzip, gzip")]),
-    "gzip without end": endless(OK + b"content-encoding: gzip\r\n\r\n", packed(1 << 20)),
+OVERSIZED_FEEDS: dict[str, Feed] = {
+    "a gzip bomb": lambda: iter([whole(gzip_blanks(BOMB), b"content-encoding: gzip")]),
+    "a gzip bomb in gzip": lambda: iter([whole(gzip_blanks(BOMB, 2), b"content-encoding: gzip, gzip")]),
+    "gzip without end": make_endless_feed(OK_HEAD + b"content-encoding: gzip\r\n\r\n", gzip_blanks(1 << 20)),
     "a deflate bomb": lambda: iter([whole(zlib.compress(BLOCK * 1_000, 9), b"content-encoding: deflate")]),
-    "a body without end": endless(OK + b"\r\n", BLOCK),
-    "chunks without end": endless(CHUNKED, b"10000\r\n" + BLOCK + b"\r\n"),
-    "headers without end": endless(OK, b"x: y\r\n" * 1_000),
-    "a header without end": endless(OK + b"x: ", b"y" * 65_536),
-    "trailers without end": endless(CHUNKED + b"2\r\n{}\r\n0\r\n", b"x: y\r\n" * 1_000),
+    "a body without end": make_endless_feed(OK_HEAD + b"\r\n", BLOCK),
+    "chunks without end": make_endless_feed(CHUNKED_HEAD, b"10000\r\n" + BLOCK + b"\r\n"),
+    "headers without end": make_endless_feed(OK_HEAD, b"x: y\r\n" * 1_000),
+    "a header without end": make_endless_feed(OK_HEAD + b"x: ", b"y" * 65_536),
+    "trailers without end": make_endless_feed(CHUNKED_HEAD + b"2\r\n{}\r\n0\r\n", b"x: y\r\n" * 1_000),
 }
-"""More than anybody should read. What ends by its size."""
+"""Responses that nobody should read completely; each is too large."""

@@ -1,4 +1,4 @@
-"""Prefect servers: those a command starts, one of `yarus serve`, what they have of a run. Imported by full name."""
+"""Prefect servers: those a command starts, that of `yarus serve`, and their records of a run. Imported by full name."""
 
 import json
 import os
@@ -14,47 +14,47 @@ import httpx
 import psutil
 import pytest
 
-from tests.support.command_line import Document, environment
-from tests.support.processes import free_port
+from tests.support.command_line import Document, make_environment
+from tests.support.processes import find_free_port
 from yarus.deployments.prefect.server_process import SQLITE
 
 
-def state_of(server: Mapping[str, str], flow_run_id: str) -> str:
-    """The type of a flow run's state, as a Prefect server has it."""
+def get_state(server: Mapping[str, str], flow_run_id: str) -> str:
+    """Return the type of a flow run's state on a Prefect server."""
     run = httpx.get(f"{server['PREFECT_API_URL']}/flow_runs/{flow_run_id}", timeout=30).raise_for_status().json()
     return str(run["state"]["type"])
 
 
-def history_of(server: Mapping[str, str], flow_run_id: str) -> list[str]:
-    """The names of all states that a flow run has had."""
+def get_state_names(server: Mapping[str, str], flow_run_id: str) -> list[str]:
+    """Return the names of all states that a flow run has had."""
     url = f"{server['PREFECT_API_URL']}/flow_run_states/"
     states = httpx.get(url, params={"flow_run_id": flow_run_id}, timeout=30).raise_for_status().json()
     return [state["name"] for state in sorted(states, key=lambda state: state["timestamp"])]
 
 
-def errors_of(server: Mapping[str, str], flow_run_id: str) -> list[str]:
-    """What a flow run and its tasks have logged as errors."""
-    wanted = {"logs": {"flow_run_id": {"any_": [flow_run_id]}, "level": {"ge_": 40}}, "limit": 200}
-    found = httpx.post(f"{server['PREFECT_API_URL']}/logs/filter", json=wanted, timeout=30).raise_for_status().json()
-    return [line["message"] for line in found]
+def get_error_messages(server: Mapping[str, str], flow_run_id: str) -> list[str]:
+    """Return the errors that a flow run and its tasks have logged."""
+    body = {"logs": {"flow_run_id": {"any_": [flow_run_id]}, "level": {"ge_": 40}}, "limit": 200}
+    records = httpx.post(f"{server['PREFECT_API_URL']}/logs/filter", json=body, timeout=30).raise_for_status().json()
+    return [line["message"] for line in records]
 
 
-def task_states_of(server: Mapping[str, str], flow_run_id: str) -> set[str]:
-    """The names of the states of a flow run's tasks."""
-    wanted = {"flow_runs": {"id": {"any_": [flow_run_id]}}}
+def get_task_states(server: Mapping[str, str], flow_run_id: str) -> set[str]:
+    """Return the names of the states of a flow run's tasks."""
+    body = {"flow_runs": {"id": {"any_": [flow_run_id]}}}
     url = f"{server['PREFECT_API_URL']}/task_runs/filter"
-    found = httpx.post(url, json=wanted, timeout=30).raise_for_status().json()
-    return {run["state"]["name"] for run in found}
+    task_runs = httpx.post(url, json=body, timeout=30).raise_for_status().json()
+    return {run["state"]["name"] for run in task_runs}
 
 
 def set_state(server: Mapping[str, str], flow_run_id: str, state: str, name: str) -> None:
-    """Sets the state of a flow run, as its page in the UI does."""
+    """Set the state of a flow run, as its page in the UI does."""
     body = {"state": {"type": state, "name": name}, "force": True}
     url = f"{server['PREFECT_API_URL']}/flow_runs/{flow_run_id}/set_state"
     httpx.post(url, json=body, timeout=30).raise_for_status()
 
 
-def migrate(path: Path) -> None:
+def create_prefect_database(path: Path) -> None:
     """Have Prefect make its tables in a new SQLite database, which takes ten seconds."""
     variables = os.environ | {
         "PREFECT_HOME": str(path.parent),
@@ -66,38 +66,38 @@ def migrate(path: Path) -> None:
     subprocess.run(command, env=variables, capture_output=True, check=True)
 
 
-def servers(pid: int) -> list[psutil.Process]:
-    """The processes of servers that the command has started."""
-    found = psutil.Process(pid).children()
-    return [process for process in found if "yarus.deployments.process" in process.cmdline()]
+def list_servers(pid: int) -> list[psutil.Process]:
+    """Return the server processes that the command has started."""
+    children = psutil.Process(pid).children()
+    return [process for process in children if "yarus.deployments.process" in process.cmdline()]
 
 
-def listens(process: psutil.Process) -> bool:
+def is_listening(process: psutil.Process) -> bool:
     return any(connection.status == psutil.CONN_LISTEN for connection in process.net_connections())
 
 
-def answers(process: psutil.Process) -> bool:
+def is_answering(process: psutil.Process) -> bool:
     return any(connection.status == psutil.CONN_ESTABLISHED for connection in process.net_connections("tcp"))
 
 
 PATIENCE_S = 200
-# The worker looks often, and no run is submitted long before its time: those of a schedule would refuse one another.
-# The server looks often, too, whether there is a schedule that was added to what is deployed: of itself once a minute.
-SOON = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_WORKER_PREFETCH_SECONDS": "1"}
-SOON |= {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "3"}
+# The worker polls often and submits no run early: scheduled runs would refuse one another.
+# The server, too, polls often for new schedules of deployments: its default is once a minute.
+FAST_POLLING = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_WORKER_PREFETCH_SECONDS": "1"}
+FAST_POLLING |= {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "3"}
 
 
-class Serve:
+class ServeProcess:
     """`yarus serve` in a process of its own, by default at home, with a client of its API."""
 
     def __init__(
         self, home: Path, *options: str, python: str = sys.executable, folder: Path | None = None, **variables: str
     ) -> None:
-        self.home, self.port, self.report_port = home, free_port(), free_port()
+        self.home, self.port, self.report_port = home, find_free_port(), find_free_port()
         ports = ("--port", str(self.port), "--report-port", str(self.report_port))
         self.process = subprocess.Popen(
             [python, "-m", "yarus", "serve", *ports, *options],
-            env=environment(home) | SOON | variables,
+            env=make_environment(home) | FAST_POLLING | variables,
             cwd=folder or home,
             text=True,
             stdout=subprocess.PIPE,
@@ -108,25 +108,25 @@ class Serve:
 
     @cached_property
     def password(self) -> str:
-        """What its links let in by."""
+        """Return the password in the printed links."""
         return (self.home / "prefect" / "password").read_text(encoding="utf-8")
 
     @cached_property
     def client(self) -> httpx.Client:
-        """A client that is let in, as Prefect's own is."""
+        """Return an authorised client, as Prefect's own is."""
         name, _, secret = self.password.partition(":")
-        made = httpx.Client(base_url=f"{self.url}/api", timeout=60, auth=(name, secret))
-        token = made.get("/csrf-token", params={"client": "tests"}).raise_for_status().json()["token"]
-        made.headers.update({"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"})
-        return made
+        http_client = httpx.Client(base_url=f"{self.url}/api", timeout=60, auth=(name, secret))
+        token = http_client.get("/csrf-token", params={"client": "tests"}).raise_for_status().json()["token"]
+        http_client.headers.update({"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"})
+        return http_client
 
     def page(self, url: str) -> httpx.Response:
-        """A report page."""
+        """Return a report page."""
         name, _, secret = self.password.partition(":")
         return httpx.get(url, auth=(name, secret), timeout=60)
 
     def said(self, word: str) -> list[str]:
-        """What it has printed up to the line with that word."""
+        """Return the printed lines up to the one with that word."""
         assert self.process.stdout is not None
         lines = []
         for line in self.process.stdout:
@@ -144,7 +144,7 @@ class Serve:
         return dict(self.client.get(f"/deployments/name/{name}/{name}").json())
 
     def trigger(self, name: str, **parameters: Any) -> str:
-        """Starts a run of a deployment; its id."""
+        """Start a run of a deployment, and return its id."""
         path = f"/deployments/{self.deployment(name)['id']}/create_flow_run"
         return str(self.post(path, {"parameters": {"parameters": parameters}})["id"])
 
@@ -152,7 +152,7 @@ class Serve:
         return dict(self.client.get(f"/flow_runs/{flow_run_id}").json())
 
     def ended(self, flow_run_id: str) -> Document:
-        """The run when it has come to an end."""
+        """Wait for the end of a run, and return it."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             run = self.run(flow_run_id)
@@ -162,32 +162,35 @@ class Serve:
         pytest.fail(f"{run['name']} is {run['state']['name']} after {PATIENCE_S} s")
 
     def artifacts(self, flow_run_id: str) -> dict[str, Any]:
-        """The artifacts of a run by key."""
-        found = self.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run_id]}}})
-        return {artifact["key"]: artifact for artifact in found if artifact["key"]}
+        """Return the artifacts of a run by key."""
+        records = self.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run_id]}}})
+        return {artifact["key"]: artifact for artifact in records if artifact["key"]}
 
     def log_line(self, flow_run_id: str, words: str) -> str:
-        """The line of a run's log with those words; lines reach the server in batches, some after the run's end."""
+        """Return the line of a run's log with those words.
+
+        Lines reach the server in batches, some after the run's end.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            found = self.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run_id]}}, "limit": 200})
-            for line in found:
+            records = self.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run_id]}}, "limit": 200})
+            for line in records:
                 if words in line["message"]:
                     return str(line["message"])
             time.sleep(0.2)
-        pytest.fail(f"none of {len(found)} lines has {words!r} after {PATIENCE_S} s")
+        pytest.fail(f"none of {len(records)} lines has {words!r} after {PATIENCE_S} s")
 
     def processes(self) -> list[psutil.Process]:
-        """All that it has started."""
+        """Return all processes that it has started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def close(self) -> None:
-        """Closes the client, where there is one."""
+        """Close the client, if there is one."""
         if "client" in vars(self):
             self.client.close()
 
     def stop(self) -> str:
-        """Stops it as a service manager would; what it said to the end."""
+        """Stop it as a service manager would, and return the rest of its output."""
         self.process.terminate()
         try:
             return self.process.communicate(timeout=90)[0]
@@ -195,6 +198,6 @@ class Serve:
             self.process.kill()
 
 
-def table_of(artifact: Document) -> list[Document]:
-    """The rows of a table artifact."""
+def parse_table_artifact(artifact: Document) -> list[Document]:
+    """Return the rows of a table artifact."""
     return list(json.loads(artifact["data"]))

@@ -1,4 +1,4 @@
-"""What commands import, once for all of them: see `tests.support.forked`. Imported by full name."""
+"""Imports of all commands, done once: see `tests.support.forked`. Imported by full name."""
 
 import gc
 import importlib
@@ -8,9 +8,9 @@ import pkgutil
 from prefect.logging.configuration import PROCESS_LOGGING_CONFIG
 
 from yarus import db, flows, metrics, tasks
-from yarus.tasks.config.texts.messages import catalogue
+from yarus.tasks.config.texts.messages import message_catalogue
 
-OTHERS = (
+LIBRARIES = (
     "aiohttp",
     "alembic.command",
     "fastapi",
@@ -41,10 +41,10 @@ for _package in (flows, tasks, metrics, db):
     for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
         if not _module.name.startswith(("yarus.db.migrations", "yarus.flows.cli.demo_llm")):
             importlib.import_module(_module.name)
-for _name in OTHERS:
+for _name in LIBRARIES:
     importlib.import_module(_name)
-catalogue("ru")
-# Prefect sets up logs when it is imported, which a command does later, when its variables are known.
+message_catalogue("ru")
+# Prefect sets up logs on import; a command does it later, when its variables are known.
 for _logger in (logging.root, *logging.root.manager.loggerDict.values()):
     if isinstance(_logger, logging.Logger):
         _logger.handlers.clear()

@@ -1,4 +1,4 @@
-"""Other processes: ports for them, whether they answer, what they hold in memory. Imported by full name."""
+"""Ports, polling and memory for tests with processes. Imported by full name."""
 
 import re
 import shutil
@@ -12,37 +12,37 @@ from typing import Any
 import pytest
 
 
-def peak_kb() -> int:
-    """The most that this process has held; unlike getrusage's figure, nothing of the process that started it."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
-    assert found
-    return int(found[1])
+def get_peak_kb() -> int:
+    """Return this process's peak memory; unlike getrusage, it excludes the process that started it."""
+    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert match
+    return int(match[1])
 
 
-def answers(port: int) -> bool:
-    """Whether somebody listens there."""
+def is_port_open(port: int) -> bool:
+    """Return whether a process listens on the port."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
 
 
-def until(what: str, found: Callable[[], Any], seconds: float = 90) -> Any:
-    """What is found, as soon as it is."""
+def wait_for(description: str, probe: Callable[[], Any], seconds: float = 90) -> Any:
+    """Return the first true value of `probe`, polled until the timeout."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if value := found():
+        if value := probe():
             return value
         time.sleep(0.05)
-    return pytest.fail(f"in {seconds} s there was no {what}")
+    return pytest.fail(f"in {seconds} s there was no {description}")
 
 
-def delete(folder: Path) -> None:
-    """As rm -rf does: servers that run in it remove files and make new ones meanwhile."""
+def delete_folder(folder: Path) -> None:
+    """Delete a folder like rm -rf, although servers in it may still create files."""
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What `readiness` promises of a source, held against what its tiers then measure. Imported by full name."""
+"""Check the promises of `readiness` about a source against what its tiers then measure. Imported by full name."""
 
 import shlex
 from typing import Any
@@ -7,16 +7,18 @@ import pytest
 
 from tests.support.evaluations import evaluate
 from yarus.db.errors import InputError
-from yarus.deployments.upkeep.readiness import Ready, readiness
+from yarus.deployments.upkeep.readiness import TierReadiness, read_readiness
 from yarus.flows.before.night_plan import plan_night
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED
-from yarus.tasks.config.connections import source
-from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.cases.vocabulary import UNMEASURABLE_STATUSES
+from yarus.tasks.config.connections import open_source
+from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.tiers import TIERS
 
 
 def check_promises(name: str) -> dict[str, dict[str, Any]]:
-    """Run every tier that is promised of a source, in this process, and hold its cases against the promise.
+    """Run every promised tier of a source in this process, and check its cases against the promise.
+
+    A nightly run starts exactly those tiers; it is refused if none is promised.
 
     A night begins those and no others; one over a source of which nothing is promised is refused.
 
@@ -26,7 +28,7 @@ def check_promises(name: str) -> dict[str, dict[str, Any]]:
     Returns:
         The summaries of the promised tiers.
     """
-    promises = {ready.tier: ready for ready in readiness(source(name))}
+    promises = {ready.tier: ready for ready in read_readiness(open_source(name))}
     assert promises.keys() == TIERS.keys()
     check_night(name, promises)
     summaries = {}
@@ -40,26 +42,26 @@ def check_promises(name: str) -> dict[str, dict[str, Any]]:
     return summaries
 
 
-def check_night(name: str, promises: dict[str, Ready]) -> None:
-    """A night begins what is promised without options, and gives a reason for each of the others."""
+def check_night(name: str, promises: dict[str, TierReadiness]) -> None:
+    """Check that a nightly run starts the tiers promised without options, and gives a reason for the others."""
     expected = [tier for tier in TIERS if (command := promises[tier].command) and not _options(command)]
     if not expected:
         with pytest.raises(InputError, match="nothing to measure"):
-            plan_night(Nightly(source=name))
+            plan_night(NightlyParameters(source=name))
         return
-    plan = plan_night(Nightly(source=name))
+    plan = plan_night(NightlyParameters(source=name))
     assert plan.begun == expected
     assert {tier["tier"] for tier in plan.skipped} == TIERS.keys() - {*expected}
     assert all(tier["reason"] for tier in plan.skipped)
 
 
 def count_measurable(summary: dict[str, Any]) -> int:
-    """The cases of an evaluation that could be measured, whether anything failed or not."""
-    return sum(n for status, n in summary["statuses"].items() if status not in CANNOT_BE_MEASURED)
+    """Count the cases that could be measured, including those that failed."""
+    return sum(n for status, n in summary["statuses"].items() if status not in UNMEASURABLE_STATUSES)
 
 
 def _options(command: str) -> dict[str, str]:
-    """The options of a promised command beside its source."""
+    """Return the options of a promised command, except its source."""
     words = shlex.split(command)[3:]
     options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
     del options["source"]

@@ -1,9 +1,8 @@
-"""Recorded traces as a source: questions with the answers that were given, and how these came about.
+"""Read recorded traces as a source: questions, their answers, and how each answer was made.
 
-Written by an OpenTelemetry collector (OTLP as JSON, one request a line or one document; attributes of OpenInference,
-as Phoenix has them, or OpenTelemetry's own `gen_ai.*`), by SDKs, or by Langfuse (traces, observations), LangSmith
-(runs) or TruLens (records); plain or packed by gzip. Rows of tables are read by `read_documents`. A trace is a
-question; a passage that was retrieved is a chunk; a session is a dialog.
+The formats are OTLP as JSON (one request per line or one document, with attributes of OpenInference or `gen_ai.*`),
+output of SDKs and Phoenix, and exports of Langfuse, LangSmith and TruLens. Files may be packed by gzip.
+`read_documents` reads rows of tables. A trace becomes a question, a retrieved passage a chunk, and a session a dialog.
 """
 
 import zlib
@@ -19,105 +18,107 @@ import numpy as np
 
 from yarus.db.errors import InputError
 from yarus.db.importers.files import read_json
-from yarus.db.importers.lines import UNREADABLE, json_values, name_file, opened
-from yarus.db.importers.said import MAX_LEVELS, parsed
+from yarus.db.importers.lines import UNREADABLE, name_file, open_binary, read_json_values
+from yarus.db.importers.literals import MAX_LEVELS, parse_if_literal
+from yarus.db.importers.traces.extraction import nest_attributes
 from yarus.db.importers.traces.langfuse import parse_observation, parse_trace, split_trace
 from yarus.db.importers.traces.langsmith import parse_run
-from yarus.db.importers.traces.otlp import parse_span, spans_in
-from yarus.db.importers.traces.plain_values import MissingIds, UnusableSpan, to_plain
-from yarus.db.importers.traces.recognise import REQUESTS, SPAN_IDS, is_record, is_run
+from yarus.db.importers.traces.otlp import iter_spans, parse_span
+from yarus.db.importers.traces.plain_values import MissingIds, UnusableSpan, to_json_types
+from yarus.db.importers.traces.recognise import REQUEST_KEYS, SPAN_IDS, is_record, is_run
 from yarus.db.importers.traces.recognise import is_trace_row as is_trace_row
-from yarus.db.importers.traces.requests import Read, requests_of
-from yarus.db.importers.traces.spans import Span, Spool, when
+from yarus.db.importers.traces.requests import ParsedTrace, extract_requests
+from yarus.db.importers.traces.spans import Span, SpanStore, datetime_from_ns
 from yarus.db.importers.traces.trulens import find_retrievals, parse_call, parse_record
-from yarus.db.importers.traces.values import nested
-from yarus.db.loading.fill import Stream
-from yarus.db.loading.recorded import Record, chunks
-from yarus.db.loading.staging import Rejected, Row
-from yarus.db.words import Words
+from yarus.db.loading.load_rows import RowStream
+from yarus.db.loading.recorded import Record, iter_chunks
+from yarus.db.loading.staging import IncomingRow, Rejected
+from yarus.db.messages import Words
 
-LISTS = ("data", "traces", "spans", "observations", "runs", "items", "result")
-EXPECTED = Words(
+LIST_NAMES = ("data", "traces", "spans", "observations", "runs", "items", "result")
+EXPECTED_FORMATS = Words(
     "expected OTLP as JSON (resourceSpans), spans as an SDK or Phoenix writes them, traces or observations of "
     "Langfuse, runs of LangSmith, or records of TruLens"
 )
-ZSTD = b"\x28\xb5\x2f\xfd"
-FOLDED = ("context", "attributes", "status", "inputs", "outputs", "extra", "metadata", "feedback_stats")
-"""Objects whose parts tables have as columns of their own: `context.trace_id`."""
-LONGEST_NAME = 60
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+FOLDED_OBJECTS = ("context", "attributes", "status", "inputs", "outputs", "extra", "metadata", "feedback_stats")
+"""Objects whose parts are columns of their own in tables: `context.trace_id`."""
+MAX_NAME_LENGTH = 60
 """Characters of a name in a message."""
 Part = tuple[Callable[[Mapping[str, Any]], Span], Mapping[str, Any]]
-"""What may be a span, and what reads it."""
+"""A parser, and the object that may be a span."""
 
 
 @dataclass
-class LeftOut:
-    """What is not loaded: how much, and the first with its place."""
+class Omissions:
+    """Counts of the objects and spans that are not loaded, and the first of each kind with its place."""
 
-    others: int = 0
-    """Objects that are no traces."""
-    other: str = ""
-    broken: int = 0
+    n_others: int = 0
+    """Objects that are not traces."""
+    first_other: str = ""
+    n_broken: int = 0
     """Spans that cannot be read."""
     first_broken: str = ""
 
     def add_other(self, place: str, reason: str) -> None:
-        """Count an object that is no trace."""
-        self.others += 1
-        self.other = self.other or Words("{place}: {problem}", place=place, problem=reason)
+        """Count an object that is not a trace."""
+        self.n_others += 1
+        self.first_other = self.first_other or Words("{place}: {problem}", place=place, problem=reason)
 
     def add_broken(self, place: str, reason: str) -> None:
         """Count a span that cannot be read."""
-        self.broken += 1
+        self.n_broken += 1
         self.first_broken = self.first_broken or Words("{place}: {problem}", place=place, problem=reason)
 
     @property
     def first(self) -> str:
-        """The first of all, as it goes into the message that there are no traces."""
-        problem = self.first_broken or self.other
+        """Return the first problem, for the message that there are no traces."""
+        problem = self.first_broken or self.first_other
         return Words("; {problem}", problem=problem) if problem else ""
 
     def describe(self) -> Iterator[str]:
-        """Yield a sentence for each kind."""
-        if self.others:
+        """Yield one sentence per kind."""
+        if self.n_others:
             yield Words(
-                "{n_others:,} objects are no traces, not loaded: {problem}", n_others=self.others, problem=self.other
+                "{n_others:,} objects are no traces, not loaded: {problem}",
+                n_others=self.n_others,
+                problem=self.first_other,
             )
-        if self.broken:
-            yield Words("{n:,} spans cannot be read, not loaded: {problem}", n=self.broken, problem=self.first_broken)
+        if self.n_broken:
+            yield Words("{n:,} spans cannot be read, not loaded: {problem}", n=self.n_broken, problem=self.first_broken)
 
 
-def read_documents(documents: Iterable[tuple[str, Any]], names: str = "rows") -> Stream:
+def read_documents(documents: Iterable[tuple[str, Any]], names: str = "rows") -> RowStream:
     """Read traces from documents or rows of any container, in any order.
 
     Args:
         documents: place -> a row as a dict, a list of them, or a request to export traces. Values may be JSON text,
             numpy arrays, dates, bytes, nested, or missing (None, NaN, NaT, ''); names may be dotted
             (`attributes.input.value`). A `Rejected` is counted with its reason.
-        names: of the files, for the message that there are no traces.
+        names: of the files, for the error message.
 
     Raises:
-        InputError: not one trace is among them.
+        InputError: there is no trace.
     """
-    spool, left_out = Spool(), LeftOut()
+    store, left_out = SpanStore(), Omissions()
     for place, document in documents:
-        _add(document, place, spool, left_out)
-    if not spool.added:
+        _add_document(document, place, store, left_out)
+    if not store.n_added:
         raise InputError(
             "{paths}: no traces: {expected}{first}; nothing was loaded",
             paths=names,
-            expected=EXPECTED,
+            expected=EXPECTED_FORMATS,
             first=left_out.first,
         )
-    stream = Stream(new_chunks_only=True)
+    stream = RowStream(new_chunks_only=True)
     stream.problems += left_out.describe()
-    if spool.doubled:
+    if store.n_duplicates:
         stream.problems.append(
-            Words("{doubled:,} spans were there twice: the one that tells more counts", doubled=spool.doubled)
+            Words("{doubled:,} spans were there twice: the one that tells more counts", doubled=store.n_duplicates)
         )
-    stream.chunks = chunks(_recorded(spool, stream.problems), stream.problems)
-    stream.questions = _questions(spool)
-    stream.annotations = _annotations(spool)
+    stream.chunks = iter_chunks(_iter_recorded(store, stream.problems), stream.problems)
+    stream.questions = _question_rows(store)
+    stream.annotations = _annotation_rows(store)
     return stream
 
 
@@ -125,46 +126,46 @@ def documents_in(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the JSON documents of a file, each with its place.
 
     Raises:
-        InputError: not there, not readable, packed by zstd, or no JSON.
+        InputError: the file is missing, not readable, packed by zstd, or not JSON.
     """
     with name_file(path), path.open("rb") as file:
-        if file.read(4) == ZSTD:
+        if file.read(4) == ZSTD_MAGIC:
             raise InputError("{path}: packed by zstd; unpack it first: zstd -d {name}", path=path, name=path.name)
     if _is_by_line(path):
-        yield from json_values(path)
+        yield from read_json_values(path)
     else:
         yield path.name, read_json(path)
 
 
 def is_json(path: Path) -> bool:
-    """Return whether a file begins as JSON does; also if it cannot be read, which its reader explains."""
-    with suppress(OSError, EOFError, zlib.error), opened(path) as file:
+    """Return whether a file begins like JSON; also True if it cannot be read, because its reader explains why."""
+    with suppress(OSError, EOFError, zlib.error), open_binary(path) as file:
         head = file.read(1_000).removeprefix(BOM_UTF8).lstrip()
-        return not head or head.startswith((b"{", b"[", ZSTD))
+        return not head or head.startswith((b"{", b"[", ZSTD_MAGIC))
     return True
 
 
 def _is_by_line(path: Path) -> bool:
     """Return whether the first line that is not empty is a document."""
     try:
-        next(json_values(path), None)
+        next(read_json_values(path), None)
     except InputError:
         return False
     return True
 
 
-def _add(document: Any, place: str, spool: Spool, left_out: LeftOut) -> None:
-    """Adds the spans of a document, whatever it is."""
+def _add_document(document: Any, place: str, store: SpanStore, left_out: Omissions) -> None:
+    """Add the spans of a document of any kind."""
     if isinstance(document, Rejected):
         left_out.add_broken(document.place, document.reason)
         return
-    for part in _parts(document, MAX_LEVELS):
+    for part in _iter_parts(document, MAX_LEVELS):
         if isinstance(part, str):
             left_out.add_other(place, part)
             continue
-        reader, given = part
+        parser, raw = part
         try:
-            span = reader(_unfold(to_plain(given)))
+            span = parser(_unfold_columns(to_json_types(raw)))
             span.check_ids()
         except MissingIds as error:
             left_out.add_other(place, error.reason)
@@ -173,116 +174,122 @@ def _add(document: Any, place: str, spool: Spool, left_out: LeftOut) -> None:
         except RecursionError:
             left_out.add_broken(place, UNREADABLE)
         else:
-            spool.add(span)
+            store.add_span(span)
 
 
-def _unfold(given: Record) -> Record:
-    """Return a row whose columns `context.trace_id` and the like are objects."""
-    folded = {name: value for name, value in given.items() if "." in name and name.split(".")[0] in FOLDED}
-    if not folded:
-        return given
-    objects = {name: given[name] for name in FOLDED if isinstance(given.get(name), dict)}
-    others = {name: value for name, value in given.items() if name not in folded and name not in objects}
-    return others | nested(objects | folded)
+def _unfold_columns(row: Record) -> Record:
+    """Return a row whose columns such as `context.trace_id` are nested objects."""
+    folded_columns = {
+        name: value for name, value in row.items() if "." in name and name.split(".")[0] in FOLDED_OBJECTS
+    }
+    if not folded_columns:
+        return row
+    objects = {name: row[name] for name in FOLDED_OBJECTS if isinstance(row.get(name), dict)}
+    other_columns = {name: value for name, value in row.items() if name not in folded_columns and name not in objects}
+    return other_columns | nest_attributes(objects | folded_columns)
 
 
-def _parts(given: Any, levels: int) -> Iterator[Part | str]:
-    """Yield what may be a span in a document, with its reader; a text says of a part why it is none."""
-    if isinstance(given, np.ndarray | tuple):
-        given = list(given)
+def _iter_parts(document: Any, levels: int) -> Iterator[Part | str]:
+    """Yield the parts of a document that may be spans, with their parsers; a text explains why a part is not a span."""
+    if isinstance(document, np.ndarray | tuple):
+        document = list(document)
     if levels <= 0:
         yield Words("nested in more than {most} levels, or without end", most=MAX_LEVELS)
-    elif isinstance(given, list):
-        for one in given:
-            yield from _parts(one, levels - 1)
-    elif not isinstance(given, Mapping):
-        yield Words("{kind} is no trace", kind=type(given).__name__)
-    elif (of_resources := _under(given, REQUESTS)) is not None:
-        if not isinstance(parsed(of_resources), list | tuple | np.ndarray):
+    elif isinstance(document, list):
+        for item in document:
+            yield from _iter_parts(item, levels - 1)
+    elif not isinstance(document, Mapping):
+        yield Words("{kind} is no trace", kind=type(document).__name__)
+    elif (resources := _first_value(document, REQUEST_KEYS)) is not None:
+        if not isinstance(parse_if_literal(resources), list | tuple | np.ndarray):
             yield Words("a request to export traces without a list of them")
-        yield from _each(parse_span, spans_in(of_resources))
+        yield from _pair_with_parser(parse_span, iter_spans(resources))
     else:
-        yield from _one(given, levels)
+        yield from _iter_object_parts(document, levels)
 
 
-def _each(reader: Callable[[Mapping[str, Any]], Span], objects: Iterable[Any]) -> Iterator[Part | str]:
-    for one in objects:
-        yield (reader, one) if isinstance(one, Mapping) else Words("{kind} is no trace", kind=type(one).__name__)
+def _pair_with_parser(parser: Callable[[Mapping[str, Any]], Span], items: Iterable[Any]) -> Iterator[Part | str]:
+    for item in items:
+        yield (parser, item) if isinstance(item, Mapping) else Words("{kind} is no trace", kind=type(item).__name__)
 
 
-def _one(given: Mapping[str, Any], levels: int) -> Iterator[Part | str]:
-    """The same of an object that is no request to export traces."""
-    names = {name for name in given if isinstance(name, str)}
-    scored = "value" in names and "name" in names and not {"type", "input"} & names
+def _iter_object_parts(document: Mapping[str, Any], levels: int) -> Iterator[Part | str]:
+    """Yield the parts of an object that is not a request to export traces."""
+    names = {name for name in document if isinstance(name, str)}
+    is_score = "value" in names and "name" in names and not {"type", "input"} & names
     if is_run(names):
-        yield parse_run, given
+        yield parse_run, document
     elif is_record(names):
-        yield parse_record, given
-        yield from _each(parse_call, find_retrievals(given))
-    elif isinstance(parsed(given.get("context")), Mapping) or not names.isdisjoint(SPAN_IDS):
-        yield parse_span, given
-    elif "id" in names and not names.isdisjoint(("traceId", "trace_id")) and not scored:
-        yield parse_observation, given
-    elif isinstance(given.get("trace"), Mapping) or ({"id", "timestamp"} <= names and not scored):
-        about, observations = split_trace(given)
-        yield parse_trace, about
-        if about.get("id") not in (None, ""):
-            yield from _each(parse_observation, observations)
-    elif isinstance(inner := _under(given, LISTS), list | tuple | np.ndarray):
-        yield from _parts(inner, levels - 1)
+        yield parse_record, document
+        yield from _pair_with_parser(parse_call, find_retrievals(document))
+    elif isinstance(parse_if_literal(document.get("context")), Mapping) or not names.isdisjoint(SPAN_IDS):
+        yield parse_span, document
+    elif "id" in names and not names.isdisjoint(("traceId", "trace_id")) and not is_score:
+        yield parse_observation, document
+    elif isinstance(document.get("trace"), Mapping) or ({"id", "timestamp"} <= names and not is_score):
+        trace, observations = split_trace(document)
+        yield parse_trace, trace
+        if trace.get("id") not in (None, ""):
+            yield from _pair_with_parser(parse_observation, observations)
+    elif isinstance(items := _first_value(document, LIST_NAMES), list | tuple | np.ndarray):
+        yield from _iter_parts(items, levels - 1)
     else:
-        first = ", ".join(repr(name[:LONGEST_NAME]) for name in sorted(map(str, given))[:5])
-        yield Words("an object with {names}", names=first) if first else Words("an object with nothing in it")
+        first_names = ", ".join(repr(name[:MAX_NAME_LENGTH]) for name in sorted(map(str, document))[:5])
+        yield (
+            Words("an object with {names}", names=first_names) if first_names else Words("an object with nothing in it")
+        )
 
 
-def _under(given: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((given[name] for name in names if name in given), None)
+def _first_value(document: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((document[name] for name in names if name in document), None)
 
 
-def _recorded(spool: Spool, problems: list[str]) -> Iterator[tuple[str, Record | None]]:
-    """What is recorded with every question; the questions are kept for their own table, and what was met is told."""
-    met, first = Counter[str](), dict[str, str]()
-    for spans in spool.traces():
+def _iter_recorded(store: SpanStore, problems: list[str]) -> Iterator[tuple[str, Record | None]]:
+    """Yield the values recorded for every question, store its row for the other tables, and report problems."""
+    note_counts, first_ids = Counter[str](), dict[str, str]()
+    for spans in store.iter_traces():
         trace_id = spans[0].trace_id
-        read: Read = requests_of(spans)
-        for note in dict.fromkeys(read.notes):
-            met[note] += 1
-            first.setdefault(note, trace_id)
-        if read.missing:
-            spool.keep({"trace": trace_id, "missing": read.missing})
-        for request in read.requests:
-            spool.keep({"trace": trace_id, **vars(request)})
-            yield _place(trace_id), request.recorded
+        parsed: ParsedTrace = extract_requests(spans)
+        for note in dict.fromkeys(parsed.notes):
+            note_counts[note] += 1
+            first_ids.setdefault(note, trace_id)
+        if parsed.missing:
+            store.store_record({"trace": trace_id, "missing": parsed.missing})
+        for request in parsed.requests:
+            store.store_record({"trace": trace_id, **vars(request)})
+            yield _trace_place(trace_id), request.recorded
     problems += [
-        Words("{n:,} traces {note} ({first} first)", n=n, note=note, first=first[note])
-        for note, n in sorted(met.items())
+        Words("{n:,} traces {note} ({first} first)", n=n, note=note, first=first_ids[note])
+        for note, n in sorted(note_counts.items())
     ]
 
 
-def _questions(spool: Spool) -> Iterator[Row | Rejected]:
-    """The rows of the log."""
-    for made in spool.kept():
-        place = _place(made["trace"])
-        if "missing" in made:
-            yield Rejected(place, made["missing"])
+def _question_rows(store: SpanStore) -> Iterator[IncomingRow | Rejected]:
+    """Yield the rows of the log."""
+    for record in store.iter_records():
+        place = _trace_place(record["trace"])
+        if "missing" in record:
+            yield Rejected(place, record["missing"])
             continue
-        values = {name: made[name] for name in ("id", "question", "answer", "score", "recorded")}
-        yield Row(place, values | {"user_id": made["user"], "created_at": when(made["start_ns"])})
+        values = {name: record[name] for name in ("id", "question", "answer", "score", "recorded")}
+        yield IncomingRow(
+            place, values | {"user_id": record["user"], "created_at": datetime_from_ns(record["start_ns"])}
+        )
 
 
-def _annotations(spool: Spool) -> Iterator[Row]:
-    """The dialogs that questions belong to, and the answers that people wanted.
+def _annotation_rows(store: SpanStore) -> Iterator[IncomingRow]:
+    """Yield the dialogs of the questions, and their reference answers.
 
-    References are a column only if a trace has one: an empty column would erase what people labelled since.
+    References are a column only if a trace has one: an empty column would erase labels that people added since.
     """
-    has_references = any(made.get("reference") is not None for made in spool.kept())
-    for made in spool.kept():
-        if "missing" in made or (made["session"] is None and made["reference"] is None):
+    has_references = any(record.get("reference") is not None for record in store.iter_records())
+    for record in store.iter_records():
+        if "missing" in record or (record["session"] is None and record["reference"] is None):
             continue
-        label = {"question_id": made["id"], "dialog_id": made["session"]}
-        reference = {"ground_truth_answer": made["reference"]} if has_references else {}
-        yield Row(_place(made["trace"]), label | reference)
+        label = {"question_id": record["id"], "dialog_id": record["session"]}
+        reference = {"ground_truth_answer": record["reference"]} if has_references else {}
+        yield IncomingRow(_trace_place(record["trace"]), label | reference)
 
 
-def _place(trace_id: str) -> str:
+def _trace_place(trace_id: str) -> str:
     return Words("trace {id}", id=trace_id)

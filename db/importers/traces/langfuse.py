@@ -1,113 +1,136 @@
-"""Traces and observations of Langfuse, as its pages, its API, its SDKs and its export to storage write them."""
+"""Parse traces and observations of Langfuse, as its pages, API, SDKs and storage export write them."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from yarus.db.importers.said import parsed, parsed_object
-from yarus.db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, usd
+from yarus.db.importers.literals import parse_if_literal, parse_object
+from yarus.db.importers.traces.extraction import (
+    as_list,
+    extract_answer,
+    extract_passages,
+    extract_question,
+    extract_reference,
+)
+from yarus.db.importers.traces.otlp import (
+    SPAN_KINDS,
+    is_retriever,
+    parse_amount,
+    parse_token_usage,
+    parse_usd,
+    to_snake_case,
+)
 from yarus.db.importers.traces.plain_values import MissingIds
-from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
-from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
-from yarus.db.importers.votes import is_of_users, read_named_vote
-from yarus.db.loading.recorded import Record, word
-from yarus.db.words import Words
+from yarus.db.importers.traces.spans import Span, add_seconds_ns, parse_timestamp_ns
+from yarus.db.importers.votes import is_user_vote_name, parse_named_vote
+from yarus.db.loading.recorded import Record, text_or_none
+from yarus.db.messages import Words
 
-TRACE = ""
-"""The id of a trace among its own spans."""
+TRACE_SPAN_ID = ""
+"""The span id of the trace itself."""
 
 
-def split_trace(given: Mapping[str, Any]) -> tuple[Record, list[Any]]:
+def split_trace(raw: Mapping[str, Any]) -> tuple[Record, list[Any]]:
     """Return a trace without its observations, and its observations, each with the id of the trace."""
-    inner = given.get("trace")
-    about: Mapping[str, Any] = inner if isinstance(inner, Mapping) else given
-    found = {name: value for name, value in about.items() if name != "observations"}
-    scores = next((of["scores"] for of in (given, about) if "scores" in of), None)
-    observations = next((seen for of in (given, about) if (seen := listed(of.get("observations")))), [])
-    trace_id = _get(about, "id")
-    return found | {"scores": scores}, [
-        {**one, "traceId": trace_id} if isinstance(one, Mapping) else one for one in observations
+    inner = raw.get("trace")
+    trace: Mapping[str, Any] = inner if isinstance(inner, Mapping) else raw
+    fields = {name: value for name, value in trace.items() if name != "observations"}
+    scores = next((part["scores"] for part in (raw, trace) if "scores" in part), None)
+    observations = next((items for part in (raw, trace) if (items := as_list(part.get("observations")))), [])
+    trace_id = _first_value(trace, "id")
+    return fields | {"scores": scores}, [
+        {**observation, "traceId": trace_id} if isinstance(observation, Mapping) else observation
+        for observation in observations
     ]
 
 
-def parse_trace(given: Mapping[str, Any]) -> Span:
-    """A trace without its observations.
+def parse_trace(raw: Mapping[str, Any]) -> Span:
+    """Parse a trace without its observations.
 
     Raises:
-        MissingIds: it has no id.
+        MissingIds: the trace has no id.
     """
-    trace_id = word(_get(given, "id"))
+    trace_id = text_or_none(_first_value(raw, "id"))
     if trace_id is None:
         raise MissingIds(Words("an observation or a trace without ids"))
-    found = Span(trace_id, TRACE, kind="chain", start_ns=moment_ns(_get(given, "timestamp")))
-    found.end_ns = later_ns(found.start_ns, amount(_get(given, "latency")))
-    _said(found, given)
-    found.cost_usd = usd(_get(given, "totalCost"))
-    return found
+    span = Span(trace_id, TRACE_SPAN_ID, kind="chain", start_ns=parse_timestamp_ns(_first_value(raw, "timestamp")))
+    span.end_ns = add_seconds_ns(span.start_ns, parse_amount(_first_value(raw, "latency")))
+    _read_common_fields(span, raw)
+    span.cost_usd = parse_usd(_first_value(raw, "totalCost"))
+    return span
 
 
-def parse_observation(given: Mapping[str, Any]) -> Span:
-    """An observation.
+def parse_observation(raw: Mapping[str, Any]) -> Span:
+    """Parse an observation.
 
     Raises:
-        MissingIds: it has no ids.
+        MissingIds: the observation has no ids.
     """
-    trace_id, span_id = word(_get(given, "traceId")), word(_get(given, "id"))
+    trace_id, span_id = text_or_none(_first_value(raw, "traceId")), text_or_none(_first_value(raw, "id"))
     if not trace_id or not span_id:
         raise MissingIds(Words("an observation without ids"))
-    kind = str(given.get("type") or "").casefold()
-    found = Span(trace_id, span_id, word(_get(given, "parentObservationId")), KINDS.get(kind, kind))
-    found.start_ns, found.end_ns = moment_ns(_get(given, "startTime")), moment_ns(_get(given, "endTime"))
-    if found.end_ns is None:
-        found.end_ns = later_ns(found.start_ns, amount(_get(given, "latency")))
-    _said(found, given)
-    if retrieves(found.kind, str(given.get("name") or "")):
-        found.passages = passages_in(given.get("output"))
-        found.kind = "retriever" if found.passages is not None else found.kind
-    usage = parsed_object(_get(given, "usageDetails")) or parsed_object(given.get("usage"))
-    usage = usage or {name: _get(given, name) for name in ("promptTokens", "completionTokens")}
-    found.tokens_in, found.tokens_out = usage_of(usage)
-    total = parsed_object(_get(given, "costDetails")).get("total")
-    found.cost_usd = usd(total if total is not None else _get(given, "calculatedTotalCost", "totalCost"))
-    if str(given.get("level")).upper() == "ERROR":
-        found.error = word(_get(given, "statusMessage")) or "the observation ended in an error"
-    found.first_token_ns = moment_ns(_get(given, "completionStartTime"))
-    if found.first_token_ns is None and found.start_ns is not None:
-        found.first_token_ns = later_ns(found.start_ns, amount(_get(given, "timeToFirstToken")))
-    return found
+    kind = str(raw.get("type") or "").casefold()
+    span = Span(trace_id, span_id, text_or_none(_first_value(raw, "parentObservationId")), SPAN_KINDS.get(kind, kind))
+    span.start_ns, span.end_ns = (
+        parse_timestamp_ns(_first_value(raw, "startTime")),
+        parse_timestamp_ns(_first_value(raw, "endTime")),
+    )
+    if span.end_ns is None:
+        span.end_ns = add_seconds_ns(span.start_ns, parse_amount(_first_value(raw, "latency")))
+    _read_common_fields(span, raw)
+    if is_retriever(span.kind, str(raw.get("name") or "")):
+        span.passages = extract_passages(raw.get("output"))
+        span.kind = "retriever" if span.passages is not None else span.kind
+    usage = parse_object(_first_value(raw, "usageDetails")) or parse_object(raw.get("usage"))
+    usage = usage or {name: _first_value(raw, name) for name in ("promptTokens", "completionTokens")}
+    span.tokens_in, span.tokens_out = parse_token_usage(usage)
+    total = parse_object(_first_value(raw, "costDetails")).get("total")
+    span.cost_usd = parse_usd(total if total is not None else _first_value(raw, "calculatedTotalCost", "totalCost"))
+    if str(raw.get("level")).upper() == "ERROR":
+        span.error = text_or_none(_first_value(raw, "statusMessage")) or "the observation ended in an error"
+    span.first_token_ns = parse_timestamp_ns(_first_value(raw, "completionStartTime"))
+    if span.first_token_ns is None and span.start_ns is not None:
+        span.first_token_ns = add_seconds_ns(span.start_ns, parse_amount(_first_value(raw, "timeToFirstToken")))
+    return span
 
 
-def feedback(scores: list[Record]) -> int | None:
-    """Return the vote of the user: 5 for the answer, 1 against it; None if there is none, or both."""
+def parse_user_vote(scores: list[Record]) -> int | None:
+    """Return the user's vote: 5 for the answer, 1 against it; None if there is no vote, or both."""
     votes = set()
     for score in scores:
         value = next(
             (score[name] for name in ("value", "stringValue", "string_value") if score.get(name) is not None), None
         )
-        votes.add(read_named_vote(str(score.get("name")), value))
+        votes.add(parse_named_vote(str(score.get("name")), value))
     votes.discard(None)
     return votes.pop() if len(votes) == 1 else None
 
 
-def _scores(given: Mapping[str, Any]) -> list[Record]:
-    """Return the scores of a trace: objects, or a column each that holds a list, as pages export them to CSV."""
-    scores = [one for one in listed(given.get("scores")) if isinstance(one, dict)]
-    for name, value in given.items():
-        if is_of_users(name):
-            value = parsed(value)
-            scores += [{"name": name, "value": one} for one in (value if isinstance(value, list) else [value])]
+def _collect_scores(raw: Mapping[str, Any]) -> list[Record]:
+    """Return the scores of a trace: objects, or columns that hold lists, as pages export them to CSV."""
+    scores = [score for score in as_list(raw.get("scores")) if isinstance(score, dict)]
+    for name, value in raw.items():
+        if is_user_vote_name(name):
+            value = parse_if_literal(value)
+            scores += [{"name": name, "value": vote} for vote in (value if isinstance(value, list) else [value])]
     return scores
 
 
-def _said(found: Span, given: Mapping[str, Any]) -> None:
-    """Fills in what traces and observations both have."""
-    found.question, found.history = question_in(given.get("input"))
-    found.answer = answer_in(given.get("output"))
-    found.user, found.session = word(_get(given, "userId")), word(_get(given, "sessionId"))
-    found.score = feedback(_scores(given))
-    found.reference = reference_in(given.get("metadata"), given)
+def _read_common_fields(span: Span, raw: Mapping[str, Any]) -> None:
+    """Fill in the fields that traces and observations have in common."""
+    span.question, span.history = extract_question(raw.get("input"))
+    span.answer = extract_answer(raw.get("output"))
+    span.user, span.session = text_or_none(_first_value(raw, "userId")), text_or_none(_first_value(raw, "sessionId"))
+    span.score = parse_user_vote(_collect_scores(raw))
+    span.reference = extract_reference(raw.get("metadata"), raw)
 
 
-def _get(given: Mapping[str, Any], *names: str) -> Any:
+def _first_value(raw: Mapping[str, Any], *names: str) -> Any:
     return next(
-        (given[form] for name in names for form in (name, snake(name)) if given.get(form) not in (None, "")), None
+        (
+            raw[spelling]
+            for name in names
+            for spelling in (name, to_snake_case(name))
+            if raw.get(spelling) not in (None, "")
+        ),
+        None,
     )

@@ -1,72 +1,74 @@
-"""Runs of LangSmith, as its API, its SDK and its bulk export write them."""
+"""Parse runs of LangSmith, as its API, SDK and bulk export write them."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from yarus.db.importers.said import parsed_object
-from yarus.db.importers.traces.langfuse import feedback
-from yarus.db.importers.traces.otlp import KINDS, retrieves, usage_of, usd
+from yarus.db.importers.literals import parse_object
+from yarus.db.importers.traces.extraction import extract_answer, extract_passages, extract_question, extract_reference
+from yarus.db.importers.traces.langfuse import parse_user_vote
+from yarus.db.importers.traces.otlp import SPAN_KINDS, is_retriever, parse_token_usage, parse_usd
 from yarus.db.importers.traces.plain_values import MissingIds
-from yarus.db.importers.traces.spans import Span, moment_ns
-from yarus.db.importers.traces.values import answer_in, passages_in, question_in, reference_in
-from yarus.db.loading.recorded import Record, word
-from yarus.db.words import Words
+from yarus.db.importers.traces.spans import Span, parse_timestamp_ns
+from yarus.db.loading.recorded import Record, text_or_none
+from yarus.db.messages import Words
 
-THREADS = ("session_id", "thread_id", "conversation_id")
-"""Names in the metadata of a run that tie the runs of one dialog; `session_id` of the run itself is its project."""
-USERS = ("user_id", "userId", "ls_user_id")
-MOST_LEVELS = 4
+DIALOG_KEYS = ("session_id", "thread_id", "conversation_id")
+"""Metadata names of the dialog that a run belongs to; `session_id` of the run itself is its project."""
+USER_KEYS = ("user_id", "userId", "ls_user_id")
+MAX_LEVELS_OF_USAGE = 4
 
 
-def parse_run(given: Mapping[str, Any]) -> Span:
+def parse_run(raw: Mapping[str, Any]) -> Span:
     """Return a run as a span.
 
     Raises:
-        MissingIds: it has no id.
+        MissingIds: the run has no id.
     """
-    span_id = word(given.get("id")) or word(given.get("run_id"))
+    span_id = text_or_none(raw.get("id")) or text_or_none(raw.get("run_id"))
     if span_id is None:
         raise MissingIds(Words("a run without an id"))
-    trace_id, parent = word(given.get("trace_id")), word(given.get("parent_run_id"))
-    kind = str(given.get("run_type") or "").casefold()
-    found = Span(trace_id or span_id, span_id, parent, KINDS.get(kind, kind))
-    found.start_ns, found.end_ns = moment_ns(given.get("start_time")), moment_ns(given.get("end_time"))
-    found.first_token_ns = moment_ns(given.get("first_token_time"))
-    found.question, found.history = question_in(given.get("inputs"))
-    found.answer = answer_in(given.get("outputs"))
-    if retrieves(found.kind, str(given.get("name") or "")):
-        found.passages = passages_in(given.get("outputs"))
-        found.kind = "retriever" if found.passages is not None else found.kind
-    found.error = word(given.get("error"))
-    if found.kind == "llm":
-        found.tokens_in, found.tokens_out = _tokens(given)
-        found.cost_usd = usd(given.get("total_cost"))
-    _add_metadata(found, given)
-    return found
+    trace_id, parent = text_or_none(raw.get("trace_id")), text_or_none(raw.get("parent_run_id"))
+    kind = str(raw.get("run_type") or "").casefold()
+    span = Span(trace_id or span_id, span_id, parent, SPAN_KINDS.get(kind, kind))
+    span.start_ns, span.end_ns = parse_timestamp_ns(raw.get("start_time")), parse_timestamp_ns(raw.get("end_time"))
+    span.first_token_ns = parse_timestamp_ns(raw.get("first_token_time"))
+    span.question, span.history = extract_question(raw.get("inputs"))
+    span.answer = extract_answer(raw.get("outputs"))
+    if is_retriever(span.kind, str(raw.get("name") or "")):
+        span.passages = extract_passages(raw.get("outputs"))
+        span.kind = "retriever" if span.passages is not None else span.kind
+    span.error = text_or_none(raw.get("error"))
+    if span.kind == "llm":
+        span.tokens_in, span.tokens_out = _find_tokens(raw)
+        span.cost_usd = parse_usd(raw.get("total_cost"))
+    _add_metadata(span, raw)
+    return span
 
 
-def _add_metadata(found: Span, given: Mapping[str, Any]) -> None:
-    inner = parsed_object(parsed_object(given.get("extra")).get("metadata"))
-    metadata = inner | parsed_object(given.get("metadata"))
-    found.session = next((name for one in THREADS if (name := word(metadata.get(one)))), None)
-    found.user = next((name for one in USERS if (name := word(metadata.get(one)))), None)
-    found.reference = reference_in(metadata, given)
-    votes = parsed_object(given.get("feedback_stats")).items()
-    found.score = feedback([{"name": name, "value": one.get("avg")} for name, one in votes if isinstance(one, dict)])
+def _add_metadata(span: Span, raw: Mapping[str, Any]) -> None:
+    extra_metadata = parse_object(parse_object(raw.get("extra")).get("metadata"))
+    metadata = extra_metadata | parse_object(raw.get("metadata"))
+    span.session = next((value for key in DIALOG_KEYS if (value := text_or_none(metadata.get(key)))), None)
+    span.user = next((value for key in USER_KEYS if (value := text_or_none(metadata.get(key)))), None)
+    span.reference = extract_reference(metadata, raw)
+    votes = parse_object(raw.get("feedback_stats")).items()
+    span.score = parse_user_vote(
+        [{"name": name, "value": vote.get("avg")} for name, vote in votes if isinstance(vote, dict)]
+    )
 
 
-def _tokens(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the tokens read and written, by the run itself or by the usage that its output names."""
-    places: list[Any] = [given]
-    for _ in range(MOST_LEVELS):
-        for place in places:
-            if (found := usage_of(_known(parsed_object(place)))) != (None, None):
-                return found
+def _find_tokens(raw: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the input and output tokens of the run, or of the usage in its output."""
+    levels: list[Any] = [raw]
+    for _ in range(MAX_LEVELS_OF_USAGE):
+        for level in levels:
+            if (tokens := parse_token_usage(_select_token_counts(parse_object(level)))) != (None, None):
+                return tokens
         names = ("outputs", "llm_output", "token_usage", "usage_metadata", "usage")
-        places = [place[name] for place in map(parsed_object, places) for name in names if name in place]
+        levels = [level[name] for level in map(parse_object, levels) for name in names if name in level]
     return None, None
 
 
-def _known(usage: Record) -> Record:
+def _select_token_counts(usage: Record) -> Record:
     names = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
     return {name: usage[name] for name in names if name in usage}

@@ -1,27 +1,27 @@
-"""What a trace tells of a question and its answer: one request or several, from spans that may be incomplete."""
+"""Extract requests (a question and its answer) from the spans of a trace, which may be incomplete."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from yarus.db.importers.traces.langfuse import TRACE
+from yarus.db.importers.traces.extraction import deduplicate_passages
+from yarus.db.importers.traces.langfuse import TRACE_SPAN_ID
 from yarus.db.importers.traces.spans import Span
-from yarus.db.importers.traces.tree import Tree
-from yarus.db.importers.traces.values import distinct
-from yarus.db.loading.recorded import Record, record
+from yarus.db.importers.traces.tree import SpanTree
+from yarus.db.loading.recorded import Record, make_record
 
-WHOLE = ("chain", "agent", "")
-"""Kinds of spans that may stand for a request as a whole; a kind that nobody knows does not say."""
-STEPS = ("llm", "retriever", "reranker", "embedding", "tool")
-ASIDE = ("evaluator", "guardrail", "prompt")
-"""Kinds whose texts are not the request's."""
-TIMED = ("llm", "retriever", "reranker")
-LATE_NS = 50_000_000
-"""How far a step may begin before its request or end after it: clocks of one host differ by less."""
-LONGEST_MS = 24 * 3_600_000
+REQUEST_KINDS = ("chain", "agent", "")
+"""Kinds of spans that may represent a whole request; spans of unknown kinds may, too."""
+STEP_KINDS = ("llm", "retriever", "reranker", "embedding", "tool")
+IGNORED_KINDS = ("evaluator", "guardrail", "prompt")
+"""Kinds whose texts do not belong to the request."""
+TIMED_KINDS = ("llm", "retriever", "reranker")
+CLOCK_TOLERANCE_NS = 50_000_000
+"""How long before its request a step may begin, or end after it: clocks of one host differ by less."""
+MAX_LATENCY_MS = 24 * 3_600_000
 
 
 @dataclass
-class Request:
+class RecordedRequest:
     """A question and how it was answered."""
 
     id: str
@@ -36,179 +36,202 @@ class Request:
 
 
 @dataclass
-class Read:
-    """What was read from a trace."""
+class ParsedTrace:
+    """The requests of a trace, and the problems met while parsing it."""
 
-    requests: list[Request] = field(default_factory=list)
+    requests: list[RecordedRequest] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What was met, each as the end of a sentence about traces."""
+    """Problems, each as the end of a sentence about traces."""
     missing: str = ""
     """Why there is no request."""
 
 
 @dataclass
-class Found:
-    """A request as its spans tell it."""
+class RequestSpans:
+    """The spans of a request, with the texts found in them."""
 
     root: Span
     group: list[Span]
-    """All of its spans, by their start."""
+    """All spans of the request, by their start."""
     question: str | None
     history: list[Record]
     last: Span
-    """Which has the answer."""
+    """The span that has the answer."""
 
 
-def requests_of(spans: Sequence[Span]) -> Read:
-    """The requests of a trace: one, or as many as it has roots that each have question and answer.
+def extract_requests(spans: Sequence[Span]) -> ParsedTrace:
+    """Return the requests of a trace: one, or one per root that has question and answer.
 
     Args:
         spans: all of one trace, in the order of their ids.
     """
-    read = Read()
-    used = [one for one in spans if one.kind not in ASIDE]
-    tree = Tree(used)
-    whole: dict[str, list[Span]] = {}
-    telling = {one.span_id for one in used if _is_whole(one) and one.question and (one.answer or one.error)}
-    for span in tree.topmost(telling):
-        whole.setdefault(tree.root[span.span_id], []).append(span)
-    found = _several(whole, tree) if whole else _alone(tree, read)
-    if tree.incomplete and found:
-        read.notes.append("have spans whose parent is missing: they go with the request that was under way")
-    if len(found) > 1:
-        read.notes.append("have several roots with a question: each is a case of its own")
-    read.requests = [_request(one, tree, read, several=len(found) > 1) for one in found]
-    return read
+    parsed = ParsedTrace()
+    relevant_spans = [span for span in spans if span.kind not in IGNORED_KINDS]
+    tree = SpanTree(relevant_spans)
+    request_spans: dict[str, list[Span]] = {}
+    complete_ids = {
+        span.span_id
+        for span in relevant_spans
+        if _may_be_request(span) and span.question and (span.answer or span.error)
+    }
+    for span in tree.outermost(complete_ids):
+        request_spans.setdefault(tree.root[span.span_id], []).append(span)
+    candidates = _split_by_root(request_spans, tree) if request_spans else _join_steps(tree, parsed)
+    if tree.incomplete and candidates:
+        parsed.notes.append("have spans whose parent is missing: they go with the request that was under way")
+    if len(candidates) > 1:
+        parsed.notes.append("have several roots with a question: each is a case of its own")
+    parsed.requests = [
+        _build_request(candidate, tree, parsed, is_one_of_several=len(candidates) > 1) for candidate in candidates
+    ]
+    return parsed
 
 
-def _is_whole(span: Span) -> bool:
-    return span.kind in WHOLE or span.kind not in STEPS
+def _may_be_request(span: Span) -> bool:
+    return span.kind in REQUEST_KINDS or span.kind not in STEP_KINDS
 
 
-def _several(whole: dict[str, list[Span]], tree: Tree) -> list[Found]:
-    """A request for every root that has question and answer; steps of other roots go with the one under way."""
-    begins = {name: min(map(_start, of)) for name, of in whole.items()}
-    in_order = sorted(whole, key=lambda name: begins[name])
+def _split_by_root(request_spans: dict[str, list[Span]], tree: SpanTree) -> list[RequestSpans]:
+    """Return a request for every root with question and answer; other steps join the request running at that time."""
+    starts = {name: min(map(_start_key, root_spans)) for name, root_spans in request_spans.items()}
+    in_order = sorted(request_spans, key=lambda name: starts[name])
     groups: dict[str, list[Span]] = {name: [] for name in in_order}
-    for span in sorted(tree.order, key=_start):
+    for span in sorted(tree.order, key=_start_key):
         name = tree.root[span.span_id]
         if name not in groups:
-            name = next((one for one in reversed(in_order) if begins[one] <= _start(span)), in_order[0])
+            name = next((root_id for root_id in reversed(in_order) if starts[root_id] <= _start_key(span)), in_order[0])
         groups[name].append(span)
-    found = []
+    requests = []
     for name, group in groups.items():
-        first, last = min(whole[name], key=_start), max(whole[name], key=_end)
-        root = next((one for one in group if one.span_id == name), first)
-        if _is_whole(root):  # what it says itself is the request; what is below it, a step
+        first, last = min(request_spans[name], key=_start_key), max(request_spans[name], key=_end_key)
+        root = next((span for span in group if span.span_id == name), first)
+        if _may_be_request(root):  # its own texts are the request's; spans below it are steps
             first = root if root.question else first
             last = root if root.answer else last
-        found.append(Found(root, group, first.question, first.history, last))
-    return found
+        requests.append(RequestSpans(root, group, first.question, first.history, last))
+    return requests
 
 
-def _alone(tree: Tree, read: Read) -> list[Found]:
-    """The request of a trace that has no span with question and answer: what its steps were asked and said."""
-    group = sorted(tree.order, key=_start)
-    outer = [one for one in group if one.span_id not in tree.parent and one.parent_id is None and _is_whole(one)]
-    asked = next((one for one in outer if one.question), None)
-    searched = next((one.question for one in group if one.kind == "retriever" and one.question), None)
-    calls = [one for one in _calls(tree, tree.order) if one.answer or one.error]
-    answered = [one for one in outer if one.answer] or (calls if asked or searched else [])
-    answered = answered or [one for one in calls if one.question]
-    last = max(answered, key=_end, default=None)
-    question = last and (asked.question if asked else searched or last.question)
+def _join_steps(tree: SpanTree, parsed: ParsedTrace) -> list[RequestSpans]:
+    """Return the request of a trace without a span that has both question and answer, from the texts of its steps."""
+    group = sorted(tree.order, key=_start_key)
+    outer_spans = [
+        span for span in group if span.span_id not in tree.parent and span.parent_id is None and _may_be_request(span)
+    ]
+    question_span = next((span for span in outer_spans if span.question), None)
+    query = next((span.question for span in group if span.kind == "retriever" and span.question), None)
+    calls = [span for span in _model_calls(tree, tree.order) if span.answer or span.error]
+    answer_spans = [span for span in outer_spans if span.answer] or (calls if question_span or query else [])
+    answer_spans = answer_spans or [span for span in calls if span.question]
+    last = max(answer_spans, key=_end_key, default=None)
+    question = last and (question_span.question if question_span else query or last.question)
     if last is None or not question:
-        known = any(one.question for one in tree.order)
-        what = "an answer" if known else "a question in words (input.value, gen_ai.input.messages, …)"
-        read.missing = f"no span has {what}; is content recorded?"
+        has_question = any(span.question for span in tree.order)
+        missing_part = "an answer" if has_question else "a question in words (input.value, gen_ai.input.messages, …)"
+        parsed.missing = f"no span has {missing_part}; is content recorded?"
         return []
-    root = outer[0] if outer else last
-    return [Found(root, group, question, (asked or last).history, last)]
+    root = outer_spans[0] if outer_spans else last
+    return [RequestSpans(root, group, question, (question_span or last).history, last)]
 
 
-def _request(found: Found, tree: Tree, read: Read, *, several: bool) -> Request:
-    root, last = found.root, found.last
-    latency_ms, first_token_ms = _times(found, read)
-    calls = _calls(tree, found.group)
-    known = {
-        "contexts": _contexts(found.group),
-        "history": found.history or None,
+def _build_request(
+    request_spans: RequestSpans, tree: SpanTree, parsed: ParsedTrace, *, is_one_of_several: bool
+) -> RecordedRequest:
+    root, last = request_spans.root, request_spans.last
+    latency_ms, first_token_ms = _measure_times(request_spans, parsed)
+    calls = _model_calls(tree, request_spans.group)
+    values = {
+        "contexts": _find_contexts(request_spans.group),
+        "history": request_spans.history or None,
         "latency_ms": latency_ms,
         "first_token_ms": first_token_ms,
-        **{part: _spent(part, calls, found, read) for part in ("tokens_in", "tokens_out", "cost_usd")},
+        **{
+            part: _sum_over_calls(part, calls, request_spans, parsed)
+            for part in ("tokens_in", "tokens_out", "cost_usd")
+        },
         "error": last.error or root.error,
         "trace_id": root.trace_id,
         "span_id": root.span_id or None,
     }
-    near = (root, last, *found.group)
+    nearest_first = (root, last, *request_spans.group)
     user, session, score, reference = (
-        next((value for one in near if (value := getattr(one, part)) is not None), None)
+        next((value for span in nearest_first if (value := getattr(span, part)) is not None), None)
         for part in ("user", "session", "score", "reference")
     )
-    name = f"{root.trace_id}:{root.span_id}" if several else root.trace_id
-    start = root.start_ns or min((one.start_ns for one in found.group if one.start_ns), default=None)
-    return Request(name, found.question, last.answer, start, user, session, score, reference, record(known))
+    name = f"{root.trace_id}:{root.span_id}" if is_one_of_several else root.trace_id
+    start = root.start_ns or min((span.start_ns for span in request_spans.group if span.start_ns), default=None)
+    return RecordedRequest(
+        name, request_spans.question, last.answer, start, user, session, score, reference, make_record(values)
+    )
 
 
-def _calls(tree: Tree, group: Iterable[Span]) -> list[Span]:
-    """The calls of models in a group; of a client within a client the outer one."""
-    return tree.topmost({one.span_id for one in group if one.kind == "llm"})
+def _model_calls(tree: SpanTree, group: Iterable[Span]) -> list[Span]:
+    """Return the model calls in a group; of a client within a client, the outer one."""
+    return tree.outermost({span.span_id for span in group if span.kind == "llm"})
 
 
-def _contexts(group: Iterable[Span]) -> list[Record] | None:
-    """What the answer was given: what the last re-ranker left, else everything that was retrieved."""
-    found = [one for one in group if one.passages is not None]
-    ranked = [one for one in found if one.kind == "reranker"]
-    return distinct(one for span in (ranked[-1:] or found) for one in span.passages or ()) if found else None
+def _find_contexts(group: Iterable[Span]) -> list[Record] | None:
+    """Return the passages given to the model: those of the last re-ranker, else all retrieved ones."""
+    spans = [span for span in group if span.passages is not None]
+    reranked = [span for span in spans if span.kind == "reranker"]
+    return (
+        deduplicate_passages(passage for span in (reranked[-1:] or spans) for passage in span.passages or ())
+        if spans
+        else None
+    )
 
 
-def _spent(part: str, calls: Sequence[Span], found: Found, read: Read) -> int | float | None:
-    """Tokens or money of all calls of models; None where one of them does not say."""
-    spent = [getattr(one, part) for one in calls]
-    known = [value for value in spent if value is not None]
-    if not known:
-        total: int | float | None = getattr(found.last, part)
-        return total if total is not None else getattr(found.root, part)
-    if len(known) < len(spent):
-        read.notes.append(f"have calls of models that do not tell {part}: it is not known of the whole")
+def _sum_over_calls(
+    field_name: str, calls: Sequence[Span], request_spans: RequestSpans, parsed: ParsedTrace
+) -> int | float | None:
+    """Return the tokens or cost of all model calls; None if a call does not record them."""
+    amounts = [getattr(call, field_name) for call in calls]
+    known_amounts = [value for value in amounts if value is not None]
+    if not known_amounts:
+        total: int | float | None = getattr(request_spans.last, field_name)
+        return total if total is not None else getattr(request_spans.root, field_name)
+    if len(known_amounts) < len(amounts):
+        parsed.notes.append(f"have calls of models that do not tell {field_name}: it is not known of the whole")
         return None
-    added: int | float = sum(known)
-    return added
+    result: int | float = sum(known_amounts)
+    return result
 
 
-def _times(found: Found, read: Read) -> tuple[float | None, float | None]:
-    """How long the answer took, and until its first part, in milliseconds; None where the clocks do not agree."""
-    start, end = found.root.start_ns, found.root.end_ns
-    parts = [one for one in found.group if one.kind in TIMED]
-    if found.root.span_id == TRACE:  # Langfuse times its observations; a trace has only its beginning
-        begun = [one.start_ns for one in found.group if one.start_ns is not None]
-        ended = [one.end_ns for one in found.group if one.end_ns is not None]
-        start, end = min(begun, default=None), max(ended, default=None)
+def _measure_times(request_spans: RequestSpans, parsed: ParsedTrace) -> tuple[float | None, float | None]:
+    """Return the latency and the time to the first token, in milliseconds; None if the clocks do not agree."""
+    start, end = request_spans.root.start_ns, request_spans.root.end_ns
+    timed_spans = [span for span in request_spans.group if span.kind in TIMED_KINDS]
+    if request_spans.root.span_id == TRACE_SPAN_ID:  # Langfuse times observations; a trace has only a start
+        starts = [span.start_ns for span in request_spans.group if span.start_ns is not None]
+        ends = [span.end_ns for span in request_spans.group if span.end_ns is not None]
+        start, end = min(starts, default=None), max(ends, default=None)
     if start is None or end is None:
-        read.notes.append("do not tell their times: no latency")
+        parsed.notes.append("do not tell their times: no latency")
         return None, None
-    outside = any(
-        (one.start_ns or start) < start - LATE_NS or (one.end_ns or end) > end + LATE_NS or _backwards(one)
-        for one in parts
+    is_inconsistent = any(
+        (span.start_ns or start) < start - CLOCK_TOLERANCE_NS
+        or (span.end_ns or end) > end + CLOCK_TOLERANCE_NS
+        or _ends_before_start(span)
+        for span in timed_spans
     )
     latency_ms = (end - start) / 1e6
-    if outside or not 0 <= latency_ms <= LONGEST_MS:
-        read.notes.append(
+    if is_inconsistent or not 0 <= latency_ms <= MAX_LATENCY_MS:
+        parsed.notes.append(
             "have times of clocks that differ (an end before its start, a step outside of it): no latency"
         )
         return None, None
-    last = max((one for one in parts if one.kind == "llm"), key=_end, default=found.root)
+    last = max((span for span in timed_spans if span.kind == "llm"), key=_end_key, default=request_spans.root)
     first_ms = None if last.first_token_ns is None else (last.first_token_ns - start) / 1e6
     return latency_ms, first_ms if first_ms is not None and 0 <= first_ms <= latency_ms else None
 
 
-def _backwards(span: Span) -> bool:
+def _ends_before_start(span: Span) -> bool:
     return span.start_ns is not None and span.end_ns is not None and span.end_ns < span.start_ns
 
 
-def _start(span: Span) -> tuple[int, str]:
+def _start_key(span: Span) -> tuple[int, str]:
     return span.start_ns or 0, span.span_id
 
 
-def _end(span: Span) -> tuple[int, str]:
+def _end_key(span: Span) -> tuple[int, str]:
     return span.end_ns or span.start_ns or 0, span.span_id

@@ -1,84 +1,96 @@
-"""Records of TruLens: a row each of its table of records, or a record as JSON."""
+"""Parse records of TruLens: rows of its table of records, or records as JSON."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from yarus.db.importers.said import parsed_object
-from yarus.db.importers.traces.langfuse import TRACE, feedback
-from yarus.db.importers.traces.otlp import amount, usage_of, usd
+from yarus.db.importers.literals import parse_object
+from yarus.db.importers.traces.extraction import (
+    as_list,
+    extract_answer,
+    extract_passages,
+    extract_question,
+    extract_reference,
+)
+from yarus.db.importers.traces.langfuse import TRACE_SPAN_ID, parse_user_vote
+from yarus.db.importers.traces.otlp import parse_amount, parse_token_usage, parse_usd
 from yarus.db.importers.traces.plain_values import MissingIds
-from yarus.db.importers.traces.spans import Span, later_ns, moment_ns
-from yarus.db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
-from yarus.db.loading.recorded import Record, word
-from yarus.db.words import Words
+from yarus.db.importers.traces.spans import Span, add_seconds_ns, parse_timestamp_ns
+from yarus.db.loading.recorded import Record, text_or_none
+from yarus.db.messages import Words
 
-RETRIEVERS = ("retriev", "relevant_documents", "similarity_search")
-"""In the names of methods that retrieve."""
+RETRIEVAL_METHODS = ("retriev", "relevant_documents", "similarity_search")
+"""Substrings in names of methods that retrieve."""
 
 
-def parse_record(given: Mapping[str, Any]) -> Span:
+def parse_record(raw: Mapping[str, Any]) -> Span:
     """Return a record as the span of a whole request.
 
     Raises:
-        MissingIds: it has no id.
+        MissingIds: the record has no id.
     """
-    record = _record(given)
-    trace_id = word(given.get("record_id")) or word(record.get("record_id"))
+    record = _find_record(raw)
+    trace_id = text_or_none(raw.get("record_id")) or text_or_none(record.get("record_id"))
     if trace_id is None:
         raise MissingIds(Words("a record without an id"))
-    found = Span(trace_id, TRACE, kind="chain")
-    found.question, found.history = _first_question(given.get("input"), record.get("main_input"))
-    found.answer = answer_in(given.get("output")) or answer_in(record.get("main_output"))
-    found.error = word(record.get("main_error"))
-    perf = parsed_object(given.get("perf_json")) or parsed_object(record.get("perf"))
-    found.start_ns = moment_ns(perf.get("start_time")) or moment_ns(given.get("ts")) or moment_ns(record.get("ts"))
-    found.end_ns = moment_ns(perf.get("end_time")) or later_ns(found.start_ns, amount(given.get("latency")))
-    cost = parsed_object(given.get("cost_json")) or parsed_object(record.get("cost"))
+    span = Span(trace_id, TRACE_SPAN_ID, kind="chain")
+    span.question, span.history = _first_question(raw.get("input"), record.get("main_input"))
+    span.answer = extract_answer(raw.get("output")) or extract_answer(record.get("main_output"))
+    span.error = text_or_none(record.get("main_error"))
+    perf = parse_object(raw.get("perf_json")) or parse_object(record.get("perf"))
+    span.start_ns = (
+        parse_timestamp_ns(perf.get("start_time"))
+        or parse_timestamp_ns(raw.get("ts"))
+        or parse_timestamp_ns(record.get("ts"))
+    )
+    span.end_ns = parse_timestamp_ns(perf.get("end_time")) or add_seconds_ns(
+        span.start_ns, parse_amount(raw.get("latency"))
+    )
+    cost = parse_object(raw.get("cost_json")) or parse_object(record.get("cost"))
     usage = {"input": cost.get("n_prompt_tokens"), "output": cost.get("n_completion_tokens")}
-    found.tokens_in, found.tokens_out = usage_of(usage)
-    found.cost_usd = usd(given.get("total_cost") if given.get("total_cost") is not None else cost.get("cost"))
-    metadata = [parsed_object(one) for one in (given.get("meta"), record.get("meta"), given.get("record_metadata"))]
-    found.reference = reference_in(*metadata, given)
-    found.score = feedback([{"name": name, "value": value} for name, value in given.items()])
-    return found
+    span.tokens_in, span.tokens_out = parse_token_usage(usage)
+    span.cost_usd = parse_usd(raw.get("total_cost") if raw.get("total_cost") is not None else cost.get("cost"))
+    metadata = [parse_object(source) for source in (raw.get("meta"), record.get("meta"), raw.get("record_metadata"))]
+    span.reference = extract_reference(*metadata, raw)
+    span.score = parse_user_vote([{"name": name, "value": value} for name, value in raw.items()])
+    return span
 
 
-def find_retrievals(given: Mapping[str, Any]) -> Iterator[Record]:
-    """Yield the calls of a record that retrieved something, each with the id of the record."""
-    record = _record(given)
-    trace_id = word(given.get("record_id")) or word(record.get("record_id"))
-    for number, call in enumerate(listed(record.get("calls"))):
-        if isinstance(call, dict) and any(word in _method(call).casefold() for word in RETRIEVERS):
+def find_retrievals(raw: Mapping[str, Any]) -> Iterator[Record]:
+    """Yield the retrieval calls of a record, each with the id of the record."""
+    record = _find_record(raw)
+    trace_id = text_or_none(raw.get("record_id")) or text_or_none(record.get("record_id"))
+    for number, call in enumerate(as_list(record.get("calls"))):
+        if isinstance(call, dict) and any(part in _method_name(call).casefold() for part in RETRIEVAL_METHODS):
             yield {"record_id": trace_id, "number": number, "call": call}
 
 
-def parse_call(given: Mapping[str, Any]) -> Span:
-    """Return a call that `find_retrievals` yields as the span of a retriever."""
-    call, trace_id = given["call"], word(given["record_id"])
+def parse_call(raw: Mapping[str, Any]) -> Span:
+    """Return a call from `find_retrievals` as the span of a retriever."""
+    call, trace_id = raw["call"], text_or_none(raw["record_id"])
     if trace_id is None:
         raise MissingIds(Words("a record without an id"))
-    name = word(call.get("call_id")) or f"call {given['number']}"
-    found = Span(trace_id, name, TRACE, kind="retriever")
-    found.question, _ = question_in({"args": call.get("args")})
-    found.passages = passages_in(call.get("rets"))
-    perf = parsed_object(call.get("perf"))
-    found.start_ns, found.end_ns = moment_ns(perf.get("start_time")), moment_ns(perf.get("end_time"))
-    found.error = word(call.get("error"))
-    return found
+    name = text_or_none(call.get("call_id")) or f"call {raw['number']}"
+    span = Span(trace_id, name, TRACE_SPAN_ID, kind="retriever")
+    span.question, _ = extract_question({"args": call.get("args")})
+    span.passages = extract_passages(call.get("rets"))
+    perf = parse_object(call.get("perf"))
+    span.start_ns, span.end_ns = parse_timestamp_ns(perf.get("start_time")), parse_timestamp_ns(perf.get("end_time"))
+    span.error = text_or_none(call.get("error"))
+    return span
 
 
-def _record(given: Mapping[str, Any]) -> Record:
-    """Return the record itself, wherever it stands in a row; {} if the row has only its columns."""
-    record = parsed_object(given.get("record_json"))
-    return record or (dict(given) if "main_input" in given else {})
+def _find_record(raw: Mapping[str, Any]) -> Record:
+    """Return the record itself, from any part of a row; {} if the row has only its columns."""
+    record = parse_object(raw.get("record_json"))
+    return record or (dict(raw) if "main_input" in raw else {})
 
 
-def _method(call: Record) -> str:
-    stack = listed(call.get("stack"))
+def _method_name(call: Record) -> str:
+    stack = as_list(call.get("stack"))
     method = stack[-1].get("method") if stack and isinstance(stack[-1], dict) else None
     return str(method.get("name") if isinstance(method, dict) else method)
 
 
 def _first_question(*inputs: Any) -> tuple[str | None, list[Any]]:
-    read = [question_in(one) for one in inputs]
-    return next((one for one in read if one[0] is not None), (None, []))
+    parsed = [extract_question(value) for value in inputs]
+    return next((pair for pair in parsed if pair[0] is not None), (None, []))

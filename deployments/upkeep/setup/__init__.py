@@ -1,1 +1,1 @@
-"""What `yarus init` recognises: files, a database, a service, and what it writes into `.env`."""
+"""Recognise files, a database or a service for `yarus init`, and write settings into `.env`."""

@@ -1,23 +1,23 @@
-"""What a production database holds: which of its tables are the log and the passages, and which columns are ours."""
+"""Find the log and the passages among the tables of a production database, and map their columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, MetaData, Table, inspect, select, text
 
-from yarus.db.engine import read_only
+from yarus.db.engine import read_only_engine
 from yarus.db.errors import InputError
-from yarus.db.importers.postgres import checked_url
-from yarus.db.importers.recognise import REQUIRED, SAMPLED, Kind, Proposal, propose
+from yarus.db.importers.postgres import validate_url
+from yarus.db.importers.recognise import N_SAMPLE_ROWS, REQUIRED_COLUMNS, DetectedColumns, RowKind, detect_columns
 from yarus.db.loading.recorded import Record
-from yarus.db.source_rows import CHUNK, QUESTION
+from yarus.db.source_rows import CHUNK_COLUMNS, QUESTION_COLUMNS
 from yarus.db.sources import Source, snapshot
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 
-OURS: dict[Kind, str] = {"questions": "question_answer", "chunks": "chunk"}
-NEEDED: dict[Kind, tuple[str, ...]] = {"questions": QUESTION, "chunks": CHUNK}
-HIDDEN = ("pg_catalog", "information_schema", "pg_toast")
-TYPES = {"score": "integer", "created_at": "timestamptz"}
+TABLE_NAMES: dict[RowKind, str] = {"questions": "question_answer", "chunks": "chunk"}
+NEEDED_COLUMNS: dict[RowKind, tuple[str, ...]] = {"questions": QUESTION_COLUMNS, "chunks": CHUNK_COLUMNS}
+HIDDEN_SCHEMAS = ("pg_catalog", "information_schema", "pg_toast")
+COLUMN_TYPES = {"score": "integer", "created_at": "timestamptz"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class FoundTable:
 
     table: str
     """With its schema, where that is not public."""
-    kind: Kind
+    kind: RowKind
     mapping: dict[str, str]
     doubtful: dict[str, list[str]]
     lacking: list[str]
@@ -35,94 +35,97 @@ class FoundTable:
     """SQL that makes a view with them; null where none is needed."""
 
     def settings(self) -> Iterator[tuple[str, str]]:
-        """The settings that map it."""
-        ours = OURS[self.kind]
-        name = f"{ours}_for_yarus" if self.lacking else self.table
-        if name != ours:
-            yield f"YARUS_SOURCE_TABLES__{ours.upper()}", name
-        for key, theirs in [] if self.lacking else self.mapping.items():
-            if key != theirs and key in (*NEEDED[self.kind], "embedding"):
-                yield f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}", theirs
+        """Yield the settings that map the table."""
+        table_name = TABLE_NAMES[self.kind]
+        name = f"{table_name}_for_yarus" if self.lacking else self.table
+        if name != table_name:
+            yield f"YARUS_SOURCE_TABLES__{table_name.upper()}", name
+        for key, column in [] if self.lacking else self.mapping.items():
+            if key != column and key in (*NEEDED_COLUMNS[self.kind], "embedding"):
+                yield f"YARUS_SOURCE_COLUMNS__{table_name.upper()}__{key.upper()}", column
 
 
-def look_at_database(url: str) -> list[FoundTable]:
-    """The log and the passages among the tables of a database, in one read-only snapshot.
+def inspect_database(url: str) -> list[FoundTable]:
+    """Return the log and the passages among the tables of a database, from read-only snapshots.
 
     Raises:
-        InputError: no address of a database, or no table of it can be the log.
-        DatabaseUnavailable: it cannot be reached or refuses us.
+        InputError: the address is not one of a database, or no table can be the log.
+        DatabaseUnavailable: it cannot be reached or refuses the connection.
     """
-    engine = read_only(checked_url(url), timeout_s=settings().source_timeout_s)
-    proposals: dict[str, Proposal] = {}
-    refused: InputError | None = None
-    with snapshot(Source("production", "production", settings().language, engine, {})) as connection:
-        for name, found in _tables(connection):
-            names = [one.name for one in found.columns]
-            if propose(names, []).kind is None:
-                continue  # its rows are not looked at
-            here = Source("production", "production", settings().language, engine, {name: found})
+    engine = read_only_engine(validate_url(url), timeout_s=get_settings().source_timeout_s)
+    proposals: dict[str, DetectedColumns] = {}
+    last_error: InputError | None = None
+    with snapshot(Source("production", "production", get_settings().language, engine, {})) as connection:
+        for name, table in _read_tables(connection):
+            names = [column.name for column in table.columns]
+            if detect_columns(names, []).kind is None:
+                continue  # its rows are not read
+            single_table_source = Source("production", "production", get_settings().language, engine, {name: table})
             try:
-                proposals[name] = propose(names, _rows(here, found))
-            except InputError as error:  # a role that rules its server may not read everything
-                refused = error
-    log = _best("questions", proposals)
-    if log is None and refused is not None:
-        raise refused
+                proposals[name] = detect_columns(names, _sample_rows(single_table_source, table))
+            except InputError as error:  # a privileged role may be refused
+                last_error = error
+    log = _choose_table("questions", proposals)
+    if log is None and last_error is not None:
+        raise last_error
     if log is None:
         raise InputError(
             "no table with a column of questions; there are: {names}. Map one: YARUS_SOURCE_TABLES__QUESTION_ANSWER "
             "and YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION",
             names=", ".join(proposals) or "none that look like a log",
         )
-    passages = _best("chunks", proposals)
+    passages = _choose_table("chunks", proposals)
     return [log, *([passages] if passages else [])]
 
 
-def _tables(connection: Connection) -> Iterator[tuple[str, Table]]:
+def _read_tables(connection: Connection) -> Iterator[tuple[str, Table]]:
     inspector = inspect(connection)
     for schema in inspector.get_schema_names():
-        if schema in HIDDEN or schema.startswith("pg_"):
+        if schema in HIDDEN_SCHEMAS or schema.startswith("pg_"):
             continue
         for name in [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]:
-            columns = [Column(one["name"], one["type"]) for one in inspector.get_columns(name, schema)]
-            found = Table(name, MetaData(), *columns, schema=schema)
-            yield name if schema == "public" else f"{schema}.{name}", found
+            columns = [Column(column["name"], column["type"]) for column in inspector.get_columns(name, schema)]
+            table = Table(name, MetaData(), *columns, schema=schema)
+            yield name if schema == "public" else f"{schema}.{name}", table
 
 
-def _rows(source: Source, found: Table) -> Sequence[Record]:
+def _sample_rows(source: Source, table: Table) -> Sequence[Record]:
     with snapshot(source) as connection:
         connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))
-        return [dict(row) for row in connection.execute(select(found).limit(SAMPLED)).mappings()]
+        return [dict(row) for row in connection.execute(select(table).limit(N_SAMPLE_ROWS)).mappings()]
 
 
-def _best(kind: Kind, proposals: dict[str, Proposal]) -> FoundTable | None:
-    """The table that the settings name, or the one with most of our columns.
+def _choose_table(kind: RowKind, proposals: dict[str, DetectedColumns]) -> FoundTable | None:
+    """Return the table that the settings name, or the one with most of the required columns.
 
     Raises:
-        InputError: several are alike; all are named.
+        InputError: several tables fit equally; all are named.
     """
-    given = settings().source_tables.get(OURS[kind])
-    fitting = {
-        name: one
-        for name, one in proposals.items()
-        if given in (None, name) and one.kind == kind and REQUIRED[kind] in one.mapping and "id" in one.mapping
+    configured = get_settings().source_tables.get(TABLE_NAMES[kind])
+    candidates = {
+        name: proposal
+        for name, proposal in proposals.items()
+        if configured in (None, name)
+        and proposal.kind == kind
+        and REQUIRED_COLUMNS[kind] in proposal.mapping
+        and "id" in proposal.mapping
     }
-    if not fitting:
+    if not candidates:
         return None
-    most = max(len(one.mapping) for one in fitting.values())
-    first, *others = [name for name, one in fitting.items() if len(one.mapping) == most]
-    if others:
+    most = max(len(proposal.mapping) for proposal in candidates.values())
+    best_name, *equal_names = [name for name, proposal in candidates.items() if len(proposal.mapping) == most]
+    if equal_names:
         raise InputError(
             "several tables could be {ours}: {names}. Say which: YARUS_SOURCE_TABLES__{setting}=NAME",
-            ours=OURS[kind], names=", ".join([first, *others]), setting=OURS[kind].upper(),
+            ours=TABLE_NAMES[kind], names=", ".join([best_name, *equal_names]), setting=TABLE_NAMES[kind].upper(),
         )  # fmt: skip
-    found = fitting[first]
-    lacking = [ours for ours in NEEDED[kind] if ours not in found.mapping]
-    view = _view(first, kind, found.mapping, lacking) if lacking else None
-    return FoundTable(first, kind, found.mapping, found.doubtful, lacking, view)
+    chosen = candidates[best_name]
+    lacking = [column for column in NEEDED_COLUMNS[kind] if column not in chosen.mapping]
+    view = _view_sql(best_name, kind, chosen.mapping, lacking) if lacking else None
+    return FoundTable(best_name, kind, chosen.mapping, chosen.doubtful, lacking, view)
 
 
-def _view(name: str, kind: Kind, mapping: dict[str, str], lacking: Sequence[str]) -> str:
-    columns = [f'"{theirs}" AS {ours}' for ours, theirs in mapping.items()]
-    columns += [f"NULL::{TYPES.get(ours, 'text')} AS {ours}" for ours in lacking]
-    return f"CREATE VIEW {OURS[kind]}_for_yarus AS\nSELECT {', '.join(columns)}\nFROM {name};"
+def _view_sql(name: str, kind: RowKind, mapping: dict[str, str], lacking: Sequence[str]) -> str:
+    columns = [f'"{table_column}" AS {column}' for column, table_column in mapping.items()]
+    columns += [f"NULL::{COLUMN_TYPES.get(column, 'text')} AS {column}" for column in lacking]
+    return f"CREATE VIEW {TABLE_NAMES[kind]}_for_yarus AS\nSELECT {', '.join(columns)}\nFROM {name};"

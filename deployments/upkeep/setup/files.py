@@ -1,4 +1,4 @@
-"""Files that `yarus init` recognises and loads, all or none; and the settings that it adds to `.env`."""
+"""Recognise and load the files of `yarus init`, all or none, and add settings to `.env`."""
 
 import os
 import re
@@ -9,17 +9,22 @@ from pathlib import Path
 from dotenv import dotenv_values
 from sqlalchemy import Engine
 
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError, unknown
 from yarus.db.importers.containers import open_container
-from yarus.db.importers.corpus_names import CorpusNames, names_of_source, resolve_stored_labels
-from yarus.db.importers.lines import UTF8
+from yarus.db.importers.corpus_names import CorpusNames, add_source_names, resolve_stored_labels
+from yarus.db.importers.lines import UTF8_WITH_OPTIONAL_BOM
 from yarus.db.importers.pages import is_page
-from yarus.db.importers.reader import Recognised, expand, match_labels, recognise
-from yarus.db.importers.recognise import NAMES, PLAIN_NAMES, shell_word
-from yarus.db.importers.table import characters, names_of, sample_of
-from yarus.db.loading.fill import LoadReport, fill_within, lock
-from yarus.db.words import Words
+from yarus.db.importers.reader import (
+    RecognisedSource,
+    expand_autorag_folders,
+    recognise_source,
+    report_unmatched_labels,
+)
+from yarus.db.importers.recognise import COLUMN_ALIASES, MAP_ALIASES, quote_for_shell
+from yarus.db.importers.table import column_names, median_text_length, read_first_rows
+from yarus.db.loading.load_rows import LoadReport, load_rows_in_transaction, lock_source
+from yarus.db.messages import Words
 from yarus.tasks.config.redaction import redact_urls
 
 
@@ -52,14 +57,16 @@ class FoundFile:
     """What was decided, left out or not read, with places and values."""
 
     def command(self, source: str) -> str:
-        """What loads it by itself, as a shell takes it."""
+        """Return the shell command that loads only this file."""
         words = ["yarus", "load", "table", self.file, "--into", source]
         words += ["--kind", "chunks"] if self.kind == "chunks" and self.shape != "pages" else []
-        words += ["--encoding", self.encoding] if self.encoding != UTF8 else []
+        words += ["--encoding", self.encoding] if self.encoding != UTF8_WITH_OPTIONAL_BOM else []
         if not self.shape:
-            words += [f"--map={ours}={theirs}" for ours, theirs in self.mapping.items() if ours != theirs]
+            words += [
+                f"--map={column}={file_column}" for column, file_column in self.mapping.items() if column != file_column
+            ]
         words += [f"--where={name}={value}" for name, value in self.options.items()]
-        return " ".join(map(shell_word, words))
+        return " ".join(map(quote_for_shell, words))
 
 
 def recognise_all(
@@ -67,59 +74,60 @@ def recognise_all(
     mapping: Mapping[str, str],
     encoding: str | None = None,
     where: Mapping[str, str] | None = None,
-) -> list[Recognised]:
-    """Look at all files; a log first.
+) -> list[RecognisedSource]:
+    """Recognise all files, logs first.
 
     Args:
-        paths: of tables, traces, pages, folders.
-        mapping: our column -> theirs where somebody knows it; each for the files that have it.
-        encoding: of text files; None for what their bytes say.
-        where: their column -> the value that a row must have.
+        paths: paths of tables, traces, pages, folders.
+        mapping: our column -> the file's, if known; each applies to the files that have it.
+        encoding: the encoding of text files; None: detected from their bytes.
+        where: the file's column -> the value that a row must have.
 
     Raises:
-        InputError: unreadable, or without rows; nobody can tell what it holds; the mapping names what is not there; or
-            labels are there and none matches a page.
+        InputError: a file is unreadable, has no rows or has unknown content; the mapping names an unknown column; or
+            there are labels and none matches a page.
     """
-    paths, where = expand(paths), where or {}
-    names = [_names(path, encoding) if mapping or where else [] for path in paths]
-    there = [name for some in names for name in some]
+    paths, where = expand_autorag_folders(paths), where or {}
+    columns_by_file = [_names(path, encoding) if mapping or where else [] for path in paths]
+    all_columns = [name for file_columns in columns_by_file for name in file_columns]
     files = ", ".join(map(str, paths))
     for column in where:
-        if column not in there:
-            raise unknown(Words("column in {files}:", files=files), column, there, "(--where COLUMN=VALUE)")
-    names_of_ours = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
-    for ours, theirs in mapping.items():
-        if ours not in names_of_ours:
-            raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
-        if theirs and theirs not in there:
-            raise unknown(Words("column in {files}:", files=files), theirs, there)
-    looked_at = [
-        recognise(
-            path, mapping={ours: theirs for ours, theirs in mapping.items() if theirs in some or not theirs},
-            encoding=encoding, where={column: value for column, value in where.items() if column in some},
+        if column not in all_columns:
+            raise unknown(Words("column in {files}:", files=files), column, all_columns, "(--where COLUMN=VALUE)")
+    known_columns = {*MAP_ALIASES, *(name for kind in COLUMN_ALIASES.values() for name in kind)}
+    for own_column, file_column in mapping.items():
+        if own_column not in known_columns:
+            raise unknown("column", own_column, known_columns, "(--map OURS=THEIRS)")
+        if file_column and file_column not in all_columns:
+            raise unknown(Words("column in {files}:", files=files), file_column, all_columns)
+    recognised = [
+        recognise_source(
+            path,
+            mapping={own: their for own, their in mapping.items() if their in file_columns or not their},
+            encoding=encoding, where={column: value for column, value in where.items() if column in file_columns},
         )
-        for path, some in zip(paths, names, strict=True)
+        for path, file_columns in zip(paths, columns_by_file, strict=True)
     ]  # fmt: skip
-    return sorted(looked_at, key=lambda file: file.kind == "chunks")
+    return sorted(recognised, key=lambda file: file.kind == "chunks")
 
 
 def _names(path: Path, encoding: str | None) -> list[str]:
     if path.is_dir() or is_page(path):
         return []
     container = open_container(path, encoding)
-    return names_of(container, sample_of(container))
+    return column_names(container, read_first_rows(container))
 
 
-def corpus_of(files: Iterable[Recognised]) -> CorpusNames:
-    """The names of the pages and passages that the files have."""
+def read_corpus_names(files: Iterable[RecognisedSource]) -> CorpusNames:
+    """Return the names of the pages and passages in the files."""
     corpus = CorpusNames()
     for file in files:
         file.add_names(corpus)
     return corpus
 
 
-def describe(file: Recognised) -> FoundFile:
-    """What is shown of a file."""
+def describe_file(file: RecognisedSource) -> FoundFile:
+    """Return the description of a file for display."""
     table = file.table
     if table is None:
         return FoundFile(
@@ -128,53 +136,55 @@ def describe(file: Recognised) -> FoundFile:
         )  # fmt: skip
     return FoundFile(
         str(file.path), file.kind, file.shape, file.encoding, table.mapping, table.doubtful, table.unused,
-        table.survey.rows, table.survey.usable, characters(table), file.example, dict(table.where),
+        table.survey.rows, table.survey.usable, median_text_length(table), file.example, dict(table.where),
         [*file.notes, *table.notes, *table.problems(), *table.missing()],
     )  # fmt: skip
 
 
-def load_files(engine: Engine, name: str, files: Sequence[Recognised], *, language: str) -> list[LoadReport]:
+def load_files(engine: Engine, name: str, files: Sequence[RecognisedSource], *, language: str) -> list[LoadReport]:
     """Load files into a source, all or none: pages first, so that labels find them.
 
     Args:
-        engine: of our own database.
-        name: of the source.
-        files: as they were looked at.
-        language: of the texts.
+        engine: the engine of Yarus's database.
+        name: the name of the source.
+        files: the recognised files.
+        language: the language of the texts.
 
     Returns:
-        A report for each file, in their order.
+        One report per file, in their order.
 
     Raises:
-        InputError: labels are there and none matches a page; nothing was loaded then.
+        InputError: there are labels and none matches a page; then nothing was loaded.
     """
     reports: dict[int, LoadReport] = {}
-    with reaching(engine), engine.begin() as connection:
-        lock(connection, name)
-        corpus = corpus_of(files)
+    with reporting_unreachable(engine), engine.begin() as connection:
+        lock_source(connection, name)
+        corpus = read_corpus_names(files)
         has_questions = any(file.table is not None and file.kind == "questions" for file in files)
         has_pages = len(corpus) > 0
-        names_of_source(connection, name, corpus)
-        notes = match_labels(files, corpus) if len(corpus) else []
-        for number, file in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
+        add_source_names(connection, name, corpus)
+        notes = report_unmatched_labels(files, corpus) if len(corpus) else []
+        for position, file in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
             rows = file.open(corpus if len(corpus) else None)
             if file.kind == "questions":
                 rows.problems += notes
                 notes = []
-            reports[number] = fill_within(connection, name, rows, language=language, origin=file.path.name)
+            reports[position] = load_rows_in_transaction(
+                connection, name, rows, language=language, origin=file.path.name
+            )
         if has_pages and not has_questions:
             resolve_stored_labels(connection, name, corpus)
-    return [reports[number] for number in range(len(files))]
+    return [reports[position] for position in range(len(files))]
 
 
-def language_of(files: Iterable[FoundFile]) -> str:
-    """Russian where texts have as many Cyrillic letters as others."""
-    letters = [sign for file in files for sign in file.example.casefold() if sign.isalpha()]
-    return "ru" if 2 * sum("а" <= sign <= "ё" for sign in letters) >= len(letters) else "en"
+def detect_language(files: Iterable[FoundFile]) -> str:
+    """Return Russian if at least half of the letters are Cyrillic, else English."""
+    letters = [letter for file in files for letter in file.example.casefold() if letter.isalpha()]
+    return "ru" if 2 * sum("а" <= letter <= "ё" for letter in letters) >= len(letters) else "en"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EnvChanges:
     """What became of a file `.env`."""
 
     file: str
@@ -184,43 +194,43 @@ class Written:
     """Settings that have another value there, or in the environment, which stays."""
 
 
-def planned(path: Path, wanted: Mapping[str, str]) -> Written:
-    """What would be added to the file."""
-    there = {**dotenv_values(path), **os.environ} if path.exists() else dict(os.environ)
-    added = [f"{name}={redact_urls(value)}" for name, value in wanted.items() if name not in there]
-    kept = [name for name, value in wanted.items() if name in there and there[name] != value]
-    return Written(str(path), added, kept)
+def plan_settings(path: Path, new_settings: Mapping[str, str]) -> EnvChanges:
+    """Return what would be added to the file."""
+    existing = {**dotenv_values(path), **os.environ} if path.exists() else dict(os.environ)
+    added = [f"{name}={redact_urls(value)}" for name, value in new_settings.items() if name not in existing]
+    kept = [name for name, value in new_settings.items() if name in existing and existing[name] != value]
+    return EnvChanges(str(path), added, kept)
 
 
-def write(path: Path, wanted: Mapping[str, str], remarks: Sequence[str] = ()) -> Written:
-    """Adds what is missing; a file that is made is the owner's alone, for it may hold passwords.
+def write_settings(path: Path, wanted: Mapping[str, str], remarks: Sequence[str] = ()) -> EnvChanges:
+    """Add missing settings; a new file is readable by its owner only, because it may hold passwords.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         wanted: settings and their values.
-        remarks: lines to be added as comments, each once.
+        remarks: lines to add as comments, each once.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
-    found = planned(path, wanted)
-    there = path.read_text(encoding="utf-8") if path.exists() else ""
-    names = {line.partition("=")[0] for line in found.added}
-    lines = [f"# {remark}" for remark in remarks if f"# {remark}" not in there.splitlines()]
-    lines += [f"{name}={quoted(value)}" for name, value in wanted.items() if name in names]
+    changes = plan_settings(path, wanted)
+    content = path.read_text(encoding="utf-8") if path.exists() else ""
+    names = {line.partition("=")[0] for line in changes.added}
+    lines = [f"# {remark}" for remark in remarks if f"# {remark}" not in content.splitlines()]
+    lines += [f"{name}={quote_value(value)}" for name, value in wanted.items() if name in names]
     if not lines:
-        return found
-    gap = "" if not there or there.endswith("\n") else "\n"
+        return changes
+    line_break = "" if not content or content.endswith("\n") else "\n"
     try:
         with open(path, "a", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(gap + "\n".join(lines) + "\n")
+            file.write(line_break + "\n".join(lines) + "\n")
     except OSError as error:
         raise InputError("{path}: {reason}", path=path, reason=error.strerror or error) from None
-    return found
+    return changes
 
 
-def quoted(value: str) -> str:
-    """A value as the file takes it."""
+def quote_value(value: str) -> str:
+    """Return a value in the quotes that the file needs."""
     if re.fullmatch(r"[^\s'\"#$\\`]+", value):
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,32 +1,32 @@
-"""What `yarus init` would do, and what it has done."""
+"""Plan what `yarus init` does, and report what it has done."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from yarus.db.importers.reader import Recognised, match_labels
-from yarus.db.loading.fill import LoadReport
-from yarus.deployments.upkeep.readiness import Ready
-from yarus.deployments.upkeep.setup.database import FoundTable, look_at_database
+from yarus.db.importers.reader import RecognisedSource, report_unmatched_labels
+from yarus.db.loading.load_rows import LoadReport
+from yarus.deployments.upkeep.readiness import TierReadiness
+from yarus.deployments.upkeep.setup.database import FoundTable, inspect_database
 from yarus.deployments.upkeep.setup.files import (
+    EnvChanges,
     FoundFile,
-    Written,
-    corpus_of,
-    describe,
-    language_of,
-    planned,
+    describe_file,
+    detect_language,
+    plan_settings,
+    read_corpus_names,
     recognise_all,
 )
-from yarus.deployments.upkeep.setup.system import FoundSystem, ask
+from yarus.deployments.upkeep.setup.system import FoundSystem, ask_system
 from yarus.tasks.config.redaction import redact_urls
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 
-HELLO = "Как получить справку?"
-"""Asked of a system where no log has a question."""
+DEFAULT_QUESTION = "Как получить справку?"
+"""The question for a system if no log has one."""
 
 
 @dataclass
-class Begun:
+class SetupResult:
     """What was found, what was written, and what can be measured now."""
 
     source: str
@@ -37,13 +37,13 @@ class Begun:
     """Its address, without the password."""
     tables: list[FoundTable]
     system: FoundSystem | None
-    env: Written
+    env: EnvChanges
     loaded: list[LoadReport] = field(default_factory=list)
     """One a file; none where nothing was to be done yet (`--dry-run`)."""
-    readiness: list[Ready] = field(default_factory=list)
+    readiness: list[TierReadiness] = field(default_factory=list)
 
 
-def plan(
+def plan_setup(
     files: Sequence[Path],
     mapping: Mapping[str, str],
     source_url: str | None,
@@ -52,41 +52,48 @@ def plan(
     env: Path,
     encoding: str | None,
     where: Mapping[str, str],
-) -> tuple[Begun, dict[str, str], list[Recognised]]:
-    """Looks at what somebody has; nothing is loaded or written.
+) -> tuple[SetupResult, dict[str, str], list[RecognisedSource]]:
+    """Examine files, database and system; nothing is loaded or written.
 
     Args:
         files: a log, and pages.
-        mapping: our column -> theirs, where somebody knows it.
-        source_url: of a production database, in place of files.
-        sut: address of a system, which is asked one question.
-        language: of the texts; None for what they look like.
+        mapping: our column -> the file's, if known.
+        source_url: the address of a production database, instead of files.
+        sut: the address of a system, which is asked one question.
+        language: the language of the texts; None: detected.
         env: the file of settings.
-        encoding: of text files; None for what their bytes say.
+        encoding: the encoding of text files; None: detected from their bytes.
         where: column -> the value that a row must have to be loaded.
 
     Returns:
-        What was found, the settings to write, and the files as they are to be loaded.
+        The findings, the settings to write, and the files to load.
 
     Raises:
-        InputError: what cannot be read, or told from its names and content.
+        InputError: a file cannot be read, or recognised from its names and content.
         DatabaseUnavailable: the database cannot be reached.
         ModelUnavailable: the system does not answer.
     """
     recognised = recognise_all(files, mapping, encoding, where)
-    corpus = corpus_of(recognised)
-    unmatched = match_labels(recognised, corpus) if len(corpus) else []
-    found = [describe(one) for one in recognised]
-    if found:
-        found[0].notes.extend(unmatched)
-    tables = look_at_database(source_url) if source_url else []
-    question = next((one.example for one in found if one.kind != "chunks" and one.example), HELLO)
-    system = ask(sut, question) if sut else None
-    wanted = {"YARUS_SOURCE_URL": source_url} if source_url else {}
-    wanted |= {name: value for one in tables for name, value in one.settings()}
+    corpus = read_corpus_names(recognised)
+    unmatched = report_unmatched_labels(recognised, corpus) if len(corpus) else []
+    found_files = [describe_file(found_file) for found_file in recognised]
+    if found_files:
+        found_files[0].notes.extend(unmatched)
+    tables = inspect_database(source_url) if source_url else []
+    question = next(
+        (found_file.example for found_file in found_files if found_file.kind != "chunks" and found_file.example),
+        DEFAULT_QUESTION,
+    )
+    system = ask_system(sut, question) if sut else None
+    new_settings = {"YARUS_SOURCE_URL": source_url} if source_url else {}
+    new_settings |= {name: value for found_file in tables for name, value in found_file.settings()}
     if system:
-        wanted |= {"YARUS_SUT": system.address}
-        wanted |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
-    spoken = language or (language_of(found) if found else settings().language)
+        new_settings |= {"YARUS_SUT": system.address}
+        new_settings |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
+    text_language = language or (detect_language(found_files) if found_files else get_settings().language)
     address = redact_urls(source_url) if source_url else None
-    return Begun("", spoken, found, address, tables, system, planned(env, wanted)), wanted, recognised
+    return (
+        SetupResult("", text_language, found_files, address, tables, system, plan_settings(env, new_settings)),
+        new_settings,
+        recognised,
+    )

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.flows.cli.demo_llm.server import MODEL, PROMPTS, open_server
-from yarus.flows.cli.shell.language import told
+from yarus.flows.cli.shell.language import translate
 from yarus.tasks.evaluation.findings_schema import Exam
 
 SOURCE = "demo_llm"
@@ -35,10 +35,12 @@ def build_settings(url: str) -> dict[str, str]:
 
 
 def describe_exam(exam: Exam) -> Words:
-    """Say in one line what an exam found, and whether to believe its judge."""
-    judged = {prompt: found["outcome"] for prompt, found in exam.items() if prompt != "gate"}  # which is a stand-in
-    outcomes = ", ".join(f"{prompt}: {outcome}" for prompt, outcome in judged.items())
-    if set(judged.values()) == {"sound"}:
+    """Return a line with the outcomes of an exam, and whether to trust its judge."""
+    outcome_by_prompt = {
+        prompt: result["outcome"] for prompt, result in exam.items() if prompt != "gate"
+    }  # the gate is a stand-in
+    outcomes = ", ".join(f"{prompt}: {outcome}" for prompt, outcome in outcome_by_prompt.items())
+    if set(outcome_by_prompt.values()) == {"sound"}:
         return Words("This judge passed its exam: {outcomes}", outcomes=outcomes)
     return Words("Do not believe this judge: its exam found {outcomes}", outcomes=outcomes)
 
@@ -46,26 +48,26 @@ def describe_exam(exam: Exam) -> Words:
 def main() -> int:
     """Run the demo and return its exit code: the first of a command that did not work, or 0."""
     click.echo(
-        told(Words("Yarus demo: {model} answers and judges on this CPU, offline, in some minutes", model=MODEL)),
+        translate(Words("Yarus demo: {model} answers and judges on this CPU, offline, in some minutes", model=MODEL)),
         err=True,
     )
     try:
         with open_server() as url:
             return _evaluate(os.environ | build_settings(url))
     except (InputError, ModelUnavailable) as error:
-        click.echo(f"yarus: {told(error)}", err=True)
+        click.echo(f"yarus: {translate(error)}", err=True)
         return 3
 
 
 def _evaluate(environment: dict[str, str]) -> int:
     yarus = [sys.executable, "-m", "yarus"]
     load = ("load", "squad", str(QUESTIONS), "--into", SOURCE, "--language", "en")
-    for words in (load, *(("run", *words, "--source", SOURCE) for words in RUNS)):
-        code = subprocess.run([*yarus, *words], env=environment, check=False).returncode
-        if code > 1:  # 1: too many replies of the judge could not be read, which is a result here
+    for arguments in (load, *(("run", *arguments, "--source", SOURCE) for arguments in RUNS)):
+        code = subprocess.run([*yarus, *arguments], env=environment, check=False).returncode
+        if code > 1:  # 1: too many of the judge's replies were unreadable, which is a result here
             return code
-    shown = subprocess.run([*yarus, "show", "last", "--json"], env=environment, stdout=subprocess.PIPE, check=True)
-    click.echo(told(describe_exam(json.loads(shown.stdout)["exam"])))
+    summary = subprocess.run([*yarus, "show", "last", "--json"], env=environment, stdout=subprocess.PIPE, check=True)
+    click.echo(translate(describe_exam(json.loads(summary.stdout)["exam"])))
     return subprocess.run([*yarus, "report"], env=environment, check=False).returncode
 
 

@@ -22,7 +22,7 @@ from yarus.db.errors import InputError, ModelUnavailable
 
 MODEL = "SmolLM2-135M-Instruct"
 PROMPTS = Path(__file__).parent / "prompts"
-"""The judge's prompts: with those of Yarus this model writes prose and loops, and hardly ever JSON."""
+"""Prompts for the judge; with the default ones this model writes prose and loops, and rarely JSON."""
 START_S = 240
 """Longest time to unpack the weights, and again to load them."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -51,9 +51,9 @@ def unpack_weights(folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     file = find_weights()
-    unpacked = GgufConfig(dequantize=True)
+    quantization = GgufConfig(dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(
-        file.parent, gguf_file=file.name, quantization_config=unpacked, dtype="float32"
+        file.parent, gguf_file=file.name, quantization_config=quantization, dtype="float32"
     )
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
@@ -73,9 +73,9 @@ def open_server() -> Iterator[str]:
         unpack = [sys.executable, "-m", __name__, str(Path(folder, MODEL))]
         if subprocess.run(unpack, env=environment, stdout=log, stderr=log, timeout=START_S, check=False).returncode:
             raise ModelUnavailable(_describe_failure(log))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
         program = str(Path(sys.executable).with_name("transformers"))
         serve = [program, "serve", MODEL, *BATCHES, "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
         # In that folder the model needs no path, so its name is the same on every machine.

@@ -1,1 +1,1 @@
-"""What the commands stand in: their language, help, documents, and how they are stopped."""
+"""Language, help, JSON types and signal handling of the commands."""

@@ -1,4 +1,4 @@
-"""The language that the command line speaks: Russian, or English where YARUS_LANGUAGE is `en`."""
+"""The language of the command line: Russian, or English if YARUS_LANGUAGE is `en`."""
 
 import copy
 import inspect
@@ -12,103 +12,111 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from yarus.db.words import Words
+    from yarus.db.messages import Words
 
-LANGUAGE = "YARUS_LANGUAGE"
-HELP = {"-h", "--help"}
+LANGUAGE_VARIABLE = "YARUS_LANGUAGE"
+HELP_OPTIONS = {"-h", "--help"}
 
 
-def language() -> str:
-    """The language that is set, found without the other settings: help needs none of them, and a wrong one is told."""
-    given = {name.upper(): value for name, value in os.environ.items()}
-    if LANGUAGE not in given and Path(".env").is_file():
+def get_language() -> str:
+    """Return the language that is set.
+
+    It is read without the other settings: help must work even if one of them is wrong.
+    """
+    variables = {name.upper(): value for name, value in os.environ.items()}
+    if LANGUAGE_VARIABLE not in variables and Path(".env").is_file():
         from dotenv import dotenv_values
 
-        given |= {name.upper(): value or "" for name, value in dotenv_values(".env").items()}
-    return "en" if given.get(LANGUAGE) == "en" else "ru"
+        variables |= {name.upper(): value or "" for name, value in dotenv_values(".env").items()}
+    return "en" if variables.get(LANGUAGE_VARIABLE) == "en" else "ru"
 
 
-def told(said: "str | Words | BaseException") -> str:
-    """A message in that language."""
+def translate(message: "str | Words | BaseException") -> str:
+    """Return a message in that language."""
     from yarus.tasks.config.texts.messages import told
 
-    return told(said, language())
+    return told(message, get_language())
 
 
-def spoken(cli: click.Group, arguments: Sequence[str]) -> click.Command:
-    """The command line as it is run: where its help is asked for, with that in its language."""
-    _let_click_speak()
+def localize_cli(cli: click.Group, arguments: Sequence[str]) -> click.Command:
+    """Return the command line to run; if its help is asked for, with the help in the chosen language."""
+    _patch_click_messages()
     group = cli.commands.get(arguments[0]) if len(arguments) == 1 else None
-    if arguments and not HELP.intersection(arguments) and not isinstance(group, click.Group):
+    if arguments and not HELP_OPTIONS.intersection(arguments) and not isinstance(group, click.Group):
         return cli
-    return in_language(cli, language(), arguments)
+    return localize_command(cli, get_language(), arguments)
 
 
-def in_language(command: click.Command, spoken: str, arguments: Sequence[str] = ()) -> click.Command:
-    """A copy of a command, and of those below it, whose help is in a language and is cut nowhere."""
-    from yarus.tasks.config.texts.messages import translated
+def localize_command(command: click.Command, target_language: str, arguments: Sequence[str] = ()) -> click.Command:
+    """Return a copy of a command and its subcommands whose help is translated and never cut off."""
+    from yarus.tasks.config.texts.messages import translate_text
 
-    made = copy.copy(command)
+    copied = copy.copy(command)
     parts = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
-    first, *others = [part if part.startswith("\b") else translated(" ".join(part.split()), spoken) for part in parts]
-    made.help, made.short_help = "\n\n".join((first, *others)), first
-    made.options_metavar = translated("[OPTIONS]", spoken)
-    made.params = [_parameter(one, spoken) for one in command.params]
-    made._help_option = None  # click keeps the one that it made first, whatever language that was asked for in
-    if isinstance(made, click.Group) and isinstance(command, click.Group):
-        made.subcommand_metavar = translated("COMMAND [ARGS]...", spoken)
-        made.commands = {name: in_language(one, spoken, arguments) for name, one in command.commands.items()}
+    first, *further = [
+        part if part.startswith("\b") else translate_text(" ".join(part.split()), target_language) for part in parts
+    ]
+    copied.help, copied.short_help = "\n\n".join((first, *further)), first
+    copied.options_metavar = translate_text("[OPTIONS]", target_language)
+    copied.params = [_localize_parameter(parameter, target_language) for parameter in command.params]
+    copied._help_option = None  # click caches the first one, in whatever language it was made
+    if isinstance(copied, click.Group) and isinstance(command, click.Group):
+        copied.subcommand_metavar = translate_text("COMMAND [ARGS]...", target_language)
+        copied.commands = {
+            name: localize_command(subcommand, target_language, arguments)
+            for name, subcommand in command.commands.items()
+        }
     if command.name == "run" and "run" in arguments:
-        from yarus.flows.cli.shell.tier_help import with_tiers
+        from yarus.flows.cli.shell.tier_help import add_tier_help
 
-        with_tiers(made, arguments, spoken)
-    return made
+        add_tier_help(copied, arguments, target_language)
+    return copied
 
 
-def shown(error: click.ClickException) -> str:
-    """An error of usage, as click shows it."""
+def format_usage_error(error: click.ClickException) -> str:
+    """Return a usage error as click prints it."""
     from io import StringIO
 
     if isinstance(error, click.UsageError):
-        error.message = told(error.message)  # type: ignore[misc]  # ours is English until here
+        error.message = translate(error.message)  # type: ignore[misc]  # Yarus writes it in English until here
         if error.ctx is not None:
-            error.ctx.command = in_language(error.ctx.command, language())
+            error.ctx.command = localize_command(error.ctx.command, get_language())
             param = getattr(error, "param", None)
             if isinstance(param, click.Parameter) and isinstance(error, click.BadParameter):
-                error.param = _parameter(param, language())
-    said = StringIO()
-    error.show(file=said)
-    return said.getvalue()
+                error.param = _localize_parameter(param, get_language())
+    output = StringIO()
+    error.show(file=output)
+    return output.getvalue()
 
 
-def _parameter(given: click.Parameter, spoken: str) -> click.Parameter:
-    from yarus.tasks.config.texts.messages import translated
+def _localize_parameter(parameter: click.Parameter, target_language: str) -> click.Parameter:
+    from yarus.tasks.config.texts.messages import translate_text
 
-    made = copy.copy(given)
-    if isinstance(made, click.Option):
-        made.help = made.help and translated(made.help, spoken)
-        if made.is_flag or isinstance(made.type, click.Choice) or made.count:
-            return made
-    usual = made.name if isinstance(made, click.Argument) else made.type.name
-    name = made.metavar or str(usual).upper()
-    if not isinstance(made.type, click.Choice) and (other := translated(name, spoken)) != name:
-        made.metavar = f"{other}..." if made.nargs == -1 and not made.metavar else other
-    return made
+    copied = copy.copy(parameter)
+    if isinstance(copied, click.Option):
+        copied.help = copied.help and translate_text(copied.help, target_language)
+        if copied.is_flag or isinstance(copied.type, click.Choice) or copied.count:
+            return copied
+    default_name = copied.name if isinstance(copied, click.Argument) else copied.type.name
+    name = copied.metavar or str(default_name).upper()
+    if not isinstance(copied.type, click.Choice) and (translated_name := translate_text(name, target_language)) != name:
+        copied.metavar = f"{translated_name}..." if copied.nargs == -1 and not copied.metavar else translated_name
+    return copied
 
 
-def _let_click_speak() -> None:
-    """Click looks its words up by `gettext`, which knows files of its own format only: ours are looked up instead."""
+def _patch_click_messages() -> None:
+    """Replace click's `gettext`, which reads only its own file format, with the translations of Yarus."""
     for module in [module for name, module in sys.modules.items() if name.startswith("click.")]:
-        for name, ours in (("_", _word), ("ngettext", _words)):
+        for name, replacement in (("_", _translate_text), ("ngettext", _translate_plural)):
             if hasattr(module, name):
-                setattr(module, name, ours)
+                setattr(module, name, replacement)
 
 
-def _word(text: str) -> str:
-    from yarus.tasks.config.texts.messages import translated
+def _translate_text(text: str) -> str:
+    from yarus.tasks.config.texts.messages import translate_text
 
-    return translated(text, language())
+    return translate_text(text, get_language())
 
 
-def _words(one: str, many: str, n: int) -> str:
-    return _word(one if n == 1 else many)
+def _translate_plural(singular: str, plural: str, n: int) -> str:
+    return _translate_text(singular if n == 1 else plural)

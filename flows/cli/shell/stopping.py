@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: they end a command in its own words, whatever library is at work when they come."""
+"""Handle Ctrl-C and SIGTERM, so that a command ends with its own message, whatever library is running."""
 
 import asyncio
 import os
@@ -10,79 +10,82 @@ from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
-from yarus.tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
+from yarus.tasks.evaluation.process_exit import GRACE_S, STOPPED_EXIT_CODE, force_exit_after
 
 T = TypeVar("T")
-ASKED: list[int] = []
+RECEIVED_SIGNALS: list[int] = []
 
 
-def listen() -> None:
-    """Take both signals as Python takes Ctrl-C, and remember them: see `asked`."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, partial(_note, signal.default_int_handler))
-    sys.unraisablehook = _pass_over_stop
+def install_signal_handlers() -> None:
+    """Handle both signals as Python handles Ctrl-C, and record them for `is_stop_requested`."""
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, partial(_record_signal, signal.default_int_handler))
+    sys.unraisablehook = _ignore_dropped_stop
 
 
-def asked() -> bool:
-    """Whether a stop was asked for: a library may make an error of its own of the KeyboardInterrupt, without a cause,
-    as pydantic does where a model holds a model.
+def is_stop_requested() -> bool:
+    """Return whether a stop was requested.
+
+    A library may turn the KeyboardInterrupt into its own error, without a cause, as pydantic does in nested models.
     """
-    return bool(ASKED)
+    return bool(RECEIVED_SIGNALS)
 
 
-def no_more() -> None:
-    """Hears no further signal: what is left is to end our servers, which a second Ctrl-C would keep."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+def ignore_signals() -> None:
+    """Ignore further signals, so that a second Ctrl-C does not keep the servers from being stopped."""
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.SIG_IGN)
 
 
-def leave(codes: Sequence[int]) -> None:
-    """Ends a process that was asked to stop with its own exit code, when everything else has ended.
+def exit_if_stopped(codes: Sequence[int]) -> None:
+    """End a process that was asked to stop with its own exit code, after everything else has ended.
 
-    Python itself would die of a Ctrl-C that has left code made of text, as every named tuple runs some, though we have
-    heard it: `python -m` remembers.
+    Otherwise `python -m` itself dies of a Ctrl-C that was raised in code compiled from text, as named tuples run some,
+    although it was handled.
 
     Args:
-        codes: the exit code, where there is one by now.
+        codes: the exit code, or empty if it is not known yet.
     """
-    if asked() and codes:
-        with suppress(OSError):  # nobody may read what is said
+    if is_stop_requested() and codes:
+        with suppress(OSError):  # stdout may be closed
             sys.stdout.flush()
         os._exit(codes[0])
 
 
-def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """`asyncio.run`, which cancels the work at the first Ctrl-C: it does so in place of Python's own handler only.
+def run_cancellable(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run like `asyncio.run`, and cancel the work at the first Ctrl-C.
+
+    `asyncio.run` does so only if Python's own handler is installed.
 
     Raises:
         KeyboardInterrupt: a stop was asked for, also if Python has dropped it, as in the callback of a weak reference.
     """
 
-    async def heard() -> T:
-        signal.signal(signal.SIGINT, partial(_note, signal.getsignal(signal.SIGINT)))
+    async def run_work() -> T:
+        signal.signal(signal.SIGINT, partial(_record_signal, signal.getsignal(signal.SIGINT)))
         try:
             return await work()
         except asyncio.CancelledError:
-            exit_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
+            force_exit_after(GRACE_S, STOPPED_EXIT_CODE, unless=asyncio.get_running_loop().is_closed)
             raise
 
-    if asked():
+    if is_stop_requested():
         raise KeyboardInterrupt
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {signal_number: signal.getsignal(signal_number) for signal_number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return asyncio.run(heard())
+        return asyncio.run(run_work())
     finally:
-        for number, handler in before.items():  # a loop that ends leaves the system's own for what it has handled
-            signal.signal(number, handler)
+        for signal_number, handler in previous.items():  # a loop that ends restores the system's default handler
+            signal.signal(signal_number, handler)
 
 
-def _pass_over_stop(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Report what Python has to drop, but for a stop, which `asked` knows."""
+def _ignore_dropped_stop(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Report an exception that Python has to drop, except a stop, which `is_stop_requested` knows."""
     if unraisable.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(unraisable)
 
 
-def _note(passed_on: Any, number: int, frame: FrameType | None) -> None:
-    ASKED.append(number)
-    passed_on(number, frame)
+def _record_signal(handler: Any, signal_number: int, frame: FrameType | None) -> None:
+    RECEIVED_SIGNALS.append(signal_number)
+    handler(signal_number, frame)

@@ -1,4 +1,4 @@
-"""What `yarus run --help` tells of the tiers, and `yarus run TIER --help` of the parameters of one."""
+"""Help of `yarus run --help`, which lists the tiers, and of `yarus run TIER --help`, which lists parameters."""
 
 import inspect
 import textwrap
@@ -8,61 +8,63 @@ from typing import Any
 import click
 
 from yarus.tasks.config.flow_parameters import FLOWS
-from yarus.tasks.config.forms import described
-from yarus.tasks.config.texts.messages import translated
+from yarus.tasks.config.forms import translate_description
+from yarus.tasks.config.texts.messages import translate_text
 
-ELSEWHERE = ("sweep", "robustness")
-"""Flows with commands of their own."""
-WIDTH, NAME = 76, 16
+OWN_COMMANDS = ("sweep", "robustness")
+"""Flows that have their own commands."""
+WIDTH, NAME_WIDTH = 76, 16
 """Characters of a line, and of a tier's name in it."""
-TYPES = {"integer": "INTEGER", "number": "FLOAT", "string": "TEXT"}
+TYPE_NAMES = {"integer": "INTEGER", "number": "FLOAT", "string": "TEXT"}
 
 
-def with_tiers(run: click.Command, arguments: Sequence[str], language: str) -> None:
-    """Adds to the help of `run` the parameters of the tier that is named, or all tiers where none is."""
-    tiers = [name for name in FLOWS if name not in ELSEWHERE]
+def add_tier_help(run: click.Command, arguments: Sequence[str], language: str) -> None:
+    """Add to the help of `run` the parameters of the named tier, or the list of tiers if none is named."""
+    tiers = [name for name in FLOWS if name not in OWN_COMMANDS]
     chosen = next((word for word in arguments if word in tiers), None)
     if chosen is None:
-        lines = [_line(name, _purpose(name, language)) for name in tiers]
-        hint = translated("Its parameters: yarus run TIER --help.", language)
-        run.epilog = "\n".join(["\b", translated("Tiers:", language), *lines, "", hint])
+        lines = [_format_tier_line(name, _purpose(name, language)) for name in tiers]
+        hint = translate_text("Its parameters: yarus run TIER --help.", language)
+        run.epilog = "\n".join(["\b", translate_text("Tiers:", language), *lines, "", hint])
         return
     run.help = _purpose(chosen, language)
     fields = FLOWS[chosen].model_json_schema()["properties"]
-    own = [option for option in run.params if option.name not in fields]
-    run.params = [*(_option(name, field, language) for name, field in fields.items()), *own]
+    run_options = [option for option in run.params if option.name not in fields]
+    run.params = [*(_make_option(name, field, language) for name, field in fields.items()), *run_options]
 
 
-def _line(tier: str, purpose: str) -> str:
-    """A tier and what it is for, no wider than the rest of the help."""
-    return textwrap.fill(purpose, WIDTH, initial_indent=f"  {tier:<{NAME}}", subsequent_indent=" " * (NAME + 2))
+def _format_tier_line(tier: str, purpose: str) -> str:
+    """Return a line with a tier and its purpose, no wider than the rest of the help."""
+    return textwrap.fill(
+        purpose, WIDTH, initial_indent=f"  {tier:<{NAME_WIDTH}}", subsequent_indent=" " * (NAME_WIDTH + 2)
+    )
 
 
 def _purpose(tier: str, language: str) -> str:
-    return translated(inspect.cleandoc(FLOWS[tier].__doc__ or ""), language)
+    return translate_text(inspect.cleandoc(FLOWS[tier].__doc__ or ""), language)
 
 
-def _option(name: str, field: Mapping[str, Any], language: str) -> click.Option:
+def _make_option(name: str, field: Mapping[str, Any], language: str) -> click.Option:
     default = field.get("default")
     if isinstance(default, list):
         default = ",".join(map(str, default))
     elif isinstance(default, bool):
         default = str(default).lower()
-    said = described(field["description"], language)
+    help_text = translate_description(field["description"], language)
     if default is not None:
-        said += f" [{translated('default: {default}', language).format(default=default)}]"
-    return click.Option([f"--{name.replace('_', '-')}"], metavar=_values(field, language), help=said)
+        help_text += f" [{translate_text('default: {default}', language).format(default=default)}]"
+    return click.Option([f"--{name.replace('_', '-')}"], metavar=_format_values(field, language), help=help_text)
 
 
-def _values(field: Mapping[str, Any], language: str) -> str:
-    """What can be given, as the help shows it: `a|b`, a range, or the name of a type."""
-    kind = next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), field)
+def _format_values(field: Mapping[str, Any], language: str) -> str:
+    """Return the possible values as the help shows them: `a|b`, a range, or the name of a type."""
+    kind = next((variant for variant in field.get("anyOf", ()) if variant.get("type") != "null"), field)
     if kind.get("type") == "array":
-        return f"{_values(kind['items'], language)},…"
+        return f"{_format_values(kind['items'], language)},…"
     if "enum" in kind:
         return "|".join(map(str, kind["enum"]))
     if kind.get("type") == "boolean":
         return "true|false"
     if "minimum" in kind and "maximum" in kind:
         return f"{kind['minimum']}..{kind['maximum']}"
-    return translated(TYPES.get(kind.get("type", "string"), "TEXT"), language)
+    return translate_text(TYPE_NAMES.get(kind.get("type", "string"), "TEXT"), language)

@@ -1,1 +1,1 @@
-"""What is printed of differences: comparisons, trends, gates, and why something moved."""
+"""Print differences between evaluations: comparisons, trends, gates and explanations."""

@@ -1,4 +1,4 @@
-"""A comparison for people: what changed, where, and a verdict in words."""
+"""Print a comparison for people: what changed, where, and a verdict in words."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
@@ -9,238 +9,262 @@ from rich.table import Table
 from sqlalchemy import Engine
 
 from yarus.db import journal
-from yarus.flows.terminal.printing import LONGEST, WIDTH, new_console, plain, tier_name
-from yarus.tasks.comparison.changes import is_invalid, line, measured, statements
+from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, escape_text, get_tier_name, make_console
+from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
+from yarus.tasks.comparison.changes import build_statements, compared_metrics, format_statement, is_invalid
 from yarus.tasks.comparison.comparison_schema import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
-from yarus.tasks.comparison.since import since_accepted
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.dataset.labelling.relevance.between import LabelNext
+from yarus.tasks.dataset.labelling.relevance.label_suggestions import LabelSuggestions
 from yarus.tasks.evaluation.findings_schema import UnequallyJudged
-from yarus.tasks.evaluation.numbers import rounded, unit_of
+from yarus.tasks.evaluation.number_format import format_rounded, metric_unit
 
 STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
-BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")
-ABOVE: tuple[StatementKind, ...] = tuple(kind for kind in get_args(StatementKind) if kind not in BELOW)
+KINDS_BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")
+KINDS_ABOVE: tuple[StatementKind, ...] = tuple(kind for kind in get_args(StatementKind) if kind not in KINDS_BELOW)
 
 
 def print_statements(
-    console: Console, found: Iterable[Statement], language: str, kinds: Collection[StatementKind]
+    console: Console, comparison_statements: Iterable[Statement], language: str, kinds: Collection[StatementKind]
 ) -> None:
-    """What a comparison says, a line each."""
-    for said in found:
-        if said["kind"] in kinds:
-            console.print(plain(line(said, language)), style=STYLES.get(said["kind"], "bold"), soft_wrap=True)
+    """Print the statements of a comparison, one per line."""
+    for statement in comparison_statements:
+        if statement["kind"] in kinds:
+            console.print(
+                escape_text(format_statement(statement, language)),
+                style=STYLES.get(statement["kind"], "bold"),
+                soft_wrap=True,
+            )
 
 
 def print_changes(engine: Engine, evaluation_ids: Sequence[str], language: str) -> None:
-    """What changed since the accepted evaluations of one or more tiers."""
-    words, console = texts("statements", language), new_console()
-    compared = (since_accepted(engine, journal.find(engine, name)) for name in evaluation_ids)
-    found = [one for one in compared if one is not None]
-    if not found:
+    """Print what changed since the accepted evaluations of one or more tiers."""
+    words, console = texts("statements", language), make_console()
+    candidates = (compare_with_accepted(engine, journal.find_evaluation(engine, name)) for name in evaluation_ids)
+    comparisons = [comparison for comparison in candidates if comparison is not None]
+    if not comparisons:
         console.print(words["nothing before"], style="dim")
         return
-    since = max(one["a"]["started_at"] for one in found)[:16].replace("T", " ")
+    since = max(comparison["a"]["started_at"] for comparison in comparisons)[:16].replace("T", " ")
     console.print(f"\n[bold]{words['since'].format(since=since)}[/]")
-    print_statements(console, statements(found, named=len(evaluation_ids) > 1), language, (*ABOVE, *BELOW))
+    print_statements(
+        console, build_statements(comparisons, named=len(evaluation_ids) > 1), language, (*KINDS_ABOVE, *KINDS_BELOW)
+    )
 
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
-SHOWN_CASES, SHOWN_SLICES = 5, 5
+MAX_CASES, MAX_SLICES = 5, 5
 
 
 def print_comparison(document: EvaluationComparison, language: str, *, slice_name: str | None = None) -> None:
-    """Metrics with intervals and verdicts, cases that broke, slices; of an invalid evaluation only that it is, and why.
+    """Print metrics with verdicts, changed cases and slices; of an invalid evaluation only the reason.
 
     Args:
-        document: as `yarus.tasks.comparison.compare.compare` gives it.
+        document: returned by `yarus.tasks.comparison.compare.compare`.
         language: ru or en.
-        slice_name: show all of this slice, and by all metrics; else the largest, by the tier's first metric.
+        slice_name: show all values of this slice with all metrics; else the largest, with the tier's first metric.
     """
     words = texts("comparison", language)
-    console = new_console(WIDTH + 10)
-    tier = tier_name(document["b"]["tier"], language)
-    console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
+    console = make_console(WIDTH + 10)
+    tier = get_tier_name(document["b"]["tier"], language)
+    console.print(f"\n[bold]{words['title']}: {tier}[/] · {escape_text(document['b']['source'])}")
     for side, name in ((document["a"], "before"), (document["b"], "after")):
-        console.print(f"{words[name]}: {plain(_side(side, texts('states', language)))}", soft_wrap=True)
+        console.print(f"{words[name]}: {escape_text(_describe_side(side, texts('states', language)))}", soft_wrap=True)
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
-    print_statements(console, document["statements"], language, ABOVE)
+    print_statements(console, document["statements"], language, KINDS_ABOVE)
     if is_invalid(document):
         return
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
-    console.print(_metrics(document, words))
+    console.print(_make_metric_table(document, words))
     _print_unjudged(console, document["unequally_judged"], words)
     if document["b"]["system"].get("labels") == "filled":
         console.print(words["filled"], style="bold yellow", soft_wrap=True)
-    if any(one["p_holm"] is None for one in measured(document).values()):
+    if any(metric["p_holm"] is None for metric in compared_metrics(document).values()):
         console.print(words["alone"], style="dim", soft_wrap=True)
     _print_margins(console, document, words)
     _print_reasons(console, document, words, language)
     _print_noise(console, document, words)
     _print_cases(console, document["cases"], language)
     _print_slices(console, document, language, slice_name)
-    print_statements(console, document["statements"], language, BELOW)
+    print_statements(console, document["statements"], language, KINDS_BELOW)
 
 
-def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:
+def _make_metric_table(document: EvaluationComparison, words: dict[str, str]) -> Table:
     headers = ("difference", "interval", "p", "detectable", "pairs", "verdict")
     table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None)
     for column in table.columns[1:7]:
         column.justify = "right"
-    main = TIERS[document["b"]["tier"]].headlines
-    for name, one in measured(document).items():
-        strict = one["p_holm"] is not None
-        p = one["p_holm"] if strict else one["p"]
-        said = f"{p:.4f}" if p >= 0.0001 else "<0.0001"
-        colour = COLOURS.get(one["verdict"], "yellow")
+    headlines = TIERS[document["b"]["tier"]].headlines
+    for name, metric in compared_metrics(document).items():
+        is_corrected = metric["p_holm"] is not None
+        p = metric["p_holm"] if is_corrected else metric["p"]
+        p_text = f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+        colour = COLOURS.get(metric["verdict"], "yellow")
         table.add_row(
-            f"[bold]{name}[/]" if name in main else name,
-            _number(name, one["a"]),
-            _number(name, one["b"]),
-            _signed(name, one["difference"]),
-            f"{_signed(name, one['ci_low'])} … {_signed(name, one['ci_high'])}",
-            said if strict else f"({said})",
-            "" if one["smallest_detectable"] is None else _number(name, one["smallest_detectable"]),
-            str(one["n"]),
-            f"[{colour}]{words[one['verdict']]}[/]",
+            f"[bold]{name}[/]" if name in headlines else name,
+            _format_number(name, metric["a"]),
+            _format_number(name, metric["b"]),
+            _format_signed(name, metric["difference"]),
+            f"{_format_signed(name, metric['ci_low'])} … {_format_signed(name, metric['ci_high'])}",
+            p_text if is_corrected else f"({p_text})",
+            "" if metric["smallest_detectable"] is None else _format_number(name, metric["smallest_detectable"]),
+            str(metric["n"]),
+            f"[{colour}]{words[metric['verdict']]}[/]",
         )
     return table
 
 
 def _print_margins(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
-    """What the verdict of the headline metrics rests on, or of all where few were asked for."""
-    found = {name: one["margin"] for name, one in document["metrics"].items() if one["margin"] is not None}
+    """Print the margins of the headline metrics, or of all metrics if few were requested."""
+    margins = {name: metric["margin"] for name, metric in document["metrics"].items() if metric["margin"] is not None}
     headlines = TIERS[document["b"]["tier"]].headlines
-    named = {name: margin for name, margin in found.items() if name in headlines or len(found) <= len(headlines)}
-    if named:
-        said = ", ".join(f"{name} ±{_number(name, margin)}" for name, margin in named.items())
-        console.print(words["margins"].format(margins=said), style="dim", soft_wrap=True)
+    printed = {name: margin for name, margin in margins.items() if name in headlines or len(margins) <= len(headlines)}
+    if printed:
+        text = ", ".join(f"{name} ±{_format_number(name, margin)}" for name, margin in printed.items())
+        console.print(words["margins"].format(margins=text), style="dim", soft_wrap=True)
 
 
 def _print_reasons(console: Console, document: EvaluationComparison, words: dict[str, str], language: str) -> None:
-    """Why metrics were not compared, one line a reason."""
+    """Print why metrics were not compared, one line per reason."""
     by_reason: dict[str, list[str]] = {}
-    for name, one in document["metrics"].items():
-        if one["reason"] is not None:
-            by_reason.setdefault(one["reason"], []).append(name)
+    for name, metric in document["metrics"].items():
+        if metric["reason"] is not None:
+            by_reason.setdefault(metric["reason"], []).append(name)
     for reason, names in by_reason.items():
-        console.print(f"{words['not compared']}: {', '.join(names)} ({plain(told(reason, language))})", style="dim")
+        console.print(
+            f"{words['not compared']}: {', '.join(names)} ({escape_text(told(reason, language))})", style="dim"
+        )
 
 
-def _print_unjudged(console: Console, found: UnequallyJudged | None, words: dict[str, str]) -> None:
-    """That the sides' results are not judged equally far, and what differences this leaves possible."""
-    if found is None:
+def _print_unjudged(console: Console, unequal: UnequallyJudged | None, words: dict[str, str]) -> None:
+    """Print that the sides' results are not judged to the same extent, and which differences this allows."""
+    if unequal is None:
         return
     bounds = ", ".join(
-        f"{name} {_signed(name, one['low'])} … {_signed(name, one['high'])}" for name, one in found["bounds"].items()
+        f"{name} {_format_signed(name, bound['low'])} … {_format_signed(name, bound['high'])}"
+        for name, bound in unequal["bounds"].items()
     )
-    shares = {side: f"{found[side]:.1%}" for side in ("a", "b")}
+    shares = {side: f"{unequal[side]:.1%}" for side in ("a", "b")}
     console.print(words["unequally judged"].format(**shares, bounds=bounds), style="yellow", soft_wrap=True)
 
 
 def _print_noise(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
-    """How far the headline metrics move when nothing has changed, where an evaluation was repeated."""
+    """Print how far the headline metrics move if nothing has changed, if an evaluation was repeated."""
     bands = {
         name: document["noise"][name] for name in TIERS[document["b"]["tier"]].headlines if name in document["noise"]
     }
     if bands:
-        said = ", ".join(f"{name} ±{_number(name, band)}" for name, band in bands.items())
-        console.print(words["noise"].format(bands=said), style="dim", soft_wrap=True)
+        text = ", ".join(f"{name} ±{_format_number(name, band)}" for name, band in bands.items())
+        console.print(words["noise"].format(bands=text), style="dim", soft_wrap=True)
 
 
 def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
-    """One line a question, with every metric that moved, before and after."""
+    """Print one line per question, with every metric that moved, before and after."""
     words, statuses = texts("comparison", language), texts("statuses", language)
     for kind, entries, colour in (("broke", cases["broke"], "red"), ("fixed", cases["fixed"], "green")):
         if entries:
             console.print(f"[{colour}]{words[kind].format(n=sum(entry['n'] for entry in entries))}[/]")
-        for entry in entries[:SHOWN_CASES]:
+        for entry in entries[:MAX_CASES]:
             figures = ", ".join(
-                f"{one['metric']} {_number(one['metric'], one['before'])} → {_number(one['metric'], one['after'])}"
-                for one in entry["moved"]
+                f"{move['metric']} {_format_number(move['metric'], move['before'])} → "
+                f"{_format_number(move['metric'], move['after'])}"
+                for move in entry["moved"]
             )
-            question = plain(_short(entry["question"])) + _times(entry)
-            console.print(f"  {plain(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)
+            question = escape_text(_shorten(entry["question"])) + _format_count(entry)
+            console.print(f"  {escape_text(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)
     if cases["changed_status"]:
-        console.print(words["changed status"].format(n=sum(moved["n"] for moved in cases["changed_status"])))
-        for moved in cases["changed_status"][:SHOWN_CASES]:
-            figures = f"{statuses[moved['before']]} → {statuses[moved['after']]}"
-            console.print(f"  {plain(moved['case_id'])}  {figures}  {plain(_short(moved['question']))}{_times(moved)}")
+        console.print(words["changed status"].format(n=sum(case["n"] for case in cases["changed_status"])))
+        for case in cases["changed_status"][:MAX_CASES]:
+            figures = f"{statuses[case['before']]} → {statuses[case['after']]}"
+            console.print(
+                f"  {escape_text(case['case_id'])}  {figures}  "
+                f"{escape_text(_shorten(case['question']))}{_format_count(case)}"
+            )
 
 
 def _print_slices(console: Console, document: EvaluationComparison, language: str, only: str | None) -> None:
     words, slices = texts("comparison", language), texts("slices", language)
-    named = texts("slice_values", language) | texts("strata", language)
-    shown = {name: values for name, values in document["slices"].items() if only in (None, name)}
-    if not shown:
+    value_names = texts("slice_values", language) | texts("strata", language)
+    chosen_slices = {name: values for name, values in document["slices"].items() if only in (None, name)}
+    if not chosen_slices:
         return
     headers = (words[name] for name in ("cases", "metric", "difference", "interval"))
     table = Table(words["slice"], "", *headers, "p", words["pairs"], box=None)
-    cut = False
-    for name, values in shown.items():
-        cut = cut or (only is None and len(values) > SHOWN_SLICES)
-        for value, own in islice(values.items(), None if only else SHOWN_SLICES):
-            metrics = [(metric, one) for metric, one in own.items() if not isinstance(one, int)]
-            for metric, one in metrics if only else metrics[:1]:
-                interval = f"{_signed(metric, one['ci_low'])} … {_signed(metric, one['ci_high'])}"
-                figures = (metric, _signed(metric, one["difference"]), interval, f"{one['p']:.4f}", str(one["n"]))
-                table.add_row(slices[name], plain(named.get(value, _end(value))), str(own["n"]), *figures)
+    is_cut = False
+    for name, values in chosen_slices.items():
+        is_cut = is_cut or (only is None and len(values) > MAX_SLICES)
+        for value, slice_value in islice(values.items(), None if only else MAX_SLICES):
+            metrics = [(metric, stats) for metric, stats in slice_value.items() if not isinstance(stats, int)]
+            for metric, stats in metrics if only else metrics[:1]:
+                interval = f"{_format_signed(metric, stats['ci_low'])} … {_format_signed(metric, stats['ci_high'])}"
+                figures = (
+                    metric,
+                    _format_signed(metric, stats["difference"]),
+                    interval,
+                    f"{stats['p']:.4f}",
+                    str(stats["n"]),
+                )
+                table.add_row(
+                    slices[name],
+                    escape_text(value_names.get(value, _shorten_end(value))),
+                    str(slice_value["n"]),
+                    *figures,
+                )
     console.print("", table)
-    small = [document["small_slices"][name] for name in shown]
+    small = [document["small_slices"][name] for name in chosen_slices]
     if n := sum(part["values"] for part in small):
         console.print(words["small"].format(values=n, cases=sum(part["cases"] for part in small)), style="dim")
-    if cut:
+    if is_cut:
         console.print(words["larger"], style="dim")
     console.print(words["exploring"], style="dim")
 
 
-def _side(side: Side, states: dict[str, str]) -> str:
-    at = side["started_at"][:16].replace("T", " ")
-    parts = [side["evaluation_id"], side["name"], at, side["sut_label"], states[side["state"]]]
+def _describe_side(side: Side, states: dict[str, str]) -> str:
+    started_at = side["started_at"][:16].replace("T", " ")
+    parts = [side["evaluation_id"], side["name"], started_at, side["sut_label"], states[side["state"]]]
     return " · ".join(part for part in parts if part)
 
 
-def _number(name: str, value: float) -> str:
-    unit = unit_of(name)
+def _format_number(name: str, value: float) -> str:
+    unit = metric_unit(name)
     digits = 0 if unit == "count" else 2 if unit in ("ms", "percent") else 3
     return f"{value:,.{digits}f}"
 
 
-def _signed(name: str, value: float) -> str:
-    text = _number(name, value)
+def _format_signed(name: str, value: float) -> str:
+    text = _format_number(name, value)
     return text if float(text.replace(",", "")) <= 0 else f"+{text}"
 
 
-def _short(text: str | None) -> str:
-    """One line of it, without control characters."""
+def _shorten(text: str | None) -> str:
+    """Return the text as one short line, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in (text or "—")[:200]).split())
     return line if len(line) <= 70 else f"{line[:69]}…"
 
 
-def _times(entry: Mapping[str, Any]) -> str:
+def _format_count(entry: Mapping[str, Any]) -> str:
     return f"  ×{entry['n']}" if entry["n"] > 1 else ""
 
 
-def _end(text: str) -> str:
-    """One line of it; of an address its end, which tells pages apart."""
-    return f"…{text[-40:]}" if text.startswith("http") and len(text) > 41 else _short(text)
+def _shorten_end(text: str) -> str:
+    """Return the text as one short line; of an address its end, which distinguishes pages."""
+    return f"…{text[-40:]}" if text.startswith("http") and len(text) > 41 else _shorten(text)
 
 
-def print_between(document: LabelNext, language: str) -> None:
-    """The results on which the ranking of two systems depends most."""
+def print_label_suggestions(document: LabelSuggestions, language: str) -> None:
+    """Print the results on which the ranking of two systems depends most."""
     words = texts("labels", language)
-    console = new_console()
-    values = {name: rounded(document[name], "share") for name in ("value_a", "value_b")}
+    console = make_console()
+    values = {name: format_rounded(document[name], "share") for name in ("value_a", "value_b")}
     console.print(words["between"].format(**{**document, **values}), soft_wrap=True)
     if not document["results"]:
         return
-    made = Table(*(words[name] for name in ("effect", "rank a", "rank b", "grade", "pair")), box=None)
-    for one in document["results"]:
-        places = ("—" if one[name] is None else str(one[name]) for name in ("rank_a", "rank_b", "grade"))
-        shown = f"{one['question'][:LONGEST]}\n{one['result']}: {(one['passage'] or '')[:LONGEST]}"
-        made.add_row(f"{one['effect']:.4f}", *places, plain(shown))
-    console.print(made)
+    table = Table(*(words[name] for name in ("effect", "rank a", "rank b", "grade", "pair")), box=None)
+    for result in document["results"]:
+        ranks = ("—" if result[name] is None else str(result[name]) for name in ("rank_a", "rank_b", "grade"))
+        text = f"{result['question'][:MAX_QUESTION]}\n{result['result']}: {(result['passage'] or '')[:MAX_QUESTION]}"
+        table.add_row(f"{result['effect']:.4f}", *ranks, escape_text(text))
+    console.print(table)
     console.print(words["between then"], soft_wrap=True)

@@ -1,60 +1,65 @@
-"""What moved between two evaluations, for people."""
+"""Print for people why metrics moved between two evaluations."""
 
 from rich.console import Console
 from rich.table import Table
 
-from yarus.flows.terminal.printing import LONGEST, WIDTH, new_console, plain, tier_name
-from yarus.tasks.comparison.changes import settings_text
+from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, escape_text, get_tier_name, make_console
+from yarus.tasks.comparison.changes import changed_settings_text
 from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, Explanation
-from yarus.tasks.comparison.explanation.largest import sentences
+from yarus.tasks.comparison.explanation.largest import explanation_sentences
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
-from yarus.tasks.evaluation.numbers import shown
+from yarus.tasks.evaluation.number_format import format_metric
 
 
 def print_explanation(document: Explanation, language: str) -> None:
-    """The sentences, and of the first metric the topics, pages and questions that explain most.
+    """Print the explanation, and the topics, pages and questions that explain most of the first metric.
 
     Args:
-        document: as `yarus.tasks.comparison.explanation.explain.explain` gives it.
+        document: returned by `yarus.tasks.comparison.explanation.explain.explain`.
         language: ru or en.
     """
     words = texts("explanation", language)
-    console = new_console()
-    tier = tier_name(document["b"]["tier"], language)
-    console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
+    console = make_console()
+    tier = get_tier_name(document["b"]["tier"], language)
+    console.print(f"\n[bold]{words['title']}: {tier}[/] · {escape_text(document['b']['source'])}")
     console.print(f"{document['a']['evaluation_id']} → {document['b']['evaluation_id']}", style="dim")
-    if changed := settings_text(document):
-        console.print(plain(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
+    if changed := changed_settings_text(document):
+        console.print(escape_text(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
     if document["differs"]:
         console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["differs"])))
     if document["corpus"] and any(n for fate, n in document["corpus"].items() if fate != "untouched"):
-        named = texts("fates", language)
-        console.print(words["corpus"] + ", ".join(f"{named[fate]} {n}" for fate, n in document["corpus"].items()))
+        fate_names = texts("fates", language)
+        console.print(words["corpus"] + ", ".join(f"{fate_names[fate]} {n}" for fate, n in document["corpus"].items()))
     if document["n_relabelled"]:
         console.print(words["relabelled"].format(n=document["n_relabelled"]))
-    for sentence in sentences(document, language):
-        console.print(plain(sentence), soft_wrap=True)
+    for sentence in explanation_sentences(document, language):
+        console.print(escape_text(sentence), soft_wrap=True)
     for name, why in document["not_split"].items():
-        console.print(f"{words['not split']}: {name} ({plain(told(why, language))})", style="dim")
-    for name, found in list(document["metrics"].items())[:1]:
-        _print_largest(console, name, found, language)
+        console.print(f"{words['not split']}: {name} ({escape_text(told(why, language))})", style="dim")
+    for name, metric in list(document["metrics"].items())[:1]:
+        _print_largest(console, name, metric, language)
     console.print(words[f"topics by {document['topics_by']}"], style="dim", soft_wrap=True)
 
 
-def _print_largest(console: Console, name: str, found: ExplainedMetric, language: str) -> None:
+def _print_largest(console: Console, name: str, metric: ExplainedMetric, language: str) -> None:
     words = texts("explanation", language)
-    if found["topics"]:
+    if metric["topics"]:
         table = Table(words["topic"], "A", "B", words["by questions"], words["by answers"], box=None, width=WIDTH)
-        for one in found["topics"]:
-            figures = (shown(name, one["questions"], sign=True), shown(name, one["answers"], sign=True))
-            table.add_row(plain(one["topic"]), str(one["n_a"]), str(one["n_b"]), *figures)
+        for topic in metric["topics"]:
+            figures = (
+                format_metric(name, topic["questions"], sign=True),
+                format_metric(name, topic["answers"], sign=True),
+            )
+            table.add_row(escape_text(topic["topic"]), str(topic["n_a"]), str(topic["n_b"]), *figures)
         console.print(table)
     fates = texts("fates", language)
-    for page in found["pages"]:
-        became = f" ({fates[page['fate'] or 'untouched']})" if page["fate"] not in (None, "untouched") else ""
-        said = words["page"].format(n=page["n"], part=shown(name, page["answers"], sign=True))
-        console.print(f"  {plain(page['page'])}{became}: {said}", soft_wrap=True)
-    for case in found["cases"]:
-        values = f"{shown(name, case['before'])} → {shown(name, case['after'])}"
-        console.print(f"  {plain(case['case_id'])}  {values}  {plain((case['question'] or '')[:LONGEST])}")
+    for page in metric["pages"]:
+        fate = f" ({fates[page['fate'] or 'untouched']})" if page["fate"] not in (None, "untouched") else ""
+        text = words["page"].format(n=page["n"], part=format_metric(name, page["answers"], sign=True))
+        console.print(f"  {escape_text(page['page'])}{fate}: {text}", soft_wrap=True)
+    for case in metric["cases"]:
+        values = f"{format_metric(name, case['before'])} → {format_metric(name, case['after'])}"
+        console.print(
+            f"  {escape_text(case['case_id'])}  {values}  {escape_text((case['question'] or '')[:MAX_QUESTION])}"
+        )

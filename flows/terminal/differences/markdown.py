@@ -1,127 +1,140 @@
-"""A comparison as Markdown, for a comment on a merge request: no text of the data is more than text there."""
+"""Format a comparison as Markdown for a comment on a merge request; texts of the data cannot act as markup."""
 
 import html
 import re
 from collections.abc import Iterator, Sequence
 
-from yarus.flows.terminal.printing import tier_name
-from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
-from yarus.tasks.comparison.changes import is_invalid, line, measured
+from yarus.flows.terminal.printing import get_tier_name
+from yarus.tasks.cases.privacy.pseudonyms import should_mask
+from yarus.tasks.comparison.changes import compared_metrics, format_statement, is_invalid
 from yarus.tasks.comparison.comparison_schema import ChangedCase, EvaluationComparison
-from yarus.tasks.config.redaction import harmless
+from yarus.tasks.config.redaction import escape_control_characters
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.numbers import between, shown
+from yarus.tasks.evaluation.number_format import format_difference_interval, format_metric
 
-VERDICTS = ("invalid", "regressed", "improved", "nothing")
-LATER = ("failures", "settings", "measured otherwise", "alone", "reach")
-CASES, METRICS = 20, 100
-"""Most lines of a table."""
-LONGEST, LONGEST_LINE = 200, 2_000
-MOST = 65_536
-"""Characters that a comment on GitHub may have."""
+VERDICT_KINDS = ("invalid", "regressed", "improved", "nothing")
+DETAIL_KINDS = ("failures", "settings", "measured otherwise", "alone", "reach")
+MAX_CASES, MAX_METRICS = 20, 100
+"""Maximum number of lines of a table."""
+MAX_TEXT, MAX_LINE = 200, 2_000
+MAX_COMMENT = 65_536
+"""Maximum number of characters in a comment on GitHub."""
 
 
-def comparison_markdown(document: EvaluationComparison, language: str) -> str:
-    """The verdict, what was changed, the metrics with intervals, and what broke; of an invalid evaluation why it is.
+def format_comparison_markdown(document: EvaluationComparison, language: str) -> str:
+    """Return the verdict, the changed settings, the metrics and the changed cases as Markdown.
+
+    An invalid evaluation gets only its reason.
+
+    Of an invalid evaluation, only why it is invalid.
 
     Args:
-        document: as `yarus.tasks.comparison.compare.compare` gives it.
+        document: returned by `yarus.tasks.comparison.compare.compare`.
         language: ru or en.
 
     Returns:
-        At most as much as a comment on GitHub may have.
+        At most as many characters as a comment on GitHub may have.
     """
     words = texts("comparison", language)
-    title = f"{tier_name(document['b']['tier'], language)} · {document['b']['source']}"
-    parts = [f"## {text(title)}"]
-    for kinds, mark in ((VERDICTS, "**"), (LATER, "")):
-        said = [one for one in document["statements"] if one["kind"] in kinds]
-        parts += ["\n".join(f"- {mark}{text(line(one, language), LONGEST_LINE)}{mark}" for one in said)] if said else []
+    title = f"{get_tier_name(document['b']['tier'], language)} · {document['b']['source']}"
+    parts = [f"## {escape_sentence(title)}"]
+    for kinds, mark in ((VERDICT_KINDS, "**"), (DETAIL_KINDS, "")):
+        chosen = [statement for statement in document["statements"] if statement["kind"] in kinds]
+        parts += (
+            [
+                "\n".join(
+                    f"- {mark}{escape_sentence(format_statement(statement, language), MAX_LINE)}{mark}"
+                    for statement in chosen
+                )
+            ]
+            if chosen
+            else []
+        )
     if not document["comparable"]:
         parts.insert(1, f"**{words['not comparable']}**")
     sides = [
-        f"{words['before']}: {code(document['a']['evaluation_id'])}",
-        f"{words['after']}: {code(document['b']['evaluation_id'])}",
+        f"{words['before']}: {format_code(document['a']['evaluation_id'])}",
+        f"{words['after']}: {format_code(document['b']['evaluation_id'])}",
     ]
     parts.append(" · ".join(sides))
     if not is_invalid(document):
-        parts += _metrics(document, words, texts("statements", language)["alone"])
-        parts += _cases(document["cases"]["broke"], "broke", words)
-        parts += _cases(document["cases"]["fixed"], "fixed", words)
-    if has_pseudonyms(document["b"]["source"]):
+        parts += _list_metric_tables(document, words, texts("statements", language)["alone"])
+        parts += _list_case_tables(document["cases"]["broke"], "broke", words)
+        parts += _list_case_tables(document["cases"]["fixed"], "fixed", words)
+    if should_mask(document["b"]["source"]):
         parts.append(texts("pseudonyms", language)["note"])
-    return _within(parts)
+    return _join_within_limit(parts)
 
 
-def code(given: str) -> str:
-    """A text of anybody's as code in a cell: nothing in it is markup, a link, a mention or the end of the cell."""
-    one = _one_line(given, LONGEST).replace("`", "'").replace("|", "¦")
-    return f"`{one}`" if one else "—"
+def format_code(untrusted: str) -> str:
+    """Return an untrusted text as code in a cell: nothing in it is markup, a link, a mention or the end of the cell."""
+    escaped = _flatten(untrusted, MAX_TEXT).replace("`", "'").replace("|", "¦")
+    return f"`{escaped}`" if escaped else "—"
 
 
-def text(given: str, longest: int = LONGEST) -> str:
-    """A sentence with texts of anybody's in it: no markup, and no name, number or address that would become a link."""
-    one = re.sub(r"((?<!\w)@|#|!|&|~|\$|%|\^|://|www\.)(?=\w)", "\\1\u200b", _one_line(given, longest))
-    return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", html.escape(one, quote=False))
+def escape_sentence(untrusted: str, longest: int = MAX_TEXT) -> str:
+    """Return a sentence with untrusted texts escaped: no markup, and nothing that would become a link."""
+    unlinked = re.sub(r"((?<!\w)@|#|!|&|~|\$|%|\^|://|www\.)(?=\w)", "\\1\u200b", _flatten(untrusted, longest))
+    return re.sub(r"([\\`*_\[\]|~$])", r"\\\1", html.escape(unlinked, quote=False))
 
 
-def _one_line(given: str, longest: int) -> str:
-    one = " ".join(harmless(given).split())
-    return one if len(one) <= longest else f"{one[: longest - 1]}…"
+def _flatten(untrusted: str, longest: int) -> str:
+    flat = " ".join(escape_control_characters(untrusted).split())
+    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
-def _metrics(document: EvaluationComparison, words: dict[str, str], alone: str) -> Iterator[str]:
-    """The headline metrics, and the others folded, whose verdicts are `alone`."""
-    found = measured(document)
-    main = [name for name in TIERS[document["b"]["tier"]].headlines if name in found]
-    others = [name for name in found if name not in main]
-    for names, folded in ((main, False), (others[:METRICS], bool(main))):
+def _list_metric_tables(document: EvaluationComparison, words: dict[str, str], alone: str) -> Iterator[str]:
+    """Yield the table of headline metrics, and the folded table of the others, introduced by `alone`."""
+    metrics = compared_metrics(document)
+    headlines = [name for name in TIERS[document["b"]["tier"]].headlines if name in metrics]
+    other_names = [name for name in metrics if name not in headlines]
+    for names, is_folded in ((headlines, False), (other_names[:MAX_METRICS], bool(headlines))):
         heads = (words["metric"], words["before"], words["after"], words["difference"], words["interval"])
         rows = [
             (
-                code(name),
-                shown(name, found[name]["a"]),
-                shown(name, found[name]["b"]),
-                shown(name, found[name]["difference"], sign=True),
-                between(name, found[name]),
-                words[found[name]["verdict"]],
+                format_code(name),
+                format_metric(name, metrics[name]["a"]),
+                format_metric(name, metrics[name]["b"]),
+                format_metric(name, metrics[name]["difference"], sign=True),
+                format_difference_interval(name, metrics[name]),
+                words[metrics[name]["verdict"]],
             )
             for name in names
         ]
         if rows:
-            table = _table((*heads, words["verdict"]), rows)
+            table = _format_table((*heads, words["verdict"]), rows)
             title = words["other metrics"].format(n=len(rows))
-            yield (f"<details><summary>{title}</summary>\n\n{alone}\n\n{table}\n\n</details>" if folded else table)
+            yield (f"<details><summary>{title}</summary>\n\n{alone}\n\n{table}\n\n</details>" if is_folded else table)
 
 
-def _cases(entries: Sequence[ChangedCase], kind: str, words: dict[str, str]) -> Iterator[str]:
-    """One line a question, with every metric that moved."""
+def _list_case_tables(entries: Sequence[ChangedCase], kind: str, words: dict[str, str]) -> Iterator[str]:
+    """Yield a table with one line per question and every metric that moved."""
     if not entries:
         return
     rows = [
         (
-            code(one["question"] or one["case_id"]) + (f" ×{one['n']}" if one["n"] > 1 else ""),
+            format_code(entry["question"] or entry["case_id"]) + (f" ×{entry['n']}" if entry["n"] > 1 else ""),
             "<br>".join(
-                f"{code(moved['metric'])} {shown(moved['metric'], moved['before'])} → "
-                f"{shown(moved['metric'], moved['after'])}"
-                for moved in one["moved"][:5]
+                f"{format_code(change['metric'])} {format_metric(change['metric'], change['before'])} → "
+                f"{format_metric(change['metric'], change['after'])}"
+                for change in entry["moved"][:5]
             ),
         )
-        for one in entries[:CASES]
+        for entry in entries[:MAX_CASES]
     ]
-    title = words[kind].format(n=sum(one["n"] for one in entries))
-    table = _table((words["question"], words["moved"]), rows)
+    title = words[kind].format(n=sum(entry["n"] for entry in entries))
+    table = _format_table((words["question"], words["moved"]), rows)
     yield f"<details{' open' if kind == 'broke' else ''}><summary>{title}</summary>\n\n{table}\n\n</details>"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _format_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _within(parts: list[str]) -> str:
-    """The first parts that a comment has room for."""
-    while len("\n\n".join(parts)) >= MOST - 1:
+def _join_within_limit(parts: list[str]) -> str:
+    """Join the first parts that fit into a comment."""
+    while len("\n\n".join(parts)) >= MAX_COMMENT - 1:
         parts.pop()
     return "\n\n".join(parts)

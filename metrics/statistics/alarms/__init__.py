@@ -1,1 +1,1 @@
-"""Alarms with a budget: a level that is looked at every night, and rings so many times a year where nothing happens."""
+"""Sequential change detection with a budget of false alarms: levels that are checked after every nightly run."""

@@ -1,4 +1,4 @@
-"""What a watch may be expected to do where nights are as noisy as these: false alarms a year, nights until it tells."""
+"""Simulated operating characteristics of a watch: false alarms per year, and nights until it notices a loss."""
 
 from collections.abc import Iterator
 from itertools import count, islice
@@ -7,102 +7,105 @@ from typing import NamedTuple
 
 import numpy as np
 
-from yarus.metrics.statistics.alarms.level import Level
-from yarus.metrics.statistics.alarms.noise import Night, Noise, replaced_share
-from yarus.metrics.statistics.alarms.watch import Watch
+from yarus.metrics.statistics.alarms.level import LevelDetector
+from yarus.metrics.statistics.alarms.noise import NightlyValue, NoiseVariances, lasting_share
+from yarus.metrics.statistics.alarms.watch import ChangeMonitor
 
-RUNS, CALM, YEAR, YEARS = 40, 30, 365, 10
-LONGEST = 60
-"""Nights after which a loss that nobody was told of counts as not found."""
+SIMULATED_RUNS, CALM_NIGHTS, NIGHTS_PER_YEAR, SIMULATED_YEARS = 40, 30, 365, 10
+MAX_DELAY = 60
+"""Nights after which a loss that raised no alarm counts as missed."""
 METRIC = "metric"
 
 
-class Nights(NamedTuple):
-    """Nights as they are: what they do by themselves, and one of them, for its cases."""
+class NightlyNoise(NamedTuple):
+    """Noise of nightly values, with one typical night for its cases."""
 
-    noise: Noise
-    night: Night
+    noise: NoiseVariances
+    night: NightlyValue
     least: float
     looks: float
-    """In which one false alarm may come."""
+    """Checks per expected false alarm."""
 
     @property
     def spread(self) -> float:
-        """Variance of what a night does by itself."""
+        """Return the variance of the noise of one night."""
         like = self.night
         return self.noise.night + (like.sampling if like.change is None else self.noise.case / like.total)
 
-    def drawn(self, chance: np.random.Generator, loss: float = 0.0, a_night: float = 0.0) -> Iterator[Night]:
-        """Nights like these without end; after CALM of them so much is lost at once, or every night."""
-        noise, like = self.noise, self.night
-        paired, n, new = like.change is not None, max(1, like.n), like.n_new / like.total
+    def drawn(self, chance: np.random.Generator, loss: float = 0.0, a_night: float = 0.0) -> Iterator[NightlyValue]:
+        """Yield simulated nights without end; after CALM of them this is lost at once, or every night."""
+        noise, template = self.noise, self.night
+        paired, n, new = template.change is not None, max(1, template.n), template.n_new / template.total
         lasting, twice = noise.lasting / n, 2 * noise.case / n
-        walk = lasting + noise.case * replaced_share(like) if paired else 0.0
-        level, offset, cases, before = like.value, 0.0, 0.0, 0.0
-        for number in count(1):
-            night, own = noise.night**0.5 * chance.normal(), (self.spread - noise.night) ** 0.5 * chance.normal()
-            chained = level + offset + own + night
-            value = level + cases + own + night if new else chained
-            if number == 1 or not paired:
-                yield Night(value, like.sampling, like.total)
+        walk = lasting + noise.case * lasting_share(template) if paired else 0.0
+        level, offset, cases, before = template.value, 0.0, 0.0, 0.0
+        for index in count(1):
+            night_noise, own_noise = (
+                noise.night**0.5 * chance.normal(),
+                (self.spread - noise.night) ** 0.5 * chance.normal(),
+            )
+            chained = level + offset + own_noise + night_noise
+            value = level + cases + own_noise + night_noise if new else chained
+            if index == 1 or not paired:
+                yield NightlyValue(value, template.sampling, template.total)
             else:
-                lag = min(like.lag, number - 1)
-                drawn = Night(value, like.sampling, like.total, chained - before, n, twice + lasting)
-                drawn = drawn._replace(far_variance=twice + lag * lasting, lag=lag, step=like.step)
+                lag = min(template.lag, index - 1)
+                night = NightlyValue(value, template.sampling, template.total, chained - before, n, twice + lasting)
+                night = night._replace(far_variance=twice + lag * lasting, lag=lag, step=template.step)
                 if new:
-                    of_new = level + night + (like.sampling / new) ** 0.5 * chance.normal()
-                    drawn = drawn._replace(n_new=like.n_new, new_value=of_new)
-                yield drawn
+                    new_value = level + night_noise + (template.sampling / new) ** 0.5 * chance.normal()
+                    night = night._replace(n_new=template.n_new, new_value=new_value)
+                yield night
             before = chained
             level += noise.drift**0.5 * chance.normal()
-            level -= (loss if number == CALM else 0) + (a_night if number >= CALM else 0)
+            level -= (loss if index == CALM_NIGHTS else 0) + (a_night if index >= CALM_NIGHTS else 0)
             offset += walk**0.5 * chance.normal()
-            cases = (1 - new) * cases + ((1 - (1 - new) ** 2) * like.sampling) ** 0.5 * chance.normal()
+            cases = (1 - new) * cases + ((1 - (1 - new) ** 2) * template.sampling) ** 0.5 * chance.normal()
 
 
-def false_alarms(nights: Nights) -> float:
-    """How often a year a watch rings where nothing happens, counted in a few drawn years.
+def expected_false_alarms(noise: NightlyNoise) -> float:
+    """Return how often per year a watch raises an alarm if nothing happens, counted in a few simulated years.
 
     Example:
-        >>> from yarus.metrics.statistics.alarms.expectation import Nights, false_alarms
-        >>> from yarus.metrics.statistics.alarms.noise import Night, Noise
-        >>> like = Night(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
-        >>> false_alarms(Nights(Noise(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0))
+        >>> from yarus.metrics.statistics.alarms.expectation import NightlyNoise, expected_false_alarms
+        >>> from yarus.metrics.statistics.alarms.noise import NightlyValue, NoiseVariances
+        >>> like = NightlyValue(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
+        >>> expected_false_alarms(NightlyNoise(NoiseVariances(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0))
         0.1
     """
-    rung = 0
-    for year in range(YEARS):
-        watch = Watch({METRIC: Level(nights.least)})
-        drawn = islice(nights.drawn(np.random.default_rng([0, 0, year])), YEAR)
-        rung += sum(watch.look({METRIC: night}, nights.looks) == "rings" for night in drawn)
-    return rung / YEARS
+    alarms = 0
+    for year in range(SIMULATED_YEARS):
+        watch = ChangeMonitor({METRIC: LevelDetector(noise.least)})
+        nights_of_year = islice(noise.drawn(np.random.default_rng([0, 0, year])), NIGHTS_PER_YEAR)
+        alarms += sum(watch.look({METRIC: night}, noise.looks) == "rings" for night in nights_of_year)
+    return alarms / SIMULATED_YEARS
 
 
-def nights_to_notice(nights: Nights, loss: float = 0.0, a_night: float = 0.0) -> float | None:
-    """The night in which a watch tells of a loss, the first of it being 1: the median; None where it is after LONGEST.
+def detection_delay(nights: NightlyNoise, loss: float = 0.0, a_night: float = 0.0) -> float | None:
+    """Return the median night in which a watch notices a loss, the first night of it being 1; None if after LONGEST.
 
     Args:
-        nights: as they are; before the loss there were CALM of them.
-        loss: at once, in the metric's unit, above 0 where it gets worse.
-        a_night: what every night loses more.
+        nights: the noise; before the loss there are CALM nights.
+        loss: at once, in the metric's unit, above 0 if the metric gets worse.
+        a_night: additional loss per night.
 
     Example:
-        >>> from yarus.metrics.statistics.alarms.expectation import Nights, nights_to_notice
-        >>> from yarus.metrics.statistics.alarms.noise import Night, Noise
-        >>> like = Night(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
-        >>> nights_to_notice(Nights(Noise(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0), 0.05)
+        >>> from yarus.metrics.statistics.alarms.expectation import NightlyNoise, detection_delay
+        >>> from yarus.metrics.statistics.alarms.noise import NightlyValue, NoiseVariances
+        >>> like = NightlyValue(0.8, 0.0004, 400, 0.0, 400, 0.0001, 0.0001, 8, 0.0025)
+        >>> detection_delay(NightlyNoise(NoiseVariances(0.02, 0.0, 0.0, 0.0), like, 0.005, 2920.0), 0.05)
         1.0
     """
-    found = []
-    for run in range(RUNS):
-        watch = Watch({METRIC: Level(nights.least)})
-        drawn = islice(nights.drawn(np.random.default_rng([0, 1, run]), loss, a_night), CALM + LONGEST)
-        told = LONGEST + 1
-        for number, night in enumerate(drawn, start=1 - CALM):
+    delays = []
+    for run in range(SIMULATED_RUNS):
+        watch = ChangeMonitor({METRIC: LevelDetector(nights.least)})
+        simulated = islice(nights.drawn(np.random.default_rng([0, 1, run]), loss, a_night), CALM_NIGHTS + MAX_DELAY)
+        delay = MAX_DELAY + 1
+        for index, night in enumerate(simulated, start=1 - CALM_NIGHTS):
             watch.add({METRIC: night})
-            if number > 0 and watch.rings(nights.looks):
-                told = number
+            if index > 0 and watch.rings(nights.looks):
+                delay = index
                 break
-        found.append(told)
-    middle = float(median(found))
-    return middle if middle <= LONGEST else None
+        delays.append(delay)
+    middle = float(median(delays))
+    return middle if middle <= MAX_DELAY else None

@@ -1,73 +1,74 @@
-"""What of a level comes from which questions were asked, and on which day of the week: no loss of the system."""
+"""Corrections of a level for the mix of questions and for the day of the week, which are not losses of the system."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from yarus.metrics.statistics.alarms.noise import Cells, Night
+from yarus.metrics.statistics.alarms.noise import NightlyValue, QuestionCells
 from yarus.metrics.statistics.groups import Floats, Ints
 
-LIKE_ALL = 5.0
-"""Questions of each kind of which it is assumed, before any was asked, that they score like all others."""
-LATE = 10
-"""Nights whose mix is held against that of all nights."""
-WEEK, HALF = 7, 3
+PRIOR_QUESTIONS = 5.0
+"""Pseudo-count: questions of each kind that are assumed to score like all others."""
+RECENT_NIGHTS = 10
+"""Nights whose mix is compared with that of all nights."""
+WEEK, HALF_WEEK = 7, 3
 """Days."""
-FIRST, FEWEST, NEWEST = 4, 3, 12
-"""Weeks that must have passed, in which a weekday must have been, and of which at most it is told."""
-DIFFER = 0.01
-"""What a weekday adds before that is told, as a standard deviation: a share of the best value of a metric."""
+MIN_WEEKS, MIN_WEEKDAYS, MAX_WEEKS = 4, 3, 12
+"""Weeks that must have passed, least weeks with the weekday, and most recent weeks that are used."""
+PRIOR_DEVIATION = 0.01
+"""Prior standard deviation of the effect of a weekday, as a share of the best value of a metric."""
 
 
-def remove_mix(nights: Sequence[Night]) -> list[Night]:
+def remove_mix(nights: Sequence[NightlyValue]) -> list[NightlyValue]:
     """Return the nights as if each had asked kinds of questions in the shares of the first.
 
     Each kind of question has an effect, each night another, and a question scores their sum on average. The effects of
-    kinds are estimated from the new questions of all nights up to the one that is corrected, so that what a night was
-    found to be does not change later. A loss that all kinds share is an effect of the night, and stays.
+    kinds are estimated from the new questions of all nights up to the corrected one, so that the value of a night does
+    not change later. A loss that all kinds share is an effect of the night, and stays.
 
     Args:
-        nights: oldest first, with `cells`; one without them stays as it is.
+        nights: oldest first, with `cells`; a night without cells stays as it is.
 
     Returns:
-        As many, with `mix`, and as much more `sampling` as the effects are uncertain. An error of the effects adds the
-        same to all nights of late, while nights are taken for independent: it is counted as often as there were nights.
+        As many nights, with `mix`, and with `sampling` increased by the uncertainty of the effects. An error of the
+        effects shifts all recent nights alike, although nights are taken as independent: it counts once per night so
+        far.
 
     Reference: Kitagawa 1955, Components of a difference between two rates; Robinson 1991, That BLUP is a good thing.
 
     Example:
         >>> from yarus.metrics.statistics.alarms.mix import remove_mix
-        >>> from yarus.metrics.statistics.alarms.noise import Night
-        >>> first = Night(0.7, 0.0021, 100, cells={"fees": (50, 45.0), "visas": (50, 25.0)})
-        >>> later = Night(0.58, 0.0024, 100, cells={"fees": (20, 18.0), "visas": (80, 40.0)})
+        >>> from yarus.metrics.statistics.alarms.noise import NightlyValue
+        >>> first = NightlyValue(0.7, 0.0021, 100, cells={"fees": (50, 45.0), "visas": (50, 25.0)})
+        >>> later = NightlyValue(0.58, 0.0024, 100, cells={"fees": (20, 18.0), "visas": (80, 40.0)})
         >>> [round(night.value, 2) for night in remove_mix([first, later])]
         [0.7, 0.69]
     """
-    kinds = {kind: number for number, kind in enumerate(sorted({kind for night in nights for kind in night.cells}))}
+    kinds = {kind: index for index, kind in enumerate(sorted({kind for night in nights for kind in night.cells}))}
     usual: Floats | None = None
-    of_all = of_late = np.zeros(len(kinds))
-    precision, sums = LIKE_ALL * np.eye(len(kinds)), np.zeros(len(kinds))
-    found, told = [], 0
+    mean_shares = recent_shares = np.zeros(len(kinds))
+    precision, sums = PRIOR_QUESTIONS * np.eye(len(kinds)), np.zeros(len(kinds))
+    corrected, n_nights = [], 0
     for night in nights:
         if not night.cells:
-            found.append(night)
+            corrected.append(night)
             continue
         n, _ = _table(night.cells, kinds)
         new, scored = _table(night.cells if night.change is None else night.new_cells, kinds)
-        shares, new_shares = (of / max(1.0, of.sum()) for of in (n, new))
+        shares, new_shares = (counts / max(1.0, counts.sum()) for counts in (n, new))
         usual = shares if usual is None else usual
-        told += 1
-        of_all = of_all + (shares - of_all) / told
-        of_late = of_late + (shares - of_late) / min(told, LATE)
+        n_nights += 1
+        mean_shares = mean_shares + (shares - mean_shares) / n_nights
+        recent_shares = recent_shares + (shares - recent_shares) / min(n_nights, RECENT_NIGHTS)
         precision += np.diag(new) - np.outer(new, new_shares)
         sums += scored - new_shares * scored.sum()
         effects, by_night, lasting = np.linalg.solve(
-            precision, np.array([sums, new_shares - usual, of_late - of_all]).T
+            precision, np.array([sums, new_shares - usual, recent_shares - mean_shares]).T
         ).T
-        spread = (new_shares - usual) @ by_night + told * (of_late - of_all) @ lasting
+        spread = (new_shares - usual) @ by_night + n_nights * (recent_shares - mean_shares) @ lasting
         mix = float((shares - usual) @ effects)
-        found.append(
+        corrected.append(
             night._replace(
                 value=night.value - mix,
                 new_value=None if night.new_value is None else night.new_value - float((new_shares - usual) @ effects),
@@ -75,67 +76,69 @@ def remove_mix(nights: Sequence[Night]) -> list[Night]:
                 mix=mix,
             )
         )
-    return found
+    return corrected
 
 
-def remove_weekdays(nights: Sequence[Night], best: float = 1.0) -> list[Night]:
+def remove_weekdays(nights: Sequence[NightlyValue], best: float = 1.0) -> list[NightlyValue]:
     """Return the nights as if all had been on the same day of the week.
 
-    What a weekday adds is the mean of how far the level was from that of the nights around it, on such days of the
-    newest weeks before the night that is corrected; shrunk by as much as these means differ by chance.
+    The effect of a weekday is the mean deviation of its level from the nights around it, in the most recent weeks
+    before the corrected night. It is shrunk by as much as these means differ by chance.
 
     Args:
         nights: oldest first, with `day`.
         best: the highest value that the metric can have.
 
     Returns:
-        As many. Those of the first weeks keep their values, and have what is `unknown` of their weekday.
+        As many nights. Those of the first weeks keep their values, and get the variance `unknown` for their weekday.
 
     Reference: James and Stein 1961, Estimation with quadratic loss.
 
     Example:
         >>> from yarus.metrics.statistics.alarms.mix import remove_weekdays
-        >>> from yarus.metrics.statistics.alarms.noise import Night
-        >>> nights = [Night(0.8 - 0.02 * (day % 7 == 6), 0.001, 160, day=day) for day in range(42)]
+        >>> from yarus.metrics.statistics.alarms.noise import NightlyValue
+        >>> nights = [NightlyValue(0.8 - 0.02 * (day % 7 == 6), 0.001, 160, day=day) for day in range(42)]
         >>> [round(night.value, 2) for night in remove_weekdays(nights)[20:42:7]]  # Sundays
         [0.78, 0.78, 0.8, 0.8]
     """
     levels = np.cumsum([0.0, *(night.moved_since(before) for before, night in pairwise(nights))])
     days = np.array([night.day for night in nights])
-    beyond = levels - [levels[np.abs(days - day) <= HALF].mean() for day in days.tolist()]
-    found, before = list[Night](), 0.0
+    deviations = levels - [levels[np.abs(days - day) <= HALF_WEEK].mean() for day in days.tolist()]
+    corrected, last_effect = list[NightlyValue](), 0.0
     for night in nights:
         passed = night.day - nights[0].day
-        told = passed >= FIRST * WEEK
-        known = (days < night.day - HALF) & (days >= max(night.day - NEWEST * WEEK, nights[0].day + HALF))
-        adds = _adds(days[known] % WEEK, beyond[known], night.day % WEEK) if told else 0.0
-        found.append(
+        has_effects = passed >= MIN_WEEKS * WEEK
+        recent = (days < night.day - HALF_WEEK) & (days >= max(night.day - MAX_WEEKS * WEEK, nights[0].day + HALF_WEEK))
+        effect = _weekday_effect(days[recent] % WEEK, deviations[recent], night.day % WEEK) if has_effects else 0.0
+        corrected.append(
             night._replace(
-                value=night.value - adds,
-                new_value=None if night.new_value is None else night.new_value - adds,
-                change=None if night.change is None else night.change - adds + before,
-                unknown=0.0 if told or passed % WEEK == 0 else (DIFFER * best) ** 2,
+                value=night.value - effect,
+                new_value=None if night.new_value is None else night.new_value - effect,
+                change=None if night.change is None else night.change - effect + last_effect,
+                unknown=0.0 if has_effects or passed % WEEK == 0 else (PRIOR_DEVIATION * best) ** 2,
             )
         )
-        before = adds
-    return found
+        last_effect = effect
+    return corrected
 
 
-def _adds(weekdays: Ints, beyond: Floats, weekday: int) -> float:
-    """What a weekday adds, by those so far."""
+def _weekday_effect(weekdays: Ints, deviations: Floats, weekday: int) -> float:
+    """Return the effect of a weekday, from the nights so far."""
     n = np.bincount(weekdays, minlength=WEEK)
-    if n[weekday] < FEWEST or (often := n >= FEWEST).sum() < 2:
+    if n[weekday] < MIN_WEEKDAYS or (frequent := n >= MIN_WEEKDAYS).sum() < 2:
         return 0.0
-    weekdays, beyond = weekdays[often[weekdays]], beyond[often[weekdays]]
-    means = np.bincount(weekdays, beyond, minlength=WEEK) / np.maximum(1, n)
-    by_chance = ((beyond - means[weekdays]) ** 2).sum() / (len(beyond) - often.sum()) * (1 / n[often]).mean()
-    differ = (means[often] ** 2).sum() / (often.sum() - 1)
-    return float(means[weekday] * max(0.0, 1 - by_chance / differ)) if differ else 0.0
+    weekdays, deviations = weekdays[frequent[weekdays]], deviations[frequent[weekdays]]
+    means = np.bincount(weekdays, deviations, minlength=WEEK) / np.maximum(1, n)
+    by_chance = (
+        ((deviations - means[weekdays]) ** 2).sum() / (len(deviations) - frequent.sum()) * (1 / n[frequent]).mean()
+    )
+    between = (means[frequent] ** 2).sum() / (frequent.sum() - 1)
+    return float(means[weekday] * max(0.0, 1 - by_chance / between)) if between else 0.0
 
 
-def _table(cells: Cells, kinds: Mapping[str, int]) -> Floats:
-    """How many questions there are of each kind, and the sums of their scores: (2, kinds)."""
+def _table(cells: QuestionCells, kinds: Mapping[str, int]) -> Floats:
+    """Return how many questions there are of each kind, and the sums of their scores: (2, kinds)."""
     table = np.zeros((2, len(kinds)))
-    for kind, of_kind in cells.items():
-        table[:, kinds[kind]] = of_kind
+    for kind, counts in cells.items():
+        table[:, kinds[kind]] = counts
     return table

@@ -1,1 +1,1 @@
-"""Two evaluations: the difference of a number, its interval, its test, and the verdict."""
+"""The comparison of two evaluations: the difference of a statistic, its interval, its test, and the verdict."""

@@ -1,4 +1,4 @@
-"""Intervals of a paired mean difference, dense or sparse, in groups or not; and a p and an interval that agree."""
+"""Intervals of a paired mean difference, and a p that is consistent with an interval."""
 
 from collections.abc import Callable
 from math import exp, log
@@ -6,77 +6,77 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from yarus.metrics.statistics.groups import Floats, Ints, group_totals, jackknife
-from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST, Interval, level_of, student_quantile
+from yarus.metrics.statistics.groups import Floats, Ints, group_totals, jackknife_error
+from yarus.metrics.statistics.intervals import NO_INTERVAL, SMALLEST_P, Interval, alpha_of, student_quantile
 
 IntervalAt: TypeAlias = Callable[[float], Interval]
 """Confidence, 0..1, exclusive -> the interval of that level."""
-UNSEEN = 0.03
-"""Weight, in units, of one that is wholly lost: what the jump of a change is where few changes have been seen."""
+UNSEEN_WEIGHT = 0.03
+"""Weight of a pseudo-unit that is entirely lost: it sets the jump of a change if few changes have been seen."""
 
 
-class Mean(NamedTuple):
-    """A mean whose cases may come in groups."""
+class ClusteredMean(NamedTuple):
+    """A mean of cases that may come in groups."""
 
     value: float
     error: float
-    """Its standard error, by leaving out each group in turn."""
+    """Standard error, by leaving out each group in turn."""
     degrees: float
-    """Of freedom: as many equal groups as these are worth (Kish), less one."""
+    """Degrees of freedom: the effective number of groups (Kish), less one."""
 
 
-def mean_of(values: Floats, codes: Ints) -> Mean:
-    """The mean of (n,) values of at least two groups, which `codes` (n,) numbers from 0, and how well it is known.
+def clustered_mean(values: Floats, codes: Ints) -> ClusteredMean:
+    """Return the mean of (n,) values of at least two groups, which `codes` (n,) numbers from 0, and its error.
 
     Example:
         >>> import numpy as np
-        >>> from yarus.metrics.statistics.differences.intervals import mean_of
-        >>> found = mean_of(np.array([1.0, 2.0, 3.0, 6.0]), np.arange(4))
-        >>> found.value, round(found.error, 3), found.degrees
+        >>> from yarus.metrics.statistics.differences.intervals import clustered_mean
+        >>> result = clustered_mean(np.array([1.0, 2.0, 3.0, 6.0]), np.arange(4))
+        >>> result.value, round(result.error, 3), result.degrees
         (3.0, 1.08, 3.0)
     """
-    error, groups = jackknife(values, codes)
-    return Mean(float(values.mean()), error, max(1.0, groups - 1))
+    error, groups = jackknife_error(values, codes)
+    return ClusteredMean(float(values.mean()), error, max(1.0, groups - 1))
 
 
-def interval_of_differences(differences: Floats, codes: Ints, span: float) -> IntervalAt:
-    """The interval of the mean of paired differences, at any level.
+def difference_interval(differences: Floats, codes: Ints, span: float) -> IntervalAt:
+    """Return the interval of the mean of paired differences, as a function of the confidence.
 
-    Where at least half of the cases (or groups) changed: Student's t. Where most did not, the mean hangs on few
-    changes, and their number is what is uncertain: gains and losses have each a score interval like Wilson's, of a mean
-    whose variance is its size times the jump that one change makes, and are put together by Newcombe's square-and-add,
-    with their correlation. Whole groups are its units, and Student's quantile knows their effective number.
+    If at least half of the cases (or groups) changed: Student's t. If most did not, the mean depends on few changes,
+    and their number is uncertain. Then gains and losses have a score interval each, like Wilson's, of a mean whose
+    variance is its size times the jump of one change. Both are combined by Newcombe's square-and-add, with their
+    correlation. The units are whole groups, and Student's quantile uses their effective number.
 
     Args:
         differences: (n,) finite, of at least two groups.
-        codes: (n,) the group of each, from 0; as many groups as cases where they stand alone.
-        span: the widest that two values lie apart: what a change that has not been seen may be.
+        codes: (n,) the group of each, from 0; as many groups as cases if there are no groups.
+        span: the largest possible difference of two values: the size of an unseen change.
 
     Returns:
-        Level -> bounds; both equal where all differences are and are not 0, or where all values are equal.
+        Level -> bounds; both equal if all differences are equal and not 0, or if all values are equal.
 
     Reference: Newcombe 1998, Interval estimation for the difference between independent proportions; Zou and Donner
     2008, Construction of confidence limits about effect measures (MOVER).
 
     Example:
         >>> import numpy as np
-        >>> from yarus.metrics.statistics.differences.intervals import interval_of_differences
+        >>> from yarus.metrics.statistics.differences.intervals import difference_interval
         >>> one_of_fifty = np.array([-0.5] + [0.0] * 49)
-        >>> low, high = interval_of_differences(one_of_fifty, np.arange(50), 1.0)(0.95)
+        >>> low, high = difference_interval(one_of_fifty, np.arange(50), 1.0)(0.95)
         >>> round(low, 3), round(high, 3)
         (-0.056, 0.03)
     """
     if np.ptp(differences) == 0 and (differences[0] or not span):  # without the rounding of a sum
         same = Interval(float(differences[0]), float(differences[0]))
         return lambda confidence: same
-    found = mean_of(differences, codes)
+    mean = clustered_mean(differences, codes)
     if is_sparse(differences, codes):
-        return _sparse(differences, codes, span, found.degrees)
-    return lambda confidence: student_interval(found, confidence)
+        return _sparse(differences, codes, span, mean.degrees)
+    return lambda confidence: student_interval(mean, confidence)
 
 
 def is_sparse(differences: Floats, codes: Ints) -> bool:
-    """Whether fewer than half of the cases changed: of those that stand alone, or of the groups that `codes` numbers.
+    """Return whether fewer than half of the cases changed, or of the groups that `codes` numbers.
 
     Example:
         >>> import numpy as np
@@ -89,17 +89,17 @@ def is_sparse(differences: Floats, codes: Ints) -> bool:
     return 2 * int(np.count_nonzero(changed)) < len(changed)
 
 
-def student_interval(mean: Mean, confidence: float) -> Interval:
-    """Student's interval of a mean.
+def student_interval(mean: ClusteredMean, confidence: float) -> Interval:
+    """Return Student's interval of a mean.
 
     Example:
-        >>> from yarus.metrics.statistics.differences.intervals import Mean, student_interval
-        >>> low, high = student_interval(Mean(3.0, 1.0, 3.0), 0.95)
+        >>> from yarus.metrics.statistics.differences.intervals import ClusteredMean, student_interval
+        >>> low, high = student_interval(ClusteredMean(3.0, 1.0, 3.0), 0.95)
         >>> round(low, 3), round(high, 3)
         (-0.182, 6.182)
     """
-    reach = student_quantile(confidence, mean.degrees) * mean.error
-    return Interval(mean.value - reach, mean.value + reach)
+    half_width = student_quantile(confidence, mean.degrees) * mean.error
+    return Interval(mean.value - half_width, mean.value + half_width)
 
 
 def _sparse(differences: Floats, codes: Ints, span: float, degrees: float) -> IntervalAt:
@@ -108,63 +108,63 @@ def _sparse(differences: Floats, codes: Ints, span: float, degrees: float) -> In
     units = len(gains)
     size = len(differences) / units
     either, unseen = gains + losses, span * size
-    jump = (float((either**2).sum()) + UNSEEN * unseen**2) / (float(either.sum()) + UNSEEN * unseen)
+    jump = (float((either**2).sum()) + UNSEEN_WEIGHT * unseen**2) / (float(either.sum()) + UNSEEN_WEIGHT * unseen)
     spread = float(gains.std() * losses.std())
-    together = float(((gains - gains.mean()) * (losses - losses.mean())).mean()) / spread if spread else 0.0
+    correlation = float(((gains - gains.mean()) * (losses - losses.mean())).mean()) / spread if spread else 0.0
     gain, loss = float(gains.mean()), float(losses.mean())
 
-    def at(confidence: float) -> Interval:
+    def interval_at(confidence: float) -> Interval:
         z = student_quantile(confidence, degrees)
         least_gain, most_gain = _score_bounds(gain, jump, units, z)
         least_loss, most_loss = _score_bounds(loss, jump, units, z)
-        down = _added(gain - least_gain, most_loss - loss, together)
-        up = _added(most_gain - gain, loss - least_loss, together)
-        return Interval(max(-span, (gain - loss - down) / size), min(span, (gain - loss + up) / size))
+        below = _add_half_widths(gain - least_gain, most_loss - loss, correlation)
+        above = _add_half_widths(most_gain - gain, loss - least_loss, correlation)
+        return Interval(max(-span, (gain - loss - below) / size), min(span, (gain - loss + above) / size))
 
-    return at
+    return interval_at
 
 
 def _score_bounds(mean: float, jump: float, n: int, z: float) -> Interval:
-    """Wilson's bounds for the mean of n values of at least 0 whose variance is mean * (jump - mean)."""
+    """Return Wilson's bounds of the mean of n values of at least 0 whose variance is mean * (jump - mean)."""
     share, shrink = mean / jump, 1 + z * z / n
-    centre = (share + z * z / (2 * n)) / shrink
+    center = (share + z * z / (2 * n)) / shrink
     half = z / shrink * (max(0.0, share * (1 - share)) / n + z * z / (4 * n * n)) ** 0.5
-    return Interval(max(0.0, centre - half) * jump if mean else 0.0, min(1.0, centre + half) * jump)
+    return Interval(max(0.0, center - half) * jump if mean else 0.0, min(1.0, center + half) * jump)
 
 
-def _added(one: float, other: float, together: float) -> float:
-    return float(max(0.0, one**2 + other**2 - 2 * together * one * other) ** 0.5)
+def _add_half_widths(first: float, second: float, correlation: float) -> float:
+    return float(max(0.0, first**2 + second**2 - 2 * correlation * first * second) ** 0.5)
 
 
-def agreed(p: float, interval_at: IntervalAt, confidence: float) -> tuple[float, Interval]:
-    """A p and an interval of one difference, neither of which says more than the other.
+def reconcile_p_and_interval(p: float, interval_at: IntervalAt, confidence: float) -> tuple[float, Interval]:
+    """Return a p and an interval of one difference that are consistent.
 
-    A test and an interval of different making may disagree where the evidence is just enough. The more careful one is
-    believed: the interval is drawn to 0, or p is the level at which the interval reaches it.
+    A test and an interval of different methods may disagree if the evidence is just enough. The more conservative one
+    is used: the interval is extended to 0, or p is the level at which the interval reaches 0.
 
     Example:
         >>> from yarus.metrics.statistics import Interval
-        >>> from yarus.metrics.statistics.differences.intervals import agreed
-        >>> agreed(0.06, lambda confidence: Interval(0.01, 0.3), 0.95)
+        >>> from yarus.metrics.statistics.differences.intervals import reconcile_p_and_interval
+        >>> reconcile_p_and_interval(0.06, lambda confidence: Interval(0.01, 0.3), 0.95)
         (0.06, Interval(low=0.0, high=0.3))
     """
-    interval, alpha = interval_at(confidence), level_of(confidence)
+    interval, alpha = interval_at(confidence), alpha_of(confidence)
     if np.isnan(p) or np.isnan(interval.low):
         return p, NO_INTERVAL if np.isnan(p) else interval
     if p >= alpha:
         return p, Interval(min(interval.low, 0.0), max(interval.high, 0.0))
-    return (p if interval.low > 0 or interval.high < 0 else max(alpha, level_at(interval_at, 0.0))), interval
+    return (p if interval.low > 0 or interval.high < 0 else max(alpha, p_value_at(interval_at, 0.0))), interval
 
 
-def level_at(interval_at: IntervalAt, value: float) -> float:
-    """The two-sided p of a value: the level below which the interval no longer holds it.
+def p_value_at(interval_at: IntervalAt, value: float) -> float:
+    """Return the two-sided p of a value: the level below which the interval no longer contains it.
 
     Returns:
-        Above 0, at most 1; 1 where even the narrowest interval holds it.
+        Above 0, at most 1; 1 if even the narrowest interval contains it.
 
     Example:
-        >>> from yarus.metrics.statistics.differences.intervals import Mean, level_at, student_interval
-        >>> round(level_at(lambda confidence: student_interval(Mean(2.228, 1.0, 10), confidence), 0.0), 3)
+        >>> from yarus.metrics.statistics.differences.intervals import ClusteredMean, p_value_at, student_interval
+        >>> round(p_value_at(lambda confidence: student_interval(ClusteredMean(2.228, 1.0, 10), confidence), 0.0), 3)
         0.05
     """
     low, high = log(1e-15), 0.0
@@ -172,4 +172,4 @@ def level_at(interval_at: IntervalAt, value: float) -> float:
         middle = (low + high) / 2
         bounds = interval_at(1 - exp(middle))
         low, high = (middle, high) if bounds.low <= value <= bounds.high else (low, middle)
-    return max(SMALLEST, exp(high))
+    return max(SMALLEST_P, exp(high))

@@ -1,1 +1,1 @@
-"""Personal data in texts: recognised and replaced by pseudonyms."""
+"""Personal data in texts: detection and pseudonyms."""

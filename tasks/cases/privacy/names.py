@@ -1,5 +1,7 @@
-"""Names of people in a text, told by what stands together: a first name and a surname in any case, a patronymic,
-initials, «меня зовут», «доцент», «у» before the form of a surname. One pass over the words; each is looked up.
+"""Find names of people in a text by neighbouring words, in one pass over the words.
+
+Signs of a name are: a first name with a surname in any case, a patronymic, initials, «меня зовут», «доцент», or «у»
+before a form of a surname.
 """
 
 import re
@@ -26,7 +28,7 @@ FIRST_NAMES = """
 маша миша надя настя наташа оля паша петя рита рома саша света серёжа сеня слава соня стас таня толя тоня ульяша федя
 юля юра ярик
 """
-WORDS_TOO = """
+AMBIGUOUS_NAMES = """
 вера веры вере веру верой любовь любви любовью надежда надежды надежде надежду надеждой роман романа романе роману
 романом романы лев марк марка марке марки марку маркой марта марте марту мартом март роза розы розе розу розой слава
 славы славе славу славой света свете свету светом мила мира лада лады злата дана дане дано дану даны рома ян ника нике
@@ -34,60 +36,66 @@ WORDS_TOO = """
 соню кира лена лену ася поля люда захар эрик дима витя костя кости костью костей софия софии прохор ефим мирон
 владимир владимире владимира ростислав ваня вани женя жени рина белла роберт даня
 """
-"""Forms of names that are words or places too: without a capital letter they are no sign."""
-OTHERS_OF = {
+"""Forms of names that are also words or places: without a capital letter they do not count as names."""
+IRREGULAR_FORMS = {
     "лев": "льва льву львом льве",
     "петр": "петра петру петром петре",
     "павел": "павла павлу павлом павле",
     "любовь": "любови любовью",
 }
-ENDINGS = {"й": "й я ю ем е и", "ь": "ь я ю ем е и ью", "я": "я и е ю ей", "а": "а ы и е у ой ей", "": " а у ом ем е"}
-ELSEWHERE_TOO = """
+CASE_ENDINGS = {
+    "й": "й я ю ем е и",
+    "ь": "ь я ю ем е и ью",
+    "я": "я и е ю ей",
+    "а": "а ы и е у ой ей",
+    "": " а у ом ем е",
+}
+FOREIGN_NAMES = """
 ana maria viktoria roman marina mark marta robert german alisa diana karina dina kira nika lada mila ian eva albert
 roza filip platon klim inga emil erik edgar rina dana lev maks vera sofia ia nina artur taras angelina iana bela ira
 rita vika daniel
 """
-"""Names as they sound in other languages too: they count before a Slavic surname only."""
-SOUNDS = str.maketrans(
+"""Names that also exist in other languages: they count only before a Slavic surname."""
+LATIN_SOUNDS = str.maketrans(
     dict(zip("абвгдезийклмнопрстуфыэ", "abvgdeziiklmnoprstufie", strict=True))
     | {"ё": "e", "ж": "zh", "х": "h", "ц": "c", "ч": "ch", "ш": "sh", "щ": "sh", "ю": "iu", "я": "ia", "ъ": "", "ь": ""}
 )
-SPELLINGS = {"kh": "h", "ks": "x", "ts": "c", "y": "i", "j": "i", "w": "v", "shch": "sh", "ph": "f"}
+SOUND_OF_SPELLING = {"kh": "h", "ks": "x", "ts": "c", "y": "i", "j": "i", "w": "v", "shch": "sh", "ph": "f"}
 
 
-def sound_of(word: str) -> str:
-    """A Latin word as it sounds, for a name has as many spellings as there are tables of letters."""
-    for many, one in SPELLINGS.items():
-        word = word.replace(many, one)
+def latin_sound(word: str) -> str:
+    """Return a Latin word as it sounds, because a name has as many spellings as transliteration tables."""
+    for spelling, sound in SOUND_OF_SPELLING.items():
+        word = word.replace(spelling, sound)
     return re.sub(r"(.)\1", r"\1", word)
 
 
 def _forms(name: str) -> list[str]:
-    """A first name in all cases, and forms that no case has: nobody is called so otherwise."""
-    if name in OTHERS_OF:
-        return [name, *OTHERS_OF[name].split()]
+    """Return a first name in all cases, and forms that no case has, because nothing else is spelt so."""
+    if name in IRREGULAR_FORMS:
+        return [name, *IRREGULAR_FORMS[name].split()]
     ending = next((end for end in "йья" if name.endswith(end)), "а" if name.endswith("а") else "")
     if name.endswith(("и", "о", "у")):
         return [name]
-    return [name, *(name.removesuffix(ending) + end for end in ENDINGS[ending].split())]
+    return [name, *(name.removesuffix(ending) + end for end in CASE_ENDINGS[ending].split())]
 
 
-BASES = frozenset(name.replace("ё", "е") for name in FIRST_NAMES.split())
-FORMS = frozenset(form for name in BASES for form in _forms(name))
-LATIN = frozenset(sound_of(name.translate(SOUNDS)) for name in BASES)
-ALSO_WORDS = frozenset(WORDS_TOO.split())
-ALSO_LATIN = frozenset(ELSEWHERE_TOO.split())
+BASE_FIRST_NAMES = frozenset(name.replace("ё", "е") for name in FIRST_NAMES.split())
+FIRST_NAME_FORMS = frozenset(form for name in BASE_FIRST_NAMES for form in _forms(name))
+LATIN_NAME_SOUNDS = frozenset(latin_sound(name.translate(LATIN_SOUNDS)) for name in BASE_FIRST_NAMES)
+AMBIGUOUS_FORMS = frozenset(AMBIGUOUS_NAMES.split())
+FOREIGN_NAME_SOUNDS = frozenset(FOREIGN_NAMES.split())
 
 
 SURNAME = re.compile(
     r".{2,}(?:(?:[ое]в|[иы]н)(?:а|у|ым|е|ой|ых)?|(?:ск|цк|ст)(?:ий|ой|ого|ому|им|ом|ая|ую)|(?:енко|айко|ойко)|[уюи]к(?:а|у|е|ом)?"
     r"|[яа]н(?:а|у|е|ом)?|швили|дзе|[ыи]х|ец|[ое]вич)"
 )
-CLEAR = re.compile(
+CLEAR_SURNAME = re.compile(
     r".{2,}(?:[ое]в(?:а|у|ым|ой)|[иы]н(?:у|ым|ой)|енко|[ую]к(?:а|у|ом)|ян(?:а|у|ом)|(?:ск|цк)(?:ого|ому|им))"
 )
-"""Endings of surnames that hardly a place or a thing has after «у», «к», «с»."""
-AGREES = {
+"""Endings of surnames that places and things rarely have after «у», «к», «с»."""
+NOUN_ENDINGS = {
     "го": "ая",
     "му": "ую",
     "им": "м",
@@ -99,26 +107,26 @@ AGREES = {
     "ая": "ая",
     "ый": "йтрлкн",
 }
-"""The last letter of the noun behind an adjective, by the adjective's last two."""
-BASE = re.compile(r".{3,}(?:(?:[ое]в|[иы]н)а?|(?:ск|цк)(?:ий|ая)|енко|чук|[гд]ян)")
-FATHER = re.compile(
+"""Last letters of the noun after an adjective, by the adjective's last two letters."""
+BASE_SURNAME = re.compile(r".{3,}(?:(?:[ое]в|[иы]н)а?|(?:ск|цк)(?:ий|ая)|енко|чук|[гд]ян)")
+PATRONYMIC = re.compile(
     r".{2,}(?:[ое]вич|[ьи]евич|аевич)(?:а|у|ем|ом|е)?|.{2,}[ое]вн[аыеу]|(?:ил|кузьм|никит|лук|фом|савв)(?:ь|и)?ич(?:а|у|ем|ом|е)?"
     r"|никитич(?:а|у|ем|е)?|кузьмич(?:а|у|ем|е)?|(?:ильин|кузьмин|никит|лукин|фомин|саввин)ичн(?:а|ы|е|у|ой)"
 )
-FATHER_TOO = re.compile(r".{2,}(?:[ое]вной|ичн(?:а|ы|е|у|ой))")
-"""Patronymics that are adjectives too (Основной): they count beside a first name only."""
+AMBIGUOUS_PATRONYMIC = re.compile(r".{2,}(?:[ое]вной|ичн(?:а|ы|е|у|ой))")
+"""Patronymics that are also adjectives (Основной): they count only next to a first name."""
 ROLES = re.compile(
     r"(?:(?P<near>преподавател|преподавательниц|доцент|профессор|ассистент|куратор|тьютор|методист|студент|студентк|аспирант|аспирантк"
     r"|старост|одногруппник|одногруппниц|соседк|проф|доц|препод)|учител|декан|выпускник|ректор|проректор|директор|доктор|секретар"
     r"|лектор|завкафедр|научрук|сосед|гражданин|господин|товарищ|руководител|госпож)(?:а|у|ом|ем|е|ы|и|ой|ей|ь|я|ю)?"
 )
-"""Before a surname; after those that a student has to do with, any capital letter is one."""
+"""Roles before a surname; after roles from student life (`near`), any capitalised word is a surname."""
 CUES = re.compile(r"зовут|фамили[яюейи]|фио")
-BEFORE = frozenset(("у", "к", "ко", "от", "с", "со", "для", "про", "о", "об", "обо", "за", "перед", "через"))
+PREPOSITIONS = frozenset(("у", "к", "ко", "от", "с", "со", "для", "про", "о", "об", "обо", "за", "перед", "через"))
 EPONYMS = re.compile(
     r"имени|им|ул|улиц[аеуы]|пр|проспект[ае]?|площад[ьи]|пл|шоссе|памятник[ау]?|теорем[аеуы]|музе[йяе]|театр[ае]?|библиотек[аеуи]|храм[ае]?"
 )
-"""What bears the name of somebody known, as streets do."""
+"""Things named after known people, such as streets."""
 NO_SURNAME = re.compile(
     r"росси|москов|самарск|русск|государственн|поволжск|петербургск|казанск|томск|новосибирск|уральск|сибирск|волжск|советск"
     r"|паспорт|телефон|почт[аеуы]$|адрес|справк|заявлен"
@@ -134,158 +142,222 @@ NO_SURNAME = re.compile(
 )
 LOOKALIKES = str.maketrans("aceopxykABCEHKMOPTXY", "асеорхукАВСЕНКМОРТХУ")
 WORD = re.compile(r"(?:(?<![^\W_])[А-ЯЁA-Z]\.|[^\W\d_]+(?:[-'’][^\W\d_]+)*+)")
-CAPITAL = re.compile(r"[А-ЯЁA-Z]")
-SPOKEN = ("зовут", "фамили", "фио", "вич", "вна", "вне", "вну", "чна", "чне", " я ")
-"""One of these there is, or a capital letter, where there is a name."""
-ENGLISH = re.compile(r"(?i:my name is|i am called)\s{1,3}([A-Z][a-z]{1,30}(?:\s{1,3}[A-Z][a-z]{1,30}){0,2})")
+CAPITAL_LETTER = re.compile(r"[А-ЯЁA-Z]")
+LIKELY_PARTS = ("зовут", "фамили", "фио", "вич", "вна", "вне", "вну", "чна", "чне", " я ")
+"""A text with a name has a capital letter or one of these."""
+ENGLISH_INTRODUCTION = re.compile(
+    r"(?i:my name is|i am called)\s{1,3}([A-Z][a-z]{1,30}(?:\s{1,3}[A-Z][a-z]{1,30}){0,2})"
+)
 CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 LATIN_SURNAME = re.compile(r".{2,}(?:[eo]va?|[iy]na?|s[kc](?:iy|y|ii|i|aya|aia)|enko|[uy]u?k|yan|ian)")
 
 
 class Word(NamedTuple):
-    """A word and what it may be."""
+    """Features of a word."""
 
-    low: str
-    likely: bool = False
-    """Whether a name may begin with it."""
-    capital: bool = False
-    initial: bool = False
-    first: bool = False
-    sure: bool = False
-    """A first name that is no other word."""
-    base: bool = False
-    """A first name as it stands in a dictionary."""
-    father: bool = False
-    father_too: bool = False
-    surname: bool = False
-    latin: bool = False
-    upper: bool = False
-
-
-NONE = Word("")
-"""What is beside a word where no word is: it has no property."""
+    lower_text: str
+    may_start_name: bool = False
+    """Whether a name can start with it."""
+    is_capitalised: bool = False
+    is_initial: bool = False
+    is_first_name: bool = False
+    is_only_name: bool = False
+    """Whether it is a first name and no other word."""
+    is_base_form: bool = False
+    """Whether it is a first name in dictionary form."""
+    is_patronymic: bool = False
+    may_be_patronymic: bool = False
+    is_surname: bool = False
+    is_latin: bool = False
+    is_upper: bool = False
 
 
-def names(text: str, low: str) -> Iterator[tuple[int, int]]:
-    """Start and end of every name, in their order.
+NO_WORD = Word("")
+"""Stands for a missing neighbour; it has no feature."""
+
+
+def find_names(text: str, low: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of every name, in order.
 
     Args:
-        text: with its capital letters.
-        low: the same in lower case, with spaces in the place of what holds no name.
+        text: the text with its capital letters.
+        low: the same in lower case, with spaces in place of parts that hold no name.
     """
-    if CAPITAL.search(text) is None and not any(map(low.__contains__, SPOKEN)) and not low.startswith("я "):
+    if (
+        CAPITAL_LETTER.search(text) is None
+        and not any(map(low.__contains__, LIKELY_PARTS))
+        and not low.startswith("я ")
+    ):
         return
-    places = [match.span() for match in WORD.finditer(text) if low[match.start()] != " "]
-    words = [_known(text[start:end]) for start, end in places]
+    spans = [match.span() for match in WORD.finditer(text) if low[match.start()] != " "]
+    words = [_word_features(text[start:end]) for start, end in spans]
 
-    def beside(place: int) -> Word:
-        """The word behind that at a place, if nothing but a space is between them."""
-        if place + 1 >= len(words) or places[place + 1][0] - places[place][1] > 3:
-            return NONE
-        gap = text[places[place][1] : places[place + 1][0]]
-        return words[place + 1] if gap.isspace() or (gap == "" and words[place].initial) else NONE
+    def next_word(index: int) -> Word:
+        """Return the word after the one at an index, if only a space is between them."""
+        if index + 1 >= len(words) or spans[index + 1][0] - spans[index][1] > 3:
+            return NO_WORD
+        gap = text[spans[index][1] : spans[index + 1][0]]
+        return words[index + 1] if gap.isspace() or (gap == "" and words[index].is_initial) else NO_WORD
 
-    place = 0
-    while place < len(words):
-        if not words[place].likely:
-            place += 1
+    index = 0
+    while index < len(words):
+        if not words[index].may_start_name:
+            index += 1
             continue
-        one = beside(place)
-        two = beside(place + 1) if one is not NONE else NONE
-        start = places[place][0]
-        gap = text[places[place - 1][1] : start] if place and start - places[place - 1][1] <= 3 else ""
-        size = _size(words[place - 1] if gap else NONE, gap, words[place], one, two)
+        second = next_word(index)
+        third = next_word(index + 1) if second is not NO_WORD else NO_WORD
+        start = spans[index][0]
+        gap = text[spans[index - 1][1] : start] if index and start - spans[index - 1][1] <= 3 else ""
+        size = _name_length(words[index - 1] if gap else NO_WORD, gap, words[index], second, third)
         if size > 0:
-            yield start, places[place + size - 1][1]
-        place += abs(size) or 1
+            yield start, spans[index + size - 1][1]
+        index += abs(size) or 1
     if "name is" in low or "am called" in low:
-        yield from (match.span(1) for match in ENGLISH.finditer(text))
+        yield from (match.span(1) for match in ENGLISH_INTRODUCTION.finditer(text))
 
 
-def _size(before: Word, gap: str, a: Word, b: Word, c: Word) -> int:
-    """How many words from `a` on are a name; negative: so many name somebody known, as a street does; 0: none."""
+def _name_length(before: Word, gap: str, first: Word, second: Word, third: Word) -> int:
+    """Return how many words from `first` on are a name; negative for a known person, as of a street; 0 if none."""
     space = gap.isspace()
-    size = _whole(a, b, c) or _initials(a, b, c) or _pair(a, b, c, middle=space and not before.capital)
-    if size:
-        known = (
-            (space or (gap == ". " and len(before.low) <= 3))
-            and EPONYMS.fullmatch(before.low) is not None
-            and not (b.father or c.father)
+    length = (
+        _with_patronymic(first, second, third)
+        or _with_initials(first, second, third)
+        or _first_and_surname(first, second, third, middle=space and not before.is_capitalised)
+    )
+    if length:
+        is_known_person = (
+            (space or (gap == ". " and len(before.lower_text) <= 3))
+            and EPONYMS.fullmatch(before.lower_text) is not None
+            and not (second.is_patronymic or third.is_patronymic)
         )
-        return -size if known else size
-    if before is NONE:
+        return -length if is_known_person else length
+    if before is NO_WORD:
         return 0
     if (
-        CUES.fullmatch(before.low)
+        CUES.fullmatch(before.lower_text)
         and not {".", "!", "?"} & set(gap)
-        and (a.capital or a.first or (a.surname and b.first) or before.low[:3] == "фам")
+        and (
+            first.is_capitalised
+            or first.is_first_name
+            or (first.is_surname and second.is_first_name)
+            or before.lower_text[:3] == "фам"
+        )
     ):
-        return _run(a, b, c)
-    if a.capital and not a.initial and not a.latin and not NO_SURNAME.match(a.low) and not _adjective(a, b):
-        role = ROLES.fullmatch(before.low) if space or (gap == ". " and len(before.low) <= 4) else None
-        if role and (a.surname or a.first or (role["near"] and not a.upper)):
+        return _count_name_words(first, second, third)
+    if (
+        first.is_capitalised
+        and not first.is_initial
+        and not first.is_latin
+        and not NO_SURNAME.match(first.lower_text)
+        and not _is_adjective(first, second)
+    ):
+        role_match = (
+            ROLES.fullmatch(before.lower_text) if space or (gap == ". " and len(before.lower_text) <= 4) else None
+        )
+        if role_match and (first.is_surname or first.is_first_name or (role_match["near"] and not first.is_upper)):
             return 1
-        if before.low in BEFORE and space and not before.capital and CLEAR.fullmatch(a.low):
+        if (
+            before.lower_text in PREPOSITIONS
+            and space
+            and not before.is_capitalised
+            and CLEAR_SURNAME.fullmatch(first.lower_text)
+        ):
             return 1
-    if before.low == "я" and space and a.sure:
-        return 1 + b.surname
-    return int(before.low == "я" and space and a.surname and b.first) * 2
+    if before.lower_text == "я" and space and first.is_only_name:
+        return 1 + second.is_surname
+    return int(before.lower_text == "я" and space and first.is_surname and second.is_first_name) * 2
 
 
-def _whole(a: Word, b: Word, c: Word) -> int:
-    """(Surname) first name, patronymic (surname)."""
-    if (b.father or b.father_too) and (
-        a.first or (b.father and a.capital and b.capital and not NO_SURNAME.match(a.low))
+def _with_patronymic(first: Word, second: Word, third: Word) -> int:
+    """Return the length of: (surname) first name, patronymic (surname)."""
+    if (second.is_patronymic or second.may_be_patronymic) and (
+        first.is_first_name
+        or (
+            second.is_patronymic
+            and first.is_capitalised
+            and second.is_capitalised
+            and not NO_SURNAME.match(first.lower_text)
+        )
     ):
-        last = c.surname if not a.capital else c.capital and not c.initial and not NO_SURNAME.match(c.low)
+        last = (
+            third.is_surname
+            if not first.is_capitalised
+            else third.is_capitalised and not third.is_initial and not NO_SURNAME.match(third.lower_text)
+        )
         return 2 + last
-    if (c.father or c.father_too) and (a.capital or a.surname) and not NO_SURNAME.match(a.low):
-        return 3 * (b.first or (c.father and b.capital and c.capital and a.surname))
+    if (
+        (third.is_patronymic or third.may_be_patronymic)
+        and (first.is_capitalised or first.is_surname)
+        and not NO_SURNAME.match(first.lower_text)
+    ):
+        return 3 * (
+            second.is_first_name
+            or (third.is_patronymic and second.is_capitalised and third.is_capitalised and first.is_surname)
+        )
     return 0
 
 
-def _initials(a: Word, b: Word, c: Word) -> int:
-    """A surname with initials before or behind it; with one only if it looks like a surname."""
-    if a.initial and b.initial:
-        return 3 * (c.capital and not c.initial and (c.surname or not c.latin))
-    if a.initial:
-        return 2 * (b.capital and b.surname)
-    if a.capital and b.initial:
-        return 3 * (a.surname or not a.latin) if c.initial else 2 * (a.surname and not a.latin)
+def _with_initials(first: Word, second: Word, third: Word) -> int:
+    """Return the length of a surname with initials before or after it; with one only if it looks like a surname."""
+    if first.is_initial and second.is_initial:
+        return 3 * (third.is_capitalised and not third.is_initial and (third.is_surname or not third.is_latin))
+    if first.is_initial:
+        return 2 * (second.is_capitalised and second.is_surname)
+    if first.is_capitalised and second.is_initial:
+        return (
+            3 * (first.is_surname or not first.is_latin)
+            if third.is_initial
+            else 2 * (first.is_surname and not first.is_latin)
+        )
     return 0
 
 
-def _pair(a: Word, b: Word, c: Word, *, middle: bool) -> int:
-    """First name and surname, in either order; `middle`: a capital letter is not that of a sentence."""
-    if a.latin or b.latin:
-        slavic = (a.first and b.surname) or (b.sure and a.surname) or (a.sure and not b.initial)
-        return 2 * (a.latin and b.latin and a.capital and b.capital and slavic)
-    if a.capital != b.capital or a.initial or b.initial:
+def _first_and_surname(first: Word, second: Word, third: Word, *, middle: bool) -> int:
+    """Return the length of first name and surname, in either order."""
+    if first.is_latin or second.is_latin:
+        slavic = (
+            (first.is_first_name and second.is_surname)
+            or (second.is_only_name and first.is_surname)
+            or (first.is_only_name and not second.is_initial)
+        )
+        return 2 * (first.is_latin and second.is_latin and first.is_capitalised and second.is_capitalised and slavic)
+    if first.is_capitalised != second.is_capitalised or first.is_initial or second.is_initial:
         return 0
-    if not a.capital:
-        return 2 * ((a.base and a.sure and _is_base(b)) or (b.base and b.sure and _is_base(a)))
-    if b.first and (a.surname or (middle and b.sure and not a.first)) and not NO_SURNAME.match(a.low):
+    if not first.is_capitalised:
+        return 2 * (
+            (first.is_base_form and first.is_only_name and _is_base(second))
+            or (second.is_base_form and second.is_only_name and _is_base(first))
+        )
+    if (
+        second.is_first_name
+        and (first.is_surname or (middle and second.is_only_name and not first.is_first_name))
+        and not NO_SURNAME.match(first.lower_text)
+    ):
         return 2
-    return 2 * (a.first and not NO_SURNAME.match(b.low))
+    return 2 * (first.is_first_name and not NO_SURNAME.match(second.lower_text))
 
 
-def _adjective(word: Word, after: Word) -> bool:
-    """Whether it may be one, of a place: Парижского, with its noun behind it."""
-    return after.low[-1:] in AGREES.get(word.low[-2:], ".") and after is not NONE and not after.capital
+def _is_adjective(word: Word, after: Word) -> bool:
+    """Return whether a word may be an adjective of a place, such as Парижского, with its noun after it."""
+    return (
+        after.lower_text[-1:] in NOUN_ENDINGS.get(word.lower_text[-2:], ".")
+        and after is not NO_WORD
+        and not after.is_capitalised
+    )
 
 
 def _is_base(word: Word) -> bool:
-    return BASE.fullmatch(word.low) is not None and NO_SURNAME.match(word.low) is None
+    return BASE_SURNAME.fullmatch(word.lower_text) is not None and NO_SURNAME.match(word.lower_text) is None
 
 
-def _run(*words: Word) -> int:
-    """How many words after «меня зовут» are the name: capital letters, or names that are known."""
+def _count_name_words(*words: Word) -> int:
+    """Count the words of the name after «меня зовут»: capitalised words or known names."""
     size = 0
     for word in words:
         if (
-            word.initial
-            or NO_SURNAME.match(word.low)
-            or not (word.capital or word.first or word.surname or word.father)
+            word.is_initial
+            or NO_SURNAME.match(word.lower_text)
+            or not (word.is_capitalised or word.is_first_name or word.is_surname or word.is_patronymic)
         ):
             break
         size += 1
@@ -293,86 +365,101 @@ def _run(*words: Word) -> int:
 
 
 @lru_cache(maxsize=50_000)
-def _known(token: str) -> Word:
-    """What a word may be."""
-    capital, low = token[0].isupper(), token.lower()
+def _word_features(token: str) -> Word:
+    """Return the features of a word."""
+    is_capitalised, lower_text = token[0].isupper(), token.lower()
     if len(token) > 40:
         return Word("")
     if token.endswith("."):
-        return Word("", likely=True, capital=True, initial=True, latin=token.isascii())
-    upper = len(token) > 1 and token.isupper()
+        return Word("", may_start_name=True, is_capitalised=True, is_initial=True, is_latin=token.isascii())
+    is_upper = len(token) > 1 and token.isupper()
     if not CYRILLIC.search(token):
-        sound, surname = sound_of(low), LATIN_SURNAME.fullmatch(low) is not None
-        first = capital and sound in LATIN
-        sure = first and sound not in ALSO_LATIN
-        return Word(low, capital, capital, first=first, sure=sure, surname=surname, latin=True, upper=upper)
-    low = token.translate(LOOKALIKES).lower().replace("ё", "е")
-    head, last = low.split("-", 1)[0], low.rsplit("-", 1)[-1]
-    first = head in FORMS
-    surname = len(low) >= 4 and SURNAME.fullmatch(last) is not None and NO_SURNAME.match(low) is None
+        sound, is_surname = latin_sound(lower_text), LATIN_SURNAME.fullmatch(lower_text) is not None
+        is_first_name = is_capitalised and sound in LATIN_NAME_SOUNDS
+        is_only_name = is_first_name and sound not in FOREIGN_NAME_SOUNDS
+        return Word(
+            lower_text,
+            is_capitalised,
+            is_capitalised,
+            is_first_name=is_first_name,
+            is_only_name=is_only_name,
+            is_surname=is_surname,
+            is_latin=True,
+            is_upper=is_upper,
+        )
+    lower_text = token.translate(LOOKALIKES).lower().replace("ё", "е")
+    first_part, last_part = lower_text.split("-", 1)[0], lower_text.rsplit("-", 1)[-1]
+    is_first_name = first_part in FIRST_NAME_FORMS
+    is_surname = (
+        len(lower_text) >= 4 and SURNAME.fullmatch(last_part) is not None and NO_SURNAME.match(lower_text) is None
+    )
     return Word(
-        low,
-        likely=capital or first or surname,
-        capital=capital,
-        first=first,
-        sure=first and head not in ALSO_WORDS,
-        base=head in BASES,
-        father=FATHER.fullmatch(low) is not None,
-        father_too=FATHER_TOO.fullmatch(low) is not None,
-        surname=surname,
-        upper=upper,
+        lower_text,
+        may_start_name=is_capitalised or is_first_name or is_surname,
+        is_capitalised=is_capitalised,
+        is_first_name=is_first_name,
+        is_only_name=is_first_name and first_part not in AMBIGUOUS_FORMS,
+        is_base_form=first_part in BASE_FIRST_NAMES,
+        is_patronymic=PATRONYMIC.fullmatch(lower_text) is not None,
+        may_be_patronymic=AMBIGUOUS_PATRONYMIC.fullmatch(lower_text) is not None,
+        is_surname=is_surname,
+        is_upper=is_upper,
     )
 
 
-USUAL = re.compile(r"[^\x00-\x7fА-яЁё«»№…]")
-"""Anything that few texts have: typographic signs and spaces, digits of other scripts, letters without a width."""
-KEPT = "№…"
-"""Signs whose compatible form is several letters, and which the patterns know as they are."""
+RARE_CHARACTER = re.compile(r"[^\x00-\x7fА-яЁё«»№…]")
+"""Rare characters: typographic signs and spaces, digits of other scripts, letters without width."""
+KEPT_SIGNS = "№…"
+"""Signs that stay, because their NFKC form is several letters and the patterns expect the signs."""
 
 
-def plain(text: str) -> tuple[str, list[int] | None]:
-    """The text in compatible, composed letters (NFKC), ASCII digits, hyphens and spaces, without invisible signs.
+def normalise_characters(text: str) -> tuple[str, list[int] | None]:
+    """Normalise letters (composed NFKC), digits, hyphens and spaces to common forms, without invisible signs.
 
     Args:
-        text: any.
+        text: any text.
 
     Returns:
-        What patterns are to read, and for every place in it, the end included, the place in the given text; None where
-        nothing has changed.
+        The text for patterns, and the offset in the given text for each of its characters and its end; None if nothing
+        changed.
     """
     if text.isascii():
         return text, None
     text = text.replace("—", "-").replace("–", "-").replace("\u00a0", " ")  # the frequent ones, at a tenth of the cost
-    if USUAL.search(text) is None:
+    if RARE_CHARACTER.search(text) is None:
         return text, None
     letters: list[str] = []
-    places: list[int] = []
-    for place, letter in enumerate(text):
-        simple = _simple(letter)
+    offsets: list[int] = []
+    for offset, letter in enumerate(text):
+        normalised = _normalise_letter(letter)
         if letters and unicodedata.combining(letter):
-            whole = unicodedata.normalize("NFC", letters[-1] + letter)
-            if len(whole) == 1:
-                letters[-1] = whole
+            composed = unicodedata.normalize("NFC", letters[-1] + letter)
+            if len(composed) == 1:
+                letters[-1] = composed
             continue
-        letters += simple
-        places += [place] * len(simple)
-    return "".join(letters), [*places, len(text)]
+        letters += normalised
+        offsets += [offset] * len(normalised)
+    return "".join(letters), [*offsets, len(text)]
 
 
-def back(places: list[int] | None, start: int, end: int) -> tuple[int, int]:
-    """Start and end in the text that was given, of a stretch of what patterns read; a sign is never cut in two."""
-    return (start, end) if places is None else (places[start], max(places[end], places[end - 1] + 1))
+def to_original_span(offsets: list[int] | None, start: int, end: int) -> tuple[int, int]:
+    """Return start and end in the given text for a span of the normalised one; no character is cut in two."""
+    return (start, end) if offsets is None else (offsets[start], max(offsets[end], offsets[end - 1] + 1))
 
 
-def lowered(text: str) -> str:
-    """The text in lower case and with е for ё, as long as it is; patterns that do not ask for the case are fast."""
+def lower_preserving_length(text: str) -> str:
+    """Return the text in lower case, with е for ё, and of equal length; case-sensitive patterns are faster."""
     low = text.lower()
-    low = low if len(low) == len(text) else "".join(x.lower() if len(x.lower()) == 1 else x for x in text)
+    low = (
+        low
+        if len(low) == len(text)
+        else "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
+    )
     return low.replace("ё", "е")
 
 
 @cache
-def _simple(letter: str) -> str:
+def _normalise_letter(letter: str) -> str:
     category = unicodedata.category(letter)
     if category == "Nd":
         return str(unicodedata.decimal(letter))
@@ -380,6 +467,6 @@ def _simple(letter: str) -> str:
         return "-"
     if category == "Cf" or unicodedata.combining(letter) or "\ufe00" <= letter <= "\ufe0f":
         return ""
-    if letter in KEPT:
+    if letter in KEPT_SIGNS:
         return letter
     return unicodedata.normalize("NFKC", letter)

@@ -1,8 +1,8 @@
-"""What people are shown of other people's texts: with pseudonyms in the place of personal data, or as they are.
+"""Texts of other people as Yarus shows them: with pseudonyms for personal data, or unchanged.
 
-One setting decides, YARUS_MASK_SHOWN; without it pseudonyms stand where the source is `production`. Results, our tables
-and everything that is computed from them keep the texts as they are, so that figures are the same; what goes into a
-page, a terminal, a document for programs, an export, an artifact or a message goes through here first.
+The setting YARUS_MASK_SHOWN decides; without it, pseudonyms are used for the source `production`. Results and tables
+keep the original texts, and metrics are computed from them. Everything that goes into a page, a terminal, a document
+for programs, an export, an artifact or a message passes through this module first.
 """
 
 import hashlib
@@ -15,172 +15,185 @@ from typing import TYPE_CHECKING, Any
 
 from yarus.db.sources import PRODUCTION
 from yarus.tasks.cases.vocabulary import FREE_TEXTS
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Ways = Mapping[str, Callable[[str], str]]
-TEXTS = (*FREE_TEXTS, "passage", "error", "label", "words", "examples", "examples_unserved", "representative")
-TEXTS += ("ground_truth_answer",)
-"""Columns of cases and parts of documents that hold texts of people and models, at any depth."""
-KEPT = 50_000
-"""Texts whose masked form is remembered: the tiers of a report have the same questions, contexts the same chunks."""
-DIALOG = re.compile(r"(.+)(@\d{4}-\d\d-\d\dT[\d:]+)", re.DOTALL)
-"""Of one user, by the time of its first question, as tasks/cases/dialogs.py names it."""
-USER, IN_DIALOG = "user ", "dialog "
+Maskers = Mapping[str, Callable[[str], str]]
+TEXT_KEYS = (*FREE_TEXTS, "passage", "error", "label", "words", "examples", "examples_unserved", "representative")
+TEXT_KEYS += ("ground_truth_answer",)
+"""Columns of cases and keys of documents that hold texts of people and models, at any depth."""
+CACHE_SIZE = 50_000
+"""Number of cached masked texts: the tiers of a report share questions, and contexts share chunks."""
+DIALOG_NAME = re.compile(r"(.+)(@\d{4}-\d\d-\d\dT[\d:]+)", re.DOTALL)
+"""Name of one user's dialog: the user and the time of the first question, as in tasks/cases/dialogs.py."""
+USER_PREFIX, DIALOG_PREFIX = "user ", "dialog "
 
 
-def has_pseudonyms(source: str, *, unset: bool = False) -> bool:
-    """Whether texts of that source are shown with pseudonyms.
+def should_mask(source: str, *, unset: bool = False) -> bool:
+    """Return whether texts of that source are shown with pseudonyms.
 
     Args:
-        source: its name.
-        unset: what holds for other sources than production where YARUS_MASK_SHOWN is not set.
+        source: name of the source.
+        unset: the answer for other sources than production if YARUS_MASK_SHOWN is not set.
     """
-    chosen = settings().mask_shown
-    return (unset or source == PRODUCTION) if chosen is None else chosen
+    setting = get_settings().mask_shown
+    return (unset or source == PRODUCTION) if setting is None else setting
 
 
-def ways(source: str) -> Ways:
-    """Name of a column, or of a part of a document -> what is shown for a text of it; nothing: all as it is."""
-    if not has_pseudonyms(source):
+def maskers_by_name(source: str) -> Maskers:
+    """Return the masking function of each column or document key; empty if nothing is masked."""
+    if not should_mask(source):
         return {}
-    from yarus.tasks.cases.privacy.masking import own_key  # its patterns take a tenth of a second to compile
+    # Imported here, because its patterns compile for a tenth of a second.
+    from yarus.tasks.cases.privacy.masking import load_own_key
 
-    key = own_key()
-    text = partial(masked, key=key, language=settings().language)
-    return dict.fromkeys(TEXTS, text) | {"group": partial(group, key=key), "dialog": partial(dialog, key=key)}
+    key = load_own_key()
+    mask_text = partial(mask_paragraphs, key=key, language=get_settings().language)
+    return dict.fromkeys(TEXT_KEYS, mask_text) | {
+        "group": partial(mask_group, key=key),
+        "dialog": partial(mask_dialog, key=key),
+    }
 
 
-def cases(table: "pa.Table", source: str) -> "pa.Table":
-    """The cases as people may see them; ids, addresses and numbers are the same, and so are the types."""
-    by_name = ways(source)
-    if by_name and "unsupported_facts" in table.column_names:
-        table = _with_facts(table, by_name["answer"])
-    for name, show in by_name.items():
+def mask_cases(table: "pa.Table", source: str) -> "pa.Table":
+    """Mask the cases; ids, addresses and numbers stay the same, and so do the types."""
+    maskers = maskers_by_name(source)
+    if maskers and "unsupported_facts" in table.column_names:
+        table = _mask_facts(table, maskers["answer"])
+    for name, mask_value in maskers.items():
         if name in table.column_names:
-            place = table.column_names.index(name)
-            table = table.set_column(place, table.schema.field(name), _column(table[name], show))
+            index = table.column_names.index(name)
+            table = table.set_column(index, table.schema.field(name), _mask_column(table[name], mask_value))
     return table
 
 
-def document(found: Any, source: str, *, name: str = "") -> Any:
-    """A document as people may see it: its parts that are named like a text are one, with all that is below them.
+def mask_document(value: Any, source: str, *, name: str = "") -> Any:
+    """Mask a document: everything under a key of texts is masked.
 
     Args:
-        found: lists and mappings of anything.
-        source: whose it is.
-        name: of the part that it is itself.
+        value: nested lists and mappings.
+        source: name of the source.
+        name: key of the document itself, if it is part of another.
     """
-    by_name = ways(source)
-    return _part(found, by_name, by_name.get(name)) if by_name else found
+    maskers = maskers_by_name(source)
+    return _mask_nested(value, maskers, maskers.get(name)) if maskers else value
 
 
-def text(said: str, source: str) -> str:
-    """One text or message as people may see it."""
-    return ways(source).get("error", str)(said)
+def mask_message(message: str, source: str) -> str:
+    """Mask a text or message."""
+    return maskers_by_name(source).get("error", str)(message)
 
 
-def cut(said: str, most: int) -> str:
-    """The beginning of a text, of at most so many characters, that tears no personal data: half of it is not found."""
-    if len(said) <= most:
-        return said
+def truncate_text(full_text: str, limit: int) -> str:
+    """Return the beginning of a text, at most that many characters, without cutting personal data in two."""
+    if len(full_text) <= limit:
+        return full_text
     from yarus.tasks.cases.privacy.masking import find
 
-    return said[: min([most, *(found.start for found in find(said) if found.start < most < found.end)])]
+    return full_text[
+        : min([limit, *(finding.start for finding in find(full_text) if finding.start < limit < finding.end)])
+    ]
 
 
-def without_personal_data(said: str) -> str:
-    """The text with nothing in the place of personal data."""
+def remove_personal_data(cleaned: str) -> str:
+    """Remove personal data from a text."""
     from yarus.tasks.cases.privacy.masking import find
 
-    for found in reversed(find(said)):
-        said = f"{said[: found.start]} {said[found.end :]}"
-    return said
+    for finding in reversed(find(cleaned)):
+        cleaned = f"{cleaned[: finding.start]} {cleaned[finding.end :]}"
+    return cleaned
 
 
 @contextmanager
-def errors(source: str) -> Iterator[None]:
-    """Errors that leave the block go to logs, Prefect and people: a server may have repeated a question in them."""
+def mask_errors(source: str) -> Iterator[None]:
+    """Mask errors that leave the block, because a server may have repeated a question in them."""
     try:
         yield
-    except Exception as problem:
-        told: BaseException | None = problem
-        while told is not None:  # a traceback shows what it came from too
-            told.args = tuple(document(list(told.args), source, name="error"))
-            told = told.__cause__ or told.__context__
+    except Exception as error:
+        chained: BaseException | None = error
+        while chained is not None:  # a traceback also shows the causes
+            chained.args = tuple(mask_document(list(chained.args), source, name="error"))
+            chained = chained.__cause__ or chained.__context__
         raise
 
 
-def _column(values: "pa.ChunkedArray", show: Callable[[str], str]) -> "pa.ChunkedArray":
+def _mask_column(values: "pa.ChunkedArray", mask_value: Callable[[str], str]) -> "pa.ChunkedArray":
     import pyarrow as pa
 
-    parts = [pa.array(_part(chunk.to_pylist(), {}, show), type=values.type) for chunk in values.chunks]
-    return pa.chunked_array(parts, type=values.type)
+    chunks = [pa.array(_mask_nested(chunk.to_pylist(), {}, mask_value), type=values.type) for chunk in values.chunks]
+    return pa.chunked_array(chunks, type=values.type)
 
 
-def _with_facts(table: "pa.Table", show: Callable[[str], str]) -> "pa.Table":
-    """Facts of the answers as they stand in what is shown of these: a number alone may not look like personal data."""
+def _mask_facts(table: "pa.Table", mask_value: Callable[[str], str]) -> "pa.Table":
+    """Mask the facts as in the masked answers, because a number alone may not look like personal data."""
     import pyarrow as pa
 
-    from yarus.tasks.cases.table import values_if_any, values_of
+    from yarus.tasks.cases.table import column_values, optional_column_values
 
-    pairs = zip(values_of(table, "unsupported_facts"), values_if_any(table, "answer"), strict=True)
-    facts = [found and [_fact(fact, answer or "", show) for fact in found] for found, answer in pairs]
-    place = table.column_names.index("unsupported_facts")
-    field = table.schema.field(place)
-    return table.set_column(place, field, pa.array(facts, type=field.type))
+    pairs = zip(column_values(table, "unsupported_facts"), optional_column_values(table, "answer"), strict=True)
+    facts = [
+        case_facts and [_mask_fact(fact, answer or "", mask_value) for fact in case_facts]
+        for case_facts, answer in pairs
+    ]
+    index = table.column_names.index("unsupported_facts")
+    field = table.schema.field(index)
+    return table.set_column(index, field, pa.array(facts, type=field.type))
 
 
-def _fact(fact: dict[str, Any], answer: str, show: Callable[[str], str]) -> dict[str, Any]:
-    """A fact with what is shown in its place in the answer; without text and place where that cannot be told."""
+def _mask_fact(fact: dict[str, Any], answer: str, mask_value: Callable[[str], str]) -> dict[str, Any]:
+    """Return a fact with its masked text and position in the answer; without both if they cannot be determined."""
     from yarus.tasks.cases.privacy.masking import find
 
-    over = [one for one in find(answer) if one.start < fact["end"] and one.end > fact["start"]]
-    start = min([fact["start"], *(one.start for one in over)])
-    end = max([fact["end"], *(one.end for one in over)])
-    before, through = show(answer[:start]), show(answer[:end])
-    if not (through.startswith(before) and show(answer).startswith(through)):
+    overlapping = [finding for finding in find(answer) if finding.start < fact["end"] and finding.end > fact["start"]]
+    start = min([fact["start"], *(finding.start for finding in overlapping)])
+    end = max([fact["end"], *(finding.end for finding in overlapping)])
+    masked_before, masked_through = mask_value(answer[:start]), mask_value(answer[:end])
+    if not (masked_through.startswith(masked_before) and mask_value(answer).startswith(masked_through)):
         return fact | dict.fromkeys(("text", "start", "end"))
-    return fact | {"text": through[len(before) :], "start": len(before), "end": len(through)}
+    return fact | {
+        "text": masked_through[len(masked_before) :],
+        "start": len(masked_before),
+        "end": len(masked_through),
+    }
 
 
-def _part(value: Any, by_name: Ways, show: Callable[[str], str] | None) -> Any:
+def _mask_nested(value: Any, maskers: Maskers, mask_value: Callable[[str], str] | None) -> Any:
     if isinstance(value, str):
-        return show(value) if show else value
+        return mask_value(value) if mask_value else value
     if isinstance(value, dict):
-        return {name: _part(part, by_name, by_name.get(name, show)) for name, part in value.items()}
-    return [_part(part, by_name, show) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _mask_nested(part, maskers, maskers.get(name, mask_value)) for name, part in value.items()}
+    return [_mask_nested(part, maskers, mask_value) for part in value] if isinstance(value, list | tuple) else value
 
 
-def masked(said: str, key: bytes, language: str) -> str:
-    """Paragraph by paragraph, for a context is made of the same chunks many times."""
-    return "\n\n".join(_paragraph(part, key, language) for part in said.split("\n\n"))
+def mask_paragraphs(full_text: str, key: bytes, language: str) -> str:
+    """Mask a text paragraph by paragraph, because contexts repeat the same chunks."""
+    return "\n\n".join(_mask_paragraph(part, key, language) for part in full_text.split("\n\n"))
 
 
-@lru_cache(KEPT)
-def _paragraph(said: str, key: bytes, language: str) -> str:
-    """What is a pseudonym already stays: models are sent them, and repeat them."""
-    from yarus.tasks.cases.privacy.masking import mask, own_pattern
+@lru_cache(CACHE_SIZE)
+def _mask_paragraph(paragraph: str, key: bytes, language: str) -> str:
+    """Mask a paragraph; existing pseudonyms stay, because models receive and repeat them."""
+    from yarus.tasks.cases.privacy.masking import mask, pseudonym_pattern
 
-    parts = own_pattern().split(said)
+    parts = pseudonym_pattern().split(paragraph)
     return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))
 
 
-def group(name: str, key: bytes) -> str:
-    """A user, or the dialog of one; a page or a topic is nobody."""
-    if name.startswith(IN_DIALOG):
-        return IN_DIALOG + dialog(name.removeprefix(IN_DIALOG), key)
-    return USER + _code(name.removeprefix(USER), key) if name.startswith(USER) else name
+def mask_group(name: str, key: bytes) -> str:
+    """Return a group with its user or dialog replaced by a pseudonym; pages and topics stay."""
+    if name.startswith(DIALOG_PREFIX):
+        return DIALOG_PREFIX + mask_dialog(name.removeprefix(DIALOG_PREFIX), key)
+    return USER_PREFIX + _user_code(name.removeprefix(USER_PREFIX), key) if name.startswith(USER_PREFIX) else name
 
 
-def dialog(name: str, key: bytes) -> str:
-    """The pseudonym of a dialog: that of its user, and its number."""
-    of_user = DIALOG.fullmatch(name)
-    return _code(of_user[1], key) + of_user[2] if of_user else _code(name, key)
+def mask_dialog(name: str, key: bytes) -> str:
+    """Return the pseudonym of a dialog: that of its user, and the time."""
+    match = DIALOG_NAME.fullmatch(name)
+    return _user_code(match[1], key) + match[2] if match else _user_code(name, key)
 
 
-def _code(name: str, key: bytes) -> str:
-    """Long enough that users stay as many as they are."""
+def _user_code(name: str, key: bytes) -> str:
+    """Return a keyed hash of a user, long enough to avoid collisions."""
     return hmac.new(key, f"user|{name}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:12]

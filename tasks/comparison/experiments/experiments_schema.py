@@ -9,7 +9,7 @@ from yarus.db import analyses
 from yarus.db.analyses import StoredDocument
 from yarus.metrics.statistics.differences.comparison import ComparisonVerdict
 from yarus.tasks.config.parameters import ParameterValues
-from yarus.tasks.evaluation.config import State
+from yarus.tasks.evaluation.config import EvaluationState
 
 
 class ArmMetric(TypedDict):
@@ -39,7 +39,7 @@ class Outcome(TypedDict):
     """Its file."""
     perturbation: NotRequired[str | None]
     tier: str
-    state: State
+    state: EvaluationState
     error: str | None
     evaluation_id: str | None
     flow_run_id: str | None
@@ -99,13 +99,13 @@ class EvaluationReference(TypedDict):
 
     evaluation_id: str | None
     flow_run_id: str | None
-    state: State
+    state: EvaluationState
 
 
 class SweepResult(TypedDict):
     """What the arms of a sweep come to."""
 
-    state: State
+    state: EvaluationState
     """The worst of the arms'."""
     source: str
     """By which it is found again; `parameters` has all that are swept."""
@@ -141,7 +141,7 @@ class Share(TypedDict):
 class Probe(TypedDict):
     """The same questions asked otherwise in one way, or answered from contexts that were changed in one way."""
 
-    state: State | Literal["not_applicable"]
+    state: EvaluationState | Literal["not_applicable"]
     error: str | None
     evaluation_id: str | None
     asked_as_is: str | None
@@ -160,7 +160,7 @@ class Probe(TypedDict):
 class RobustnessResult(TypedDict):
     """What the probes come to."""
 
-    state: State
+    state: EvaluationState
     """The worst of the evaluations'."""
     source: str
     parameters: ParameterValues
@@ -211,20 +211,20 @@ class JudgeAndPeople(TypedDict):
     """The same of scores that somebody else gave, by their name."""
 
 
-def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:
-    """The stored sweeps, newest first, as `yarus sweep --json` printed them."""
-    rows = analyses.listing(engine, "sweep", source=source, limit=limit)
-    return [stored(row) for row in rows]
+def list_sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:
+    """Return the stored sweeps, newest first, as `yarus sweep --json` printed them."""
+    rows = analyses.list_analyses(engine, "sweep", source=source, limit=limit)
+    return [sweep_document(row) for row in rows]
 
 
-def stored(row: Any) -> StoredDocument:
-    """A stored sweep as `yarus sweep --json` prints it."""
-    told = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
-    nothing: StoredDocument = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
-    return nothing | dict(row["document"] or {}) | told
+def sweep_document(row: Any) -> StoredDocument:
+    """Return a stored sweep as `yarus sweep --json` prints it."""
+    columns = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
+    defaults: StoredDocument = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
+    return defaults | dict(row["document"] or {}) | columns
 
 
-def probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:
-    """The stored probes, newest first."""
-    rows = analyses.listing(engine, "robustness", source=source, limit=limit)
+def list_probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:
+    """Return the stored probes, newest first."""
+    rows = analyses.list_analyses(engine, "robustness", source=source, limit=limit)
     return [dict(row["document"] or {}) | {"robustness_id": row["id"], "state": row["state"]} for row in rows]

@@ -1,6 +1,6 @@
-"""The judge beside people: pairs of answers that people have compared, and whether its scores prefer the same ones.
+"""Compare a judge with people: whether its scores prefer the same answers of pairs that people have compared.
 
-The file is of the form of RAGChecker's `human_labeled_data.json`: a list with a row for each pair and person, with
+The file has the form of RAGChecker's `human_labeled_data.json`: a list with one row per pair and person, with
 `instance_id`, `query`, `gt_answer`, `model1` and `model2` (each with its `response`), and `correctness_label`,
 `completeness_label` and `overall_label`, -2..2: how much better the second response is.
 """
@@ -14,149 +14,163 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from yarus.db.errors import InputError
-from yarus.db.tables import Json
+from yarus.db.tables import JsonObject
 from yarus.metrics.preferences import accuracy, pearson
 from yarus.metrics.statistics import Interval, bootstrap_statistic
 from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.comparison.experiments.experiments_schema import JudgeAndPeople, Preference
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.settings import Language, settings
-from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.config.settings import Language, get_settings
+from yarus.tasks.evaluation.number_format import replace_non_finite
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import open_chat
 from yarus.tasks.models.prompts import prompts
-from yarus.tasks.models.stand_ins import JUDGE
-from yarus.tasks.models.verdicts import ask_for_score, value_of
+from yarus.tasks.models.stand_ins import JUDGE_NAME
+from yarus.tasks.models.verdicts import ask_for_score, get_value
 
 ASPECTS = ("correctness", "completeness", "overall")
-JUDGED = ("answer_correctness", "e2e_score")
-"""The prompts that need a reference, which is what the people had."""
-MOST = 2
+JUDGED_PROMPTS = ("answer_correctness", "e2e_score")
+"""The prompts that need a reference, which the people had too."""
+MAX_LABEL = 2
 """The largest label."""
 
 
-class Pair(NamedTuple):
-    """Two answers to a question, and what every person said of them."""
+class AnswerPair(NamedTuple):
+    """Two answers to a question, with the labels of every person."""
 
     question: str
     reference: str
     answers: tuple[str, str]
     labels: dict[str, list[float]]
-    """Aspect -> a label a person."""
+    """Aspect -> one label per person."""
 
 
-async def judge_beside_people(
+async def compare_judge_with_people(
     path: Path, language: Language, *, scored: Path | None = None, seed: int = 0
 ) -> JudgeAndPeople:
-    """Has the configured judge score both answers of every pair, and compares the differences with people's labels.
+    """Score both answers of every pair with the configured judge, and compare the differences with people's labels.
 
-    Replies are kept in the call store: nothing is bought twice.
+    Replies are kept in the call store: nothing is paid for twice.
 
     Args:
         path: the pairs.
-        language: of the prompts.
+        language: the language of the prompts.
         scored: a file of the same pairs with scores of another judge under its name in `model1` and `model2`.
-        seed: of the intervals' bootstrap.
+        seed: the seed of the intervals' bootstrap.
 
     Raises:
         InputError: the file cannot be read or holds something else.
     """
     pairs = read_pairs(path)
-    others = _other_scores(scored, pairs) if scored else {}
-    configuration = settings().model_copy(update={"language": language})
-    known = prompts(configuration)
-    async with chat("judge", configuration, database()) as judge:
-        asked = [
-            ask_for_score(judge, Call(known[name], {"question": p.question, "reference": p.reference, "answer": text}))
-            for name in JUDGED
-            for p in pairs
-            for text in p.answers
+    other_differences = _other_scores(scored, pairs) if scored else {}
+    configuration = get_settings().model_copy(update={"language": language})
+    prompt_texts = prompts(configuration)
+    async with open_chat("judge", configuration, database()) as judge:
+        requests = [
+            ask_for_score(
+                judge,
+                Call(prompt_texts[name], {"question": pair.question, "reference": pair.reference, "answer": text}),
+            )
+            for name in JUDGED_PROMPTS
+            for pair in pairs
+            for text in pair.answers
         ]
-        scores = np.array([value_of(verdict) for verdict in await asyncio.gather(*asked)], dtype=np.float64)
+        scores = np.array([get_value(verdict) for verdict in await asyncio.gather(*requests)], dtype=np.float64)
         model = judge.describe()
-    differences = scores.reshape(len(JUDGED), len(pairs), 2)
-    by_prompt = {name: of[:, 1] - of[:, 0] for name, of in zip(JUDGED, differences, strict=True)}
+    differences = scores.reshape(len(JUDGED_PROMPTS), len(pairs), 2)
+    by_prompt = {name: values[:, 1] - values[:, 0] for name, values in zip(JUDGED_PROMPTS, differences, strict=True)}
     labels = {aspect: np.array([pair.labels[aspect] for pair in pairs], dtype=np.float64) for aspect in ASPECTS}
     groups = [pair.question for pair in pairs]
     return {
         "file": str(path),
         "judge": model,
-        "stand_in": model == JUDGE,
+        "stand_in": model == JUDGE_NAME,
         "pairs": len(pairs),
         "people": {
-            aspect: _preference(of[:, 0], of[:, 1:], groups, seed) if of.shape[1] > 1 else None
-            for aspect, of in labels.items()
+            aspect: _measure_preference(values[:, 0], values[:, 1:], groups, seed) if values.shape[1] > 1 else None
+            for aspect, values in labels.items()
         },
         "prompts": {
-            name: {aspect: _preference(apart, of, groups, seed) for aspect, of in labels.items()}
-            for name, apart in by_prompt.items()
+            name: {
+                aspect: _measure_preference(score_differences, values, groups, seed)
+                for aspect, values in labels.items()
+            }
+            for name, score_differences in by_prompt.items()
         },
         "others": {
-            name: {aspect: _preference(apart[aspect], of, groups, seed) for aspect, of in labels.items()}
-            for name, apart in others.items()
+            name: {
+                aspect: _measure_preference(score_differences[aspect], values, groups, seed)
+                for aspect, values in labels.items()
+            }
+            for name, score_differences in other_differences.items()
         },
     }
 
 
-def read_pairs(path: Path) -> list[Pair]:
-    """The pairs of a file, each with the labels of as many people.
+def read_pairs(path: Path) -> list[AnswerPair]:
+    """Read the pairs of a file, each with the labels of equally many people.
 
     Raises:
-        InputError: the file cannot be read or holds something else; the row is named.
+        InputError: the file cannot be read or has other content; the message names the row.
     """
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputError("{path}: not a JSON file that can be read: {error}", path=path, error=error) from None
-    found: dict[Any, Pair] = {}
+    pairs_by_id: dict[Any, AnswerPair] = {}
     if not isinstance(rows, list) or not rows:
         raise InputError("{path}: expected a list of pairs of answers, one row a pair and person", path=path)
-    for number, row in enumerate(rows):
+    for position, row in enumerate(rows):
         try:
             answers = row["model1"]["response"], row["model2"]["response"]
-            pair = Pair(row["query"], row["gt_answer"], answers, {aspect: [] for aspect in ASPECTS})
+            pair = AnswerPair(row["query"], row["gt_answer"], answers, {aspect: [] for aspect in ASPECTS})
             labels = {aspect: float(row[f"{aspect}_label"]) for aspect in ASPECTS}
-            known = found.setdefault(row["instance_id"], pair)
+            stored_pair = pairs_by_id.setdefault(row["instance_id"], pair)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 "{path}: row {number} is no labelled pair: {kind} {error}",
                 path=path,
-                number=number,
+                number=position,
                 kind=type(error).__name__,
                 error=error,
             ) from None
-        if known[:3] != pair[:3] or not all(isinstance(text, str) for text in (*pair[:2], *answers)):
+        if stored_pair[:3] != pair[:3] or not all(isinstance(text, str) for text in (*pair[:2], *answers)):
             raise InputError(
                 "{path}: row {number}: pair {pair!r} has other texts than before, or none",
                 path=path,
-                number=number,
+                number=position,
                 pair=row["instance_id"],
             )
         for aspect, label in labels.items():
-            if not abs(label) <= MOST:
+            if not abs(label) <= MAX_LABEL:
                 raise InputError(
                     "{path}: row {number}: {aspect}_label {label:g} is outside -{most}..{most}",
                     path=path,
-                    number=number,
+                    number=position,
                     aspect=aspect,
                     label=label,
-                    most=MOST,
+                    most=MAX_LABEL,
                 )
-            known.labels[aspect].append(label)
-    if len({len(pair.labels["overall"]) for pair in found.values()}) > 1:
+            stored_pair.labels[aspect].append(label)
+    if len({len(pair.labels["overall"]) for pair in pairs_by_id.values()}) > 1:
         raise InputError("{path}: not every pair was labelled by as many people", path=path)
-    return list(found.values())
+    return list(pairs_by_id.values())
 
 
-def _other_scores(path: Path, pairs: Sequence[Pair]) -> dict[str, dict[str, Floats]]:
-    """Name -> aspect -> how much higher the second answer of each pair scores; NaN where the file has none."""
+def _other_scores(path: Path, pairs: Sequence[AnswerPair]) -> dict[str, dict[str, Floats]]:
+    """Return by name and aspect how much higher the second answer of each pair scores; NaN if the file has no score."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
-        given = {(row["query"], row["model1"]["response"], row["model2"]["response"]): row for row in rows}
-        names = [name for name, of in rows[0]["model1"].items() if isinstance(of, dict)]
+        rows_by_texts = {(row["query"], row["model1"]["response"], row["model2"]["response"]): row for row in rows}
+        names = [name for name, scores in rows[0]["model1"].items() if isinstance(scores, dict)]
         differences = {
             name: {
-                aspect: np.array([_difference(given.get((p.question, *p.answers)), name, aspect) for p in pairs])
+                aspect: np.array(
+                    [
+                        _score_difference(rows_by_texts.get((pair.question, *pair.answers)), name, aspect)
+                        for pair in pairs
+                    ]
+                )
                 for aspect in ASPECTS
             }
             for name in names
@@ -168,25 +182,27 @@ def _other_scores(path: Path, pairs: Sequence[Pair]) -> dict[str, dict[str, Floa
     return differences
 
 
-def _difference(row: Json | None, name: str, aspect: str) -> float:
+def _score_difference(row: JsonObject | None, name: str, aspect: str) -> float:
     if row is None:
         return np.nan
-    one, two = (float(row[model][name][f"{aspect}_label"]) for model in ("model1", "model2"))
-    return two - one
+    first_score, second_score = (float(row[model][name][f"{aspect}_label"]) for model in ("model1", "model2"))
+    return second_score - first_score
 
 
-def _preference(apart: Floats, labels: Floats, groups: Sequence[str], seed: int) -> Preference:
-    def interval_of(of: Callable[[Floats, Floats], float]) -> Interval:
-        return bootstrap_statistic(lambda rows: of(apart[rows], labels[rows]), len(apart), seed=seed, groups=groups)
+def _measure_preference(differences: Floats, labels: Floats, groups: Sequence[str], seed: int) -> Preference:
+    def bootstrap(statistic: Callable[[Floats, Floats], float]) -> Interval:
+        return bootstrap_statistic(
+            lambda rows: statistic(differences[rows], labels[rows]), len(differences), seed=seed, groups=groups
+        )
 
-    of_pearson, of_accuracy = interval_of(pearson), interval_of(accuracy)
-    found: Preference = {
-        "pearson": pearson(apart, labels),
-        "pearson_low": of_pearson.low,
-        "pearson_high": of_pearson.high,
-        "accuracy": accuracy(apart, labels),
-        "accuracy_low": of_accuracy.low,
-        "accuracy_high": of_accuracy.high,
-        "pairs": int(np.count_nonzero(~np.isnan(apart))),
+    pearson_interval, accuracy_interval = bootstrap(pearson), bootstrap(accuracy)
+    preference: Preference = {
+        "pearson": pearson(differences, labels),
+        "pearson_low": pearson_interval.low,
+        "pearson_high": pearson_interval.high,
+        "accuracy": accuracy(differences, labels),
+        "accuracy_low": accuracy_interval.low,
+        "accuracy_high": accuracy_interval.high,
+        "pairs": int(np.count_nonzero(~np.isnan(differences))),
     }
-    return finite(found)
+    return replace_non_finite(preference)

@@ -1,7 +1,7 @@
-"""Robustness: the same questions asked otherwise, or answered from bad contexts; what that does to ranks and answers.
+"""Probe robustness: the same questions asked differently or answered from bad contexts, and the effect on metrics.
 
-The places of the right passages are those of Liu et al. 2024, Lost in the middle: how language models use long
-contexts (TACL 12, arXiv 2307.03172); the other contexts are RGB's (see metrics/contexts).
+The places of the right passages are those of Liu et al. 2024, Lost in the middle: how language models use long contexts
+(TACL 12, arXiv 2307.03172); the other contexts are RGB's (see metrics/contexts).
 """
 
 from collections.abc import Hashable, Sequence
@@ -12,13 +12,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from yarus.db.journal import FINISHED
-from yarus.db.words import Words
+from yarus.db.journal import FINISHED_STATES
+from yarus.db.messages import Words
 from yarus.metrics.statistics import Comparison
 from yarus.metrics.table import METRICS as ROWS
-from yarus.tasks.cases.table import floats, values_of
-from yarus.tasks.comparison.common_cases import common
-from yarus.tasks.comparison.experiments.arms import SHARED, Arm, adjusted, cases_of, compared, reference
+from yarus.tasks.cases.table import column_values, float_column
+from yarus.tasks.comparison.common_cases import match_cases
+from yarus.tasks.comparison.experiments.arms import (
+    SHARED_PARAMETERS,
+    Arm,
+    adjust_comparisons,
+    compare_cases,
+    evaluation_reference,
+    read_arm_cases,
+)
 from yarus.tasks.comparison.experiments.experiments_schema import (
     ArmMetric,
     Outcome,
@@ -27,41 +34,43 @@ from yarus.tasks.comparison.experiments.experiments_schema import (
     Share,
     SweepPair,
 )
-from yarus.tasks.config.factors import KINDS
-from yarus.tasks.config.flow_parameters import Robustness
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.factors import PERTURBATIONS_BY_TIER
+from yarus.tasks.config.flow_parameters import RobustnessParameters
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.numbers import finite
-from yarus.tasks.evaluation.set_metrics import share
-from yarus.tasks.evaluation.summary import worst
+from yarus.tasks.evaluation.number_format import replace_non_finite
+from yarus.tasks.evaluation.set_metrics import share_of_yes
+from yarus.tasks.evaluation.summary import worst_state
 
 METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "hit_rate@10", "mrr"),
     "tier2": ("avg_answer_correctness", "avg_faithfulness", "avg_fact_recall"),
     "tier3": ("avg_e2e_score", "avg_semantic_similarity", "avg_rougeL_f"),
 }
-"""What a change of the question, or of its context, is measured by."""
+"""Metrics by which a change of the question or of its context is measured."""
 RATES: dict[str, tuple[str, ...]] = {
     kind: tuple(name for name, row in ROWS.items() if kind in row.asked.partition("=")[2].split(","))
-    for kind in KINDS["tier2"]
+    for kind in PERTURBATIONS_BY_TIER["tier2"]
 }
-"""What a change of the context is measured by beside that."""
-PLACES = ("gold_first", "gold_middle", "gold_last")
-OF_TIER = {"tier1": "perturbation", "tier2": "context_perturbation", "tier3": "perturbation"}
-"""The parameter that changes what a tier is given."""
-AS_IS = "as it is"
+"""Additional metrics by which a change of the context is measured."""
+GOLD_PLACES = ("gold_first", "gold_middle", "gold_last")
+TIER_PARAMETERS = {"tier1": "perturbation", "tier2": "context_perturbation", "tier3": "perturbation"}
+"""The parameter that changes the input of a tier."""
+UNCHANGED = "as it is"
 NO_MODEL = Words("a paraphrase needs a language model: set YARUS_GENERATOR__BASE_URL")
 
 
-def arms(parameters: Robustness) -> list[Arm]:
-    """The evaluations of a probe: by tier the questions as they are, then every kind; no paraphrase without a model."""
-    shared, has_model = parameters.model_dump(include=SHARED), settings().generator.base_url is not None
+def plan_arms(parameters: RobustnessParameters) -> list[Arm]:
+    """Return the evaluations of a probe: per tier the unchanged questions, then every kind; no paraphrase without a
+    model.
+    """
+    shared, has_model = parameters.model_dump(include=SHARED_PARAMETERS), get_settings().generator.base_url is not None
     return [
         Arm(
-            f"{tier}: {kind or AS_IS}",
+            f"{tier}: {kind or UNCHANGED}",
             {"perturbation": kind},
             tier,
-            TIERS[tier].parameters.model_validate(shared | {OF_TIER[tier]: kind}),
+            TIERS[tier].parameters.model_validate(shared | {TIER_PARAMETERS[tier]: kind}),
         )
         for tier in parameters.tiers
         for kind in (None, *parameters.kinds_of(tier))
@@ -69,76 +78,76 @@ def arms(parameters: Robustness) -> list[Arm]:
     ]
 
 
-def combined(parameters: Robustness, outcomes: Sequence[Outcome]) -> RobustnessResult:
-    """What the probes come to, by tier and kind: paired differences from the question, or the context, as it was.
+def combine_outcomes(parameters: RobustnessParameters, outcomes: Sequence[Outcome]) -> RobustnessResult:
+    """Return the result of the probes by tier and kind: paired differences from the unchanged question or context.
 
-    Only cases that the change touches count: questions without «ё» say nothing about «ё», contexts without a number
-    nothing about another one. `same` is the share of them whose first result (tier 1) or answer (tiers 2 and 3) stayed
-    the same. Holm's p is over all kinds and metrics of a tier.
+    Only cases that the change affects count: questions without «ё» show nothing about «ё», contexts without a number
+    nothing about another number. `same` is the share of them whose first result (tier 1) or answer (tiers 2 and 3)
+    stayed the same. Holm's p is over all kinds and metrics of a tier.
     """
     tiers: dict[str, dict[str, Probe]] = {}
     places: list[SweepPair] = []
     for tier in parameters.tiers:
-        of_tier = {said.get("perturbation"): said for said in outcomes if said["tier"] == tier}
-        tiers[tier] = _tier(parameters, tier, of_tier, places)
+        outcomes_by_kind = {outcome.get("perturbation"): outcome for outcome in outcomes if outcome["tier"] == tier}
+        tiers[tier] = _probe_tier(parameters, tier, outcomes_by_kind, places)
     return {
-        "state": worst([said["state"] for said in outcomes]),
+        "state": worst_state([outcome["state"] for outcome in outcomes]),
         "source": parameters.source,
         "parameters": parameters.model_dump(mode="json"),
         "metrics": {tier: list(METRICS[tier]) for tier in parameters.tiers},
         "tiers": tiers,
         "places": places,
-        "evaluations": [reference(said) for said in outcomes],
+        "evaluations": [evaluation_reference(outcome) for outcome in outcomes],
     }
 
 
-def _tier(
-    parameters: Robustness, tier: str, outcomes: dict[str | None, Outcome], places: list[SweepPair]
+def _probe_tier(
+    parameters: RobustnessParameters, tier: str, outcomes: dict[str | None, Outcome], places: list[SweepPair]
 ) -> dict[str, Probe]:
-    """The probes of a tier; what differs between places of the right passages is added to `places`."""
-    before = outcomes[None]
-    plain = _finished(before)
-    found: dict[str, Probe] = {}
-    touching: dict[str, pa.Table] = {}
+    """Return the probes of a tier; adds the differences between places of the right passages to `places`."""
+    unchanged_outcome = outcomes[None]
+    unchanged = _read_finished(unchanged_outcome)
+    probes: dict[str, Probe] = {}
+    cases_by_kind: dict[str, pa.Table] = {}
     comparisons: dict[tuple[str, ...], Comparison] = {}
     for kind in parameters.kinds_of(tier):
-        said = outcomes.get(kind)
-        found[kind] = _nothing(said, before)
-        changed = _finished(said)
-        if plain is None or changed is None:
+        outcome = outcomes.get(kind)
+        probes[kind] = _empty_probe(outcome, unchanged_outcome)
+        changed = _read_finished(outcome)
+        if unchanged is None or changed is None:
             continue
-        one, other = common(plain, changed)
-        touched = (_touched_context if tier == "tier2" else _touched)(one, other)
-        found[kind]["n"], found[kind]["n_changed"] = len(one), int(touched.sum())
-        one, other = one.filter(pa.array(touched)), other.filter(pa.array(touched))
-        touching[kind] = other
-        found[kind]["same"] = _same(tier, one, other)
-        found[kind]["rates"] = {name: _rate(other, name) for name in RATES.get(kind, ())}
-        for name in METRICS[tier] if len(one) else ():
-            comparisons[kind, name] = compared(one, other, ROWS[name], seed=parameters.seed)
-    for a, b in combinations([kind for kind in PLACES if kind in touching], 2):
-        one, other = common(touching[a], touching[b])
-        for name in METRICS[tier] if len(one) else ():
-            comparisons[a, b, name] = compared(one, other, ROWS[name], seed=parameters.seed)
-    for key, document in adjusted(comparisons).items():
+        before, after = match_cases(unchanged, changed)
+        is_changed = (_changed_contexts if tier == "tier2" else _changed_questions)(before, after)
+        probes[kind]["n"], probes[kind]["n_changed"] = len(before), int(is_changed.sum())
+        before, after = before.filter(pa.array(is_changed)), after.filter(pa.array(is_changed))
+        cases_by_kind[kind] = after
+        probes[kind]["same"] = _share_unchanged(tier, before, after)
+        probes[kind]["rates"] = {name: _mean_rate(after, name) for name in RATES.get(kind, ())}
+        for name in METRICS[tier] if len(before) else ():
+            comparisons[kind, name] = compare_cases(before, after, ROWS[name], seed=parameters.seed)
+    for a, b in combinations([kind for kind in GOLD_PLACES if kind in cases_by_kind], 2):
+        before, after = match_cases(cases_by_kind[a], cases_by_kind[b])
+        for name in METRICS[tier] if len(before) else ():
+            comparisons[a, b, name] = compare_cases(before, after, ROWS[name], seed=parameters.seed)
+    for key, document in adjust_comparisons(comparisons).items():
         if len(key) == 2:
-            found[key[0]]["metrics"][key[1]] = document
+            probes[key[0]]["metrics"][key[1]] = document
         else:
             places.append({"a": key[0], "b": key[1], "metric": key[2], **document})
-    return found
+    return probes
 
 
-def _finished(said: Outcome | None) -> pa.Table | None:
-    return cases_of(said) if said is not None and said["state"] in FINISHED else None
+def _read_finished(outcome: Outcome | None) -> pa.Table | None:
+    return read_arm_cases(outcome) if outcome is not None and outcome["state"] in FINISHED_STATES else None
 
 
-def _nothing(said: Outcome | None, before: Outcome) -> Probe:
-    """A kind before anything is known of it, and why nothing will be."""
+def _empty_probe(outcome: Outcome | None, unchanged: Outcome) -> Probe:
+    """Return the probe of a kind without results, with the reason if there will be none."""
     return {
-        "state": said["state"] if said else "not_applicable",
-        "error": (said["error"] or before["error"]) if said else NO_MODEL,
-        "evaluation_id": said["evaluation_id"] if said else None,
-        "asked_as_is": before["evaluation_id"],
+        "state": outcome["state"] if outcome else "not_applicable",
+        "error": (outcome["error"] or unchanged["error"]) if outcome else NO_MODEL,
+        "evaluation_id": outcome["evaluation_id"] if outcome else None,
+        "asked_as_is": unchanged["evaluation_id"],
         "n": 0,
         "n_changed": 0,
         "same": None,
@@ -147,46 +156,48 @@ def _nothing(said: Outcome | None, before: Outcome) -> Probe:
     }
 
 
-def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
-    """Which questions were asked otherwise, and could be measured both times."""
-    pairs = zip(values_of(one, "question"), values_of(other, "asked"), strict=True)
-    return np.array([asked is not None and asked != question for question, asked in pairs], dtype=bool)
+def _changed_questions(before: pa.Table, after: pa.Table) -> NDArray[np.bool_]:
+    """Return which questions were asked differently and measured both times."""
+    pairs = zip(column_values(before, "question"), column_values(after, "asked"), strict=True)
+    return np.array(
+        [asked_question is not None and asked_question != question for question, asked_question in pairs], dtype=bool
+    )
 
 
-def _touched_context(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
-    probes = values_of(other, "context_probe")
+def _changed_contexts(before: pa.Table, after: pa.Table) -> NDArray[np.bool_]:
+    probes = column_values(after, "context_probe")
     return np.array([probe is not None and probe["untouched"] is None for probe in probes], dtype=bool)
 
 
-def _same(tier: str, one: pa.Table, other: pa.Table) -> Share | None:
-    """The share of questions that got the same first result, or the same answer, with its interval."""
+def _share_unchanged(tier: str, before_cases: pa.Table, after_cases: pa.Table) -> Share | None:
+    """Return the share of questions with the same first result, or the same answer, and its interval."""
     if tier == "tier1":
-        before, after = (_firsts(cases) for cases in (one, other))
+        before, after = (_first_results(cases) for cases in (before_cases, after_cases))
     else:
-        before, after = (values_of(cases, "answer") for cases in (one, other))
+        before, after = (column_values(cases, "answer") for cases in (before_cases, after_cases))
     flags = [None if None in pair else pair[0] == pair[1] for pair in zip(before, after, strict=True)]
-    return _share(flags, values_of(one, "group"))
+    return _describe_share(flags, column_values(before_cases, "group"))
 
 
-def _rate(cases: pa.Table, name: str) -> ArmMetric:
-    """The mean of a column of yes and no."""
-    found = _share(floats(cases, name), values_of(cases, "group"))
-    reason = None if found["n_scored"] else f"undefined: {ROWS[name].undefined}"
-    return {**found, "reason": reason}
+def _mean_rate(cases: pa.Table, name: str) -> ArmMetric:
+    """Return the mean of a yes/no column."""
+    mean = _describe_share(float_column(cases, name), column_values(cases, "group"))
+    reason = None if mean["n_scored"] else f"undefined: {ROWS[name].undefined}"
+    return {**mean, "reason": reason}
 
 
-def _share(flags: Sequence[bool | None] | NDArray[np.float64], groups: Sequence[Hashable]) -> Share:
-    found = share(flags, groups)
-    low, high = found.interval
-    shown: Share = {
-        "value": found.value,
+def _describe_share(flags: Sequence[bool | None] | NDArray[np.float64], groups: Sequence[Hashable]) -> Share:
+    estimate = share_of_yes(flags, groups)
+    low, high = estimate.interval
+    document: Share = {
+        "value": estimate.value,
         "ci_low": low,
         "ci_high": high,
-        "n_scored": found.n_scored,
+        "n_scored": estimate.n_scored,
         "n_total": len(groups),
     }
-    return finite(shown)
+    return replace_non_finite(document)
 
 
-def _firsts(cases: pa.Table) -> list[Any]:
-    return [None if ranking is None else (ranking[:1] or [""])[0] for ranking in values_of(cases, "retrieved")]
+def _first_results(cases: pa.Table) -> list[Any]:
+    return [None if ranking is None else (ranking[:1] or [""])[0] for ranking in column_values(cases, "retrieved")]

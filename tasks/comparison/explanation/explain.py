@@ -1,4 +1,4 @@
-"""What moved between two evaluations: other questions or other answers, at which stage, and because of which pages."""
+"""Explain what changed between two evaluations: questions or answers, at which stage, and because of which pages."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ from sqlalchemy import Engine
 
 from yarus.db.errors import InputError
 from yarus.metrics.metric import Metric
-from yarus.metrics.statistics.differences.decomposition import Part, cells, decompose
+from yarus.metrics.statistics.differences.decomposition import Component, assign_cells, decompose
 from yarus.metrics.statistics.groups import Floats
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.cases.table import values_of
+from yarus.tasks.cases.table import column_values
 from yarus.tasks.comparison.changes import changed_settings
 from yarus.tasks.comparison.common_cases import (
-    differences,
-    evaluations_of,
-    headline,
+    find_key_differences,
+    may_have_same_cases,
     read_cases,
     require_cases,
-    same_cases,
+    resolve_evaluations,
+    select_headline_cases,
 )
-from yarus.tasks.comparison.compare import headlines_of, side
+from yarus.tasks.comparison.compare import describe_evaluation, directed_headlines
 from yarus.tasks.comparison.explanation.explanation_schema import (
     ExplainedMetric,
     ExplainedPart,
@@ -36,35 +36,42 @@ from yarus.tasks.comparison.explanation.largest import (
     explained_cases,
     explained_pages,
     explained_topics,
+    headline_values,
+    heaviest_names,
     lost_measures,
     new_topics,
-    served,
-    weightiest,
 )
-from yarus.tasks.comparison.explanation.questions import LABELS, Questions, read_questions
-from yarus.tasks.comparison.totals import case_values
+from yarus.tasks.comparison.explanation.questions import LABEL_COLUMNS, Questions, align_questions
+from yarus.tasks.comparison.metric_values import case_values
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.corpus_versions import FATES, Fate, Version, fates, read_version
-from yarus.tasks.evaluation.findings.failures import FAILURES
+from yarus.tasks.evaluation.corpus_versions import (
+    PAGE_CHANGES,
+    CorpusVersion,
+    PageChange,
+    compare_versions,
+    read_version,
+)
+from yarus.tasks.evaluation.findings.failures import FAILURE_STAGES
 
 NO_FAILURE = "none"
 
 
 def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> Explanation:
-    """Splits what changed between two evaluations of one tier.
+    """Split the difference between two evaluations of one tier into its causes.
 
     Args:
-        engine: of our own database.
+        engine: the engine of Yarus's database.
         a: the evaluation before, as `compare` takes it: also `baseline` or `previous`.
         b: the evaluation after.
-        force: also where they differ in more than their questions.
+        force: explain even if they differ in more than their questions.
         only: headline metrics; all by default.
 
     Raises:
-        InputError: no such evaluation, none of its cases, another tier, or not comparable and not forced.
-        ResultsUnavailable: a file is gone or damaged.
+        InputError: an evaluation does not exist or has no cases, the tiers differ, or the two are not comparable and
+            `force` is not set.
+        ResultsUnavailable: a file is missing or damaged.
     """
-    rows = evaluations_of(engine, a, b)
+    rows = resolve_evaluations(engine, a, b)
     for row in rows:
         require_cases(row)
     if rows[0]["tier"] != rows[1]["tier"]:
@@ -75,40 +82,40 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             after=rows[1]["id"],
             other=rows[1]["tier"],
         )
-    differs = [part for part in differences(*rows) if not same_cases(part["part"])]
-    other = [part for part in differences(*rows) if same_cases(part["part"])]
-    if other and not force:
-        said = ", ".join(part["part"] for part in other)
+    differs = [part for part in find_key_differences(*rows) if not may_have_same_cases(part["part"])]
+    other_differences = [part for part in find_key_differences(*rows) if may_have_same_cases(part["part"])]
+    if other_differences and not force:
+        parts_text = ", ".join(part["part"] for part in other_differences)
         raise InputError(
             "evaluations {before} and {after} differ in more than their questions: {said}; yarus compare shows how; "
             "--force explains them anyway",
             before=rows[0]["id"],
             after=rows[1]["id"],
-            said=said,
+            said=parts_text,
         )
-    declared = headlines_of(rows[1]["tier"])
+    declared = directed_headlines(rows[1]["tier"])
     if unknown := [name for name in only if name not in [metric.name for metric in declared]]:
-        named = ", ".join(metric.name for metric in declared)
+        metric_names = ", ".join(metric.name for metric in declared)
         raise InputError(
             "--metric {name}: expected one of {tier}'s headline metrics: {named}",
             name=unknown[0],
             tier=rows[1]["tier"],
-            named=named,
+            named=metric_names,
         )
-    sides = [headline(read_cases(row, declared, *LABELS, "failure")) for row in rows]
-    kept = [read_version(engine, EvaluationConfig.of(row).corpus) for row in rows]
-    versions = (kept[0], kept[1]) if kept[0] and kept[1] else None
-    questions = read_questions(sides, versions, _page_of(kept))
+    sides = [select_headline_cases(read_cases(row, declared, *LABEL_COLUMNS, "failure")) for row in rows]
+    corpora = [read_version(engine, EvaluationConfig.of(row).corpus) for row in rows]
+    versions = (corpora[0], corpora[1]) if corpora[0] and corpora[1] else None
+    questions = align_questions(sides, versions, _page_of(corpora))
     document: Explanation = {
-        "a": side(rows[0]),
-        "b": side(rows[1]),
+        "a": describe_evaluation(rows[0]),
+        "b": describe_evaluation(rows[1]),
         "changed_settings": changed_settings(*rows),
-        "differs": [*differs, *other],
+        "differs": [*differs, *other_differences],
         "topics_by": questions.topics_by,
         "n_relabelled": questions.n_relabelled,
-        "corpus": _counted(versions),
+        "corpus": _count_fates(versions),
         "lost": lost_measures(questions),
-        "new_topics": new_topics(questions, *served(sides[1], declared, questions)),
+        "new_topics": new_topics(questions, *headline_values(sides[1], declared, questions)),
         "metrics": {},
         "not_split": {},
     }
@@ -119,116 +126,123 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         if isinstance(before, str) or isinstance(after, str):
             document["not_split"][metric.name] = before if isinstance(before, str) else str(after)
             continue
-        explained = explained_metric(metric, questions, (before, after), [_failures(cases) for cases in sides])
+        explained = explain_metric(metric, questions, (before, after), [_read_failures(cases) for cases in sides])
         if explained is None:
             document["not_split"][metric.name] = "a side has not measured it"
         else:
             document["metrics"][metric.name] = explained
-    shown: Explanation = pseudonyms.document(document, rows[1]["source"])
-    return shown
+    pseudonymised: Explanation = pseudonyms.mask_document(document, rows[1]["source"])
+    return pseudonymised
 
 
-def _page_of(versions: Sequence[Version | None]) -> dict[str, str | None]:
-    """Chunk -> page, as it was before, else as it is after."""
-    found: dict[str, str | None] = {}
+def _page_of(versions: Sequence[CorpusVersion | None]) -> dict[str, str | None]:
+    """Return the page of each chunk, as before the change, else as after it."""
+    pages: dict[str, str | None] = {}
     for version in reversed(versions):
-        found |= version.page_of if version else {}
-    return found
+        pages |= version.page_of if version else {}
+    return pages
 
 
-def _counted(versions: tuple[Version, Version] | None) -> dict[Fate, int] | None:
+def _count_fates(versions: tuple[CorpusVersion, CorpusVersion] | None) -> dict[PageChange, int] | None:
     if versions is None:
         return None
-    counts = Counter(fates(*versions).values())
-    return {fate: counts[fate] for fate in FATES}
+    counts = Counter(compare_versions(*versions).values())
+    return {fate: counts[fate] for fate in PAGE_CHANGES}
 
 
-def _failures(cases: pa.Table) -> list[str] | None:
+def _read_failures(cases: pa.Table) -> list[str] | None:
     if "failure" not in cases.column_names:
         return None
-    return [failure or NO_FAILURE for failure in values_of(cases, "failure")]
+    return [failure or NO_FAILURE for failure in column_values(cases, "failure")]
 
 
-def explained_metric(
+def explain_metric(
     metric: Metric, questions: Questions, values: tuple[Floats, Floats], failures: Sequence[list[str] | None]
 ) -> ExplainedMetric | None:
-    """The difference of one metric, split; None where a side has not measured it.
+    """Return the difference of one metric, split into parts; None if a side has not measured it.
 
     Args:
-        metric: of which.
-        questions: of both sides.
-        values: of each side's cases.
-        failures: of each side's cases, where they failed; None where the tier does not say.
+        metric: the metric.
+        questions: the questions of both sides.
+        values: the values of each side's cases.
+        failures: the failed stage of each side's cases; None if the tier does not record it.
     """
-    before, after = (questions.of(number, own) for number, own in enumerate(values))
-    there = [~np.isnan(own) for own in (before, after)]
-    if not all(own.any() for own in there):
+    before, after = (questions.of(side_index, side_values) for side_index, side_values in enumerate(values))
+    is_measured = [~np.isnan(side_values) for side_values in (before, after)]
+    if not all(side_values.any() for side_values in is_measured):
         return None
     first = list(zip(questions.fates, questions.topics, strict=True))
-    kinds = cells([first, questions.lengths, questions.scripts], *there)
-    of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
-    mixed = {cell for cell, fate in zip(kinds.tolist(), questions.fates, strict=True) if fate != of_cell[cell]}
-    if mixed:  # rare kinds were put together: what became of their pages parts them again
+    kinds = assign_cells([first, questions.lengths, questions.scripts], *is_measured)
+    fate_of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
+    mixed = {cell for cell, fate in zip(kinds.tolist(), questions.fates, strict=True) if fate != fate_of_cell[cell]}
+    if mixed:  # rare kinds were merged: split them again by the fate of their pages
         kinds = np.unique(
             [f"{cell} {fate}" for cell, fate in zip(kinds.tolist(), questions.fates, strict=True)], return_inverse=True
         )[1]
-        of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
-    span = metric.high - metric.low if np.isfinite(metric.high - metric.low) else _span(before, after)
-    split = partial(decompose, cells=kinds, span=span, groups=questions.groups, parts=of_cell)
-    found = split(before, after)
-    by_case, comparable = found.by_case, not np.isnan(found.answers.value)
+        fate_of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
+    span = metric.high - metric.low if np.isfinite(metric.high - metric.low) else _value_range(before, after)
+    split = partial(decompose, cells=kinds, span=span, groups=questions.groups, parts=fate_of_cell)
+    decomposition = split(before, after)
+    by_case, comparable = decomposition.by_case, not np.isnan(decomposition.answers.value)
     stages: dict[str, ExplainedPart] | None = None
     if comparable and failures[0] is not None and failures[1] is not None:
         best = metric.high if metric.better == "higher" else metric.low
         stages = {}
-        for stage in (*FAILURES, NO_FAILURE):
-            lost = [
-                questions.of(number, np.where([one == stage for one in failures[number] or ()], own - best, own * 0))
-                for number, own in enumerate(values)
+        for stage in (*FAILURE_STAGES, NO_FAILURE):
+            losses = [
+                questions.of(
+                    side_index,
+                    np.where(
+                        [failed_stage == stage for failed_stage in failures[side_index] or ()],
+                        side_values - best,
+                        side_values * 0,
+                    ),
+                )
+                for side_index, side_values in enumerate(values)
             ]
-            if any(np.nan_to_num(own).any() for own in lost):
-                stages[stage] = _part(split(*lost).answers)
-    fates_found: dict[Fate, PartOfPages] | None = None
+            if any(np.nan_to_num(side_values).any() for side_values in losses):
+                stages[stage] = _describe_part(split(*losses).answers)
+    fates_found: dict[PageChange, PartOfPages] | None = None
     if comparable and any(fate is not None for fate in questions.fates):
         fates_found = {
-            fate: _of_pages(fate, found.parts[fate], questions, by_case, there[1])
-            for fate in FATES
-            if fate in found.parts
+            fate: _describe_pages(fate, decomposition.parts[fate], questions, by_case, is_measured[1])
+            for fate in PAGE_CHANGES
+            if fate in decomposition.parts
         }
     return {
-        "a": float(before[there[0]].mean()),
-        "b": float(after[there[1]].mean()),
-        "difference": found.difference,
-        "n_a": int(there[0].sum()),
-        "n_b": int(there[1].sum()),
-        "n_common": int((there[0] & there[1]).sum()),
-        "cells": len(np.unique(kinds[there[0] | there[1]])),
-        "questions": _part(found.questions),
-        "answers": _part(found.answers) if comparable else None,
+        "a": float(before[is_measured[0]].mean()),
+        "b": float(after[is_measured[1]].mean()),
+        "difference": decomposition.difference,
+        "n_a": int(is_measured[0].sum()),
+        "n_b": int(is_measured[1].sum()),
+        "n_common": int((is_measured[0] & is_measured[1]).sum()),
+        "cells": len(np.unique(kinds[is_measured[0] | is_measured[1]])),
+        "questions": _describe_part(decomposition.questions),
+        "answers": _describe_part(decomposition.answers) if comparable else None,
         "stages": stages,
         "fates": fates_found,
         "topics": explained_topics(questions, before, after, by_case),
-        "pages": explained_pages(questions, by_case, there[1]),
+        "pages": explained_pages(questions, by_case, is_measured[1]),
         "cases": explained_cases(questions, before, after, by_case),
     }
 
 
-def _span(*sides: Floats) -> float:
-    known = np.concatenate([side[~np.isnan(side)] for side in sides])
-    return float(np.ptp(known)) or 1.0
+def _value_range(*sides: Floats) -> float:
+    known_values = np.concatenate([side[~np.isnan(side)] for side in sides])
+    return float(np.ptp(known_values)) or 1.0
 
 
-def _part(found: Part) -> ExplainedPart:
-    return {"value": found.value, "ci_low": found.interval.low, "ci_high": found.interval.high}
+def _describe_part(part: Component) -> ExplainedPart:
+    return {"value": part.value, "ci_low": part.interval.low, "ci_high": part.interval.high}
 
 
-def _of_pages(
-    fate: Fate, part: Part, questions: Questions, by_case: Floats, measured: NDArray[np.bool_]
+def _describe_pages(
+    fate: PageChange, part: Component, questions: Questions, by_case: Floats, measured: NDArray[np.bool_]
 ) -> PartOfPages:
-    rows = [row for row, own in enumerate(questions.fates) if own == fate and measured[row]]
+    rows = [row for row, row_fate in enumerate(questions.fates) if row_fate == fate and measured[row]]
     return {
-        **_part(part),
+        **_describe_part(part),
         "n": len(rows),
         "pages": len({questions.pages[row] for row in rows}),
-        "topics": weightiest(((questions.topics[row], by_case[row]) for row in rows), FEW),
+        "topics": heaviest_names(((questions.topics[row], by_case[row]) for row in rows), FEW),
     }

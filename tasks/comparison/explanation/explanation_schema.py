@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 from yarus.tasks.cases.vocabulary import Status
 from yarus.tasks.comparison.comparison_schema import KeyDifference, SettingDifference, Side
-from yarus.tasks.evaluation.corpus_versions import Fate
+from yarus.tasks.evaluation.corpus_versions import PageChange
 
 TopicsBy = Literal["annotation", "page", "words"]
 
@@ -47,7 +47,7 @@ class ExplainedPage(TypedDict):
     """What the questions to which a page is relevant add to what answers changed."""
 
     page: str
-    fate: Fate | None
+    fate: PageChange | None
     """Null where a version of the corpus is not known."""
     n: int
     answers: float
@@ -83,7 +83,7 @@ class ExplainedMetric(TypedDict):
     """By other answers to the same questions, or to the same kinds of them; null where no kind is on both sides."""
     stages: dict[str, ExplainedPart] | None
     """Of `answers`: retrieval, generation, refusal, gate, label, or no failure; null where a tier has no stages."""
-    fates: dict[Fate, PartOfPages] | None
+    fates: dict[PageChange, PartOfPages] | None
     """Of `answers`, by what became of the relevant pages; null where a version of the corpus is not known."""
     topics: list[ExplainedTopic]
     """The five that add most."""
@@ -107,7 +107,7 @@ class LostMeasure(TypedDict):
     """Questions that were measured before and could not be after; by status and what became of their pages."""
 
     status: Status
-    fate: Fate | None
+    fate: PageChange | None
     n: int
     topics: list[str]
 
@@ -125,7 +125,7 @@ class Explanation(TypedDict):
     """Annotated; else the relevant page where the questions are the same, or found by the questions' words."""
     n_relabelled: int
     """Questions of both whose labels changed: they count as other questions."""
-    corpus: dict[Fate, int] | None
+    corpus: dict[PageChange, int] | None
     """Pages by what became of them; null where a version is not known."""
     lost: list[LostMeasure]
     new_topics: list[NewTopic]

@@ -1,4 +1,4 @@
-"""Words that people read: a file a language, in it a section a screen."""
+"""Texts shown to people: one file per language, with one section per screen."""
 
 import re
 import tomllib
@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 LANGUAGES = ("ru", "en")
-Text = dict[str, str]
+TranslatedText = dict[str, str]
 """Language -> text."""
 
 
-_BY_NUMBER = re.compile(r"\{(\w+):([^{}|]+(?:\|[^{}|]+)+)\}")
+_PLURAL_FIELD = re.compile(r"\{(\w+):([^{}|]+(?:\|[^{}|]+)+)\}")
 
 
 class Phrase(str):
-    """A text in which a word can go by a number: `{n} {n:вопрос|вопроса|вопросов}`, `{n} {n:question|questions}`."""
+    """A text in which a word agrees with a number: `{n} {n:вопрос|вопроса|вопросов}`, `{n} {n:question|questions}`."""
 
-    def format(self, *values: object, **named: object) -> str:
-        """With values put in."""
-        chosen = _BY_NUMBER.sub(lambda found: plural(named[found[1]], found[2].split("|")), self)
-        return chosen.format(*values, **named)
+    def format(self, *values: object, **keyword_values: object) -> str:
+        """Format the text with values."""
+        template = _PLURAL_FIELD.sub(lambda match: plural(keyword_values[match[1]], match[2].split("|")), self)
+        return template.format(*values, **keyword_values)
 
 
 def plural(number: object, forms: Sequence[str]) -> str:
-    """The word that goes with a whole number, whose thousands may be parted: of two forms in English, three in Russian.
+    """Return the word form for a whole number with or without separators: two forms in English, three in Russian.
 
     Example:
         >>> from yarus.tasks.config.texts import plural
@@ -35,17 +35,17 @@ def plural(number: object, forms: Sequence[str]) -> str:
     n = int("".join(filter(str.isdigit, str(number))))
     if len(forms) == 2:
         return forms[n != 1]
-    one, few, many = forms
+    singular, few, many = forms
     if n % 100 in range(11, 15):
         return many
-    return one if n % 10 == 1 else few if n % 10 in range(2, 5) else many
+    return singular if n % 10 == 1 else few if n % 10 in range(2, 5) else many
 
 
-class Section(dict[str, str]):
-    """The texts of a section by key; where one is missing the error says which."""
+class TextSection(dict[str, str]):
+    """The texts of a section by key; the error for a missing key names the section."""
 
-    def __init__(self, section: str, language: str, found: dict[str, Any]) -> None:
-        super().__init__({key: Phrase(text) if isinstance(text, str) else text for key, text in found.items()})
+    def __init__(self, section: str, language: str, entries: dict[str, Any]) -> None:
+        super().__init__({key: Phrase(text) if isinstance(text, str) else text for key, text in entries.items()})
         self.place = f"[{section}] of tasks/config/texts/{language}.toml"
 
     def __missing__(self, key: str) -> str:
@@ -53,25 +53,25 @@ class Section(dict[str, str]):
 
 
 @cache
-def texts(section: str, language: str) -> Section:
-    """The texts of a section, such as `terminal` or `tiers.tier1`, in one language.
+def texts(section: str, language: str) -> TextSection:
+    """Return the texts of a section, such as `terminal` or `tiers.tier1`, in one language.
 
     Raises:
-        LookupError: there is no such section; a key that it does not have raises one too.
+        LookupError: no such section; a missing key of the result raises it too.
     """
-    found = _file(language)
+    entries = _read_file(language)
     for part in section.split("."):
-        if part not in found:
+        if part not in entries:
             raise LookupError(f"no section [{section}] in tasks/config/texts/{language}.toml")
-        found = found[part]
-    return Section(section, language, found)
+        entries = entries[part]
+    return TextSection(section, language, entries)
 
 
-def translations(section: str, key: str, **values: object) -> Text:
-    """A text in every language, with values put in."""
+def translations(section: str, key: str, **values: object) -> TranslatedText:
+    """Return a text in every language, formatted with values."""
     return {language: texts(section, language)[key].format(**values) for language in LANGUAGES}
 
 
 @cache
-def _file(language: str) -> dict[str, Any]:
+def _read_file(language: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / f"{language}.toml").read_text(encoding="utf-8"))

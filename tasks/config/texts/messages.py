@@ -1,4 +1,4 @@
-"""Messages in the language of whoever reads them: the English that the code says, and what it is in another."""
+"""Translate messages: the English templates in the code, and their versions in other languages."""
 
 import re
 import string
@@ -7,41 +7,45 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.tasks.config.texts import texts
 
-LONGEST = 2_000
-"""Characters of a stored text that is looked up; a longer one is no message of ours."""
-DEEPEST = 4
-"""Messages within messages."""
+MAX_LENGTH = 2_000
+"""Longest stored text to translate, in characters; a longer one is not a message of Yarus."""
+MAX_DEPTH = 4
+"""Largest depth of messages within messages."""
 
 
-def told(said: str | BaseException, language: str) -> str:
-    """A message in a language.
+def told(message: str | BaseException, language: str) -> str:
+    """Translate a message.
 
     Args:
-        said: words of ours, an error with some, or a message that was stored as a text: that one is recognised by what
-            stands between its values.
+        message: `Words`, an error that holds some, or a message stored as text. Such a text is recognised by its fixed
+            parts.
         language: `ru` or `en`.
 
     Returns:
-        The English where it is no message of ours.
+        The English text if it is not a message of Yarus.
     """
-    if isinstance(said, BaseException):
-        said = said.args[0] if said.args and isinstance(said.args[0], Words) else str(said)
+    if isinstance(message, BaseException):
+        message = message.args[0] if message.args and isinstance(message.args[0], Words) else str(message)
     if language == "en":
-        return str(said)
-    return _told(said, language) if isinstance(said, Words) else _recognised(said, language, DEEPEST)
+        return str(message)
+    return (
+        _translate_words(message, language)
+        if isinstance(message, Words)
+        else _translate_stored(message, language, MAX_DEPTH)
+    )
 
 
-def translated(text: str, language: str) -> str:
-    """A text without values, such as a paragraph of help: its translation, or itself."""
-    return text if language == "en" else catalogue(language).get(text, text)
+def translate_text(text: str, language: str) -> str:
+    """Translate a text without values, such as a paragraph of help; without a translation it stays."""
+    return text if language == "en" else message_catalogue(language).get(text, text)
 
 
 @cache
-def catalogue(language: str) -> Mapping[str, str]:
-    """English template -> the same in a language, with the same placeholders."""
+def message_catalogue(language: str) -> Mapping[str, str]:
+    """Return English template -> its translation, with the same placeholders."""
     return {english: text for section in _sections(language).values() for english, text in section.items()}
 
 
@@ -50,74 +54,81 @@ def _sections(language: str) -> dict[str, dict[str, str]]:
     return tomllib.loads((Path(__file__).parent / f"messages.{language}.toml").read_text(encoding="utf-8"))
 
 
-def _told(words: Words, language: str) -> str:
-    if words.template not in catalogue(language) and not words.values:
-        return _recognised(words, language, DEEPEST)  # what a library of ours says
-    template = catalogue(language).get(words.template, words.template)
-    quoted = {name for _, name, _, conversion in _parts(words.template) if conversion == "r"}  # names: they stay
+def _translate_words(message: Words, language: str) -> str:
+    if message.template not in message_catalogue(language) and not message.values:
+        return _translate_stored(message, language, MAX_DEPTH)  # a message of a library
+    template = message_catalogue(language).get(message.template, message.template)
+    # Names stay untranslated.
+    verbatim = {name for _, name, _, conversion in _split_template(message.template) if conversion == "r"}
     values = {
-        name: value if name in quoted and not isinstance(value, Words) else _value(name, value, language)
-        for name, value in words.values.items()
+        name: value if name in verbatim and not isinstance(value, Words) else _translate_value(name, value, language)
+        for name, value in message.values.items()
     }
     return template.format(**values) if values else template
 
 
-def _value(name: str, value: object, language: str) -> object:
+def _translate_value(name: str, value: object, language: str) -> object:
     if isinstance(value, Words):
-        return _told(value, language)
+        return _translate_words(value, language)
     if name == "state":
         return texts("states", language).get(str(value), value)
-    return named(value, language) if isinstance(value, str) else value
+    return translate_value(value, language) if isinstance(value, str) else value
 
 
-def named(value: str, language: str) -> str:
-    """A value that comes in English words, such as "Permission denied" or the name of a stand-in; others stay."""
+def translate_value(value: str, language: str) -> str:
+    """Translate a value that is an English phrase, such as "Permission denied" or a stand-in's name; others stay."""
     return value if language == "en" else _sections(language)["values"].get(value, value)
 
 
-def _recognised(text: str, language: str, depth: int) -> str:
-    """A stored message in another language."""
-    known = catalogue(language)
-    if text in known or not depth or len(text) > LONGEST:
-        return known.get(text, text)
-    for template, pattern in _patterns(language):
-        if found := pattern.fullmatch(text):
+def _translate_stored(text: str, language: str, depth: int) -> str:
+    """Translate a stored message."""
+    translations_by_template = message_catalogue(language)
+    if text in translations_by_template or not depth or len(text) > MAX_LENGTH:
+        return translations_by_template.get(text, text)
+    for template, pattern in _message_patterns(language):
+        if match := pattern.fullmatch(text):
             states = texts("states", language)
-            given = {
-                name: states.get(value, value) if name == "state" else _recognised(value, language, depth - 1)
-                for name, value in found.groupdict().items()
+            values = {
+                name: states.get(value, value) if name == "state" else _translate_stored(value, language, depth - 1)
+                for name, value in match.groupdict().items()
             }
-            return "".join(before + (given[name] if name else "") for before, name, _, _ in _parts(known[template]))
-    if kind := re.match(r"\w+: ", text):  # of an error, or a metric
-        return kind[0] + _recognised(text[kind.end() :], language, depth - 1)
+            return "".join(
+                before + (values[name] if name else "")
+                for before, name, _, _ in _split_template(translations_by_template[template])
+            )
+    if prefix := re.match(r"\w+: ", text):  # the name of an error or a metric
+        return prefix[0] + _translate_stored(text[prefix.end() :], language, depth - 1)
     parts = text.split("; ")
-    return "; ".join(_recognised(part, language, depth - 1) for part in parts) if len(parts) > 1 else text
+    return "; ".join(_translate_stored(part, language, depth - 1) for part in parts) if len(parts) > 1 else text
 
 
 @cache
-def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
-    """What recognises a message with values, those with the most words of their own first."""
-    found = []
+def _message_patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
+    """Return the patterns of messages with values, those with the most fixed text first."""
+    candidates = []
     for template in (*_sections(language)["messages"], *_sections(language)["metrics"]):
-        parts = _parts(template)
+        parts = _split_template(template)
         names = [name for _, name, _, _ in parts if name]
-        own = sum(len(before) for before, *_ in parts)
-        if names and own > len(names) * OWN:
-            found.append((own, template, _pattern(parts)))
-    return [(template, pattern) for _, template, pattern in sorted(found, key=lambda one: -one[0])]
+        n_fixed = sum(len(before) for before, *_ in parts)
+        if names and n_fixed > len(names) * MIN_FIXED_PER_VALUE:
+            candidates.append((n_fixed, template, _compile_pattern(parts)))
+    return [(template, pattern) for _, template, pattern in sorted(candidates, key=lambda candidate: -candidate[0])]
 
 
-OWN = 5
-"""A message with fewer letters of its own by value is recognised nowhere: `{path}: {error}` is anything."""
-Part = tuple[str, str | None, str | None, str | None]
-"""What `string.Formatter` finds: a text, and the name, format and conversion of the value behind it."""
+MIN_FIXED_PER_VALUE = 5
+"""Smallest number of fixed characters per value: a template such as `{path}: {error}` would match anything."""
+TemplatePart = tuple[str, str | None, str | None, str | None]
+"""Part of a template, as from `string.Formatter`: a text, then name, format and conversion of the following value."""
 
 
-def _parts(template: str) -> list[Part]:
-    """The parts of a template, or of a line of the log with its `%s`; of a text that only has braces, none."""
+def _split_template(template: str) -> list[TemplatePart]:
+    """Split a template, or a log line with `%s`; a text with invalid braces has no parts."""
     if "{" not in template:
-        texts = SIGN.split(template)
-        return [(text, f"v{place}" if place < len(texts) - 1 else None, "", None) for place, text in enumerate(texts)]
+        fixed_texts = LOG_PLACEHOLDER.split(template)
+        return [
+            (text, f"v{index}" if index < len(fixed_texts) - 1 else None, "", None)
+            for index, text in enumerate(fixed_texts)
+        ]
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError:
@@ -125,14 +136,14 @@ def _parts(template: str) -> list[Part]:
     return parts if all(name is None or name.isidentifier() for _, name, _, _ in parts) else []
 
 
-SIGN = re.compile(r"%[-+,.\d]*[sdfgr]")
+LOG_PLACEHOLDER = re.compile(r"%[-+,.\d]*[sdfgr]")
 
 
-def _pattern(parts: list[Part]) -> re.Pattern[str]:
-    said, seen = "", set[str]()
+def _compile_pattern(parts: list[TemplatePart]) -> re.Pattern[str]:
+    pattern, names = "", set[str]()
     for before, name, _, _ in parts:
-        said += re.escape(before)
+        pattern += re.escape(before)
         if name:
-            said += f"(?P={name})" if name in seen else f"(?P<{name}>.*?)"
-            seen.add(name)
-    return re.compile(said, re.DOTALL)
+            pattern += f"(?P={name})" if name in names else f"(?P<{name}>.*?)"
+            names.add(name)
+    return re.compile(pattern, re.DOTALL)

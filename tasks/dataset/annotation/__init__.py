@@ -1,1 +1,1 @@
-"""Labels by people: a spreadsheet out, and back in."""
+"""Labels by people: export to a spreadsheet and import from it."""

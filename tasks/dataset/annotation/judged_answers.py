@@ -1,4 +1,4 @@
-"""Answers that a judge has scored, drawn at random into a table for people to label, and back."""
+"""Export of sampled judged answers to a table for people to label, and its import."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,192 +9,215 @@ from yarus.db.errors import InputError
 from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
 from yarus.tasks.config.connections import database
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.columns import NO, YES
-from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, cell_of, heading, positions, rejected, said, wrong
-from yarus.tasks.dataset.annotation.workbook import Look
-from yarus.tasks.dataset.dataset_schema import Drawn, LabelsImported
-from yarus.tasks.dataset.labelling.alpha import annotator as named
-from yarus.tasks.dataset.labelling.answers import SHOWN, Answers, answers
-from yarus.tasks.dataset.labelling.corrected import correct_all
-from yarus.tasks.dataset.labelling.draw import drawn
+from yarus.tasks.dataset.annotation.spreadsheets import (
+    Cell,
+    Line,
+    annotation_error,
+    annotation_problem,
+    column_heading,
+    column_positions,
+    find_cell,
+    rejected_table_error,
+)
+from yarus.tasks.dataset.annotation.workbook import WorkbookLayout
+from yarus.tasks.dataset.dataset_schema import LabelSample, LabelSampleImport
+from yarus.tasks.dataset.labelling.alpha import parse_annotator
+from yarus.tasks.dataset.labelling.answers import TEXT_COLUMNS, JudgedAnswers, load_answers
+from yarus.tasks.dataset.labelling.corrected import store_all_corrections
+from yarus.tasks.dataset.labelling.sampling import sampling_order
 
-COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *SHOWN, "label", "note")
-"""Of the table; what is asked of a metric stands in the heading of `label`."""
-NEEDED = ("case_id", "evaluation", "metric", "probability", "shown", "label", "note")
-PARTLY = {"отчасти", "частично", "partly", "partially"}
+COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *TEXT_COLUMNS, "label", "note")
+"""Columns of the table; the heading of `label` contains the question of the metric."""
+REQUIRED_COLUMNS = ("case_id", "evaluation", "metric", "probability", "shown", "label", "note")
+PARTLY_WORDS = {"отчасти", "частично", "partly", "partially"}
 HEADINGS = "annotation.judged_columns"
-AS_WRITTEN = 1e-6
-"""How far a probability may be off what it was, after a spreadsheet has had it."""
+PROBABILITY_TOLERANCE = 1e-6
+"""Tolerance for a probability after a spreadsheet has rounded it."""
 
 
-def export_drawn(path: Path, evaluation: str, metric: str | None, n: int, *, seed: int = 0) -> Drawn:
-    """Writes answers drawn at random, by the judge's score and the status, for people to label.
+def export_label_sample(path: Path, evaluation: str, metric: str | None, n: int, *, seed: int = 0) -> LabelSample:
+    """Export randomly sampled answers for people to label, stratified by score and status.
 
     Args:
-        path: a .csv or .xlsx.
-        evaluation: an id, the beginning or end of one, or `last`.
-        metric: the judged mean that labels are to correct; by default the first of the evaluation.
-        n: how many; all where there are fewer.
-        seed: other seeds draw others; 0 begins with those that the page asks about first.
+        path: path of a .csv or .xlsx file.
+        evaluation: an evaluation id, its beginning or end, or `last`.
+        metric: judged mean that the labels correct; by default the first of the evaluation.
+        n: number of answers; all answers if there are fewer.
+        seed: seed of the sample; 0 gives the answers that the labelling page shows first.
 
     Raises:
-        InputError: nothing to label, or a file that cannot be written.
+        InputError: the evaluation has nothing to label, or the file cannot be written.
     """
-    of = answers(database(), evaluation, metric)
-    own = of.evaluation_id if seed == 0 else f"{of.evaluation_id}|{seed}"
-    chosen = drawn(of.ids, of.strata, seed=own)[:n]
-    counts = Counter(one.stratum for one in chosen)
-    header = [texts(HEADINGS, settings().language)[name] for name in COLUMNS]
-    lines = (_line(of, one.row, counts[one.stratum] / one.stratum_size) for one in chosen)
-    spreadsheets.write(path, header, lines, _look())
+    judged_answers = load_answers(database(), evaluation, metric)
+    sampling_seed = judged_answers.evaluation_id if seed == 0 else f"{judged_answers.evaluation_id}|{seed}"
+    sampled_cases = sampling_order(judged_answers.ids, judged_answers.strata, seed=sampling_seed)[:n]
+    counts = Counter(case.stratum for case in sampled_cases)
+    header = [texts(HEADINGS, get_settings().language)[name] for name in COLUMNS]
+    lines = (_line(judged_answers, case.row, counts[case.stratum] / case.stratum_size) for case in sampled_cases)
+    spreadsheets.write_table(path, header, lines, _layout())
     return {
         "file": str(path),
-        "source": of.source,
-        "evaluation_id": of.evaluation_id,
-        "metric": of.metric.name,
-        "drawn": len(chosen),
-        "cases": len(of.cases),
+        "source": judged_answers.source,
+        "evaluation_id": judged_answers.evaluation_id,
+        "metric": judged_answers.metric.name,
+        "drawn": len(sampled_cases),
+        "cases": len(judged_answers.cases),
         "strata": dict(sorted(counts.items())),
     }
 
 
-def import_drawn(path: Path, header: Sequence[str], lines: Sequence[Line], annotator: str) -> LabelsImported:
-    """Takes over what people have said of drawn answers; nothing where any row is wrong.
+def import_label_sample(path: Path, header: Sequence[str], lines: Sequence[Line], annotator: str) -> LabelSampleImport:
+    """Import people's labels of sampled answers; import nothing if any row is invalid.
 
     Args:
-        path: of the table.
-        header, lines: what it holds.
-        annotator: whose labels they are.
+        path: path of the table.
+        header, lines: content of the table.
+        annotator: name of the annotator.
 
     Raises:
-        InputError: with up to 20 problems, each with its row.
+        InputError: lists up to 20 problems with their rows.
     """
-    name, at = named(annotator), positions(header, HEADINGS)
-    if missing := [repr(heading(HEADINGS, column)) for column in NEEDED if column not in at]:
-        why = "not drawn" if "probability" not in at else "columns"
-        raise wrong(why, path=path, names=", ".join(missing))
-    rows = [(number, {column: cell_of(cells, at, column) for column in NEEDED}) for number, cells in lines]
-    known = {pair: _known(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}}
+    name, columns = parse_annotator(annotator), column_positions(header, HEADINGS)
+    if missing := [repr(column_heading(HEADINGS, column)) for column in REQUIRED_COLUMNS if column not in columns]:
+        problem = "not drawn" if "probability" not in columns else "columns"
+        raise annotation_error(problem, path=path, names=", ".join(missing))
+    rows = [
+        (number, {column: find_cell(cells, columns, column) for column in REQUIRED_COLUMNS}) for number, cells in lines
+    ]
+    answers_by_pair = {
+        pair: _load_or_describe(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}
+    }
     problems: list[str] = []
-    found: dict[tuple[str, str, str], Label] = {}
+    labels: dict[tuple[str, str, str], Label] = {}
     for number, row in rows:
         try:
-            label = _label(row, known[row["evaluation"].text, row["metric"].text], name)
-            if label and (key := (label.evaluation_id, label.metric, label.case_id)) in found:
-                raise ValueError(said("case twice", given=label.case_id))
+            label = _parse_label(row, answers_by_pair[row["evaluation"].text, row["metric"].text], name)
+            if label and (key := (label.evaluation_id, label.metric, label.case_id)) in labels:
+                raise ValueError(annotation_problem("case twice", given=label.case_id))
             if label:
-                found[key] = label
+                labels[key] = label
         except ValueError as error:
-            problems.append(f"{said('row', number=number)}: {error}")
-    problems += [] if problems else _contradictions(found.values())
+            problems.append(f"{annotation_problem('row', number=number)}: {error}")
+    problems += [] if problems else _find_contradictions(labels.values())
     if problems:
-        raise rejected(path, problems)
-    store.save(database(), found.values())
-    for source, tier in sorted({(label.source, label.tier) for label in found.values()}):
-        correct_all(database(), source, tier)
+        raise rejected_table_error(path, problems)
+    store.save_labels(database(), labels.values())
+    for source, tier in sorted({(label.source, label.tier) for label in labels.values()}):
+        store_all_corrections(database(), source, tier)
     return {
         "annotator": name,
         "rows": len(rows),
-        "labelled": sum(label.value is not None for label in found.values()),
-        "empty": len(rows) - len(found),
-        "metrics": dict(sorted(Counter(label.metric for label in found.values() if label.value is not None).items())),
-        "evaluations": sorted({label.evaluation_id for label in found.values()}),
+        "labelled": sum(label.value is not None for label in labels.values()),
+        "empty": len(rows) - len(labels),
+        "metrics": dict(sorted(Counter(label.metric for label in labels.values() if label.value is not None).items())),
+        "evaluations": sorted({label.evaluation_id for label in labels.values()}),
     }
 
 
-def of_judged(header: Sequence[str]) -> bool:
-    """Whether a table's header is one of judged answers."""
-    return {"case_id", "metric", "label"} <= positions(header, HEADINGS).keys()
+def is_label_sample(header: Sequence[str]) -> bool:
+    """Return whether a table's header is one of sampled judged answers."""
+    return {"case_id", "metric", "label"} <= column_positions(header, HEADINGS).keys()
 
 
-def _look() -> Look:
-    said = texts("annotation.workbook", settings().language)
+def _layout() -> WorkbookLayout:
+    workbook_texts = texts("annotation.workbook", get_settings().language)
     label = COLUMNS.index("label")
-    return Look(
-        title=said["answers"],
-        choices={label: (said["yes"], said["no"], said["partly"])},
-        asked=frozenset((label, COLUMNS.index("note"))),
-        guide=(said["guide"], said["how judged"].strip().split("\n")),
+    return WorkbookLayout(
+        title=workbook_texts["answers"],
+        choices={label: (workbook_texts["yes"], workbook_texts["no"], workbook_texts["partly"])},
+        input_columns=frozenset((label, COLUMNS.index("note"))),
+        guide=(workbook_texts["guide"], workbook_texts["how judged"].strip().split("\n")),
     )
 
 
-def _line(of: Answers, row: int, probability: float) -> list[str]:
-    shown = of.shown(row, leaves=True) | {
-        "case_id": of.ids[row],
-        "evaluation": of.evaluation_id,
-        "metric": of.metric.name,
+def _line(judged_answers: JudgedAnswers, row: int, probability: float) -> list[str]:
+    values = judged_answers.texts_for_people(row, leaves=True) | {
+        "case_id": judged_answers.ids[row],
+        "evaluation": judged_answers.evaluation_id,
+        "metric": judged_answers.metric.name,
         "probability": repr(probability),
-        "shown": of.digest(row),
+        "shown": judged_answers.digest(row),
     }
-    return [shown.get(column, "") for column in COLUMNS]
+    return [values.get(column, "") for column in COLUMNS]
 
 
-def _known(evaluation: str, metric: str) -> Answers | str:
-    """The answers that rows name, or what is wrong with the name."""
+def _load_or_describe(evaluation: str, metric: str) -> JudgedAnswers | str:
+    """Return the answers that rows name, or the problem with the name."""
     if not evaluation or not metric:
-        return said("no evaluation")
+        return annotation_problem("no evaluation")
     try:
-        return answers(database(), evaluation, metric)
+        return load_answers(database(), evaluation, metric)
     except (InputError, OSError) as error:
         return str(error)
 
 
-def _label(row: Mapping[str, Cell], known: Answers | str, annotator: str) -> Label | None:
-    """What a row says; None where nothing is filled in.
+def _parse_label(row: Mapping[str, Cell], answers_or_problem: JudgedAnswers | str, annotator: str) -> Label | None:
+    """Return the label of a row, or None if the row is not filled in.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: the row is invalid.
     """
-    value, note = _value(row["label"]), row["note"].text.replace("\0", "").strip()
+    value, note = _parse_value(row["label"]), row["note"].text.replace("\0", "").strip()
     if value is None and not note:
         return None
-    if isinstance(known, str):
-        raise ValueError(known)
-    of, case = known, row["case_id"].text
-    if case not in of.row_of:
-        raise ValueError(said("no case", given=case, evaluation=of.evaluation_id))
-    at = of.row_of[case]
-    if row["shown"].text != of.digest(at):
-        raise ValueError(said("other answer", given=case))
-    return of.label(at, annotator, value, note or None, probability=_probability(row["probability"]))
+    if isinstance(answers_or_problem, str):
+        raise ValueError(answers_or_problem)
+    judged_answers, case_id = answers_or_problem, row["case_id"].text
+    if case_id not in judged_answers.row_by_case:
+        raise ValueError(annotation_problem("no case", given=case_id, evaluation=judged_answers.evaluation_id))
+    answer_row = judged_answers.row_by_case[case_id]
+    if row["shown"].text != judged_answers.digest(answer_row):
+        raise ValueError(annotation_problem("other answer", given=case_id))
+    return judged_answers.label(
+        answer_row, annotator, value, note or None, probability=_parse_probability(row["probability"])
+    )
 
 
-def _value(cell: Cell) -> float | None:
+def _parse_value(cell: Cell) -> float | None:
     word = cell.text.strip(" .!").casefold()
     if not word:
         return None
-    if word in PARTLY:
+    if word in PARTLY_WORDS:
         return 0.5
-    value = float(word in YES) if word in YES | NO else _number(word)
+    value = float(word in YES) if word in YES | NO else _parse_number(word)
     if cell.is_date or not 0 <= value <= 1:
-        raise ValueError(said("no label", given=cell.text))
+        raise ValueError(annotation_problem("no label", given=cell.text))
     return value
 
 
-def _probability(cell: Cell) -> float:
-    value = _number(cell.text)
+def _parse_probability(cell: Cell) -> float:
+    value = _parse_number(cell.text)
     if not 0 < value <= 1:
-        raise ValueError(said("no probability", given=cell.text))
+        raise ValueError(annotation_problem("no probability", given=cell.text))
     return value
 
 
-def _number(text: str) -> float:
-    """NaN where it is none."""
+def _parse_number(text: str) -> float:
+    """Parse a number; return NaN if the text is not a number."""
     try:
         return float(text.replace(",", "."))
     except ValueError:
         return nan
 
 
-def _contradictions(labels: Iterable[Label]) -> Iterator[str]:
-    """Probabilities that no draw can have had: of one stratum all are equal, and at least the share that is here."""
+def _find_contradictions(labels: Iterable[Label]) -> Iterator[str]:
+    """Yield inconsistent probabilities: in a stratum all are equal, and at least the share of answers in the file."""
     by_stratum: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
     for label in labels:
         by_stratum[label.evaluation_id, label.metric, label.stratum].append(label)
-    for alike in by_stratum.values():
-        low, high = min(one.probability for one in alike), max(one.probability for one in alike)
-        if high - low > AS_WRITTEN or low < len(alike) / alike[0].stratum_size - AS_WRITTEN:
-            yield said("changed probability", case=alike[0].case_id, low=f"{low:g}", high=f"{high:g}")
+    for stratum_labels in by_stratum.values():
+        low, high = (
+            min(label.probability for label in stratum_labels),
+            max(label.probability for label in stratum_labels),
+        )
+        if (
+            high - low > PROBABILITY_TOLERANCE
+            or low < len(stratum_labels) / stratum_labels[0].stratum_size - PROBABILITY_TOLERANCE
+        ):
+            yield annotation_problem(
+                "changed probability", case=stratum_labels[0].case_id, low=f"{low:g}", high=f"{high:g}"
+            )

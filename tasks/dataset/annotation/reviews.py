@@ -1,10 +1,10 @@
-"""What annotators have said, kept by annotator, and what follows for the labels; how far annotators agree.
+"""Verdicts of annotators, the labels that follow from them, and agreement of annotators.
 
-A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. A verdict has what was
-filled in (the nuggets as edited, one a line), whose answer `answer_ok` is about (`answer_of`), and when each was said
-(`at`; one time for all in reviews of older versions). Labels follow the majority of those who said anything; where they
-are even, who spoke last. A question most of them found unfit is rejected, and no evaluation uses it until it is found
-fit again.
+A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. A verdict contains the
+filled columns (nuggets as edited, one per line), the source of the answer (`answer_of`), and the time of each column
+(`at`; older versions stored one time for all columns). Labels follow the majority of the annotators who filled in the
+column; in a tie the latest verdict decides. A question that the majority found unfit is rejected, and evaluations skip
+it until it is found fit again.
 """
 
 from collections import Counter
@@ -17,201 +17,238 @@ import numpy as np
 from sqlalchemy import select
 
 from yarus.db import tables
-from yarus.db.engine import reaching
+from yarus.db.engine import reporting_unreachable
 from yarus.db.errors import InputError
-from yarus.db.loading.fill import Row as Loaded
-from yarus.db.loading.fill import Rows, fill_within, lock
-from yarus.db.source_rows import Row, read_questions
+from yarus.db.loading.load_rows import ImportedRows, load_rows_in_transaction, lock_source
+from yarus.db.loading.load_rows import IncomingRow as Loaded
+from yarus.db.source_rows import QuestionRow, read_questions
 from yarus.db.sources import Source, snapshot
-from yarus.metrics.agreement import kappa_of, kappa_parts, weighted_kappa
+from yarus.metrics.agreement import kappa_from_totals, kappa_parts, weighted_kappa
 from yarus.metrics.statistics import mean_interval, posterior_interval
 from yarus.tasks.cases.labels import is_judged, is_reviewed
-from yarus.tasks.cases.outcomes import reference_of, shown_rightly
-from yarus.tasks.config.connections import database, source
-from yarus.tasks.dataset.annotation.columns import VERDICTS, YES_NO, Relevant
-from yarus.tasks.dataset.dataset_schema import Agreement, PairAgreement, SourceAgreement
-from yarus.tasks.dataset.labelling.alpha import alpha
-from yarus.tasks.dataset.nuggets import from_text
-from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.cases.outcomes import reference_answer, should_be_shown
+from yarus.tasks.config.connections import database, open_source
+from yarus.tasks.dataset.annotation.columns import VERDICT_COLUMNS, YES_NO, RelevantNames
+from yarus.tasks.dataset.dataset_schema import AnnotatorAgreement, ColumnAgreement, PairAgreement
+from yarus.tasks.dataset.labelling.alpha import annotator_alpha
+from yarus.tasks.dataset.nuggets import parse_nuggets
+from yarus.tasks.evaluation.number_format import replace_non_finite
 
 Review = dict[str, Any]
-"""What an annotator says of a question: field -> verdict."""
-OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
-"""What two can say who say yes or no."""
+"""Verdicts of an annotator on a question: column -> verdict."""
+UNSEEN_OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
+"""Parts of kappa for the possible verdicts of two annotators who answer yes or no."""
 
 
-def apply(where: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
-    """Stores an annotator's verdicts and what follows from all annotators' for the labels, whole or not at all.
+def store_verdicts(data_source: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
+    """Store an annotator's verdicts and the resulting labels in one transaction.
 
     Args:
-        where: a loaded source.
-        verdicts: by question; what is not filled in stays as the annotator has said before.
-        annotator: whose they are.
+        data_source: the loaded source.
+        verdicts: verdicts by question; columns that are not filled in keep the annotator's earlier verdict.
+        annotator: name of the annotator.
 
     Returns:
-        How many of the questions are rejected now.
+        Number of the questions that are rejected now.
     """
     engine = database()
-    with reaching(engine), engine.begin() as connection:
-        lock(connection, where.name)  # before the reviews are read: what another import stores meanwhile would be lost
-        at = datetime.now(UTC).isoformat()
+    with reporting_unreachable(engine), engine.begin() as connection:
+        # Before the reviews are read; otherwise reviews of a concurrent import would be lost.
+        lock_source(connection, data_source.name)
+        timestamp = datetime.now(UTC).isoformat()
         rows = [
-            _reviewed(row, annotator, verdicts[row["question_id"]], at)
-            for row in read_questions(connection, where, all_rows=True)
+            _review_row(row, annotator, verdicts[row["question_id"]], timestamp)
+            for row in read_questions(connection, data_source, all_rows=True)
             if row["question_id"] in verdicts
         ]
-        of = tables.source.c
-        language, origin = connection.execute(select(of.language, of.origin).where(of.name == where.name)).one()
-        fill_within(connection, where.name, Rows(annotations=rows), language=language, origin=origin)
+        columns = tables.source.c
+        language, origin = connection.execute(
+            select(columns.language, columns.origin).where(columns.name == data_source.name)
+        ).one()
+        load_rows_in_transaction(
+            connection, data_source.name, ImportedRows(annotations=rows), language=language, origin=origin
+        )
     return sum(row.values["review"]["rejected"] for row in rows)
 
 
-def agreement(source_name: str) -> SourceAgreement:
-    """How far every two annotators of a source agree, on the questions that both have labelled.
+def annotator_agreement(source_name: str) -> AnnotatorAgreement:
+    """Return the agreement of each pair of annotators of a source, on the questions that both have labelled.
 
     Raises:
-        InputError: no such source, or nobody has labelled anything.
+        InputError: the source does not exist, or has no labels.
     """
-    where = source(source_name)
-    with snapshot(where) as connection:
-        rows = read_questions(connection, where, all_rows=True)
-    said = [(row.get("review") or {}).get("annotators", {}) for row in rows]
+    data_source = open_source(source_name)
+    with snapshot(data_source) as connection:
+        rows = read_questions(connection, data_source, all_rows=True)
+    verdicts_by_question = [(row.get("review") or {}).get("annotators", {}) for row in rows]
     users = [row["user_id"] for row in rows]
-    counts = Counter(name for of in said for name in of)
+    counts = Counter(name for question_verdicts in verdicts_by_question for name in question_verdicts)
     if not counts:
         raise InputError(
-            "source {source!r}: nobody has labelled it; yarus dataset import-annotation FILE …", source=where.name
+            "source {source!r}: nobody has labelled it; yarus dataset import-annotation FILE …", source=data_source.name
         )
     pairs: list[PairAgreement] = [
-        {"a": a, "b": b, "field": field, **_agreement(said, users, a, b, field)}
+        {"a": a, "b": b, "field": field, **_pair_agreement(verdicts_by_question, users, a, b, field)}
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
     ]
-    together = {field: alpha(_alike(said, field), users) for field in YES_NO} if pairs else {}
-    return {"source": where.name, "annotators": dict(sorted(counts.items())), "alpha": together, "pairs": pairs}
+    alphas = (
+        {field: annotator_alpha(_comparable_values(verdicts_by_question, field), users) for field in YES_NO}
+        if pairs
+        else {}
+    )
+    return {"source": data_source.name, "annotators": dict(sorted(counts.items())), "alpha": alphas, "pairs": pairs}
 
 
-def _alike(said: Sequence[Mapping[str, Review]], field: str) -> list[dict[str, float]]:
-    """Of each question, what those have said who spoke of the same: of an answer, of the one most spoke of."""
-    found = []
-    for of in said:
-        spoken = {name: verdict for name, verdict in of.items() if field in verdict}
-        whose = Counter(verdict.get("answer_of") for verdict in spoken.values()).most_common(1)
-        same = {name for name, one in spoken.items() if field != "answer_ok" or one.get("answer_of") == whose[0][0]}
-        found.append({name: float(spoken[name][field]) for name in same})
-    return found
+def _comparable_values(verdicts_by_question: Sequence[Mapping[str, Review]], field: str) -> list[dict[str, float]]:
+    """Return the comparable values of each question; for `answer_ok`, those on the most common answer."""
+    values = []
+    for question_verdicts in verdicts_by_question:
+        given_verdicts = {name: verdict for name, verdict in question_verdicts.items() if field in verdict}
+        most_common_answer = Counter(verdict.get("answer_of") for verdict in given_verdicts.values()).most_common(1)
+        annotators = {
+            name
+            for name, verdict in given_verdicts.items()
+            if field != "answer_ok" or verdict.get("answer_of") == most_common_answer[0][0]
+        }
+        values.append({name: float(given_verdicts[name][field]) for name in annotators})
+    return values
 
 
-def _agreement(said: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str) -> Agreement:
-    places = [place for place, of in enumerate(said) if _comparable(of.get(a, {}), of.get(b, {}), field)]
-    both = [(said[place][a][field], said[place][b][field]) for place in places]
-    groups = [users[place] for place in places]
+def _pair_agreement(
+    verdicts_by_question: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str
+) -> ColumnAgreement:
+    indices = [
+        index
+        for index, question_verdicts in enumerate(verdicts_by_question)
+        if _are_comparable(question_verdicts.get(a, {}), question_verdicts.get(b, {}), field)
+    ]
+    value_pairs = [(verdicts_by_question[index][a][field], verdicts_by_question[index][b][field]) for index in indices]
+    groups = [users[index] for index in indices]
     if field == "relevant":
-        return _overlap([(_flat(one), _flat(other)) for one, other in both], groups)
-    one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
-    shared = float(np.mean(one == two)) if both else None
-    kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
-    low, high = posterior_interval(kappa_parts(one, two), kappa_of, unseen=OUTCOMES, seed=0, groups=groups)
-    reason = None if kappa == kappa else "both always say the same" if both else "no question in common"
-    return {"n": len(both), "agreement": shared, "kappa": finite(kappa), "ci_low": finite(low),
-            "ci_high": finite(high), "reason": reason}  # fmt: skip
+        return _overlap([(_relevant_pairs(first), _relevant_pairs(second)) for first, second in value_pairs], groups)
+    first, second = (np.array([float(pair[side]) for pair in value_pairs]) for side in (0, 1))
+    shared = float(np.mean(first == second)) if value_pairs else None
+    kappa = weighted_kappa(first, second)  # with two categories, quadratic weights give Cohen's unweighted kappa
+    low, high = posterior_interval(
+        kappa_parts(first, second), kappa_from_totals, unseen=UNSEEN_OUTCOMES, seed=0, groups=groups
+    )
+    reason = None if kappa == kappa else "both always say the same" if value_pairs else "no question in common"
+    return {
+        "n": len(value_pairs),
+        "agreement": shared,
+        "kappa": replace_non_finite(kappa),
+        "ci_low": replace_non_finite(low),
+        "ci_high": replace_non_finite(high),
+        "reason": reason,
+    }
 
 
-def _comparable(one: Review, other: Review, field: str) -> bool:
-    """Both have said something of the same: verdicts on the answers of two systems are not one question."""
-    same = field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
-    return same and field in one and field in other
+def _are_comparable(first: Review, second: Review, field: str) -> bool:
+    """Return whether both verdicts have the column and concern the same answer."""
+    is_same_answer = field != "answer_ok" or first.get("answer_of") == second.get("answer_of")
+    return is_same_answer and field in first and field in second
 
 
-def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any]) -> Agreement:
-    shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
+def _overlap(
+    set_pairs: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any]
+) -> ColumnAgreement:
+    shares = np.array(
+        [len(first & second) / len(first | second) if first | second else 1.0 for first, second in set_pairs]
+    )
     low, high = mean_interval(shares, seed=0, low=0, high=1, groups=groups)
-    mean = float(shares.mean()) if both else None
-    reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
-    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": finite(low), "ci_high": finite(high),
-            "reason": reason}  # fmt: skip
+    mean = float(shares.mean()) if set_pairs else None
+    reason = "the mean overlap of two sets; kappa needs a yes or no" if set_pairs else "no question in common"
+    return {
+        "n": len(set_pairs),
+        "agreement": mean,
+        "kappa": None,
+        "ci_low": replace_non_finite(low),
+        "ci_high": replace_non_finite(high),
+        "reason": reason,
+    }
 
 
-def _reviewed(row: Row, annotator: str, verdict: Review, at: str) -> Loaded:
-    """The annotation of a question after an annotator's verdict."""
+def _review_row(row: QuestionRow, annotator: str, verdict: Review, timestamp: str) -> Loaded:
+    """Return the annotation of a question after an annotator's verdict."""
     review = dict(row.get("review") or {})
-    before = review.get("annotators", {})
-    said = {**before, annotator: merged(before.get(annotator, {}), verdict, at)}
-    review |= {"annotators": said, "rejected": majority(said, "question_ok") is False}
-    return Loaded(f"question {row['question_id']}", labels_of(row, said) | {"review": review})
+    earlier_verdicts = review.get("annotators", {})
+    verdicts = {**earlier_verdicts, annotator: merge_verdict(earlier_verdicts.get(annotator, {}), verdict, timestamp)}
+    review |= {"annotators": verdicts, "rejected": majority_verdict(verdicts, "question_ok") is False}
+    return Loaded(f"question {row['question_id']}", annotation_from_verdicts(row, verdicts) | {"review": review})
 
 
-def merged(before: Review, verdict: Review, at: str) -> Review:
-    """What an annotator has said, each with its own time: who adds a note does not speak again of the rest."""
-    times = {field: _said_at(before, field) for field in VERDICTS if field in before}
-    return {**before, **verdict, "at": times | {field: at for field in VERDICTS if field in verdict}}
+def merge_verdict(before: Review, verdict: Review, timestamp: str) -> Review:
+    """Merge an annotator's verdicts; each column keeps its own time."""
+    times = {field: _verdict_time(before, field) for field in VERDICT_COLUMNS if field in before}
+    return {**before, **verdict, "at": times | {field: timestamp for field in VERDICT_COLUMNS if field in verdict}}
 
 
-def _said_at(verdict: Review, field: str) -> str:
-    at: str | dict[str, str] = verdict["at"]
-    return at if isinstance(at, str) else at[field]
+def _verdict_time(verdict: Review, field: str) -> str:
+    timestamps: str | dict[str, str] = verdict["at"]
+    return timestamps if isinstance(timestamps, str) else timestamps[field]
 
 
-def labels_of(row: Row, said: Mapping[str, Review]) -> Row:
-    """The annotation that follows; a label that nobody spoke of stays, also one that was only the log's."""
+def annotation_from_verdicts(row: QuestionRow, verdicts: Mapping[str, Review]) -> QuestionRow:
+    """Return the annotation that follows from the verdicts; labels without a verdict stay, as do those of the log."""
     labels = {
         "question_id": row["question_id"],
-        "ground_truth_answer": _answer(row, said),
+        "ground_truth_answer": _reference_answer(row, verdicts),
         "relevant_chunk_ids": row.get("relevant_chunk_ids"),
-        "relevant_urls": row.get("relevant_urls") if is_judged(row) else _shown(row),
-        "ground_truth_show": shown_rightly(row),
+        "relevant_urls": row.get("relevant_urls") if is_judged(row) else _logged_page(row),
+        "ground_truth_show": should_be_shown(row),
         "answerable": row.get("answerable"),
         "nuggets": row.get("nuggets"),
         "origin": row["origin"] if is_reviewed(row) else "manual",
     }
-    if (relevant := majority(said, "relevant")) is not None:
-        apart = _apart(relevant)
-        labels |= {"relevant_chunk_ids": apart["chunks"], "relevant_urls": apart["pages"]}
-        labels |= {"answerable": any(apart.values())}
-    if (show := majority(said, "show")) is not None:
+    if (relevant := majority_verdict(verdicts, "relevant")) is not None:
+        relevant_names = _split_relevant(relevant)
+        labels |= {"relevant_chunk_ids": relevant_names["chunks"], "relevant_urls": relevant_names["pages"]}
+        labels |= {"answerable": any(relevant_names.values())}
+    if (show := majority_verdict(verdicts, "show")) is not None:
         labels["ground_truth_show"] = show
-    if (nuggets := majority(said, "nuggets")) is not None:
-        labels["nuggets"] = from_text(nuggets)
+    if (nuggets := majority_verdict(verdicts, "nuggets")) is not None:
+        labels["nuggets"] = parse_nuggets(nuggets)
     return labels
 
 
-def _shown(row: Row) -> list[str] | None:
-    """The page in the log, which counts as relevant where nobody has said what is."""
+def _logged_page(row: QuestionRow) -> list[str] | None:
+    """Return the page in the log, which counts as relevant if people have not labelled relevance."""
     return [row["confluence_url"]] if row["confluence_url"] else row.get("relevant_urls")
 
 
-def _answer(row: Row, said: Mapping[str, Review]) -> str | None:
-    """The reference: as it was, or the bot's own answer where the annotators, who were shown it, say so."""
+def _reference_answer(row: QuestionRow, verdicts: Mapping[str, Review]) -> str | None:
+    """Return the reference: the earlier one, or the bot's own answer if annotators approved it."""
     logged: str | None = row["answer"]
-    before = reference_of(row)
-    of_log = {name: verdict for name, verdict in said.items() if verdict.get("answer_of") == "log"}
-    verdict = majority(of_log, "answer_ok")
+    earlier_reference = reference_answer(row)
+    log_verdicts = {name: verdict for name, verdict in verdicts.items() if verdict.get("answer_of") == "log"}
+    verdict = majority_verdict(log_verdicts, "answer_ok")
     if verdict is True:
-        return before or logged
-    return None if verdict is False and before == logged else before
+        return earlier_reference or logged
+    return None if verdict is False and earlier_reference == logged else earlier_reference
 
 
-def majority(said: Mapping[str, Review], field: str) -> Any:
-    """What most annotators say; where they are even, what was said last; None where nobody spoke."""
-    verdicts = [verdict for verdict in said.values() if field in verdict]
-    spoken = [verdict[field] for verdict in sorted(verdicts, key=lambda verdict: _said_at(verdict, field))]
-    counts = Counter(_content(value) for value in spoken)
-    most = [value for value in spoken if counts[_content(value)] == max(counts.values())]
-    return most[-1] if most else None
+def majority_verdict(verdicts_by_annotator: Mapping[str, Review], field: str) -> Any:
+    """Return the most frequent verdict; in a tie the latest one; None without verdicts."""
+    verdicts = [verdict for verdict in verdicts_by_annotator.values() if field in verdict]
+    values = [verdict[field] for verdict in sorted(verdicts, key=lambda verdict: _verdict_time(verdict, field))]
+    counts = Counter(_verdict_key(value) for value in values)
+    most_frequent = [value for value in values if counts[_verdict_key(value)] == max(counts.values())]
+    return most_frequent[-1] if most_frequent else None
 
 
-def _content(value: Any) -> str:
-    """Equal for equal verdicts; the order in which chunks are named says nothing."""
-    return repr(sorted(_flat(value)) if isinstance(value, list | dict) else value)
+def _verdict_key(value: Any) -> str:
+    """Return a key that is equal for equal verdicts, regardless of the order of chunks."""
+    return repr(sorted(_relevant_pairs(value)) if isinstance(value, list | dict) else value)
 
 
-def _apart(relevant: Any) -> Relevant:
-    """Chunks and pages; older versions have stored one list, in which what looked like an address was a page."""
+def _split_relevant(relevant: Any) -> RelevantNames:
+    """Return chunks and pages; older versions stored one list, in which URLs are pages."""
     if isinstance(relevant, dict):
         return relevant
     pages = [name for name in relevant if "://" in name]
     return {"chunks": [name for name in relevant if name not in pages], "pages": pages}
 
 
-def _flat(relevant: Any) -> set[tuple[str, str]]:
-    return {(kind, name) for kind, names in _apart(relevant).items() for name in names}
+def _relevant_pairs(relevant: Any) -> set[tuple[str, str]]:
+    return {(kind, name) for kind, names in _split_relevant(relevant).items() for name in names}

@@ -1,4 +1,4 @@
-"""The way to people's labels and back: questions go out as a table with empty columns, and come back filled in."""
+"""Export of questions to an annotation table with empty columns, and import of the filled table."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,132 +6,161 @@ from pathlib import Path
 from typing import Any
 
 from yarus.db import journal
-from yarus.db.source_rows import Row, read_corpus, read_questions
+from yarus.db.source_rows import QuestionRow, read_corpus, read_questions
 from yarus.db.sources import Source, snapshot
-from yarus.tasks.cases.labels import labels_of
-from yarus.tasks.cases.outcomes import reference_of
-from yarus.tasks.cases.privacy.masking import mask, own_key, restored
-from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
+from yarus.tasks.cases.labels import count_labels
+from yarus.tasks.cases.outcomes import reference_answer
+from yarus.tasks.cases.privacy.masking import load_own_key, mask, restore_originals
+from yarus.tasks.cases.privacy.pseudonyms import should_mask
 from yarus.tasks.cases.table import Case
-from yarus.tasks.config.connections import database, source
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.connections import database, open_source
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
 from yarus.tasks.dataset.annotation import spreadsheets
 from yarus.tasks.dataset.annotation.candidates import (
-    MOST_PASSAGES,
-    candidates,
-    in_short,
-    passages,
-    priority,
-    texts_of,
+    MAX_PASSAGES,
+    build_passage_rows,
+    labelling_priority,
+    load_corpus_texts,
+    select_candidates,
+    summarize_passages,
 )
 from yarus.tasks.dataset.annotation.columns import (
     COLUMNS,
     HEADINGS,
-    NEEDED,
     NONE,
-    VERDICTS,
+    REQUIRED_COLUMNS,
+    VERDICT_COLUMNS,
     YES_NO,
-    Known,
-    headings,
-    look,
-    named,
-    yes_no,
+    ReferenceIndex,
+    build_reference_index,
+    column_headings,
+    find_references,
+    parse_yes_no,
+    workbook_layout,
 )
-from yarus.tasks.dataset.annotation.columns import known as can_be_named
-from yarus.tasks.dataset.annotation.reviews import Review, apply
-from yarus.tasks.dataset.annotation.spreadsheets import Cell, Line, cell_of, heading, positions, rejected, said, wrong
-from yarus.tasks.dataset.dataset_schema import Exported, Imported
-from yarus.tasks.dataset.labelling.alpha import is_annotator
-from yarus.tasks.dataset.nuggets import as_text, from_text, nuggets_of
+from yarus.tasks.dataset.annotation.reviews import Review, store_verdicts
+from yarus.tasks.dataset.annotation.spreadsheets import (
+    Cell,
+    Line,
+    annotation_error,
+    annotation_problem,
+    column_heading,
+    column_positions,
+    find_cell,
+    rejected_table_error,
+)
+from yarus.tasks.dataset.dataset_schema import AnnotationExport, AnnotationImport
+from yarus.tasks.dataset.labelling.alpha import is_annotator_name
+from yarus.tasks.dataset.nuggets import format_nuggets, nuggets_of, parse_nuggets
 from yarus.tasks.evaluation import result_files
 
-LOG = "log"
-"""Whose the answer is, where it is the one that the bot has given."""
+LOG_ANSWER = "log"
+"""Value of `answer_of` for the answer that the bot gave in the log."""
 
 
-def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None) -> Exported:
-    """Writes the questions of a source for people to label, those first that a label would teach most about.
+def export_annotation_file(
+    path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None
+) -> AnnotationExport:
+    """Export the questions of a source for people to label, the most informative first.
 
     Args:
-        path: a .csv or .xlsx.
-        source_name: a loaded source, or `production`.
-        evaluations: whose answers and rankings are shown, and decide the order; the first that has an answer counts.
-        limit: at most so many questions.
+        path: path of a .csv or .xlsx file.
+        source_name: name of a loaded source, or `production`.
+        evaluations: evaluations whose answers and rankings are shown and determine the order; the first with an answer
+            is used.
+        limit: maximum number of questions.
 
     Raises:
-        InputError: no such source or evaluation, one of another source, or a file that cannot be written.
+        InputError: the source or an evaluation does not exist, an evaluation has another source, or the file cannot be
+            written.
     """
-    where = source(source_name)
-    cases = _cases_of(evaluations, where.name)
-    with snapshot(where) as connection:
-        questions = read_questions(connection, where)
-        corpus = read_corpus(connection, where, vectors=False)
-    worth = {
-        row["question_id"]: priority(
+    data_source = open_source(source_name)
+    cases = _load_cases(evaluations, data_source.name)
+    with snapshot(data_source) as connection:
+        questions = read_questions(connection, data_source)
+        corpus = read_corpus(connection, data_source, vectors=False)
+    weights = {
+        row["question_id"]: labelling_priority(
             [case for _, case in cases.get(row["question_id"], ())], answerable=row.get("answerable")
         )
         for row in questions
     }
-    questions.sort(key=lambda row: -sum(worth[row["question_id"]].values()))
-    chosen, known, language = questions[:limit], texts_of(corpus), settings().language
-    rows, beside = [], []
-    for row in chosen:
-        of = cases.get(row["question_id"], ())
-        named = candidates(row, next((case["retrieved"] for _, case in of if case.get("retrieved")), None))
-        rows.append(_line(where, row, of, worth[row["question_id"]], in_short(named, known), language))
-        beside += passages(row["question_id"], rows[-1][COLUMNS.index("question")], named, known)
-    spreadsheets.write(path, headings(language), rows, look(beside[:MOST_PASSAGES], language))
+    questions.sort(key=lambda row: -sum(weights[row["question_id"]].values()))
+    selected, corpus_texts, language = questions[:limit], load_corpus_texts(corpus), get_settings().language
+    rows, passage_rows = [], []
+    for row in selected:
+        question_cases = cases.get(row["question_id"], ())
+        names = select_candidates(
+            row, next((case["retrieved"] for _, case in question_cases if case.get("retrieved")), None)
+        )
+        rows.append(
+            _line(
+                data_source,
+                row,
+                question_cases,
+                weights[row["question_id"]],
+                summarize_passages(names, corpus_texts),
+                language,
+            )
+        )
+        passage_rows += build_passage_rows(row["question_id"], rows[-1][COLUMNS.index("question")], names, corpus_texts)
+    spreadsheets.write_table(
+        path, column_headings(language), rows, workbook_layout(passage_rows[:MAX_PASSAGES], language)
+    )
     return {
         "file": str(path),
-        "source": where.name,
+        "source": data_source.name,
         "questions": len(rows),
         "evaluations": list(evaluations),
-        "disagreement": sum("disagreement" in worth[row["question_id"]] for row in chosen),
-        "failure": sum("failure" in worth[row["question_id"]] for row in chosen),
+        "disagreement": sum("disagreement" in weights[row["question_id"]] for row in selected),
+        "failure": sum("failure" in weights[row["question_id"]] for row in selected),
     }
 
 
-def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
-    """Takes over what people have filled in; nothing where any row of the file is wrong.
+def import_annotation_file(path: Path, annotator: str, into: str | None = None) -> AnnotationImport:
+    """Import people's labels; import nothing if any row of the file is invalid.
 
     Args:
-        path: a .csv or .xlsx that `export` has written, filled in and saved by a spreadsheet.
-        annotator: whose labels they are.
-        into: the source that gets them; default: the one that the file names.
+        path: path of a .csv or .xlsx file from `export`, filled in and saved.
+        annotator: name of the annotator.
+        into: source that receives the labels; by default the one in the file.
 
     Raises:
-        InputError: with up to 20 problems, each with its row and column.
+        InputError: lists up to 20 problems with their rows and columns.
     """
     name = annotator.strip()
-    if not is_annotator(name):
-        raise wrong("annotator", given=annotator)
-    header, lines = spreadsheets.read(path)
-    at = positions(header, HEADINGS)
-    if missing := [repr(heading(HEADINGS, column)) for column in NEEDED if column not in at]:
-        raise wrong("columns", path=path, names=", ".join(missing))
-    where = source(into or _named(path, lines, at))
-    if where.kind == "production":
-        raise wrong("production")
-    with snapshot(where) as connection:
-        known = {row["question_id"]: row for row in read_questions(connection, where, all_rows=True)}
-        corpus = read_corpus(connection, where, vectors=False)
+    if not is_annotator_name(name):
+        raise annotation_error("annotator", given=annotator)
+    header, lines = spreadsheets.read_table(path)
+    columns = column_positions(header, HEADINGS)
+    if missing := [repr(column_heading(HEADINGS, column)) for column in REQUIRED_COLUMNS if column not in columns]:
+        raise annotation_error("columns", path=path, names=", ".join(missing))
+    data_source = open_source(into or _source_in_file(path, lines, columns))
+    if data_source.kind == "production":
+        raise annotation_error("production")
+    with snapshot(data_source) as connection:
+        rows_by_id = {row["question_id"]: row for row in read_questions(connection, data_source, all_rows=True)}
+        corpus = read_corpus(connection, data_source, vectors=False)
     problems: list[str] = []
-    verdicts = _verdicts(lines, at, known, can_be_named(corpus), problems)
+    verdicts = _parse_verdicts(lines, columns, rows_by_id, build_reference_index(corpus), problems)
     if problems:
-        raise rejected(path, problems)
-    n_rejected = apply(where, verdicts, name)
-    with snapshot(where) as connection:
-        questions = read_questions(connection, where)
-    now, before = labels_of(questions), labels_of([known[row["question_id"]] for row in questions])
-    filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
-    counts = Counter(column for of in filled for column in of)
+        raise rejected_table_error(path, problems)
+    n_rejected = store_verdicts(data_source, verdicts, name)
+    with snapshot(data_source) as connection:
+        questions = read_questions(connection, data_source)
+    labels_after, labels_before = (
+        count_labels(questions),
+        count_labels([rows_by_id[row["question_id"]] for row in questions]),
+    )
+    filled_columns = [set(verdict) & set(VERDICT_COLUMNS) for verdict in verdicts.values()]
+    counts = Counter(column for row_columns in filled_columns for column in row_columns)
     return {
-        "source": where.name,
+        "source": data_source.name,
         "annotator": name,
         "rows": len(lines),
         "labelled": len(verdicts),
-        "half_filled": sum(not {*YES_NO, "relevant"} <= of for of in filled),
+        "half_filled": sum(not {*YES_NO, "relevant"} <= row_columns for row_columns in filled_columns),
         "empty": len(lines) - len(verdicts),
         "rejected": n_rejected,
         "question_ok": counts["question_ok"],
@@ -140,122 +169,128 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
         "relevant": counts["relevant"],
         "nuggets": counts["nuggets"],
         "notes": counts["notes"],
-        "unit": now.unit,
-        "unit_before": before.unit,
-        "n_labelled": now.labelled,
-        "n_chunks": now.chunks,
+        "unit": labels_after.unit,
+        "unit_before": labels_before.unit,
+        "n_labelled": labels_after.labelled,
+        "n_chunks": labels_after.chunks,
     }
 
 
-def _cases_of(evaluations: Sequence[str], source_name: str) -> dict[str, list[tuple[str, Case]]]:
-    """Question -> its rows in the evaluations, with their ids."""
-    found: dict[str, list[tuple[str, Case]]] = defaultdict(list)
+def _load_cases(evaluations: Sequence[str], source_name: str) -> dict[str, list[tuple[str, Case]]]:
+    """Return question -> (evaluation id, row) for its rows in the evaluations."""
+    cases_by_question: dict[str, list[tuple[str, Case]]] = defaultdict(list)
     for name in evaluations:
-        row = journal.find(database(), name)
+        row = journal.find_evaluation(database(), name)
         if row["source"] != source_name:
-            raise wrong("other source", name=name, theirs=row["source"], ours=source_name)
+            raise annotation_error("other source", name=name, theirs=row["source"], ours=source_name)
         if row["parquet"] is None:
-            raise wrong("no file", name=name, state=row["state"])
-        for case in result_files.read(row["parquet"]).to_pylist():
+            raise annotation_error("no file", name=name, state=row["state"])
+        for case in result_files.read_results(row["parquet"]).to_pylist():
             if case["question_id"] is not None:
-                found[case["question_id"]].append((row["id"], case))
-    return found
+                cases_by_question[case["question_id"]].append((row["id"], case))
+    return cases_by_question
 
 
 def _line(
-    where: Source,
-    row: Row,
+    data_source: Source,
+    row: QuestionRow,
     cases: Sequence[tuple[str, Case]],
     worth: Mapping[str, float],
     retrieved: str,
     language: str,
 ) -> list[str]:
     answers = [(name, case["answer"]) for name, case in cases if case.get("answer")]
-    answers = answers or ([(LOG, row["answer"])] if row["answer"] else [])
+    answers = answers or ([(LOG_ANSWER, row["answer"])] if row["answer"] else [])
     reasons = texts("annotation.reasons", language)
-    shown = {
+    values = {
         "question_id": row["question_id"],
-        "source": where.name,
+        "source": data_source.name,
         "why": ", ".join(f"{reasons[name]} {value:g}" for name, value in worth.items()),
         "question": row["question"],
         "answer": answers[0][1] if answers else "",
         "answer_of": answers[0][0] if answers else "",
         "other_answers": "\n\n".join(f"{name}: {answer}" for name, answer in answers[1:]),
-        "reference": reference_of(row) or "",
+        "reference": reference_answer(row) or "",
         "retrieved": retrieved,
-        "nuggets": as_text(nuggets_of(row)),
+        "nuggets": format_nuggets(nuggets_of(row)),
     }
-    if has_pseudonyms(where.name, unset=True):
-        key = own_key()
-        texts_of_people = ("question", "answer", "other_answers", "reference", "nuggets")
-        shown |= {name: mask(shown[name], key, language) for name in texts_of_people}
-    return [shown.get(name, "") for name in COLUMNS]
+    if should_mask(data_source.name, unset=True):
+        key = load_own_key()
+        masked_columns = ("question", "answer", "other_answers", "reference", "nuggets")
+        values |= {name: mask(values[name], key, language) for name in masked_columns}
+    return [values.get(name, "") for name in COLUMNS]
 
 
-def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:
-    names = sorted({cell_of(cells, at, "source").text for _, cells in lines} - {""})
+def _source_in_file(path: Path, lines: Sequence[Line], columns: Mapping[str, int]) -> str:
+    names = sorted({find_cell(cells, columns, "source").text for _, cells in lines} - {""})
     if len(names) != 1:
-        raise wrong("sources", path=path, names=", ".join(names) or "—")
+        raise annotation_error("sources", path=path, names=", ".join(names) or "—")
     return names[0]
 
 
-def _verdicts(
+def _parse_verdicts(
     lines: Sequence[Line],
-    at: Mapping[str, int],
-    known: Mapping[str, Row],
-    corpus: Known,
+    columns: Mapping[str, int],
+    rows_by_id: Mapping[str, QuestionRow],
+    index: ReferenceIndex,
     problems: list[str],
 ) -> dict[str, Review]:
-    """The verdicts by question, without rows in which nothing is filled; what is wrong goes into `problems`."""
-    found: dict[str, Review] = {}
+    """Return the verdicts by question, without empty rows; append problems to `problems`."""
+    verdicts_by_question: dict[str, Review] = {}
     rows: dict[str, int] = {}
     for number, cells in lines:
         verdict = {}
-        question = cell_of(cells, at, "question_id")
-        for name in VERDICTS:
+        question = find_cell(cells, columns, "question_id")
+        for name in VERDICT_COLUMNS:
             try:
-                verdict[name] = _read(name, cell_of(cells, at, name), corpus)
+                verdict[name] = _parse_cell(name, find_cell(cells, columns, name), index)
             except ValueError as error:
-                problems.append(f"{said('row', number=number)}, {heading(HEADINGS, name)}: {error}")
+                problems.append(
+                    f"{annotation_problem('row', number=number)}, {column_heading(HEADINGS, name)}: {error}"
+                )
         verdict = {name: value for name, value in verdict.items() if value is not None}
-        if question.text in known and "nuggets" in verdict:
-            verdict |= _edited(verdict.pop("nuggets"), known[question.text])
-        if question.text not in known:
-            problems.append(f"{said('row', number=number)}: {_no_question(question)}")
-        elif verdict and question.text in found:
-            twice = said("twice", given=question.text, other=rows[question.text])
-            problems.append(f"{said('row', number=number)}: {twice}")
+        if question.text in rows_by_id and "nuggets" in verdict:
+            verdict |= _edited_nuggets(verdict.pop("nuggets"), rows_by_id[question.text])
+        if question.text not in rows_by_id:
+            problems.append(f"{annotation_problem('row', number=number)}: {_unknown_question(question)}")
+        elif verdict and question.text in verdicts_by_question:
+            problem = annotation_problem("twice", given=question.text, other=rows[question.text])
+            problems.append(f"{annotation_problem('row', number=number)}: {problem}")
         elif verdict:
-            about = {"answer_of": cell_of(cells, at, "answer_of").text} if "answer_ok" in verdict else {}
-            found[question.text] = verdict | about
+            answer_source = {"answer_of": find_cell(cells, columns, "answer_of").text} if "answer_ok" in verdict else {}
+            verdicts_by_question[question.text] = verdict | answer_source
             rows[question.text] = number
-    return found
+    return verdicts_by_question
 
 
-def _edited(said: str, row: Row) -> dict[str, str]:
-    """The nuggets, where they are not as they were; a file may show pseudonyms, which are not what is meant."""
-    before = as_text(nuggets_of(row))
-    shown = (before, row["question"], row["answer"], reference_of(row))
-    meant = as_text(from_text(restored(said, filter(None, shown), own_key())))
-    return {} if meant == as_text(from_text(before)) else {"nuggets": meant}
+def _edited_nuggets(edited_text: str, row: QuestionRow) -> dict[str, str]:
+    """Return the nuggets if they were changed; pseudonyms of the file are replaced by the original texts."""
+    original = format_nuggets(nuggets_of(row))
+    shown_texts = (original, row["question"], row["answer"], reference_answer(row))
+    edited = format_nuggets(parse_nuggets(restore_originals(edited_text, filter(None, shown_texts), load_own_key())))
+    return {} if edited == format_nuggets(parse_nuggets(original)) else {"nuggets": edited}
 
 
-def _no_question(cell: Cell) -> str:
+def _unknown_question(cell: Cell) -> str:
     if cell.is_date:
-        return said("date for id", given=cell.text)
-    return said("question", given=cell.text) if cell.text else said("no id")
+        return annotation_problem("date for id", given=cell.text)
+    return annotation_problem("question", given=cell.text) if cell.text else annotation_problem("no id")
 
 
-def _read(name: str, cell: Cell, corpus: Known) -> Any:
+def _parse_cell(name: str, cell: Cell, index: ReferenceIndex) -> Any:
     if name in YES_NO:
-        return yes_no(cell)
+        return parse_yes_no(cell)
     if name == "notes":
         return cell.text.replace("\0", "") or None
     if cell.is_date:
-        raise ValueError(said("date for text" if name == "nuggets" else "date for ids", given=cell.text))
+        raise ValueError(annotation_problem("date for text" if name == "nuggets" else "date for ids", given=cell.text))
     if not cell.text:
         return None
     if name == "nuggets":
-        return "" if cell.text.strip(" .").casefold() in NONE else as_text(from_text(cell.text.replace("\0", "")))
-    none = cell.text not in corpus.names and cell.text.strip(" .").casefold() in NONE
-    return named("" if none else cell.text, corpus)
+        return (
+            ""
+            if cell.text.strip(" .").casefold() in NONE
+            else format_nuggets(parse_nuggets(cell.text.replace("\0", "")))
+        )
+    is_none = cell.text not in index.names and cell.text.strip(" .").casefold() in NONE
+    return find_references("" if is_none else cell.text, index)

@@ -1,4 +1,4 @@
-"""A table as a workbook that people fill in: named sheets, lists to choose from, passages with links, how to label."""
+"""Workbook that people fill in: named sheets, choices, passages with links, and a guide."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,69 +10,75 @@ if TYPE_CHECKING:
     from openpyxl.cell import Cell
     from openpyxl.worksheet.worksheet import Worksheet
 
-WIDEST, NARROWEST, WIDE = 60, 12, 24
-"""Widths of columns, in characters; from WIDE on a column holds texts."""
-ASKED, GIVEN = "FFF2CC", "E7E6E6"
-"""Colours of headings: of what people fill in, and of what they are shown."""
-LONGEST_LINK = 2_000
-"""Characters; Excel takes no longer ones."""
-TITLE = 31
-"""Characters of a sheet's name at most."""
+MAX_WIDTH, MIN_WIDTH, FILLED_WIDTH = 60, 12, 24
+"""Column widths in characters; columns that people fill in are at least `FILLED_WIDTH` wide."""
+FILLED_COLOUR, SHOWN_COLOUR = "FFF2CC", "E7E6E6"
+"""Colours of headings: of columns that people fill in, and of the other columns."""
+MAX_LINK_CHARS = 2_000
+"""Maximum characters of a link in Excel."""
+MAX_TITLE_CHARS = 31
+"""Maximum characters of a sheet's name."""
 
 
 class Passage(NamedTuple):
-    """What may answer a question, as a row of its own."""
+    """A passage that may answer a question, as a row of the passage sheet."""
 
     question_id: str
     question: str
     name: str
-    """Its id, or its page: what people write as relevant."""
+    """Its id or page, which people enter as relevant."""
     url: str
     text: str
 
 
-class Look(NamedTuple):
-    """What a workbook has beside the table; CSV has nothing of it."""
+class WorkbookLayout(NamedTuple):
+    """Layout of a workbook around the table; CSV files have none."""
 
     title: str
-    """Of the sheet with the table."""
+    """Name of the sheet with the table."""
     choices: Mapping[int, Sequence[str]]
-    """Column of the table -> what may be chosen there; other answers are taken too."""
-    asked: frozenset[int]
+    """Column of the table -> choices; other values are accepted too."""
+    input_columns: frozenset[int]
     """Columns that people fill in."""
     guide: tuple[str, Sequence[str]]
-    """Name and lines of the sheet that says how to label."""
+    """Name and lines of the sheet with the instructions."""
     passages: tuple[str, Sequence[str], Sequence[Passage]] = ("", (), ())
-    """Name, headings and rows of the sheet of passages; those of a question follow one another."""
-    named_in: int | None = None
-    """Column of the table in which a passage of the question may be chosen by its name."""
+    """Name, headings and rows of the passage sheet; the rows of a question are consecutive."""
+    choice_column: int | None = None
+    """Column of the table in which a passage of the question can be chosen by name."""
 
 
-def write_workbook(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], look: Look | None) -> None:
-    """Writes it; every cell is a text, and nothing is a formula.
+def write_workbook(
+    path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], layout: WorkbookLayout | None
+) -> None:
+    """Write a workbook; every cell is a text, and there are no formulas.
 
     Args:
-        path: where to.
-        header, rows: of the table, already harmless; the first cell of a row is the question's id.
-        look: what is beside it; None: the table alone.
+        path: path of the file.
+        header, rows: sanitised content of the table; the first cell of a row is the question's id.
+        layout: layout around the table; None for the table alone.
     """
     from openpyxl import Workbook
 
     book = Workbook()
     sheet = book.active
-    _fill(sheet, header, rows, asked=look.asked if look else frozenset())
-    if look is not None:
-        sheet.title = look.title[:TITLE]
-        for column, choices in look.choices.items():
-            _offer(sheet, column, 2, len(rows) + 1, f'"{",".join(choices)}"')
-        if look.passages[2]:
-            _add_passages(book, sheet, rows, look)
-        _add_guide(book, look)
+    _fill_sheet(sheet, header, rows, input_columns=layout.input_columns if layout else frozenset())
+    if layout is not None:
+        sheet.title = layout.title[:MAX_TITLE_CHARS]
+        for column, choices in layout.choices.items():
+            _add_choices(sheet, column, 2, len(rows) + 1, f'"{",".join(choices)}"')
+        if layout.passages[2]:
+            _add_passages(book, sheet, rows, layout)
+        _add_guide(book, layout)
     book.save(path)
 
 
-def _fill(
-    sheet: "Worksheet", header: Sequence[str], rows: Sequence[Sequence[str]], *, asked: frozenset[int] = frozenset()
+def _fill_sheet(
+    sheet: "Worksheet",
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    input_columns: frozenset[int] = frozenset(),
 ) -> None:
     from openpyxl.styles import Alignment, Font, PatternFill
     from openpyxl.utils import get_column_letter
@@ -81,67 +87,67 @@ def _fill(
     for number, line in enumerate([header, *rows], start=1):
         for column, text in enumerate(line, start=1):
             cell = sheet.cell(number, column)
-            _put(cell, text)
+            _write_text(cell, text)
             cell.alignment = wrapped
             if number == 1:
                 cell.font = bold
-                cell.fill = PatternFill("solid", fgColor=ASKED if column - 1 in asked else GIVEN)
+                cell.fill = PatternFill("solid", fgColor=FILLED_COLOUR if column - 1 in input_columns else SHOWN_COLOUR)
     sheet.freeze_panes = "B2"
     sheet.auto_filter.ref = f"A1:{get_column_letter(len(header))}{len(rows) + 1}"
     for column in range(len(header)):
         longest = max((len(row[column]) for row in rows), default=0)
-        width = min(WIDEST, max(WIDE if column in asked else NARROWEST, longest // 2))
+        width = min(MAX_WIDTH, max(FILLED_WIDTH if column in input_columns else MIN_WIDTH, longest // 2))
         sheet.column_dimensions[get_column_letter(column + 1)].width = width
 
 
-def _put(cell: "Cell", text: str) -> None:
+def _write_text(cell: "Cell", text: str) -> None:
     cell.value, cell.data_type = text, "s"
-    cell.number_format = "@"  # a text: an id like 1-2 does not become a date when it is edited
+    cell.number_format = "@"  # text format, so that an edited id like 1-2 does not become a date
 
 
-def _offer(sheet: "Worksheet", column: int, first: int, last: int, what: str) -> None:
-    """A list to choose from; whoever writes something else is not stopped, for the import takes more."""
+def _add_choices(sheet: "Worksheet", column: int, first: int, last: int, formula: str) -> None:
+    """Add a list of choices; other values are allowed, because the import accepts more."""
     from openpyxl.utils import get_column_letter
     from openpyxl.worksheet.datavalidation import DataValidation
 
     if last < first:
         return
     letter = get_column_letter(column + 1)
-    offered = DataValidation(type="list", formula1=what, allow_blank=True, showErrorMessage=False)
-    offered.add(f"{letter}{first}:{letter}{last}")
-    sheet.add_data_validation(offered)
+    validation = DataValidation(type="list", formula1=formula, allow_blank=True, showErrorMessage=False)
+    validation.add(f"{letter}{first}:{letter}{last}")
+    sheet.add_data_validation(validation)
 
 
-def _add_passages(book: "Workbook", sheet: "Worksheet", rows: Sequence[Sequence[str]], look: Look) -> None:
-    """The passages in a sheet of their own, each linked to its page; those of a question are offered in its row."""
+def _add_passages(book: "Workbook", sheet: "Worksheet", rows: Sequence[Sequence[str]], layout: WorkbookLayout) -> None:
+    """Add a sheet of passages with links to their pages, and offer a question's passages as choices in its row."""
     from openpyxl.utils import get_column_letter, quote_sheetname
 
-    name, header, passages = look.passages
-    own = book.create_sheet(name[:TITLE])
-    _fill(own, header, [list(passage) for passage in passages])
-    places: dict[str, list[int]] = defaultdict(list)
-    url = Passage._fields.index("url") + 1
+    name, header, passages = layout.passages
+    passage_sheet = book.create_sheet(name[:MAX_TITLE_CHARS])
+    _fill_sheet(passage_sheet, header, [list(passage) for passage in passages])
+    rows_by_question: dict[str, list[int]] = defaultdict(list)
+    url_column = Passage._fields.index("url") + 1
     letter = get_column_letter(Passage._fields.index("name") + 1)
     for number, passage in enumerate(passages, start=2):
-        places[passage.question_id].append(number)
-        if passage.url.startswith(("http://", "https://")) and len(passage.url) <= LONGEST_LINK:
-            cell = own.cell(number, url)
+        rows_by_question[passage.question_id].append(number)
+        if passage.url.startswith(("http://", "https://")) and len(passage.url) <= MAX_LINK_CHARS:
+            cell = passage_sheet.cell(number, url_column)
             cell.hyperlink, cell.style = passage.url, "Hyperlink"
-            _put(cell, passage.url)
-    if look.named_in is None:
+            _write_text(cell, passage.url)
+    if layout.choice_column is None:
         return
     for number, row in enumerate(rows, start=2):
-        if at := places.get(row[0]):
-            names = f"{quote_sheetname(own.title)}!${letter}${at[0]}:${letter}${at[-1]}"
-            _offer(sheet, look.named_in, number, number, names)
+        if passage_rows := rows_by_question.get(row[0]):
+            names = f"{quote_sheetname(passage_sheet.title)}!${letter}${passage_rows[0]}:${letter}${passage_rows[-1]}"
+            _add_choices(sheet, layout.choice_column, number, number, names)
 
 
-def _add_guide(book: "Workbook", look: Look) -> None:
+def _add_guide(book: "Workbook", layout: WorkbookLayout) -> None:
     from openpyxl.styles import Alignment
 
-    own = book.create_sheet(look.guide[0][:TITLE])
-    own.column_dimensions["A"].width = 2 * WIDEST
-    for number, line in enumerate(look.guide[1], start=1):
-        cell = own.cell(number, 1)
-        _put(cell, line)
+    guide_sheet = book.create_sheet(layout.guide[0][:MAX_TITLE_CHARS])
+    guide_sheet.column_dimensions["A"].width = 2 * MAX_WIDTH
+    for number, line in enumerate(layout.guide[1], start=1):
+        cell = guide_sheet.cell(number, 1)
+        _write_text(cell, line)
         cell.alignment = Alignment(wrap_text=True, vertical="top")

@@ -1,1 +1,1 @@
-"""Description of the corpus and of the log of questions."""
+"""Analysis of the corpus and of the question log."""

@@ -1,4 +1,4 @@
-"""Corpus analytics: which pages are used, what people ask, what to write next; kept with every night."""
+"""Corpus analytics: page usage, question topics and content gaps; stored with every nightly run."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,79 +10,86 @@ from sqlalchemy import Engine
 
 from yarus.db import analyses
 from yarus.tasks.config.connections import database
-from yarus.tasks.dataset.corpus.cohesion import counted_apart, held_together, kinds_of
+from yarus.tasks.dataset.corpus.cohesion import count_non_questions, non_question_kinds, select_cohesive_topics
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusAnalytics
-from yarus.tasks.dataset.corpus.languages import content
-from yarus.tasks.dataset.corpus.profile import profile
-from yarus.tasks.dataset.corpus.projection import map_of, reduced, unit
-from yarus.tasks.dataset.corpus.question_log import evaluations_of, read_log
-from yarus.tasks.dataset.corpus.topics import cluster, served
-from yarus.tasks.dataset.corpus.usage import utilisation
-from yarus.tasks.models.embedding.embedders import Embedder, Lexical, embedder, measuring_embedder
+from yarus.tasks.dataset.corpus.languages import content_words
+from yarus.tasks.dataset.corpus.profile import log_profile
+from yarus.tasks.dataset.corpus.projection import build_corpus_map, normalize_rows, reduce_dimensions
+from yarus.tasks.dataset.corpus.question_log import find_evaluations, read_log
+from yarus.tasks.dataset.corpus.topics import analyse_topics, cluster_questions
+from yarus.tasks.dataset.corpus.usage import measure_usage
+from yarus.tasks.models.embedding.embedders import Embedder, LexicalEmbedder, get_embedder, get_measuring_embedder_name
 
-POINTS = 50_000
+MAX_MAP_POINTS = 50_000
 SEED = 0
 
 
-def corpus(
-    engine: Engine, source: str, *, evaluation: str | None = None, points: int = POINTS, limit: int | None = None
+def analyse_corpus(
+    engine: Engine,
+    source: str,
+    *,
+    evaluation: str | None = None,
+    points: int = MAX_MAP_POINTS,
+    limit: int | None = None,
 ) -> CorpusAnalytics:
-    """What a source's corpus and log are like.
+    """Return the analysis of a source's corpus and log.
 
     Args:
-        engine: of our own database.
-        source: its name.
-        evaluation: whose rankings and outcomes count; None: the newest of the source.
-        points: most points of the map.
-        limit: most questions, the newest ones; None: all.
+        engine: engine of Yarus's own database.
+        source: name of the source.
+        evaluation: evaluation with the rankings and outcomes; None for the newest of the source.
+        points: maximum number of points of the map.
+        limit: maximum number of questions, the newest ones; None for all.
 
     Raises:
-        InputError: no such source or evaluation, or there is nothing to look at.
+        InputError: the source or evaluation does not exist, or there is nothing to analyse.
     """
-    evaluations = evaluations_of(engine, source, evaluation)
+    evaluations = find_evaluations(engine, source, evaluation)
     log = read_log(source, evaluations, limit=limit)
-    used, uses = utilisation(log, evaluations)
-    kinds = kinds_of(log)
-    asked = log.of(np.flatnonzero([kind is None for kind in kinds]))
-    model = embedder(measuring_embedder())
-    texts = [question["question"] for question in asked.questions]
-    questions, chunks, variance = reduced(
-        _meant(texts, model), _meant(log.corpus.texts, model), model, engine, seed=SEED
+    usage, uses = measure_usage(log, evaluations)
+    kinds = non_question_kinds(log)
+    real_questions = log.select_questions(np.flatnonzero([kind is None for kind in kinds]))
+    model = get_embedder(get_measuring_embedder_name())
+    texts = [question["question"] for question in real_questions.questions]
+    questions, chunks, variance = reduce_dimensions(
+        _embedding_texts(texts, model), _embedding_texts(log.corpus.texts, model), model, engine, seed=SEED
     )
-    directions = unit(questions)
-    held = held_together(questions, cluster(directions, seed=SEED), seed=SEED)
-    drawn = map_of(asked, questions, chunks, held.codes, uses, variance=variance, points=points, seed=SEED)
+    directions = normalize_rows(questions)
+    cohesive = select_cohesive_topics(questions, cluster_questions(directions, seed=SEED), seed=SEED)
+    corpus_map = build_corpus_map(
+        real_questions, questions, chunks, cohesive.codes, uses, variance=variance, points=points, seed=SEED
+    )
     return {
         "source": source,
         "embedder": model.identity,
-        "utilisation": used,
-        "chatter": counted_apart(log, kinds),
-        **served(asked, directions, held),
-        "profile": profile(log),
-        "map": drawn,
+        "utilisation": usage,
+        "chatter": count_non_questions(log, kinds),
+        **analyse_topics(real_questions, directions, cohesive),
+        "profile": log_profile(log),
+        "map": corpus_map,
     }
 
 
-def _meant(texts: Sequence[str], model: Embedder) -> Sequence[str]:
-    """What an embedder is given: one that knows no meaning only the words that say what a text is about."""
-    if not isinstance(model, Lexical):
+def _embedding_texts(texts: Sequence[str], model: Embedder) -> Sequence[str]:
+    """Return the texts to embed; a lexical embedder gets the content words only."""
+    if not isinstance(model, LexicalEmbedder):
         return texts
-    return [" ".join(content(text)) or text for text in texts]
+    return [" ".join(content_words(text)) or text for text in texts]
 
 
-POINTS_OF_NIGHT, QUESTIONS_OF_NIGHT = 3_000, 20_000
+NIGHTLY_MAP_POINTS, NIGHTLY_QUESTIONS = 3_000, 20_000
 
 
 @task(task_run_name="describe_corpus {source}", cache_policy=NO_CACHE)
 async def describe_corpus(source: str) -> str:
-    """Keeps what the corpus and the newest of the log are like, for the report of the night; the id of what is kept."""
-    return await asyncio.to_thread(_describe, source)
+    """Store the analysis of the corpus and the newest log questions for the nightly report, and return its id."""
+    return await asyncio.to_thread(_save_analysis, source)
 
 
-def _describe(source: str) -> str:
+def _save_analysis(source: str) -> str:
     engine = database()
-    parameters = {"points": POINTS_OF_NIGHT, "limit": QUESTIONS_OF_NIGHT}
-    with analyses.analysing(engine, "corpus", source, parameters) as corpus_id:
-        found = corpus(engine, source, points=POINTS_OF_NIGHT, limit=QUESTIONS_OF_NIGHT)
-        analyses.keep(engine, corpus_id, found, "completed")
+    parameters = {"points": NIGHTLY_MAP_POINTS, "limit": NIGHTLY_QUESTIONS}
+    with analyses.open_analysis(engine, "corpus", source, parameters) as corpus_id:
+        document = analyse_corpus(engine, source, points=NIGHTLY_MAP_POINTS, limit=NIGHTLY_QUESTIONS)
+        analyses.save_analysis(engine, corpus_id, document, "completed")
     return corpus_id

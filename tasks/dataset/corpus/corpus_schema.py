@@ -4,7 +4,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-Kind = Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
+NonQuestionKind = Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
 """What a text is that no page could answer."""
 
 
@@ -18,7 +18,7 @@ class CorpusItem(TypedDict):
     """The beginning of a chunk."""
 
 
-class OverUsed(CorpusItem):
+class OverRetrieved(CorpusItem):
     """One that is retrieved much more often than others."""
 
     questions: int
@@ -27,7 +27,7 @@ class OverUsed(CorpusItem):
     """As many as for a retrieved one on average."""
 
 
-class Usage(TypedDict):
+class RetrievalUsage(TypedDict):
     """How many chunks or pages are used."""
 
     total: int
@@ -37,10 +37,10 @@ class Usage(TypedDict):
     dead: list[CorpusItem]
     """Never retrieved, the first ones."""
     n_dead: int | None
-    over_used: list[OverUsed]
+    over_used: list[OverRetrieved]
 
 
-class Utilisation(TypedDict):
+class CorpusUsage(TypedDict):
     """What of the corpus was ever retrieved."""
 
     evaluations: list[str]
@@ -50,18 +50,18 @@ class Utilisation(TypedDict):
     n_questions: int
     reason: str | None
     """Why nothing is known."""
-    chunks: Usage
-    pages: Usage
+    chunks: RetrievalUsage
+    pages: RetrievalUsage
 
 
-class CountedPage(TypedDict):
+class PageCount(TypedDict):
     """A page and for how many questions it counts."""
 
     page: str
     n: int
 
 
-class TopicInShort(TypedDict):
+class ContentGap(TypedDict):
     """A topic that something should be written for, and what says so."""
 
     topic: int
@@ -81,11 +81,11 @@ class TopicInShort(TypedDict):
     """Questions whose user found the answer bad."""
     gain: float
     """What a new page is expected to gain, in questions: `n_missing` + `n_unanswered` / 2."""
-    missing_pages: list[CountedPage]
+    missing_pages: list[PageCount]
     examples_unserved: list[str]
 
 
-class Topic(TopicInShort):
+class Topic(ContentGap):
     """A cluster of questions that hold together better than chance, and how well it is served."""
 
     words: list[str]
@@ -101,12 +101,12 @@ class Topic(TopicInShort):
     n_not_found: int
     """Questions whose page is in the corpus and was not found: to be made findable, not written."""
     missing_rate: float
-    pages: list[CountedPage]
+    pages: list[PageCount]
     """That its questions are labelled with, the commonest."""
     examples: list[str]
 
 
-class Served(TypedDict):
+class TopicAnalysis(TypedDict):
     """The topics of the questions."""
 
     topics: list[Topic]
@@ -119,20 +119,20 @@ class Served(TypedDict):
     """Of them those that a new page could gain something for."""
     examples_unserved: list[str]
     """Of those, for people to read."""
-    next: list[TopicInShort]
+    next: list[ContentGap]
     """What to write next, the largest gain first."""
 
 
-class Chatter(TypedDict):
+class NonQuestions(TypedDict):
     """What is written to the bot and is no question that a page could answer."""
 
-    kind: Kind
+    kind: NonQuestionKind
     n: int
     examples: list[str]
     """The commonest."""
 
 
-class Lengths(TypedDict):
+class TextLengths(TypedDict):
     """min, p5, median, p95 and max of lengths; null without texts."""
 
     question_characters: dict[str, float] | None
@@ -149,7 +149,7 @@ class Abbreviation(TypedDict):
     """0: nothing explains it."""
 
 
-class Seasons(TypedDict):
+class Seasonality(TypedDict):
     """When people ask; null without times."""
 
     by_month: dict[str, int] | None
@@ -159,7 +159,7 @@ class Seasons(TypedDict):
     reason: str | None
 
 
-class Month(TypedDict):
+class MonthlyCount(TypedDict):
     """The questions of a month."""
 
     month: str
@@ -167,26 +167,26 @@ class Month(TypedDict):
     n: int
 
 
-class Growth(TypedDict):
+class QuestionGrowth(TypedDict):
     """Whether people ask more."""
 
-    months: list[Month]
+    months: list[MonthlyCount]
     monthly: float | None
     """By how much a month has grown on the one before, on average; 0.1 is ten percent."""
 
 
-class Profile(TypedDict):
+class LogProfile(TypedDict):
     """What the log is like, without any model."""
 
     n_questions: int
     n_users: int | None
     n_chunks: int
-    lengths: Lengths
+    lengths: TextLengths
     scripts: dict[str, float]
     """Share of questions in cyrillic, latin, mixed, neither."""
     abbreviations: list[Abbreviation]
-    seasons: Seasons
-    growth: Growth
+    seasons: Seasonality
+    growth: QuestionGrowth
 
 
 class CorpusMap(TypedDict):
@@ -212,13 +212,13 @@ class CorpusMap(TypedDict):
 class _Used(TypedDict):
     source: str
     embedder: str
-    utilisation: Utilisation
+    utilisation: CorpusUsage
 
 
-class CorpusAnalytics(_Used, Served):
+class CorpusAnalytics(_Used, TopicAnalysis):
     """What of a corpus is used, what people ask about, what to write next."""
 
-    chatter: list[Chatter]
+    chatter: list[NonQuestions]
     """Counted apart, and in no topic; the commonest kind first."""
-    profile: Profile
+    profile: LogProfile
     map: CorpusMap

@@ -1,4 +1,4 @@
-"""Languages of a corpus, by letters and by the commonest words; and the words of content in a question."""
+"""Languages of a corpus, by letters and most common words; and content words of questions."""
 
 import re
 import tomllib
@@ -9,107 +9,122 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from yarus.tasks.cases.text import COMMON_WORDS
+from yarus.tasks.cases.text import STOP_WORD_LIST
 
 VOCABULARY = tomllib.loads((Path(__file__).parent / "vocabulary.toml").read_text(encoding="utf-8"))
-COMMON = frozenset(f"{COMMON_WORDS} {VOCABULARY['asking']}".replace("ё", "е").split())
+COMMON = frozenset(f"{STOP_WORD_LIST} {VOCABULARY['asking']}".replace("ё", "е").split())
 LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 LINK = re.compile(
     r"(?:https?|ftp)(?::/*\S*|\b)|\bwww\.\S+|\S+@\S+\.\w+|(?<!\w)@\w+"
     r"|\b[\w.-]+\.(?:ru|com|org|net|рф|io|me|info|biz|su|xyz|site)\b\S*",
     re.IGNORECASE,
 )
-"""An address of the web or of mail, or a name in a messenger."""
+"""A web or e-mail address, or a user name in a messenger."""
 
 
-def content(text: str) -> list[str]:
-    """The words of a text that say what it is about, in lower case, «ё» as «е»; without addresses.
+def content_words(text: str) -> list[str]:
+    """Return the content_words words of a text in lower case, with «ё» as «е» and without addresses.
 
     Example:
-        >>> from yarus.tasks.dataset.corpus.languages import content
-        >>> content("Подскажите, где взять пропуск? https://wiki.example/x")
+        >>> from yarus.tasks.dataset.corpus.languages import content_words
+        >>> content_words("Подскажите, где взять пропуск? https://wiki.example/x")
         ['взять', 'пропуск']
     """
-    plain = unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
-    return [word for word in LONG_WORD.findall(LINK.sub(" ", plain)) if word not in COMMON]
+    normalized = unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
+    return [word for word in LONG_WORD.findall(LINK.sub(" ", normalized)) if word not in COMMON]
 
 
 FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in VOCABULARY["languages"].items()}
 LETTERS = re.compile(r"[^\W\d_]+")
-LEAST_WORDS, LEAST_HITS, HITS = 3, 2, 0.3
-"""Words of a text that tell its language; how many of them are the language's commonest, and which share, at least."""
-HITS_OF_PROSE = 0.12
-"""The same share of a text of a corpus, which is longer than a question."""
-RARE, RARE_LETTER = 0.01, 1e-4
-"""Of the texts, or the letters, of a corpus: what is rarer is not of its languages."""
-CHUNKS = 2_000
-"""Of a corpus that are looked at."""
-SEVERAL = 2
-"""Words with letters that the corpus has not: one may be a name."""
+MIN_WORDS, MIN_HITS, MIN_HIT_SHARE = 3, 2, 0.3
+"""Minimum words of a text, minimum common words of a language among them, and their minimum share."""
+MIN_HIT_SHARE_IN_PROSE = 0.12
+"""Minimum share for a text of a corpus, which is longer than a question."""
+MIN_SHARE, MIN_LETTER_SHARE = 0.01, 1e-4
+"""Minimum share of texts, and of letters, for a language or letter to count as one of the corpus."""
+MAX_CHUNKS = 2_000
+"""Maximum number of chunks that are analysed."""
+MIN_FOREIGN_WORDS = 2
+"""Minimum number of words with foreign letters; a single word may be a name."""
 
 
-class Spoken(NamedTuple):
-    """What a corpus is written in."""
+class CorpusLanguages(NamedTuple):
+    """Languages, scripts and letters of a corpus."""
 
     languages: frozenset[str]
-    """Of those that are known by their words; none where its language is none of them."""
+    """Languages recognised by their words; empty if none is recognised."""
     scripts: frozenset[str]
     letters: frozenset[str]
 
 
-def spoken(texts: Sequence[str]) -> Spoken:
-    """What texts are written in: up to 2,000 of them, evenly spread."""
-    seen = [text.casefold() for text in texts[:: len(texts) // CHUNKS + 1]]
-    hits = [_hits(text, HITS_OF_PROSE) for text in seen]
-    languages = Counter(max(of, key=of.__getitem__) for of in hits if of)
-    letters = Counter(sign for text in seen for sign in text if sign.isalpha())
+def detect_corpus_languages(texts: Sequence[str]) -> CorpusLanguages:
+    """Detect the languages of texts from an even sample of up to 2,000 of them."""
+    sample = [text.casefold() for text in texts[:: len(texts) // MAX_CHUNKS + 1]]
+    hits = [_count_common_words(text, MIN_HIT_SHARE_IN_PROSE) for text in sample]
+    languages = Counter(
+        max(hits_by_language, key=hits_by_language.__getitem__) for hits_by_language in hits if hits_by_language
+    )
+    letters = Counter(sign for text in sample for sign in text if sign.isalpha())
     total = sum(letters.values())
     scripts: Counter[str] = Counter()
     for letter, n in letters.items():
-        scripts[script(letter)] += n
-    return Spoken(
-        frozenset(name for name, n in languages.items() if n >= RARE * len(seen)),
-        frozenset(name for name, n in scripts.items() if n >= RARE * total),
-        frozenset(letter for letter, n in letters.items() if n >= RARE_LETTER * total),
+        scripts[letter_script(letter)] += n
+    return CorpusLanguages(
+        frozenset(name for name, n in languages.items() if n >= MIN_SHARE * len(sample)),
+        frozenset(name for name, n in scripts.items() if n >= MIN_SHARE * total),
+        frozenset(letter for letter, n in letters.items() if n >= MIN_LETTER_SHARE * total),
     )
 
 
-def is_foreign(text: str, of: Spoken) -> bool:
-    """Whether a text is in another language than a corpus.
+def is_foreign(text: str, corpus_languages: CorpusLanguages) -> bool:
+    """Return whether a text is in another language than a corpus.
 
-    It is where most of its letters are of a script that the corpus hardly has (but for Latin ones: any text may have
-    names in them), where two of its words or more, and half of them, have letters that the corpus has not, or where its
-    commonest words are another language's.
+    A text is foreign if:
+    - most of its letters are of a script that is rare in the corpus, except for Latin, which occurs in names;
+    - at least two words, and half of all words, have letters that the corpus does not have; or
+    - its most common words are those of another language.
     """
     words = LETTERS.findall(unicodedata.normalize("NFC", text).casefold())
     letters = "".join(words)
-    strange = sum(script(letter) not in of.scripts and script(letter) != "LATIN" for letter in letters)
-    if letters and 2 * strange > len(letters):
+    n_foreign_letters = sum(
+        letter_script(letter) not in corpus_languages.scripts and letter_script(letter) != "LATIN" for letter in letters
+    )
+    if letters and 2 * n_foreign_letters > len(letters):
         return True
-    odd = sum(any(letter not in of.letters and script(letter) in of.scripts for letter in word) for word in words)
-    if odd >= SEVERAL and 2 * odd >= len(words) and "LATIN" not in {script(letter) for letter in letters}:
+    n_foreign_words = sum(
+        any(
+            letter not in corpus_languages.letters and letter_script(letter) in corpus_languages.scripts
+            for letter in word
+        )
+        for word in words
+    )
+    if (
+        n_foreign_words >= MIN_FOREIGN_WORDS
+        and 2 * n_foreign_words >= len(words)
+        and "LATIN" not in {letter_script(letter) for letter in letters}
+    ):
         return True
-    hits = _hits(text, HITS)
-    own = max((n for name, n in hits.items() if name in of.languages), default=0)
-    return bool(of.languages) and any(n > own for n in hits.values())
+    hits = _count_common_words(text, MIN_HIT_SHARE)
+    own_hits = max((n for name, n in hits.items() if name in corpus_languages.languages), default=0)
+    return bool(corpus_languages.languages) and any(n > own_hits for n in hits.values())
 
 
-def _hits(text: str, share: float) -> dict[str, int]:
-    """Language -> words of a text that are of its commonest, where these are enough to tell."""
+def _count_common_words(text: str, share: float) -> dict[str, int]:
+    """Return language -> number of its common words in a text, if there are enough of them."""
     words = LETTERS.findall(unicodedata.normalize("NFC", text).casefold())
-    if len(words) < LEAST_WORDS:
+    if len(words) < MIN_WORDS:
         return {}
     hits = {name: sum(word in common for word in words) for name, common in FUNCTION_WORDS.items()}
-    return {name: n for name, n in hits.items() if n >= max(LEAST_HITS, share * len(words))}
+    return {name: n for name, n in hits.items() if n >= max(MIN_HITS, share * len(words))}
 
 
 @lru_cache(maxsize=10_000)
-def script(letter: str) -> str:
-    """The script of a letter, as Unicode names it.
+def letter_script(letter: str) -> str:
+    """Return the letter_script of a letter, as Unicode names it.
 
     Example:
-        >>> from yarus.tasks.dataset.corpus.languages import script
-        >>> script("ж"), script("q"), script("学")
+        >>> from yarus.tasks.dataset.corpus.languages import letter_script
+        >>> letter_script("ж"), letter_script("q"), letter_script("学")
         ('CYRILLIC', 'LATIN', 'CJK')
     """
     return unicodedata.name(letter, "UNKNOWN").split(" ")[0].split("-")[0]

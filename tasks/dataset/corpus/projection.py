@@ -1,4 +1,4 @@
-"""Questions and chunks in few dimensions: for topics in fifty, for the map in two."""
+"""Projection of questions and chunks: to fifty dimensions for topics, and to two for the map."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -7,62 +7,62 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from yarus.tasks.cases.privacy.pseudonyms import cut
+from yarus.tasks.cases.privacy.pseudonyms import truncate_text
 from yarus.tasks.dataset.corpus.corpus_schema import CorpusMap
-from yarus.tasks.dataset.corpus.question_log import Log
-from yarus.tasks.models.embedding.cache import embed
+from yarus.tasks.dataset.corpus.question_log import QuestionLog
+from yarus.tasks.models.embedding.cache import embed_texts
 from yarus.tasks.models.embedding.embedders import Embedder
-from yarus.tasks.models.embedding.parts import Vectors
+from yarus.tasks.models.embedding.partial_results import Vectors
 
 Floats = NDArray[np.float64]
-DIMENSIONS, FITTED, BLOCK, DIGITS = 50, 8_000, 5_000, 4
-TEXT = 100
-FLAT = 1e-9
+DIMENSIONS, FIT_SAMPLE, BLOCK, DIGITS = 50, 8_000, 5_000, 4
+MAX_MAP_TEXT_CHARS = 100
+EPSILON = 1e-9
 
 
-def reduced(
+def reduce_dimensions(
     questions: Sequence[str], chunks: Sequence[str], model: Embedder, engine: Engine, *, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Vectors of questions and chunks in their principal components.
+    """Return the principal components of question and chunk vectors.
 
-    Every column of the vectors is brought to the same root mean square first, so that what all texts share (in
-    character n-grams the commonest words) does not decide. Scales and components are those of a seeded sample of 8,000
-    texts; all texts are then projected in blocks, so that memory holds the full vectors of a block only.
+    Each column is scaled to the same root mean square first, so that features of all texts (in character n-grams the
+    most common words) do not dominate. Scales and components are fitted on a seeded sample of 8,000 texts. All texts
+    are then projected in blocks to limit memory.
 
     Args:
         questions: n texts.
         chunks: m texts.
         model: the measuring embedder.
-        engine: of our own database, for the store of vectors.
-        seed: of the sample.
+        engine: engine of Yarus's own database, for the vector store.
+        seed: seed of the sample.
 
     Returns:
-        (n, d) and (m, d) coordinates, d at most 50, a row of NaN for a text without a vector; (d,) the share of the
+        (n, d) and (m, d) coordinates with d at most 50 and rows of NaN for texts without a vector; (d,) share of
         variance of each component.
     """
     texts = [*questions, *chunks]
-    rows = np.sort(np.random.default_rng(seed).permutation(len(texts))[:FITTED])
-    sample = embed([texts[row] for row in rows], model, engine)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(texts))[:FIT_SAMPLE])
+    sample = embed_texts([texts[row] for row in rows], model, engine)
     sample = sample[np.linalg.norm(sample, axis=1) > 0]
-    scales = _scales(sample)
-    sample = unit(sample * scales)
+    scales = _column_scales(sample)
+    sample = normalize_rows(sample * scales)
     mean = sample.mean(axis=0) if len(sample) else np.zeros(sample.shape[1], dtype=np.float32)
-    components, variance = _components(sample - mean)
+    components, variance = _principal_components(sample - mean)
     starts = range(0, len(texts), BLOCK)
-    blocks = (embed(texts[start : start + BLOCK], model, engine) for start in starts)
-    points = np.concatenate([_projected(vectors, scales, mean, components) for vectors in blocks])
+    blocks = (embed_texts(texts[start : start + BLOCK], model, engine) for start in starts)
+    points = np.concatenate([_project(vectors, scales, mean, components) for vectors in blocks])
     return points[: len(questions)], points[len(questions) :], variance
 
 
-def unit(points: NDArray[Any]) -> NDArray[Any]:
-    """The rows at length 1, in their own precision; those without a vector, or without a direction, as zeros."""
-    known = np.nan_to_num(points)
-    lengths = np.linalg.norm(known, axis=1, keepdims=True)
-    return np.asarray(known / np.where(lengths > FLAT, lengths, 1) * (lengths > FLAT), dtype=points.dtype)
+def normalize_rows(points: NDArray[Any]) -> NDArray[Any]:
+    """Normalize rows to length 1 in their own precision; rows without a vector or direction become zeros."""
+    finite_points = np.nan_to_num(points)
+    lengths = np.linalg.norm(finite_points, axis=1, keepdims=True)
+    return np.asarray(finite_points / np.where(lengths > EPSILON, lengths, 1) * (lengths > EPSILON), dtype=points.dtype)
 
 
-def map_of(
-    log: Log,
+def build_corpus_map(
+    log: QuestionLog,
     questions: Floats,
     chunks: Floats,
     topics: NDArray[np.int64],
@@ -72,65 +72,68 @@ def map_of(
     points: int,
     seed: int,
 ) -> CorpusMap:
-    """The map: one list a column, a point of each question and chunk; a seeded sample of `points` where there are more.
+    """Return the map: one list per column, one point per question and chunk; a seeded sample if there are more than
+    `points`.
 
     Returns:
-        x, y (the first two components), kind, id, text, topic and outcome (of questions), uses (of chunks), and
-        `explained`, the share of the variance that the map shows.
+        x, y (the first two components), kind, id, text, topic and outcome of questions, uses of chunks, and
+        `explained`, the share of variance on the map.
     """
     n = len(questions)
-    both = np.concatenate([questions, chunks])[:, :2]
-    both = np.pad(both, ((0, 0), (0, 2 - both.shape[1])))
-    there = np.flatnonzero(~np.isnan(both).any(axis=1))
-    kept = np.sort(np.random.default_rng(seed).permutation(there)[:points])
-    outcomes = np.select([log.missing, log.hits == 0, log.hits == 1], ["missing", "miss", "hit"], "unknown").tolist()
+    coordinates = np.concatenate([questions, chunks])[:, :2]
+    coordinates = np.pad(coordinates, ((0, 0), (0, 2 - coordinates.shape[1])))
+    located = np.flatnonzero(~np.isnan(coordinates).any(axis=1))
+    sampled_rows = np.sort(np.random.default_rng(seed).permutation(located)[:points])
+    outcomes = np.select([log.is_missing, log.hits == 0, log.hits == 1], ["missing", "miss", "hit"], "unknown").tolist()
     columns: dict[str, list[object]] = {name: [] for name in ("kind", "id", "text", "topic", "outcome", "uses")}
-    for row in kept.tolist():
+    for row in sampled_rows.tolist():
         if row < n:
             question = log.questions[row]
-            asked = (question["question_id"], question["question"], int(topics[row]), outcomes[row])
-            values: tuple[object, ...] = ("question", *asked, None)
+            question_values = (question["question_id"], question["question"], int(topics[row]), outcomes[row])
+            values: tuple[object, ...] = ("question", *question_values, None)
         else:
-            place = row - n
-            values = ("chunk", log.corpus.ids[place], log.corpus.texts[place], None, None, int(uses[place]))
+            chunk_row = row - n
+            values = ("chunk", log.corpus.ids[chunk_row], log.corpus.texts[chunk_row], None, None, int(uses[chunk_row]))
         for name, value in zip(columns, values, strict=True):
-            columns[name].append(value if name != "text" else cut(" ".join(str(value).split()), TEXT))
-    x, y = (both[kept, axis].round(DIGITS).tolist() for axis in (0, 1))
-    shown = float(variance[:2].sum()) if len(variance) else None
-    return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(both), "explained": shown})
+            columns[name].append(
+                value if name != "text" else truncate_text(" ".join(str(value).split()), MAX_MAP_TEXT_CHARS)
+            )
+    x, y = (coordinates[sampled_rows, axis].round(DIGITS).tolist() for axis in (0, 1))
+    explained = float(variance[:2].sum()) if len(variance) else None
+    return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(coordinates), "explained": explained})
 
 
-def _components(centred: Vectors) -> tuple[Floats, Floats]:
-    """(d, 50) principal axes, each pointing where its largest coordinate is positive, and their shares of variance.
+def _principal_components(centred: Vectors) -> tuple[Floats, Floats]:
+    """Return (d, 50) principal axes with positive largest coordinates, and their shares of variance.
 
-    From the products of the rows or of the columns, whichever are fewer: both have the same eigenvalues.
+    They are computed from the products of rows or of columns, whichever are fewer; both have the same eigenvalues.
     """
     n, d = centred.shape
     products = (centred @ centred.T if n < d else centred.T @ centred).astype(np.float64)
-    most = min(DIMENSIONS, n - 1, d)
+    n_components = min(DIMENSIONS, n - 1, d)
     total = float(np.trace(products))
-    if most < 1 or total <= FLAT:
+    if n_components < 1 or total <= EPSILON:
         return np.zeros((d, 1)), np.zeros(1)
-    last = len(products) - 1
-    from scipy.linalg import eigh  # here, because it costs 0.1 s to import
+    last_index = len(products) - 1
+    from scipy.linalg import eigh  # imported here, because the import takes 0.1 s
 
-    values, axes = eigh(products, subset_by_index=(last - most + 1, last))
+    values, axes = eigh(products, subset_by_index=(last_index - n_components + 1, last_index))
     values, axes = values[::-1], axes[:, ::-1]
-    kept = values > total * FLAT
-    values, axes = values[kept], axes[:, kept]
+    is_nonzero = values > total * EPSILON
+    values, axes = values[is_nonzero], axes[:, is_nonzero]
     if n < d:
         axes = centred.T.astype(np.float64) @ axes / np.sqrt(values)
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     return np.asarray(axes * signs), np.asarray(values / total)
 
 
-def _scales(sample: Vectors) -> Vectors:
-    """What brings each column to the same root mean square; 0 for one that is nowhere used."""
+def _column_scales(sample: Vectors) -> Vectors:
+    """Return factors that scale each column to the same root mean square; 0 for unused columns."""
     rms = np.sqrt((sample**2).mean(axis=0)) if len(sample) else np.zeros(sample.shape[1], dtype=np.float32)
-    return np.asarray((rms > FLAT) / np.where(rms > FLAT, rms, 1), dtype=np.float32)
+    return np.asarray((rms > EPSILON) / np.where(rms > EPSILON, rms, 1), dtype=np.float32)
 
 
-def _projected(vectors: Vectors, scales: Vectors, mean: Vectors, components: Floats) -> Floats:
-    points = (unit(vectors * scales) - mean) @ components.astype(np.float32)
+def _project(vectors: Vectors, scales: Vectors, mean: Vectors, components: Floats) -> Floats:
+    points = (normalize_rows(vectors * scales) - mean) @ components.astype(np.float32)
     points[np.linalg.norm(vectors, axis=1) == 0] = np.nan
     return np.asarray(points, dtype=np.float64)

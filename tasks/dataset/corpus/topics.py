@@ -1,4 +1,4 @@
-"""Topics: clusters of the real questions, how well each is served, and what to write next."""
+"""Topics: clusters of real questions, answer quality per topic, and content gaps."""
 
 import math
 from collections import Counter
@@ -11,43 +11,42 @@ from threadpoolctl import threadpool_limits
 
 from yarus.metrics.embedding import silhouette
 from yarus.tasks.cases.labels import BAD
-from yarus.tasks.cases.privacy.pseudonyms import cut, without_personal_data
-from yarus.tasks.cases.text import STEM, normalised, words
-from yarus.tasks.dataset.corpus.cohesion import Held
-from yarus.tasks.dataset.corpus.corpus_schema import Served, Topic, TopicInShort
-from yarus.tasks.dataset.corpus.languages import content
-from yarus.tasks.dataset.corpus.projection import unit
-from yarus.tasks.dataset.corpus.question_log import Log, counted
+from yarus.tasks.cases.privacy.pseudonyms import remove_personal_data, truncate_text
+from yarus.tasks.cases.text import STEM_LENGTH, normalise_question, word_stems
+from yarus.tasks.dataset.corpus.cohesion import CohesiveTopics
+from yarus.tasks.dataset.corpus.corpus_schema import ContentGap, Topic, TopicAnalysis
+from yarus.tasks.dataset.corpus.languages import content_words
+from yarus.tasks.dataset.corpus.projection import normalize_rows
+from yarus.tasks.dataset.corpus.question_log import QuestionLog, most_common_pages
 
-NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
-"""Of topics, which are tried."""
-SMALLEST = 10
-"""Questions a topic on average, at least."""
+TOPIC_COUNTS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
+"""Numbers of topics that are tried."""
+MIN_MEAN_TOPIC_SIZE = 10
+"""Minimum mean number of questions per topic."""
 SAMPLE = 4_000
-LABEL_WORDS, EXAMPLES, NEXT, PAGES = 4, 3, 10, 5
-SHARED, COVERED = 0.2, 0.5
-"""A word names a topic that this share of its questions has; words do of which this share has at least one."""
-MISSING, FAILED = 1.0, 0.5
-"""What a new page is expected to gain for a question: whose page is not in the corpus; that was answered badly, and of
-which no page is known."""
+LABEL_WORDS, EXAMPLES, MAX_GAPS, PAGES = 4, 3, 10, 5
+MIN_WORD_SHARE, MIN_COVERED_SHARE = 0.2, 0.5
+"""Minimum share of a topic's questions that have a naming word, and that have at least one of the naming words."""
+MISSING_GAIN, FAILED_GAIN = 1.0, 0.5
+"""Expected gain of a new page for a question whose page is missing; and for one with a bad answer and no known page."""
 DIMENSIONS = 50
-"""In which questions are compared by their words."""
-LABEL = 60
-"""Characters of a question that names a topic."""
+"""Dimensions in which questions are compared by their words."""
+MAX_LABEL_CHARS = 60
+"""Maximum characters of a question that names a topic."""
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def cluster(vectors: Floats, *, seed: int) -> Codes:
-    """The topic of every question, by size: 0 is the largest.
+def cluster_questions(vectors: Floats, *, seed: int) -> Codes:
+    """Return the topic of each question, by size: 0 is the largest.
 
-    k-means of unit vectors. Of several numbers of topics the one with the largest mean silhouette (cosine, on a sample)
-    is taken; a number counts only where its topics have ten questions on average. Fewer than twenty questions, or
-    questions that are all alike, are one topic.
+    Topics are k-means clusters of unit vectors. The number of topics maximises the mean silhouette (cosine, on a
+    sample) and leaves at least ten questions per topic on average. Fewer than twenty questions, or equal questions, are
+    one topic.
 
     Args:
-        vectors: (n, d) rows of length 1, or 0 where the embedder sees nothing in the question: topic -1.
-        seed: of the starts and of the sample.
+        vectors: (n, d) rows of length 1, or of length 0 for questions without features, which get topic -1.
+        seed: seed of the starts and of the sample.
 
     Returns:
         (n,) topic numbers.
@@ -56,53 +55,53 @@ def cluster(vectors: Floats, *, seed: int) -> Codes:
     """
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    there = np.linalg.norm(vectors, axis=1) > 0
-    some = vectors[there]
-    distinct = len(np.unique(some.round(6), axis=0)) if len(some) <= SAMPLE else SAMPLE
-    chosen: Codes = np.zeros(len(some), dtype=np.int64)
-    best = -math.inf
-    rows = np.sort(np.random.default_rng(seed).permutation(len(some))[:SAMPLE])
-    for number in NUMBERS:
-        if number * SMALLEST > len(some) or number > distinct:
+    has_vector = np.linalg.norm(vectors, axis=1) > 0
+    nonzero_vectors = vectors[has_vector]
+    n_distinct = len(np.unique(nonzero_vectors.round(6), axis=0)) if len(nonzero_vectors) <= SAMPLE else SAMPLE
+    best_codes: Codes = np.zeros(len(nonzero_vectors), dtype=np.int64)
+    best_score = -math.inf
+    rows = np.sort(np.random.default_rng(seed).permutation(len(nonzero_vectors))[:SAMPLE])
+    for n_topics in TOPIC_COUNTS:
+        if n_topics * MIN_MEAN_TOPIC_SIZE > len(nonzero_vectors) or n_topics > n_distinct:
             break
-        kind = KMeans if len(some) <= SAMPLE else MiniBatchKMeans
-        with threadpool_limits(1):  # more threads add up in another order, and the topics would not be the same
-            labels = kind(number, random_state=seed, n_init=3).fit_predict(some)
-        score = silhouette(some[rows], labels[rows].tolist())
-        if score > best:
-            chosen, best = labels, score
+        estimator = KMeans if len(nonzero_vectors) <= SAMPLE else MiniBatchKMeans
+        with threadpool_limits(1):  # with more threads the order of summation, and so the topics, would vary
+            labels = estimator(n_topics, random_state=seed, n_init=3).fit_predict(nonzero_vectors)
+        score = silhouette(nonzero_vectors[rows], labels[rows].tolist())
+        if score > best_score:
+            best_codes, best_score = labels, score
     codes = np.full(len(vectors), -1, dtype=np.int64)
-    order = np.argsort(-np.bincount(chosen), kind="stable")
-    codes[there] = np.argsort(order)[chosen]
+    order = np.argsort(-np.bincount(best_codes), kind="stable")
+    codes[has_vector] = np.argsort(order)[best_codes]
     return codes
 
 
-@lru_cache(maxsize=4)  # the tiers of a night ask the same questions
-def topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
-    """A topic for every question, named by the words that set it apart; None where it has no words."""
+@lru_cache(maxsize=4)  # all tiers of a nightly run have the same questions
+def name_topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
+    """Return a topic for each question, named by its distinctive words; None for questions without words."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    asked = [text or "" for text in texts]
+    questions = [text or "" for text in texts]
     try:
-        weights = TfidfVectorizer(analyzer=lambda text: sorted(words(text)), min_df=2).fit_transform(asked)
-    except ValueError:  # no word stands in two questions
-        return [None] * len(asked)
+        weights = TfidfVectorizer(analyzer=lambda text: sorted(word_stems(text)), min_df=2).fit_transform(questions)
+    except ValueError:  # no word occurs in two questions
+        return [None] * len(questions)
     if weights.shape[1] <= 2:
-        return [None] * len(asked)
-    with np.errstate(invalid="ignore"):  # of questions that are all alike, whose share of variance nobody reads
+        return [None] * len(questions)
+    with np.errstate(invalid="ignore"):  # equal questions have no variance; its share is not used
         vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=0).fit_transform(weights)
-    codes = cluster(unit(vectors), seed=0)
-    named = {topic: ", ".join(of) for topic, of in label_words(asked, codes).items()}
-    return [named.get(code) or None if code >= 0 else None for code in codes.tolist()]
+    codes = cluster_questions(normalize_rows(vectors), seed=0)
+    names = {topic: ", ".join(words_of_topic) for topic, words_of_topic in topic_words(questions, codes).items()}
+    return [names.get(code) or None if code >= 0 else None for code in codes.tolist()]
 
 
-def label_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]:
-    """The words that set each topic apart and that its questions share, best first, in the form that most people wrote.
+def topic_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]:
+    """Return the distinctive shared words of each topic, best first, in their most common form.
 
-    By class-based TF-IDF, of words that a fifth of the topic's questions have, and two of them at least. Words of three
-    letters or more, «ё» as «е», without addresses and without those that only ask; words with the same first five
-    letters are one. Empty where the questions share no word.
+    Words are ranked by class-based TF-IDF. They occur in at least a fifth of the topic's questions, and in two of them.
+    Words have three letters or more, with «ё» as «е» and without addresses and question words. Words with the same
+    first five letters count as one. The list is empty if the questions share no word.
 
     Reference: Grootendorst 2022, BERTopic: neural topic modeling with a class-based TF-IDF procedure.
     """
@@ -110,65 +109,66 @@ def label_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]
     counts: dict[int, Counter[str]] = {topic: Counter() for topic in topics.tolist()}
     for question, topic in zip(questions, topics.tolist(), strict=True):
         stems: dict[str, str] = {}
-        for word in content(question):
-            stems.setdefault(word[:STEM], word)
+        for word in content_words(question):
+            stems.setdefault(word[:STEM_LENGTH], word)
         counts[topic].update(stems.keys())
         for stem, word in stems.items():
             forms.setdefault(stem, Counter())[word] += 1
     overall: Counter[str] = Counter()
-    for of_topic in counts.values():
-        overall.update(of_topic)
+    for topic_counts in counts.values():
+        overall.update(topic_counts)
     mean = sum(overall.values()) / max(1, len(counts))
     sizes = Counter(topics.tolist())
-    found = {}
-    for topic, of_topic in counts.items():
-        least = max(min(2, sizes[topic]), SHARED * sizes[topic])
-        weights = {stem: n * math.log(1 + mean / overall[stem]) for stem, n in of_topic.items() if n >= least}
-        best = sorted(weights, key=lambda stem: (-weights[stem], stem))[:LABEL_WORDS]
-        found[topic] = [forms[stem].most_common(1)[0][0] for stem in best]
-    return found
+    words_by_topic = {}
+    for topic, topic_counts in counts.items():
+        min_count = max(min(2, sizes[topic]), MIN_WORD_SHARE * sizes[topic])
+        weights = {stem: n * math.log(1 + mean / overall[stem]) for stem, n in topic_counts.items() if n >= min_count}
+        best_stems = sorted(weights, key=lambda stem: (-weights[stem], stem))[:LABEL_WORDS]
+        words_by_topic[topic] = [forms[stem].most_common(1)[0][0] for stem in best_stems]
+    return words_by_topic
 
 
-def served(log: Log, vectors: Floats, held: Held) -> Served:
-    """Every topic with its size and how well it is served, largest first; and what to write next.
+def analyse_topics(log: QuestionLog, vectors: Floats, cohesive: CohesiveTopics) -> TopicAnalysis:
+    """Return each topic with its size and answer quality, largest first, and the content gaps.
 
-    `gain` adds up, over the topic's questions, what a new page is expected to gain for each: 1 where the page is not in
-    the corpus, 0.5 where the answer was bad and no page is known; nothing where a page is there. So it is never above
-    the number of questions without a page.
+    `gain` is the sum of the expected gains of a new page over the topic's questions: 1 if the page is missing in the
+    corpus, 0.5 if the answer was bad and no page is known, and 0 otherwise. So it never exceeds the number of questions
+    without a page.
     """
-    topics = held.codes
-    plain = [without_personal_data(question["question"]) for question in log.questions]  # a person is no topic
-    names = label_words(plain, topics)
+    topics = cohesive.codes
+    # Without personal data, because a person is not a topic.
+    masked_questions = [remove_personal_data(question["question"]) for question in log.questions]
+    names = topic_words(masked_questions, topics)
     gains = _gains(log)
     rows = [
         _topic(log, topic, names.get(topic, []), float(cohesion), np.flatnonzero(topics == topic), gains, vectors)
-        for topic, cohesion in enumerate(held.cohesion)
+        for topic, cohesion in enumerate(cohesive.cohesion)
     ]
-    wanted = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))
-    alone = topics < 0
-    unserved = [log.questions[row]["question"] for row in np.flatnonzero(alone & (gains > 0))]
+    gaps = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))
+    is_unclustered = topics < 0
+    unserved = [log.questions[row]["question"] for row in np.flatnonzero(is_unclustered & (gains > 0))]
     return {
         "topics": rows,
-        "cohesion_by_chance": None if math.isnan(held.by_chance) else held.by_chance,
-        "without_topic": int(alone.sum()),
+        "cohesion_by_chance": None if math.isnan(cohesive.chance_level) else cohesive.chance_level,
+        "without_topic": int(is_unclustered.sum()),
         "without_topic_or_page": len(unserved),
-        "examples_unserved": _different(unserved)[:EXAMPLES],
-        "next": [_in_short(row) for row in wanted[:NEXT]],
+        "examples_unserved": _distinct_questions(unserved)[:EXAMPLES],
+        "next": [_summarize_topic(row) for row in gaps[:MAX_GAPS]],
     }
 
 
-def _in_short(row: Topic) -> TopicInShort:
-    return {name: row[name] for name in TopicInShort.__annotations__}  # type: ignore[literal-required, return-value]
+def _summarize_topic(row: Topic) -> ContentGap:
+    return {name: row[name] for name in ContentGap.__annotations__}  # type: ignore[literal-required, return-value]
 
 
-def _gains(log: Log) -> Floats:
-    """What a new page is expected to gain for each question."""
-    unanswered = (log.failures == 1) & np.isnan(log.hits)
-    return np.where(log.missing, MISSING, np.where(unanswered, FAILED, 0.0))
+def _gains(log: QuestionLog) -> Floats:
+    """Return the expected gain of a new page for each question."""
+    is_unanswered = (log.failures == 1) & np.isnan(log.hits)
+    return np.where(log.is_missing, MISSING_GAIN, np.where(is_unanswered, FAILED_GAIN, 0.0))
 
 
 def _topic(
-    log: Log,
+    log: QuestionLog,
     topic: int,
     words: list[str],
     cohesion: float,
@@ -176,45 +176,47 @@ def _topic(
     gains: Floats,
     vectors: Floats,
 ) -> Topic:
-    near = rows[np.argsort(-(vectors[rows] @ vectors[rows].mean(axis=0)), kind="stable")]
-    texts = [log.questions[row]["question"] for row in near]
-    unserved = [log.questions[row]["question"] for row in near if gains[row] > 0]
-    stems = {word[:STEM] for word in words}
-    covered = np.mean([any(word[:STEM] in stems for word in content(text)) for text in texts])
+    rows_by_similarity = rows[np.argsort(-(vectors[rows] @ vectors[rows].mean(axis=0)), kind="stable")]
+    texts = [log.questions[row]["question"] for row in rows_by_similarity]
+    unserved = [log.questions[row]["question"] for row in rows_by_similarity if gains[row] > 0]
+    stems = {word[:STEM_LENGTH] for word in words}
+    covered_share = np.mean([any(word[:STEM_LENGTH] in stems for word in content_words(text)) for text in texts])
     return {
         "topic": topic,
-        "label": ", ".join(words) if covered >= COVERED else cut(" ".join(texts[0].split()), LABEL),
+        "label": ", ".join(words)
+        if covered_share >= MIN_COVERED_SHARE
+        else truncate_text(" ".join(texts[0].split()), MAX_LABEL_CHARS),
         "words": words,
         "representative": texts[0],
         "n": len(rows),
-        "n_distinct": len(_different(texts)),
+        "n_distinct": len(_distinct_questions(texts)),
         "cohesion": cohesion,
         "share": len(rows) / len(log.questions),
         "hit_rate": _mean(log.hits[rows]),
         "n_hit_known": int((~np.isnan(log.hits[rows])).sum()),
         "failure_rate": _mean(log.failures[rows]),
         "n_failure_known": int((~np.isnan(log.failures[rows])).sum()),
-        "n_missing": int(log.missing[rows].sum()),
-        "n_unanswered": int((gains[rows] == FAILED).sum()),
+        "n_missing": int(log.is_missing[rows].sum()),
+        "n_unanswered": int((gains[rows] == FAILED_GAIN).sum()),
         "n_not_found": int((log.hits[rows] == 0).sum()),
         "n_downvoted": sum(log.questions[row]["score"] == BAD for row in rows.tolist()),
-        "missing_rate": float(log.missing[rows].mean()),
+        "missing_rate": float(log.is_missing[rows].mean()),
         "gain": float(gains[rows].sum()),
-        "pages": counted([log.relevant[row] for row in rows], PAGES),
-        "missing_pages": counted([log.gone[row] for row in rows], PAGES),
-        "examples": _different(texts)[:EXAMPLES],
-        "examples_unserved": _different(unserved)[:EXAMPLES],
+        "pages": most_common_pages([log.relevant[row] for row in rows], PAGES),
+        "missing_pages": most_common_pages([log.removed_pages[row] for row in rows], PAGES),
+        "examples": _distinct_questions(texts)[:EXAMPLES],
+        "examples_unserved": _distinct_questions(unserved)[:EXAMPLES],
     }
 
 
-def _different(texts: Sequence[str]) -> list[str]:
-    """The first of those that ask the same in the same words of content."""
-    first: dict[str, str] = {}
+def _distinct_questions(texts: Sequence[str]) -> list[str]:
+    """Return the first question for each set of content words."""
+    first_by_words: dict[str, str] = {}
     for text in texts:
-        first.setdefault(" ".join(content(text)) or normalised(text), text)
-    return list(first.values())
+        first_by_words.setdefault(" ".join(content_words(text)) or normalise_question(text), text)
+    return list(first_by_words.values())
 
 
 def _mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    known_values = values[~np.isnan(values)]
+    return float(known_values.mean()) if len(known_values) else None

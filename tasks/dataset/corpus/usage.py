@@ -1,4 +1,4 @@
-"""How the corpus is used: the share of chunks and pages that were ever retrieved, the dead and the over-used ones."""
+"""Usage of the corpus: shares of retrieved chunks and pages, never retrieved and over-retrieved ones."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,60 +6,60 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlalchemy.engine import RowMapping
 
-from yarus.tasks.cases.privacy.pseudonyms import cut
-from yarus.tasks.cases.table import values_of
-from yarus.tasks.dataset.corpus.corpus_schema import CorpusItem, Usage, Utilisation
-from yarus.tasks.dataset.corpus.question_log import Log, columns_of
+from yarus.tasks.cases.privacy.pseudonyms import truncate_text
+from yarus.tasks.cases.table import column_values
+from yarus.tasks.dataset.corpus.corpus_schema import CorpusItem, CorpusUsage, RetrievalUsage
+from yarus.tasks.dataset.corpus.question_log import QuestionLog, read_columns
 from yarus.tasks.evaluation.config import EvaluationConfig
 
-SHOWN = 20
-OVER_USED, FEWEST = 3.0, 5
-"""Over-used: retrieved for so many times as many questions as a retrieved one on average, and for so many at least."""
-WORDS = 120
+MAX_ITEMS = 20
+OVER_USE_RATIO, MIN_OVER_USES = 3.0, 5
+"""Over-retrieved items have at least this ratio to the mean number of questions of retrieved items, and this many."""
+MAX_TEXT_CHARS = 120
 Counts = NDArray[np.int64]
 
 
-def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Utilisation, Counts]:
-    """Chunks and pages by how many questions they were retrieved for, in any of the evaluations.
+def measure_usage(log: QuestionLog, evaluations: list[RowMapping]) -> tuple[CorpusUsage, Counts]:
+    """Return usage of chunks and pages by the number of questions that retrieved them in any evaluation.
 
     Args:
-        log: the source.
-        evaluations: with rankings; each in its own top k.
+        log: log of the source.
+        evaluations: evaluations with rankings, each with its own top k.
 
     Returns:
-        The document, and (n chunks,) the number of questions of each chunk. Without evaluations the shares are None.
+        The document, and (n chunks,) number of questions per chunk. Without evaluations the shares are None.
     """
     pages = list(dict.fromkeys(filter(None, log.pages.values())))
-    place = {page: number for number, page in enumerate(pages)}
-    page_of = np.array([place.get(page or "", -1) for page in log.pages.values()], dtype=np.int64)
+    page_numbers = {page: index for index, page in enumerate(pages)}
+    page_by_chunk = np.array([page_numbers.get(page or "", -1) for page in log.pages.values()], dtype=np.int64)
     numbers: dict[str, int] = {}
     by_chunk, by_page = _Pairs(len(log.corpus.ids)), _Pairs(len(pages))
-    used, depth, by_chunks = [], 0, False
+    evaluation_ids, depth, by_chunks = [], 0, False
     for row in evaluations:
-        cases = columns_of(row, "question_id", "retrieved")
+        cases = read_columns(row, "question_id", "retrieved")
         if cases is None:
             continue
-        used.append(row["id"])
+        evaluation_ids.append(row["id"])
         config = EvaluationConfig.of(row)
         depth = max(depth, config.k or 0)
         is_chunk = config.unit == "chunk"
         by_chunks |= is_chunk
-        asked, found = _retrieved(cases, log.corpus.ids if is_chunk else pages, numbers)
+        question_numbers, item_numbers = _retrieved_pairs(cases, log.corpus.ids if is_chunk else pages, numbers)
         if is_chunk:
-            by_chunk.add(asked, found)
-        by_page.add(asked, page_of[found] if is_chunk else found)
+            by_chunk.add(question_numbers, item_numbers)
+        by_page.add(question_numbers, page_by_chunk[item_numbers] if is_chunk else item_numbers)
     chunk_uses, page_uses = by_chunk.counts(), by_page.counts()
-    described: list[CorpusItem] = [
-        {"id": chunk, "page": page, "text": cut(" ".join(text.split()), WORDS)}
+    corpus_items: list[CorpusItem] = [
+        {"id": chunk, "page": page, "text": truncate_text(" ".join(text.split()), MAX_TEXT_CHARS)}
         for (chunk, page), text in zip(log.pages.items(), log.corpus.texts, strict=True)
     ]
-    document: Utilisation = {
-        "evaluations": used,
+    document: CorpusUsage = {
+        "evaluations": evaluation_ids,
         "k": depth or None,
         "n_questions": len(numbers),
-        "reason": None if used else f"no evaluation has rankings yet: yarus run tier1 --source {log.name}",
-        "chunks": _shares(chunk_uses, described, known=by_chunks),
-        "pages": _shares(page_uses, [{"page": page} for page in pages], known=bool(used)),
+        "reason": None if evaluation_ids else f"no evaluation has rankings yet: yarus run tier1 --source {log.name}",
+        "chunks": _usage(chunk_uses, corpus_items, is_known=by_chunks),
+        "pages": _usage(page_uses, [{"page": page} for page in pages], is_known=bool(evaluation_ids)),
     }
     return document, chunk_uses
 
@@ -72,41 +72,43 @@ class _Pairs:
         self._seen: Counts = np.zeros(0, dtype=np.int64)
 
     def add(self, questions: Counts, items: Counts) -> None:
-        """Notes that each item was retrieved for the question beside it; -1 is no item."""
+        """Add pairs of a question and a retrieved item; -1 is not an item."""
         codes = questions[items >= 0] * self._items + items[items >= 0]
         self._seen = np.union1d(self._seen, codes)
 
     def counts(self) -> Counts:
-        """How many questions each item was retrieved for."""
+        """Return the number of questions that retrieved each item."""
         return np.bincount(self._seen % self._items, minlength=self._items)
 
 
-def _retrieved(cases: pa.Table, ids: list[str], numbers: dict[str, int]) -> tuple[Counts, Counts]:
-    """Question and item of every place of every ranking, as numbers; an id that is not there is -1."""
+def _retrieved_pairs(cases: pa.Table, ids: list[str], numbers: dict[str, int]) -> tuple[Counts, Counts]:
+    """Return the question and item numbers of all positions of all rankings; -1 for an unknown id."""
     rankings = cases["retrieved"].combine_chunks()
-    for question in values_of(cases, "question_id"):
+    for question in column_values(cases, "question_id"):
         numbers.setdefault(question, len(numbers))
-    by_row = np.array([numbers[question] for question in values_of(cases, "question_id")], dtype=np.int64)
-    found = pc.index_in(pc.list_flatten(rankings), value_set=pa.array(ids, pa.string()))
+    by_row = np.array([numbers[question] for question in column_values(cases, "question_id")], dtype=np.int64)
+    item_indices = pc.index_in(pc.list_flatten(rankings), value_set=pa.array(ids, pa.string()))
     rows = pc.list_parent_indices(rankings).to_numpy()
-    return by_row[rows], pc.fill_null(found, -1).to_numpy().astype(np.int64)
+    return by_row[rows], pc.fill_null(item_indices, -1).to_numpy().astype(np.int64)
 
 
-def _shares(uses: Counts, described: list[CorpusItem], *, known: bool) -> Usage:
-    """Total, retrieved ones and their share; the first dead ones and the most over-used ones."""
-    if not known:
-        return {"total": len(described), "retrieved": None, "share": None, "dead": [], "n_dead": None, "over_used": []}
-    dead = np.flatnonzero(uses == 0)
+def _usage(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> RetrievalUsage:
+    """Return total, retrieved items and their share, and examples of never retrieved and over-retrieved items."""
+    if not is_known:
+        return {"total": len(items), "retrieved": None, "share": None, "dead": [], "n_dead": None, "over_used": []}
+    never_retrieved = np.flatnonzero(uses == 0)
     mean = float(uses[uses > 0].mean()) if (uses > 0).any() else 0.0
-    over = [item for item in np.argsort(-uses, kind="stable") if uses[item] >= max(FEWEST, OVER_USED * mean)]
+    over_retrieved = [
+        item for item in np.argsort(-uses, kind="stable") if uses[item] >= max(MIN_OVER_USES, OVER_USE_RATIO * mean)
+    ]
     return {
-        "total": len(described),
-        "retrieved": len(described) - len(dead),
-        "share": (len(described) - len(dead)) / len(described) if described else None,
-        "n_dead": len(dead),
-        "dead": [described[item] for item in dead[:SHOWN]],
+        "total": len(items),
+        "retrieved": len(items) - len(never_retrieved),
+        "share": (len(items) - len(never_retrieved)) / len(items) if items else None,
+        "n_dead": len(never_retrieved),
+        "dead": [items[item] for item in never_retrieved[:MAX_ITEMS]],
         "over_used": [
-            {**described[item], "questions": int(uses[item]), "times": float(uses[item] / mean)}
-            for item in map(int, over[:SHOWN])
+            {**items[item], "questions": int(uses[item]), "times": float(uses[item] / mean)}
+            for item in map(int, over_retrieved[:MAX_ITEMS])
         ],
     }

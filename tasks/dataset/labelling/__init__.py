@@ -1,1 +1,1 @@
-"""People's labels of judged answers: drawn at random, asked for, and used to correct metrics."""
+"""People's labels of judged answers: sampling, collection, and corrected metrics."""

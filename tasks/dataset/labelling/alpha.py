@@ -1,4 +1,4 @@
-"""Agreement of all annotators: Krippendorff's alpha with its interval; their names."""
+"""Agreement of all annotators: Krippendorff's alpha with its interval, and annotator names."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from typing_extensions import TypedDict
 from yarus.db.errors import InputError
 from yarus.metrics.statistics import posterior_interval
 from yarus.metrics.statistics.groups import Floats
-from yarus.metrics.statistics.krippendorff import alpha_of, alpha_parts, krippendorff_alpha
+from yarus.metrics.statistics.krippendorff import alpha_from_totals, alpha_parts, krippendorff_alpha
 
-OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
-"""What two can say who say yes or no."""
-MANY = 1e6
-"""Labels of which alpha is that of all there could be: it takes one off, and of a label or less it has no value."""
+UNSEEN_OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
+"""Parts of alpha for the possible labels of two annotators who answer yes or no."""
+LARGE_SAMPLE = 1e6
+"""Number of labels at which the finite-sample correction of alpha vanishes."""
 
 
-class Alpha(TypedDict):
+class AlphaEstimate(TypedDict):
     """Agreement of all annotators: 1 is the same, 0 chance, below 0 less than chance."""
 
     n: int
@@ -30,44 +30,46 @@ class Alpha(TypedDict):
     """Why there is none."""
 
 
-def alpha(said: Sequence[Mapping[str, float]], groups: Sequence[Any]) -> Alpha:
-    """Krippendorff's alpha of what annotators have said.
+def annotator_alpha(labels: Sequence[Mapping[str, float]], groups: Sequence[Any]) -> AlphaEstimate:
+    """Return Krippendorff's alpha of the annotators' labels.
 
     Args:
-        said: of each case, annotator -> label.
-        groups: of the cases; None for one that stands alone.
+        labels: annotator -> label per case.
+        groups: group of each case; None for a single case.
     """
-    names = sorted({name for of in said for name in of})
-    table = np.array([[of.get(name, np.nan) for of in said] for name in names]).reshape(len(names), len(said))
-    both = (~np.isnan(table)).sum(axis=0) > 1
-    n, found = int(both.sum()), krippendorff_alpha(table)
-    if found != found:
-        why = "all say the same" if n else "no question in common"
-        return {"n": n, "alpha": None, "ci_low": None, "ci_high": None, "reason": why}
-    own = [group for group, kept in zip(groups, both, strict=True) if kept]
-    parts = alpha_parts(table)[both]
-    low, high = posterior_interval(parts, _of_many, unseen=OUTCOMES, seed=0, groups=own)
-    return {"n": n, "alpha": found, "ci_low": min(low, found), "ci_high": max(high, found), "reason": None}
+    names = sorted({name for case_labels in labels for name in case_labels})
+    table = np.array([[case_labels.get(name, np.nan) for case_labels in labels] for name in names]).reshape(
+        len(names), len(labels)
+    )
+    is_paired = (~np.isnan(table)).sum(axis=0) > 1
+    n, value = int(is_paired.sum()), krippendorff_alpha(table)
+    if value != value:
+        reason = "all say the same" if n else "no question in common"
+        return {"n": n, "alpha": None, "ci_low": None, "ci_high": None, "reason": reason}
+    paired_groups = [group for group, paired in zip(groups, is_paired, strict=True) if paired]
+    parts = alpha_parts(table)[is_paired]
+    low, high = posterior_interval(parts, _large_sample_alpha, unseen=UNSEEN_OUTCOMES, seed=0, groups=paired_groups)
+    return {"n": n, "alpha": value, "ci_low": min(low, value), "ci_high": max(high, value), "reason": None}
 
 
-def _of_many(totals: Floats) -> Floats:
-    return alpha_of(totals * (MANY / totals[..., :1]))
+def _large_sample_alpha(totals: Floats) -> Floats:
+    return alpha_from_totals(totals * (LARGE_SAMPLE / totals[..., :1]))
 
 
-def is_annotator(name: str) -> bool:
-    """Whether it can be the name of an annotator."""
+def is_annotator_name(name: str) -> bool:
+    """Return whether the text is a valid annotator name."""
     return re.fullmatch(r"[\w .@-]{1,60}", name) is not None
 
 
-def annotator(given: str) -> str:
-    """The name without spaces around it.
+def parse_annotator(text: str) -> str:
+    """Return the annotator name without surrounding spaces.
 
     Raises:
-        InputError: it is no name: not 1 to 60 letters, digits, spaces and `. @ - _`.
+        InputError: the name is not 1 to 60 letters, digits, spaces and `. @ - _`.
     """
-    name = given.strip()
-    if not is_annotator(name):
+    name = text.strip()
+    if not is_annotator_name(name):
         raise InputError(
-            "no name of an annotator: {given!r}; 1 to 60 letters, digits, spaces and . @ - _ are", given=given[:80]
+            "no name of an annotator: {given!r}; 1 to 60 letters, digits, spaces and . @ - _ are", given=text[:80]
         )
     return name

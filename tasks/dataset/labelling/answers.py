@@ -1,4 +1,4 @@
-"""The answers of an evaluation that a judge has scored, as people are shown them."""
+"""Judged answers of an evaluation, as people see them."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,66 +10,66 @@ from sqlalchemy.engine import RowMapping
 
 from yarus.db import journal
 from yarus.db.errors import InputError, unknown
+from yarus.db.messages import Words
 from yarus.db.stores.labels import Label
-from yarus.db.words import Words
 from yarus.metrics.metric import Metric
-from yarus.metrics.table import metric
-from yarus.tasks.cases.privacy.masking import mask, own_key
-from yarus.tasks.cases.privacy.pseudonyms import has_pseudonyms
-from yarus.tasks.cases.table import values_of
-from yarus.tasks.config.settings import settings
-from yarus.tasks.dataset.labelling.draw import OfCases, strata
+from yarus.metrics.table import get_metric
+from yarus.tasks.cases.privacy.masking import load_own_key, mask
+from yarus.tasks.cases.privacy.pseudonyms import should_mask
+from yarus.tasks.cases.table import column_values
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.dataset.labelling.sampling import LabelledCases, assign_strata
 from yarus.tasks.evaluation import result_files
-from yarus.tasks.evaluation.aggregate import measured_by
+from yarus.tasks.evaluation.aggregate import list_metrics
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.standings import judge_key
+from yarus.tasks.evaluation.judge_standing import judge_key
 
-SHOWN = ("question", "answer", "context", "reference")
-"""Columns of texts that people are shown."""
-USED = ("case_id", "status", "group")
-LISTED = 60
-"""Evaluations among which those with judged answers are looked for."""
+TEXT_COLUMNS = ("question", "answer", "context", "reference")
+"""Columns of texts that people see."""
+CASE_COLUMNS = ("case_id", "status", "group")
+MAX_EVALUATIONS = 60
+"""Number of newest evaluations in which judged answers are searched for."""
 
 
 @dataclass(frozen=True)
-class Answers(OfCases):
-    """What a judge has scored in an evaluation, of one metric.
+class JudgedAnswers(LabelledCases):
+    """Answers of an evaluation that a judge has scored by one metric.
 
-    `cases` has a row for each answer with a score: `case_id`, `status`, `group`, the metric's column, the texts shown.
+    `cases` has one row per scored answer: `case_id`, `status`, `group`, the metric's column and the texts.
     """
 
     metric: Metric
 
     @cached_property
     def strata(self) -> list[str]:
-        """What each case is drawn from."""
-        return strata(self.scores, values_of(self.cases, "status"))
+        """Return the sampling stratum of each case."""
+        return assign_strata(self.scores, column_values(self.cases, "status"))
 
     @cached_property
     def scores(self) -> list[float]:
-        """The judge's, in the order of the cases."""
-        found: list[float] = self.cases[self.metric.column].to_pylist()
-        return found
+        """Return the judge's scores in the order of the cases."""
+        scores: list[float] = self.cases[self.metric.column].to_pylist()
+        return scores
 
-    def shown(self, row: int, *, leaves: bool = False) -> dict[str, str]:
-        """The texts of a case, empty where there is none; with pseudonyms where the source has them.
+    def texts_for_people(self, row: int, *, leaves: bool = False) -> dict[str, str]:
+        """Return the texts of a case, empty if missing, with pseudonyms if the source has them.
 
         Args:
-            row: of the cases.
-            leaves: whether they leave this machine, in a file for others.
+            row: row of the case.
+            leaves: whether the texts leave this machine in a file.
         """
         texts = self._texts(row)
-        if not has_pseudonyms(self.source, unset=leaves):
+        if not should_mask(self.source, unset=leaves):
             return texts
-        return {name: mask(text, own_key(), settings().language) for name, text in texts.items()}
+        return {name: mask(text, load_own_key(), get_settings().language) for name, text in texts.items()}
 
     def digest(self, row: int) -> str:
-        """What binds a label to the texts that it is about."""
+        """Return a digest that binds a label to its texts."""
         return hashlib.sha256("\0".join(self._texts(row).values()).encode("utf-8", "replace")).hexdigest()[:16]
 
     def label(self, row: int, annotator: str, value: float | None, note: str | None, *, probability: float) -> Label:
-        """What an annotator says of a case, now."""
-        return self.labelled(
+        """Return the label that an annotator gives a case now."""
+        return self.make_label(
             row,
             metric=self.metric.name,
             annotator=annotator,
@@ -81,71 +81,80 @@ class Answers(OfCases):
         )
 
     def _texts(self, row: int) -> dict[str, str]:
-        given = {name: self.cases[name][row].as_py() for name in SHOWN if name in self.cases.column_names}
-        return {name: given.get(name) or "" for name in SHOWN}
+        column_texts = {name: self.cases[name][row].as_py() for name in TEXT_COLUMNS if name in self.cases.column_names}
+        return {name: column_texts.get(name) or "" for name in TEXT_COLUMNS}
 
 
-def judged(row: RowMapping) -> dict[str, str]:
-    """The means of an evaluation that are a judge's word: metric -> what these numbers stand or fall with.
+def judged_metrics(row: RowMapping) -> dict[str, str]:
+    """Return the judged means of an evaluation: metric -> key of the judge.
 
     Args:
-        row: of the journal.
+        row: a row of the journal.
     """
     config = EvaluationConfig.of(row)
     identity = config.judge or {}
-    asked = identity.get("prompts", {})
+    judge_prompts = identity.get("prompts", {})
     return {
-        found.name: judge_key(identity, found.opinion)
-        for found in measured_by(row["tier"], config)
-        if found.opinion in asked and found.name == f"avg_{found.column}" and found.column == found.opinion
+        measured.name: judge_key(identity, measured.opinion)
+        for measured in list_metrics(row["tier"], config)
+        if measured.opinion in judge_prompts
+        and measured.name == f"avg_{measured.column}"
+        and measured.column == measured.opinion
     }
 
 
 def finished_evaluations(engine: Engine) -> Iterator[RowMapping]:
-    """The newest evaluations that have cases, newest first."""
-    for row in journal.listing(engine, limit=LISTED):
-        if row["state"] in journal.FINISHED and row["parquet"]:
-            yield journal.find(engine, row["id"])
+    """Yield the newest finished evaluations with cases, newest first."""
+    for row in journal.list_evaluations(engine, limit=MAX_EVALUATIONS):
+        if row["state"] in journal.FINISHED_STATES and row["parquet"]:
+            yield journal.find_evaluation(engine, row["id"])
 
 
-def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers:
-    """The answers of an evaluation that a judge has scored.
+def load_answers(engine: Engine, evaluation: str, name: str | None = None) -> JudgedAnswers:
+    """Return the judged answers of an evaluation.
 
     Args:
-        engine: of our own database.
-        evaluation: an id, the beginning or end of one, or `last`: the newest with judged answers.
-        name: of a judged metric; by default the first that the evaluation has.
+        engine: engine of Yarus's own database.
+        evaluation: an evaluation id, its beginning or end, or `last`: the newest with judged answers.
+        name: name of a judged metric; by default the first of the evaluation.
 
     Raises:
-        InputError: it has no cases, no judge scored any, or not by that metric.
+        InputError: it has no cases, or no judge has scored them, or not by this metric.
         ResultsUnavailable: its file cannot be read.
     """
-    newest = next((row for row in finished_evaluations(engine) if judged(row)), None) if evaluation == "last" else None
-    row = newest or journal.find(engine, evaluation)
-    known = judged(row)
-    if row["parquet"] is None or not known:
-        what = Words("no answer that a judge has scored") if row["parquet"] else Words("no cases")
+    newest = (
+        next((row for row in finished_evaluations(engine) if judged_metrics(row)), None)
+        if evaluation == "last"
+        else None
+    )
+    row = newest or journal.find_evaluation(engine, evaluation)
+    judge_keys = judged_metrics(row)
+    if row["parquet"] is None or not judge_keys:
+        missing = Words("no answer that a judge has scored") if row["parquet"] else Words("no cases")
         raise InputError(
             "evaluation {id} ({tier}, {state}) has {what}: nothing to label",
             id=row["id"],
             tier=row["tier"],
             state=row["state"],
-            what=what,
+            what=missing,
         )
-    if name is not None and name not in known:
-        raise unknown("judged metric", name, known, Words("of evaluation {id}", id=row["id"]))
-    chosen = metric(name or next(iter(known)))
-    found = of_row(row, chosen, known[chosen.name])
-    if not len(found.cases):
+    if name is not None and name not in judge_keys:
+        raise unknown("judged metric", name, judge_keys, Words("of evaluation {id}", id=row["id"]))
+    judged_metric = get_metric(name or next(iter(judge_keys)))
+    judged_answers = answers_from_row(row, judged_metric, judge_keys[judged_metric.name])
+    if not len(judged_answers.cases):
         raise InputError(
-            "evaluation {id}: the judge has given no answer a score of {chosen}", id=row["id"], chosen=chosen.name
+            "evaluation {id}: the judge has given no answer a score of {chosen}",
+            id=row["id"],
+            chosen=judged_metric.name,
         )
-    return found
+    return judged_answers
 
 
-def of_row(row: RowMapping, chosen: Metric, key: str, *, texts: bool = True) -> Answers:
-    """As `answers`, of an evaluation that is known; without the texts where only numbers are wanted."""
-    wanted = (*USED, chosen.column or "", *(SHOWN if texts else ()))  # a column that a file has not is passed over
-    cases = result_files.read(row["parquet"], wanted)
-    scored = cases.filter(cases[chosen.column].is_valid())
-    return Answers(row["id"], row["source"], row["tier"], key, scored, chosen)
+def answers_from_row(row: RowMapping, judged_metric: Metric, key: str, *, texts: bool = True) -> JudgedAnswers:
+    """Return the judged answers of an evaluation's row, without texts if only numbers are needed."""
+    # Columns that the file lacks are skipped.
+    columns = (*CASE_COLUMNS, judged_metric.column or "", *(TEXT_COLUMNS if texts else ()))
+    cases = result_files.read_results(row["parquet"], columns)
+    scored = cases.filter(cases[judged_metric.column].is_valid())
+    return JudgedAnswers(row["id"], row["source"], row["tier"], key, scored, judged_metric)

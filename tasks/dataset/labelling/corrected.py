@@ -1,4 +1,4 @@
-"""Corrected means beside the judged ones of an evaluation, as soon as there are labels of the same judge's scores."""
+"""Store corrected means with the judged means of an evaluation, if the same judge's scores have labels."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -13,118 +13,141 @@ from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
 from yarus.db.tables import MetricColumns
 from yarus.metrics.metric import Metric
-from yarus.metrics.table import grades, metric
-from yarus.metrics.table.corrected import SUFFIX, corrected_metric
+from yarus.metrics.table import get_metric, grades
+from yarus.metrics.table.corrected import CORRECTED_SUFFIX, corrected_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
-from yarus.tasks.dataset.labelling.answers import Answers, judged, of_row
-from yarus.tasks.dataset.labelling.estimate import Estimate, estimate, estimate_of, lacking, telling
-from yarus.tasks.dataset.labelling.relevance.estimate import known as known_results
-from yarus.tasks.dataset.labelling.relevance.estimate import results_labelled
-from yarus.tasks.dataset.labelling.relevance.pools import Pools, heard, is_filled
-from yarus.tasks.dataset.labelling.relevance.pools import of_row as of_filled
+from yarus.tasks.dataset.labelling.answers import JudgedAnswers, answers_from_row, judged_metrics
+from yarus.tasks.dataset.labelling.estimate import (
+    CorrectedEstimate,
+    estimate_corrected_mean,
+    estimate_from_labelled,
+    lacking,
+    select_labels,
+)
+from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs as known_results
+from yarus.tasks.dataset.labelling.relevance.estimate import load_result_labels
+from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels, people_judgements
+from yarus.tasks.dataset.labelling.relevance.pools import pools_from_row as of_filled
 
 log = logging.getLogger("yarus")
-TOLD = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")
-"""What of an estimate stands beside the corrected value."""
+STORED_FIELDS = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")
+"""Fields of an estimate that are stored with the corrected value."""
 
 
-def correct(engine: Engine, evaluation_id: str) -> None:
-    """Stores the corrected means of an evaluation, where labels have come or gone since that was done."""
-    row = journal.find(engine, evaluation_id)
-    known = judged(row) if row["parquet"] else {}
-    if is_filled(row):
-        _correct_filled(engine, row)
-    elif known:
-        said = store.labels_by_judge(engine, row["source"], row["tier"], set(known.values()))
-        _correct(engine, row, known, said)
+def store_corrections(engine: Engine, evaluation_id: str) -> None:
+    """Store the corrected means of an evaluation if its labels have changed."""
+    row = journal.find_evaluation(engine, evaluation_id)
+    judge_keys = judged_metrics(row) if row["parquet"] else {}
+    if has_llm_labels(row):
+        _update_filled(engine, row)
+    elif judge_keys:
+        labels = store.read_labels_by_judge(engine, row["source"], row["tier"], set(judge_keys.values()))
+        _update_corrected(engine, row, judge_keys, labels)
 
 
-def correct_all(engine: Engine, source: str, tier: str) -> None:
-    """The same of all evaluations of a tier over a source, which labels of any of them may correct."""
-    rows = [(row, judged(row)) for row in store.evaluations_of(engine, source, tier)]
-    keys = {key for _, known in rows for key in known.values()}
-    said = store.labels_by_judge(engine, source, tier, keys) if keys else []
-    for row, known in rows:
+def store_all_corrections(engine: Engine, source: str, tier: str) -> None:
+    """Store the corrected means of all evaluations of a tier over a source if their labels have changed."""
+    rows = [(row, judged_metrics(row)) for row in store.find_finished_evaluations(engine, source, tier)]
+    keys = {key for _, judge_keys in rows for key in judge_keys.values()}
+    labels = store.read_labels_by_judge(engine, source, tier, keys) if keys else []
+    for row, judge_keys in rows:
         try:
-            if is_filled(row):
-                _correct_filled(engine, row)
+            if has_llm_labels(row):
+                _update_filled(engine, row)
             else:
-                _correct(engine, row, known, said)
-        except ResultsUnavailable as error:  # of an old evaluation whose file is gone: it keeps its values
+                _update_corrected(engine, row, judge_keys, labels)
+        except ResultsUnavailable as error:  # an old evaluation without its file keeps its values
             log.debug("%s", error)
 
 
-def _correct(engine: Engine, row: RowMapping, known: Mapping[str, str], said: Sequence[Label]) -> None:
-    stored = {metric["metric"]: metric["labels"] for metric in journal.metrics_of(engine, row["id"])}
-    for name, key in known.items():
-        of = labels_for(said, name, key)
-        before = stored.get(f"{name}{SUFFIX}")
-        if (before or {}).get("stamp") != _stamp(of):
-            store_corrected(engine, of_row(row, metric(name), key, texts=False), of)
+def _update_corrected(engine: Engine, row: RowMapping, judge_keys: Mapping[str, str], labels: Sequence[Label]) -> None:
+    stored = {metric["metric"]: metric["labels"] for metric in journal.read_metrics(engine, row["id"])}
+    for name, key in judge_keys.items():
+        metric_labels = select_metric_labels(labels, name, key)
+        stored_labels = stored.get(f"{name}{CORRECTED_SUFFIX}")
+        if (stored_labels or {}).get("stamp") != _stamp(metric_labels):
+            store_corrected(engine, answers_from_row(row, get_metric(name), key, texts=False), metric_labels)
 
 
-def _correct_filled(engine: Engine, row: RowMapping) -> None:
-    stored = [metric["labels"] for metric in journal.metrics_of(engine, row["id"]) if metric["labels"]]
-    said = results_labelled(engine, row["source"])
-    if (stored[0]["stamp"] if stored else None) != _stamp(said):
-        store_filled(engine, of_filled(row), said)
+def _update_filled(engine: Engine, row: RowMapping) -> None:
+    stored = [metric["labels"] for metric in journal.read_metrics(engine, row["id"]) if metric["labels"]]
+    labels = load_result_labels(engine, row["source"])
+    if (stored[0]["stamp"] if stored else None) != _stamp(labels):
+        store_filled_corrections(engine, of_filled(row), labels)
 
 
-def store_filled(engine: Engine, pools: Pools, said: Sequence[Label]) -> None:
-    """Stores the corrected means of an evaluation with filled labels; removes them where there are no labels any more.
+def store_filled_corrections(engine: Engine, pools: Pools, labels: Sequence[Label]) -> None:
+    """Store the corrected means of an evaluation with filled labels; remove them if there are no labels.
 
     Args:
-        engine: of our own database.
-        pools: of the evaluation.
-        said: what people have said of results over its source.
+        engine: engine of Yarus's own database.
+        pools: pools of the evaluation.
+        labels: people's labels of results over its source.
     """
-    rows: dict[str, MetricColumns | None] = {f"{of.name}{SUFFIX}": None for of in pools.metrics}
-    if n_results := sum(map(len, heard(pools, said))):
+    rows: dict[str, MetricColumns | None] = {
+        f"{pool_metric.name}{CORRECTED_SUFFIX}": None for pool_metric in pools.metrics
+    }
+    if n_results := sum(map(len, people_judgements(pools, labels))):
         stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
-        told = {"n_results": n_results, "stamp": _stamp(said)}
-        by_column = known_results(pools, said)
-        for of in pools.metrics:
-            found = estimate_of(by_column[of.column or ""])
-            rows[f"{of.name}{SUFFIX}"] = _stored(of, found, found["n_own"], len(pools.ids), told, stratum)
-    store.correct(engine, pools.evaluation_id, rows)
+        details = {"n_results": n_results, "stamp": _stamp(labels)}
+        by_column = known_results(pools, labels)
+        for pool_metric in pools.metrics:
+            estimated = estimate_from_labelled(by_column[pool_metric.column or ""])
+            rows[f"{pool_metric.name}{CORRECTED_SUFFIX}"] = _metric_columns(
+                pool_metric, estimated, estimated["n_own"], len(pools.ids), details, stratum
+            )
+    store.replace_corrected_metrics(engine, pools.evaluation_id, rows)
 
 
-def labels_for(said: Sequence[Label], name: str, key: str) -> list[Label]:
-    """Those that say something of a judge's scores by a metric."""
-    return [label for label in said if label.metric == name and label.judge_key == key and label.value is not None]
+def select_metric_labels(labels: Sequence[Label], name: str, key: str) -> list[Label]:
+    """Return the labels of a judge's scores by a metric."""
+    return [label for label in labels if label.metric == name and label.judge_key == key and label.value is not None]
 
 
-def store_corrected(engine: Engine, answers: Answers, said: Sequence[Label]) -> None:
-    """Stores one corrected mean; removes it where there are no labels any more."""
+def store_corrected(engine: Engine, answers: JudgedAnswers, labels: Sequence[Label]) -> None:
+    """Store one corrected mean; remove it if there are no labels."""
     row = None
-    if said and len(answers.cases):
-        n_own, used = telling(answers, said)
-        found = estimate(answers, used)
-        row = _stored(answers.metric, found, n_own, len(answers.cases) + found["n_others"], {"stamp": _stamp(said)})
-    store.correct(engine, answers.evaluation_id, {f"{answers.metric.name}{SUFFIX}": row})
+    if labels and len(answers.cases):
+        n_own, selected_labels = select_labels(answers, labels)
+        estimated = estimate_corrected_mean(answers, selected_labels)
+        row = _metric_columns(
+            answers.metric, estimated, n_own, len(answers.cases) + estimated["n_others"], {"stamp": _stamp(labels)}
+        )
+    store.replace_corrected_metrics(engine, answers.evaluation_id, {f"{answers.metric.name}{CORRECTED_SUFFIX}": row})
 
 
-def _stamp(said: Sequence[Label]) -> str | None:
-    return f"{len(said)} {max(label.at for label in said).isoformat()}" if said else None
+def _stamp(labels: Sequence[Label]) -> str | None:
+    return f"{len(labels)} {max(label.at for label in labels).isoformat()}" if labels else None
 
 
-def _stored(
-    of: Metric, found: Estimate, n_own: int, n_total: int, told: Mapping[str, Any], stratum: str = ""
+def _metric_columns(
+    judged_metric: Metric,
+    estimated: CorrectedEstimate,
+    n_own: int,
+    n_total: int,
+    details: Mapping[str, Any],
+    stratum: str = "",
 ) -> MetricColumns:
-    declared, acted_on = corrected_metric(of), not lacking(n_own)
-    of_value = (declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
-    graded = grades(*of_value) if acted_on else None
+    declared, is_used = corrected_metric(judged_metric), not lacking(n_own)
+    value_columns = (
+        declared.name,
+        estimated["value"],
+        estimated["ci_low"],
+        estimated["ci_high"],
+        estimated["n_labels"],
+    )
+    graded = grades(*value_columns) if is_used else None
     return {
         "stratum": stratum,
-        "value": found["value"],
-        "reason": None if found["value"] is not None else f"{found['n_labels']} label; two are needed",
-        "ci_low": found["ci_low"],
-        "ci_high": found["ci_high"],
-        "n_scored": found["n_labels"],
+        "value": estimated["value"],
+        "reason": None if estimated["value"] is not None else f"{estimated['n_labels']} label; two are needed",
+        "ci_low": estimated["ci_low"],
+        "ci_high": estimated["ci_high"],
+        "n_scored": estimated["n_labels"],
         "n_total": n_total,
         "grade": graded.low if graded else None,
         "direction": declared.better,
         "signature": declared.signature,
-        "labels": {name: value for name, value in found.items() if name in TOLD}
-        | {"n_own": n_own, "acted_on": acted_on, **told},
+        "labels": {name: value for name, value in estimated.items() if name in STORED_FIELDS}
+        | {"n_own": n_own, "acted_on": is_used, **details},
     }

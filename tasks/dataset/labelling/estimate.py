@@ -1,4 +1,4 @@
-"""A judged mean as people's labels correct it, and what they show of the judge."""
+"""Judged means corrected by people's labels, and the judge's errors that the labels show."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,188 +10,217 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from yarus.db.stores.labels import Label
-from yarus.metrics.statistics.corrected import Labelled, corrected_mean
+from yarus.metrics.statistics.corrected import LabelledScores, ppi_mean
 from yarus.metrics.statistics.labels_needed import expected_width
 from yarus.metrics.statistics.rogan_gladen import rogan_gladen
-from yarus.tasks.dataset.labelling.answers import Answers
-from yarus.tasks.evaluation.numbers import finite
+from yarus.tasks.dataset.labelling.answers import JudgedAnswers
+from yarus.tasks.evaluation.number_format import replace_non_finite
 
-FEWEST = 30
-"""Labels below which a corrected mean is told, but is not acted on."""
-LITTLE = 0.02
-"""Share by which ten more labels must narrow the interval, for them to gain much."""
-NOT_KNOWN = float("nan")
-Floats = NDArray[np.float64]
+MIN_LABELS = 30
+"""Minimum number of labels for a corrected mean to be used in decisions."""
+MIN_NARROWING = 0.02
+"""Minimum share by which ten more labels must narrow the interval to be worthwhile."""
+MISSING = float("nan")
+FloatArray = NDArray[np.float64]
 
 
-class Shares(TypedDict):
-    """What the judge gets right where it and people say yes or no."""
+class JudgeAccuracy(TypedDict):
+    """Accuracy of a binary judge against people's labels."""
 
     sensitivity: float
-    """Share of people's yes that it calls yes."""
+    """Share of people's yes that the judge calls yes."""
     specificity: float
-    """Share of people's no that it calls no."""
+    """Share of people's no that the judge calls no."""
     value: float | None
-    """The share of yes that follows (Rogan-Gladen); null where the judge is no better than chance."""
+    """Share of yes by Rogan-Gladen; null if the judge is not better than chance."""
     ci_low: float | None
     ci_high: float | None
 
 
-class Estimate(TypedDict):
-    """A corrected mean by now."""
+class CorrectedEstimate(TypedDict):
+    """A corrected mean with its interval."""
 
     value: float | None
-    """Null below two labels."""
+    """Null with fewer than two labels."""
     ci_low: float | None
     ci_high: float | None
     n_labels: int
     """Answers with a label."""
     n_own: int
-    """Of them, those of this evaluation."""
+    """Labelled answers of this evaluation."""
     n_others: int
-    """Those of other evaluations, whose answers the same judge has scored."""
+    """Labelled answers of other evaluations with the same judge."""
     judge_value: float
-    """The judge's own mean, which is corrected."""
+    """The judge's own mean before the correction."""
     judge_error: float | None
-    """How much higher than people it scores, on average."""
+    """Mean difference of the judge's scores from people's labels."""
     weight: float | None
-    """How far its scores were believed: 0 (not at all, the labels stand alone) to 1."""
-    shares: Shares | None
-    """Null where a score or label lies between 0 and 1, or people have said only yes, or only no, of these answers."""
+    """Weight of the judge's scores: 0 (labels only) to 1."""
+    shares: JudgeAccuracy | None
+    """Null if a score or label is between 0 and 1, or all labels are equal."""
     width: float | None
-    """Of the interval."""
+    """Width of the interval."""
     width_after_ten: float | None
-    """As it is expected to be after ten more labels."""
+    """Expected width after ten more labels."""
     enough: bool
-    """Whether ten more would narrow it by less than a fiftieth."""
+    """Whether ten more labels would narrow the interval by less than a fiftieth."""
 
 
-def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
-    """The corrected mean of an evaluation's judged metric.
+def estimate_corrected_mean(answers: JudgedAnswers, labels: Iterable[Label]) -> CorrectedEstimate:
+    """Return the corrected mean of an evaluation's judged metric.
 
     Args:
-        answers: of the evaluation.
-        labels: of the same judge's scores by the same metric: of these answers, or of others.
+        answers: answers of the evaluation.
+        labels: labels of the same judge's scores by the same metric, of these or other answers.
     """
-    return estimate_of(together(answers, labels))
+    return estimate_from_labelled(align_labels(answers, labels))
 
 
-def estimate_of(known: Labelled) -> Estimate:
-    """The same of scores and labels that stand beside each other."""
-    arrays = known.scores, known.labels, known.probabilities
-    found = corrected_mean(*arrays, groups=known.groups, counted=known.counted, bounded=known.bounded)
-    own = int((~np.isnan(known.labels[known.counted])).sum())
-    width = found.high - found.low
-    after_ten = _after(known, found.n_labels, width)
+def estimate_from_labelled(labelled: LabelledScores) -> CorrectedEstimate:
+    """Return the corrected mean from aligned scores and labels."""
+    arrays = labelled.scores, labelled.labels, labelled.probabilities
+    corrected = ppi_mean(*arrays, groups=labelled.groups, counted=labelled.counted, bounded=labelled.bounded)
+    n_own = int((~np.isnan(labelled.labels[labelled.counted])).sum())
+    width = corrected.high - corrected.low
+    after_ten = _width_after_ten(labelled, corrected.n_labels, width)
     return {
-        "value": finite(found.value),
-        "ci_low": finite(found.low),
-        "ci_high": finite(found.high),
-        "n_labels": found.n_labels,
-        "n_own": own,
-        "n_others": found.n_labels - own,
-        "judge_value": float(known.scores[known.counted].mean()),
-        "judge_error": finite(found.judge_error),
-        "weight": finite(found.weight),
-        "shares": _shares(known),
-        "width": finite(width),
+        "value": replace_non_finite(corrected.value),
+        "ci_low": replace_non_finite(corrected.low),
+        "ci_high": replace_non_finite(corrected.high),
+        "n_labels": corrected.n_labels,
+        "n_own": n_own,
+        "n_others": corrected.n_labels - n_own,
+        "judge_value": float(labelled.scores[labelled.counted].mean()),
+        "judge_error": replace_non_finite(corrected.judge_error),
+        "weight": replace_non_finite(corrected.weight),
+        "shares": _judge_accuracy(labelled),
+        "width": replace_non_finite(width),
         "width_after_ten": after_ten,
-        "enough": after_ten is not None and found.n_labels >= FEWEST and after_ten > (1 - LITTLE) * width,
+        "enough": after_ten is not None
+        and corrected.n_labels >= MIN_LABELS
+        and after_ten > (1 - MIN_NARROWING) * width,
     }
 
 
 def lacking(n_own: int) -> int:
-    """How many labels of its own an evaluation lacks before its corrected mean is acted on; 0 where it has enough."""
-    return max(0, FEWEST - n_own)
+    """Return the number of labels that the evaluation lacks for its corrected mean to be used in decisions."""
+    return max(0, MIN_LABELS - n_own)
 
 
-def telling(answers: Answers, labels: Sequence[Label]) -> tuple[int, list[Label]]:
-    """How many answers have a label of their own, and the labels that tell most: these, if enough or the only ones.
+def select_labels(answers: JudgedAnswers, labels: Sequence[Label]) -> tuple[int, list[Label]]:
+    """Return the number of own labelled answers, and the labels to use: own ones if there are enough, or no others.
 
-    Others' say how far the judge is off on other answers. Where these answers are worse than those, the judge may be
-    off otherwise, and no interval knows by how much: such a value is shown, and not acted on.
+    Labels of other evaluations measure the judge's error on other answers. If the answers differ in quality, the error
+    may differ too, and the interval does not show it. Such a value is shown, but not used in decisions.
     """
-    own = [label for label in labels if label.evaluation_id == answers.evaluation_id]
-    others = [label for label in labels if label.evaluation_id != answers.evaluation_id]
-    n_own = len({label.case_id for label in own if label.value is not None and label.case_id in answers.row_of})
-    return n_own, own if not lacking(n_own) or not others else others
+    own_labels = [label for label in labels if label.evaluation_id == answers.evaluation_id]
+    other_labels = [label for label in labels if label.evaluation_id != answers.evaluation_id]
+    n_own = len(
+        {label.case_id for label in own_labels if label.value is not None and label.case_id in answers.row_by_case}
+    )
+    return n_own, own_labels if not lacking(n_own) or not other_labels else other_labels
 
 
-def together(answers: Answers, labels: Iterable[Label]) -> Labelled:
-    """The labels beside the answers; what several people have said of one answer is their mean.
+def align_labels(answers: JudgedAnswers, labels: Iterable[Label]) -> LabelledScores:
+    """Align labels with answers; several labels of one answer are averaged.
 
-    The chance of a label is the share of its stratum that has one, so that what people passed over, or have not come
-    to, weighs on those of its stratum. Labels of other evaluations weigh as many labels as they are.
+    The probability of a label is the labelled share of its stratum, so that labels represent the skipped and unlabelled
+    answers of their stratum. Labels of other evaluations have a mean weight of 1.
     """
-    n, row_of = len(answers.ids), answers.row_of
-    scores, said, chances, groups = list(answers.scores), [NOT_KNOWN] * n, [NOT_KNOWN] * n, list(answers.group_names)
-    given = sorted((one for one in labels if one.value is not None), key=_answer)
-    by_answer = [list(same) for _, same in groupby(given, key=_answer)]
-    for evaluation, several in groupby(by_answer, key=lambda same: same[0].evaluation_id):
-        mine = evaluation == answers.evaluation_id
-        heard = {same[0]: fmean(one.value for one in same if one.value is not None) for same in several}
-        if mine:
-            heard = {label: value for label, value in heard.items() if label.case_id in row_of}
-        stratum = {label: answers.strata[row_of[label.case_id]] if mine else label.stratum for label in heard}
+    n, row_by_case = len(answers.ids), answers.row_by_case
+    scores, aligned_labels, probabilities, groups = (
+        list(answers.scores),
+        [MISSING] * n,
+        [MISSING] * n,
+        list(answers.group_names),
+    )
+    valid_labels = sorted((label for label in labels if label.value is not None), key=_answer_key)
+    by_answer = [list(answer_labels) for _, answer_labels in groupby(valid_labels, key=_answer_key)]
+    for evaluation, labels_by_evaluation in groupby(
+        by_answer, key=lambda answer_labels: answer_labels[0].evaluation_id
+    ):
+        is_own = evaluation == answers.evaluation_id
+        mean_labels = {
+            answer_labels[0]: fmean(label.value for label in answer_labels if label.value is not None)
+            for answer_labels in labels_by_evaluation
+        }
+        if is_own:
+            mean_labels = {label: value for label, value in mean_labels.items() if label.case_id in row_by_case}
+        stratum = {
+            label: answers.strata[row_by_case[label.case_id]] if is_own else label.stratum for label in mean_labels
+        }
         counts = Counter(stratum.values())
-        sizes = answers.sizes if mine else {label.stratum: label.stratum_size for label in heard}
-        # So that labels weigh 1 on average, in every evaluation.
+        sizes = answers.sizes if is_own else {label.stratum: label.stratum_size for label in mean_labels}
+        # Labels weigh 1 on average in every evaluation.
         scale = sum(sizes[name] for name in counts) / max(1, counts.total())
-        share = {name: counts[name] / sizes[name] * scale for name in counts}
-        if mine:
-            chances[:n] = [share.get(name, NOT_KNOWN) for name in answers.strata]
-        for label, value in heard.items():
-            if mine:
-                said[row_of[label.case_id]] = value
+        probability_by_stratum = {name: counts[name] / sizes[name] * scale for name in counts}
+        if is_own:
+            probabilities[:n] = [probability_by_stratum.get(name, MISSING) for name in answers.strata]
+        for label, value in mean_labels.items():
+            if is_own:
+                aligned_labels[row_by_case[label.case_id]] = value
             else:
                 scores.append(label.score)
-                said.append(value)
-                chances.append(share[stratum[label]])
+                aligned_labels.append(value)
+                probabilities.append(probability_by_stratum[stratum[label]])
                 groups.append(label.case_group or label.case_id)
-    every = np.array(chances)
-    most = float(every[~np.isnan(every)].max(initial=0)) or 1.0
-    return Labelled(np.array(scores), np.array(said), every / most, groups, np.arange(len(scores)) < n)
+    all_probabilities = np.array(probabilities)
+    max_probability = float(all_probabilities[~np.isnan(all_probabilities)].max(initial=0)) or 1.0
+    return LabelledScores(
+        np.array(scores),
+        np.array(aligned_labels),
+        all_probabilities / max_probability,
+        groups,
+        np.arange(len(scores)) < n,
+    )
 
 
-def _answer(label: Label) -> tuple[str, str]:
+def _answer_key(label: Label) -> tuple[str, str]:
     return label.evaluation_id, label.case_id
 
 
-def _after(known: Labelled, n: int, width: float) -> float | None:
-    """The width after ten more labels: this one's, by how the expected width of so many falls."""
-    cases = int(known.counted.sum())
+def _width_after_ten(labelled: LabelledScores, n: int, width: float) -> float | None:
+    """Return the expected width after ten more labels, scaled from the current width."""
+    cases = int(labelled.counted.sum())
     if n < 2:
         return None
-    variance, correlation = spread(known)
-    now, then = (
+    variance, correlation = label_variance(labelled)
+    current_width, later_width = (
         expected_width(min(count, max(cases, n)), label_variance=variance, correlation=correlation, cases=cases)
         for count in (n, n + 10)
     )
-    return width * then / now if now else width
+    return width * later_width / current_width if current_width else width
 
 
-def spread(known: Labelled) -> tuple[float, float]:
-    """The variance of people's labels, with two invented ones of either kind, and their correlation with the scores."""
-    labelled = ~np.isnan(known.labels)
-    y, f = known.labels[labelled], known.scores[labelled]
-    variance = float(np.var([*y, 1.0, 1.0, 0.0, 0.0]))
-    varied = len(y) > 2 and np.ptp(y) > 0 and np.ptp(f) > 0
-    return variance, float(np.corrcoef(y, f)[0, 1]) if varied else 0.0
+def label_variance(labelled_data: LabelledScores) -> tuple[float, float]:
+    """Return the variance of labels, with two added labels of each kind, and their correlation with the scores."""
+    is_labelled = ~np.isnan(labelled_data.labels)
+    labels, scores = labelled_data.labels[is_labelled], labelled_data.scores[is_labelled]
+    variance = float(np.var([*labels, 1.0, 1.0, 0.0, 0.0]))
+    is_varied = len(labels) > 2 and np.ptp(labels) > 0 and np.ptp(scores) > 0
+    return variance, float(np.corrcoef(labels, scores)[0, 1]) if is_varied else 0.0
 
 
-def _shares(known: Labelled) -> Shares | None:
-    labelled = ~np.isnan(known.labels)
-    said: Sequence[Floats] = (known.scores, known.labels[labelled])
-    if not labelled.any() or not all(np.isin(values, (0, 1)).all() for values in said):
+def _judge_accuracy(labelled_data: LabelledScores) -> JudgeAccuracy | None:
+    is_labelled = ~np.isnan(labelled_data.labels)
+    value_arrays: Sequence[FloatArray] = (labelled_data.scores, labelled_data.labels[is_labelled])
+    if not is_labelled.any() or not all(np.isin(values, (0, 1)).all() for values in value_arrays):
         return None
-    n = int(known.counted.sum())  # the share of yes is of these answers; with labels of others alone, there is none
-    found = rogan_gladen(known.scores[:n], known.labels[:n], known.probabilities[:n], groups=known.groups[:n])
-    if found.sensitivity != found.sensitivity:
+    n_answers = int(
+        labelled_data.counted.sum()
+    )  # the share is of this evaluation's answers; without labels of them there is none
+    rates = rogan_gladen(
+        labelled_data.scores[:n_answers],
+        labelled_data.labels[:n_answers],
+        labelled_data.probabilities[:n_answers],
+        groups=labelled_data.groups[:n_answers],
+    )
+    if rates.sensitivity != rates.sensitivity:
         return None
     return {
-        "sensitivity": found.sensitivity,
-        "specificity": found.specificity,
-        "value": finite(found.value),
-        "ci_low": finite(found.low),
-        "ci_high": finite(found.high),
+        "sensitivity": rates.sensitivity,
+        "specificity": rates.specificity,
+        "value": replace_non_finite(rates.value),
+        "ci_low": replace_non_finite(rates.low),
+        "ci_high": replace_non_finite(rates.high),
     }

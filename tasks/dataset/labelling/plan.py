@@ -1,4 +1,4 @@
-"""How many labels a corrected mean needs, from what is known of the judge before they are asked for."""
+"""Plan the number of labels for a corrected mean from the known quality of the judge."""
 
 from typing import Literal
 
@@ -6,17 +6,23 @@ import numpy as np
 from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
-from yarus.db.stores.exams import examined_in
-from yarus.db.stores.labels import labels_by_judge
-from yarus.db.words import Words
-from yarus.metrics.statistics.intervals import independent_cases
+from yarus.db.messages import Words
+from yarus.db.stores.exams import exam_sensitivity_specificity
+from yarus.db.stores.labels import read_labels_by_judge
+from yarus.metrics.statistics.intervals import effective_sample_size
 from yarus.metrics.statistics.labels_needed import expected_width, labels_needed
-from yarus.tasks.dataset.labelling.answers import Answers, answers
-from yarus.tasks.dataset.labelling.corrected import labels_for
-from yarus.tasks.dataset.labelling.estimate import FEWEST, estimate, spread, telling, together
+from yarus.tasks.dataset.labelling.answers import JudgedAnswers, load_answers
+from yarus.tasks.dataset.labelling.corrected import select_metric_labels
+from yarus.tasks.dataset.labelling.estimate import (
+    MIN_LABELS,
+    align_labels,
+    estimate_corrected_mean,
+    label_variance,
+    select_labels,
+)
 
-Basis = Literal["labels", "exam", "nothing"]
-"""What is known of the judge: people's labels of its scores; its exam; nothing, so that labels count alone."""
+PlanBasis = Literal["labels", "exam", "nothing"]
+"""Basis of the plan: people's labels of the judge's scores, its exam, or nothing (labels count alone)."""
 
 
 class LabelPlan(TypedDict):
@@ -36,69 +42,88 @@ class LabelPlan(TypedDict):
     needed_alone: int | None
     """If the judge told nothing: labels alone."""
     cases: int
-    basis: Basis
+    basis: PlanBasis
     correlation: float
     """Of the judge's scores with people's labels, as far as it is known."""
 
 
-def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> LabelPlan:
-    """Plans the labels of an evaluation's judged mean.
+def plan_labels(engine: Engine, evaluation: str, metric: str | None, width: float) -> LabelPlan:
+    """Return the number of labels that an evaluation's judged mean needs.
 
     Args:
-        engine: of our own database.
-        evaluation: an id, the beginning or end of one, or `last`.
+        engine: engine of Yarus's own database.
+        evaluation: an evaluation id, its beginning or end, or `last`.
         metric: by default the first judged mean of the evaluation.
-        width: of the 95 % interval, above 0 and below 1.
+        width: width of the 95 % interval, above 0 and below 1.
 
     Raises:
-        InputError: nothing to label.
+        InputError: the evaluation has nothing to label.
         ValueError: a width outside 0..1.
     """
     if not 0 < width < 1:
         raise ValueError(Words("a width lies above 0 and below 1, got {width:g}", width=width))
-    of = answers(engine, evaluation, metric)
-    said = labels_for(labels_by_judge(engine, of.source, of.tier, [of.judge_key]), of.metric.name, of.judge_key)
-    n_own, said = telling(of, said)
-    now = estimate(of, said)
-    basis, variance, correlation = _known(engine, of, now["n_labels"] >= FEWEST and spread(together(of, said)))
-    needed, alone = (_needed(of, width, variance, told) for told in (correlation, 0.0))
+    judged_answers = load_answers(engine, evaluation, metric)
+    labels = select_metric_labels(
+        read_labels_by_judge(engine, judged_answers.source, judged_answers.tier, [judged_answers.judge_key]),
+        judged_answers.metric.name,
+        judged_answers.judge_key,
+    )
+    n_own, labels = select_labels(judged_answers, labels)
+    current = estimate_corrected_mean(judged_answers, labels)
+    basis, variance, correlation = _judge_quality(
+        engine,
+        judged_answers,
+        current["n_labels"] >= MIN_LABELS and label_variance(align_labels(judged_answers, labels)),
+    )
+    needed, needed_alone = (
+        _labels_needed(judged_answers, width, variance, assumed_correlation)
+        for assumed_correlation in (correlation, 0.0)
+    )
     return {
-        "evaluation_id": of.evaluation_id,
-        "metric": of.metric.name,
+        "evaluation_id": judged_answers.evaluation_id,
+        "metric": judged_answers.metric.name,
         "width": width,
         "n_own": n_own,
-        "width_now": now["width"],
+        "width_now": current["width"],
         "needed": needed,
         "missing": None if needed is None else max(0, needed - n_own),
-        "needed_alone": alone,
-        "cases": len(of.cases),
+        "needed_alone": needed_alone,
+        "cases": len(judged_answers.cases),
         "basis": basis,
         "correlation": correlation,
     }
 
 
-def _known(engine: Engine, of: Answers, by_labels: tuple[float, float] | Literal[False]) -> tuple[Basis, float, float]:
-    """What is known of the judge: the variance of people's labels, and how its scores follow them."""
-    if by_labels:
-        return "labels", by_labels[0], max(0.0, by_labels[1])
-    judged = float(np.mean(of.scores))
-    if (rates := examined_in(engine, of.judge_key, of.metric.opinion)) and sum(rates) > 1:
+def _judge_quality(
+    engine: Engine, judged_answers: JudgedAnswers, from_labels: tuple[float, float] | Literal[False]
+) -> tuple[PlanBasis, float, float]:
+    """Return the basis, the variance of people's labels and their correlation with the judge's scores."""
+    if from_labels:
+        return "labels", from_labels[0], max(0.0, from_labels[1])
+    mean_score = float(np.mean(judged_answers.scores))
+    if (rates := exam_sensitivity_specificity(engine, judged_answers.judge_key, judged_answers.metric.opinion)) and sum(
+        rates
+    ) > 1:
         sensitivity, specificity = rates
-        share = min(max((judged + specificity - 1) / (sensitivity + specificity - 1), 0.05), 0.95)
-        said = share * sensitivity + (1 - share) * (1 - specificity)
+        share = min(max((mean_score + specificity - 1) / (sensitivity + specificity - 1), 0.05), 0.95)
+        judged_share = share * sensitivity + (1 - share) * (1 - specificity)
         variance = share * (1 - share)
-        apart = variance * (said * (1 - said))
-        return "exam", variance, variance * (sensitivity + specificity - 1) / apart**0.5 if apart else 0.0
+        variance_product = variance * (judged_share * (1 - judged_share))
+        return (
+            "exam",
+            variance,
+            variance * (sensitivity + specificity - 1) / variance_product**0.5 if variance_product else 0.0,
+        )
     return "nothing", 0.25, 0.0
 
 
-def _needed(of: Answers, width: float, variance: float, correlation: float) -> int | None:
-    """As many more than of cases that stand alone as groups make the judge's own scores worth fewer."""
-    scores = np.array(of.scores)
-    effect = len(scores) / independent_cases(scores, of.groups, 0.95)
-    worth = max(2, round(len(scores) / effect))
-    known = {"label_variance": variance, "correlation": correlation, "cases": worth}
-    found = labels_needed(width, **known)  # type: ignore[arg-type]
-    if expected_width(found, **known) > width:  # type: ignore[arg-type]
+def _labels_needed(judged_answers: JudgedAnswers, width: float, variance: float, correlation: float) -> int | None:
+    """Return the number of labels; groups of dependent cases raise it by their effect on the judge's own scores."""
+    scores = np.array(judged_answers.scores)
+    design_effect = len(scores) / effective_sample_size(scores, judged_answers.groups, 0.95)
+    n_effective = max(2, round(len(scores) / design_effect))
+    assumptions = {"label_variance": variance, "correlation": correlation, "cases": n_effective}
+    n_effective_labels = labels_needed(width, **assumptions)  # type: ignore[arg-type]
+    if expected_width(n_effective_labels, **assumptions) > width:  # type: ignore[arg-type]
         return None
-    return min(len(scores), max(FEWEST, round(found * effect)))
+    return min(len(scores), max(MIN_LABELS, round(n_effective_labels * design_effect)))

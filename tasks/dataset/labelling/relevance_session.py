@@ -1,4 +1,4 @@
-"""One evaluation's results while people judge them: what comes next, what was said, what is known by now."""
+"""Labelling session for the results of one evaluation: next result, judgements and progress."""
 
 from collections.abc import Iterator
 
@@ -9,120 +9,149 @@ from yarus.db import journal
 from yarus.db.errors import InputError
 from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
-from yarus.tasks.cases.rankings import Pooled, to_judge
-from yarus.tasks.dataset.labelling.alpha import annotator as named
-from yarus.tasks.dataset.labelling.answers import finished_evaluations, judged
-from yarus.tasks.dataset.labelling.corrected import store_filled
-from yarus.tasks.dataset.labelling.estimate import estimate_of
-from yarus.tasks.dataset.labelling.relevance.estimate import known, results_labelled
-from yarus.tasks.dataset.labelling.relevance.pools import DRAWN_BY, Pools, heard, is_filled, pools
-from yarus.tasks.dataset.labelling.relevance.walk import is_whole, wanted
-from yarus.tasks.dataset.labelling.session import Asked, Labelling, Progress, asked_about, checked
-from yarus.tasks.evaluation.standings import FILLING
+from yarus.tasks.cases.rankings import PooledResult, needs_judgement
+from yarus.tasks.dataset.labelling.alpha import parse_annotator
+from yarus.tasks.dataset.labelling.answers import finished_evaluations, judged_metrics
+from yarus.tasks.dataset.labelling.corrected import store_filled_corrections
+from yarus.tasks.dataset.labelling.estimate import estimate_from_labelled
+from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs, load_result_labels
+from yarus.tasks.dataset.labelling.relevance.pools import (
+    SAMPLING_METRIC,
+    Pools,
+    has_llm_labels,
+    load_pools,
+    people_judgements,
+)
+from yarus.tasks.dataset.labelling.relevance.result_order import is_fully_judged, results_to_judge
+from yarus.tasks.dataset.labelling.session import (
+    CaseToLabel,
+    LabellingProgress,
+    LabellingSession,
+    case_to_label,
+    check_label,
+)
+from yarus.tasks.evaluation.judge_standing import LABELLING_PROMPT
 
-PART = "\n"
-"""Between the id of a case and that of a result."""
+CASE_ID_SEPARATOR = "\n"
+"""Separator between a case id and a result id."""
 
 
-class RelevanceLabelling:
-    """The results of an evaluation and what people say of them. All annotators share the work: what one has judged, the
-    others are not asked about, and what was judged over the same source before is known."""
+class RelevanceLabellingSession:
+    """The results of an evaluation and people's labels of them."""
 
-    prompt = metric = FILLING
+    prompt = metric = LABELLING_PROMPT
 
     def __init__(self, engine: Engine, evaluation: str) -> None:
-        """See `yarus.tasks.dataset.labelling.relevance.pools.pools` for what is refused."""
+        """Open the pools of an evaluation; see `relevance.pools.load_pools` for the errors."""
         self._engine = engine
-        self.of: Pools = pools(engine, evaluation)
-        self.evaluation_id = self.of.evaluation_id
+        self.evaluation_pools: Pools = load_pools(engine, evaluation)
+        self.evaluation_id = self.evaluation_pools.evaluation_id
 
-    def next(self, annotator: str) -> Asked | None:
-        """The first result that is wanted and nobody has judged, this annotator has not passed over; None: no more."""
-        labels, name = self.said(), named(annotator)
-        said = heard(self.of, labels)
-        passed = {label.shown_sha256 for label in labels if label.value is None and label.annotator == name}
-        for one in self.of.order:
-            whole = is_whole(self.of.ids[one.row])
-            asked = wanted(self.of.pools[one.row], said[one.row], whole=whole)
-            result = next((result for result in asked if result["result"] not in said[one.row]), None)
-            if result is not None and self.of.digests[one.row][result["result"]] not in passed:
-                return self._asked(one.row, result, None)
+    def next(self, annotator: str) -> CaseToLabel | None:
+        """Return the first unjudged result that this annotator has not skipped, or None."""
+        labels, name = self.said(), parse_annotator(annotator)
+        judgements = people_judgements(self.evaluation_pools, labels)
+        skipped = {label.shown_sha256 for label in labels if label.value is None and label.annotator == name}
+        for sampled in self.evaluation_pools.order:
+            judge_all = is_fully_judged(self.evaluation_pools.ids[sampled.row])
+            required = results_to_judge(
+                self.evaluation_pools.pools[sampled.row], judgements[sampled.row], whole=judge_all
+            )
+            result = next((result for result in required if result["result"] not in judgements[sampled.row]), None)
+            if result is not None and self.evaluation_pools.digests[sampled.row][result["result"]] not in skipped:
+                return self._case_to_label(sampled.row, result, None)
         return None
 
     def save(self, annotator: str, case_id: str, value: float | None, note: str = "") -> float:
-        """Keeps what an annotator says, before it returns; what they said of the result before is replaced.
+        """Store an annotator's label; replace the annotator's earlier label of the result.
 
         Args:
             annotator: 1 to 60 letters, digits, spaces and `. @ - _`.
-            case_id: of the question and the result, as they were asked about.
-            value: 0 to 1, of which 0.5 and more is relevant; None passes the result over.
+            case_id: id of the question and the result, from `next`.
+            value: 0 to 1, where 0.5 and more is relevant; None skips the result.
             note: up to 2,000 characters.
 
         Returns:
-            The judge's grade as a share of the best, which may be shown now.
+            The judge's grade as a share of the maximum; it may be shown now.
 
         Raises:
-            InputError: a value outside 0..1, no such result, no name, a longer note.
-            DatabaseUnavailable: nothing was kept.
+            InputError: the value is outside 0..1, the result does not exist, or the name or note is invalid.
+            DatabaseUnavailable: the label was not stored.
         """
-        row, one = self._known(case_id)
-        label = self.of.label(row, one, annotator, value, checked(value, note))
-        store.save(self._engine, [label])
+        row, result = self._find_result(case_id)
+        label = self.evaluation_pools.label(row, result, annotator, value, check_label(value, note))
+        store.save_labels(self._engine, [label])
         self._correct()
         return label.score
 
-    def undo(self, annotator: str) -> Asked | None:
-        """Takes back what an annotator has said last; that result with what was said, None where nothing was."""
-        gone = store.take_back(self._engine, self.evaluation_id, FILLING, named(annotator))
+    def undo(self, annotator: str) -> CaseToLabel | None:
+        """Delete the annotator's last label, and return its result with the label, or None if there was none."""
+        deleted = store.delete_last_label(
+            self._engine, self.evaluation_id, LABELLING_PROMPT, parse_annotator(annotator)
+        )
         self._correct()
-        return self._asked(*self._known(f"{gone.case_id}{PART}{gone.result}"), gone) if gone else None
+        return (
+            self._case_to_label(*self._find_result(f"{deleted.case_id}{CASE_ID_SEPARATOR}{deleted.result}"), deleted)
+            if deleted
+            else None
+        )
 
-    def progress(self, annotator: str) -> Progress:
-        """How far they are, and what is known by now."""
+    def progress(self, annotator: str) -> LabellingProgress:
+        """Return the numbers of labels and the current estimate."""
         labels = self.said()
-        own = [one for one in labels if one.annotator == named(annotator) and one.evaluation_id == self.evaluation_id]
+        own_labels = [
+            label
+            for label in labels
+            if label.annotator == parse_annotator(annotator) and label.evaluation_id == self.evaluation_id
+        ]
         return {
-            "labelled": sum(map(len, heard(self.of, labels))),
-            "own": sum(label.value is not None for label in own),
-            "passed_over": sum(label.value is None for label in own),
-            "cases": self.of.n_pairs,
-            "estimate": estimate_of(known(self.of, labels)[DRAWN_BY]),
+            "labelled": sum(map(len, people_judgements(self.evaluation_pools, labels))),
+            "own": sum(label.value is not None for label in own_labels),
+            "passed_over": sum(label.value is None for label in own_labels),
+            "cases": self.evaluation_pools.n_pairs,
+            "estimate": estimate_from_labelled(estimate_inputs(self.evaluation_pools, labels)[SAMPLING_METRIC]),
         }
 
     def said(self) -> list[Label]:
-        """Everything that people have said of results over the source, in the order in which they did."""
-        return results_labelled(self._engine, self.of.source)
+        """Return all labels of results over the source, in the order in which they were given."""
+        return load_result_labels(self._engine, self.evaluation_pools.source)
 
     def _correct(self) -> None:
-        store_filled(self._engine, self.of, self.said())
+        store_filled_corrections(self._engine, self.evaluation_pools, self.said())
 
-    def _known(self, case_id: str) -> tuple[int, Pooled]:
-        name, _, result = case_id.rpartition(PART)
-        if (row := self.of.row_of.get(name)) is not None:
-            for one in self.of.pools[row]:
-                if one["result"] == result and to_judge(one):
-                    return row, one
+    def _find_result(self, case_id: str) -> tuple[int, PooledResult]:
+        parent_id, _, result_id = case_id.rpartition(CASE_ID_SEPARATOR)
+        if (row := self.evaluation_pools.row_by_case.get(parent_id)) is not None:
+            for result in self.evaluation_pools.pools[row]:
+                if result["result"] == result_id and needs_judgement(result):
+                    return row, result
         raise InputError(
             "no result {case_id!r} to judge in evaluation {evaluation}",
             case_id=case_id[:200],
             evaluation=self.evaluation_id,
         )
 
-    def _asked(self, row: int, one: Pooled, before: Label | None) -> Asked:
-        place = [drawn.row for drawn in self.of.order].index(row)
-        return asked_about(f"{self.of.ids[row]}{PART}{one['result']}", place, self.of.shown(row, one), before)
+    def _case_to_label(self, row: int, result: PooledResult, before: Label | None) -> CaseToLabel:
+        position = [sampled.row for sampled in self.evaluation_pools.order].index(row)
+        return case_to_label(
+            f"{self.evaluation_pools.ids[row]}{CASE_ID_SEPARATOR}{result['result']}",
+            position,
+            self.evaluation_pools.texts_for_people(row, result),
+            before,
+        )
 
 
-def labelling(engine: Engine, evaluation: str, metric: str | None) -> Labelling | RelevanceLabelling:
-    """The labelling of an evaluation's results, where `metric` is `relevance`, or none is named and a judge has filled
-    its labels up; or else of its answers."""
-    if metric == FILLING or (metric is None and evaluation != "last" and is_filled(journal.find(engine, evaluation))):
-        return RelevanceLabelling(engine, evaluation)
-    return Labelling(engine, evaluation, metric)
+def open_session(engine: Engine, evaluation: str, metric: str | None) -> LabellingSession | RelevanceLabellingSession:
+    """Return a session for the results of an evaluation, or else for its answers."""
+    if metric == LABELLING_PROMPT or (
+        metric is None and evaluation != "last" and has_llm_labels(journal.find_evaluation(engine, evaluation))
+    ):
+        return RelevanceLabellingSession(engine, evaluation)
+    return LabellingSession(engine, evaluation, metric)
 
 
-def labellable(engine: Engine) -> Iterator[tuple[RowMapping, list[str]]]:
-    """The newest evaluations that have something to label, newest first, and what."""
+def list_labellable(engine: Engine) -> Iterator[tuple[RowMapping, list[str]]]:
+    """Yield the newest evaluations that have something to label, newest first, with their metrics."""
     for row in finished_evaluations(engine):
-        if found := [FILLING] if is_filled(row) else list(judged(row)):
-            yield row, found
+        if metrics := [LABELLING_PROMPT] if has_llm_labels(row) else list(judged_metrics(row)):
+            yield row, metrics

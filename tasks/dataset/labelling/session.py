@@ -1,4 +1,4 @@
-"""One evaluation's metric while people label it: what comes next, what was said, what is known by now."""
+"""Labelling session for one metric of one evaluation: next case, labels and progress."""
 
 from collections.abc import Mapping
 
@@ -8,143 +8,148 @@ from typing_extensions import TypedDict
 from yarus.db.errors import InputError
 from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
-from yarus.tasks.dataset.labelling.alpha import annotator as named
-from yarus.tasks.dataset.labelling.answers import Answers, answers
-from yarus.tasks.dataset.labelling.corrected import labels_for, store_corrected
-from yarus.tasks.dataset.labelling.draw import Drawn, drawn
-from yarus.tasks.dataset.labelling.estimate import Estimate, estimate
+from yarus.tasks.dataset.labelling.alpha import parse_annotator
+from yarus.tasks.dataset.labelling.answers import JudgedAnswers, load_answers
+from yarus.tasks.dataset.labelling.corrected import select_metric_labels, store_corrected
+from yarus.tasks.dataset.labelling.estimate import CorrectedEstimate, estimate_corrected_mean
+from yarus.tasks.dataset.labelling.sampling import SampledCase, sampling_order
 
-MOST_NOTE = 2_000
-"""Characters of a note."""
+MAX_NOTE_CHARS = 2_000
+"""Maximum length of a note in characters."""
 
 
-class Asked(TypedDict):
-    """A case as the page shows it, without the judge's score."""
+class CaseToLabel(TypedDict):
+    """A case on the labelling page, without the judge's score."""
 
     case_id: str
     position: int
-    """Of the order in which cases are asked about, from 1."""
+    """Position in the labelling order, from 1."""
     question: str
     answer: str
     context: str
     reference: str
     value: float | None
-    """What this annotator has said of it before; null where nothing, or where it was passed over."""
+    """This annotator's label; null if there is none, or if the case was skipped."""
     note: str
 
 
-class Progress(TypedDict):
-    """How far people have come, all annotators together, and this one."""
+class LabellingProgress(TypedDict):
+    """Progress of all annotators, and of this one."""
 
     labelled: int
-    """Of these answers, those with a label of anybody."""
+    """Answers with a label of any annotator."""
     own: int
     """Labels of this annotator."""
     passed_over: int
-    """By this annotator."""
+    """Cases that this annotator skipped."""
     cases: int
-    """Answers that could be labelled."""
-    estimate: Estimate
-    """The corrected mean by now, of these answers' labels alone."""
+    """Answers that can be labelled."""
+    estimate: CorrectedEstimate
+    """Corrected mean by the labels of these answers only."""
 
 
-class Labelling:
-    """The answers of an evaluation and what people say of them, which is kept in the database alone: several annotators
-    and servers may be at it, and it goes on where it was left."""
+class LabellingSession:
+    """The answers of an evaluation and people's labels of them, which are stored in the database only."""
 
     def __init__(self, engine: Engine, evaluation: str, metric: str | None = None) -> None:
-        """See `yarus.tasks.dataset.labelling.answers.answers` for what is refused."""
+        """Open the answers of an evaluation; see `answers.load_answers` for the errors."""
         self._engine = engine
-        self.answers: Answers = answers(engine, evaluation, metric)
+        self.answers: JudgedAnswers = load_answers(engine, evaluation, metric)
         self.evaluation_id = self.answers.evaluation_id
         self.metric, self.prompt = self.answers.metric.name, self.answers.metric.opinion
         self._ids = self.answers.ids
-        self._order = drawn(self._ids, self.answers.strata, seed=self.evaluation_id)
-        self._places = {self._ids[one.row]: place for place, one in enumerate(self._order)}
+        self._order = sampling_order(self._ids, self.answers.strata, seed=self.evaluation_id)
+        self._positions = {self._ids[sampled.row]: position for position, sampled in enumerate(self._order)}
 
-    def next(self, annotator: str) -> Asked | None:
-        """The first case that this annotator has neither labelled nor passed over; None when there is no more."""
-        name = named(annotator)
-        said = {label.case_id for label in self.said() if label.annotator == name}
-        found = next((one for one in self._order if self._ids[one.row] not in said), None)
-        return self._asked(found, None) if found else None
+    def next(self, annotator: str) -> CaseToLabel | None:
+        """Return the first case that this annotator has neither labelled nor skipped, or None."""
+        name = parse_annotator(annotator)
+        labelled_ids = {label.case_id for label in self.said() if label.annotator == name}
+        sampled_case = next((sampled for sampled in self._order if self._ids[sampled.row] not in labelled_ids), None)
+        return self._case_to_label(sampled_case, None) if sampled_case else None
 
     def save(self, annotator: str, case_id: str, value: float | None, note: str = "") -> float:
-        """Keeps what an annotator says, before it returns; what they said of the case before is replaced.
+        """Store an annotator's label; replace the annotator's earlier label of the case.
 
         Args:
             annotator: 1 to 60 letters, digits, spaces and `. @ - _`.
-            case_id: of a case that was shown.
-            value: 0 to 1; None passes the case over.
+            case_id: id of a case from `next`.
+            value: 0 to 1; None skips the case.
             note: up to 2,000 characters.
 
         Returns:
-            The judge's score, which may be shown now.
+            The judge's score; it may be shown now.
 
         Raises:
-            InputError: a value outside 0..1, no such case, no name, a longer note.
-            DatabaseUnavailable: nothing was kept.
+            InputError: the value is outside 0..1, the case does not exist, or the name or note is invalid.
+            DatabaseUnavailable: the label was not stored.
         """
-        one, said = self._known(case_id), checked(value, note)
-        label = self.answers.label(one.row, named(annotator), value, said, probability=one.probability)
-        store.save(self._engine, [label])
+        sampled, checked_note = self._find_case(case_id), check_label(value, note)
+        label = self.answers.label(
+            sampled.row, parse_annotator(annotator), value, checked_note, probability=sampled.probability
+        )
+        store.save_labels(self._engine, [label])
         self._correct()
         return label.score
 
-    def undo(self, annotator: str) -> Asked | None:
-        """Takes back what an annotator has said last; that case with what was said, None where nothing was."""
-        gone = store.take_back(self._engine, self.evaluation_id, self.metric, named(annotator))
+    def undo(self, annotator: str) -> CaseToLabel | None:
+        """Delete the annotator's last label, and return its case with the label, or None if there was none."""
+        deleted = store.delete_last_label(self._engine, self.evaluation_id, self.metric, parse_annotator(annotator))
         self._correct()
-        return self._asked(self._known(gone.case_id), gone) if gone else None
+        return self._case_to_label(self._find_case(deleted.case_id), deleted) if deleted else None
 
-    def progress(self, annotator: str) -> Progress:
-        """How far they are, and what is known by now."""
-        every = self.said()
-        own = [label for label in every if label.annotator == named(annotator)]
-        found = estimate(self.answers, every)
+    def progress(self, annotator: str) -> LabellingProgress:
+        """Return the numbers of labels and the current estimate."""
+        labels = self.said()
+        own_labels = [label for label in labels if label.annotator == parse_annotator(annotator)]
+        current_estimate = estimate_corrected_mean(self.answers, labels)
         return {
-            "labelled": found["n_own"],
-            "own": sum(label.value is not None for label in own),
-            "passed_over": sum(label.value is None for label in own),
+            "labelled": current_estimate["n_own"],
+            "own": sum(label.value is not None for label in own_labels),
+            "passed_over": sum(label.value is None for label in own_labels),
             "cases": len(self._order),
-            "estimate": found,
+            "estimate": current_estimate,
         }
 
     def said(self) -> list[Label]:
-        """Everything that people have said of these answers, in the order in which they did."""
-        return store.labels_of(self._engine, self.evaluation_id, self.metric)
+        """Return all labels of these answers, in the order in which they were given."""
+        return store.read_labels(self._engine, self.evaluation_id, self.metric)
 
     def _correct(self) -> None:
-        of = self.answers
-        said = store.labels_by_judge(self._engine, of.source, of.tier, [of.judge_key])
-        store_corrected(self._engine, of, labels_for(said, self.metric, of.judge_key))
+        judged_answers = self.answers
+        labels = store.read_labels_by_judge(
+            self._engine, judged_answers.source, judged_answers.tier, [judged_answers.judge_key]
+        )
+        store_corrected(
+            self._engine, judged_answers, select_metric_labels(labels, self.metric, judged_answers.judge_key)
+        )
 
-    def _known(self, case_id: str) -> Drawn:
-        if case_id not in self._places:
+    def _find_case(self, case_id: str) -> SampledCase:
+        if case_id not in self._positions:
             raise InputError(
                 "no case {case_id!r} with a score in evaluation {evaluation}",
                 case_id=case_id[:200],
                 evaluation=self.evaluation_id,
             )
-        return self._order[self._places[case_id]]
+        return self._order[self._positions[case_id]]
 
-    def _asked(self, one: Drawn, before: Label | None) -> Asked:
-        case_id = self._ids[one.row]
-        return asked_about(case_id, self._places[case_id], self.answers.shown(one.row), before)
+    def _case_to_label(self, sampled: SampledCase, before: Label | None) -> CaseToLabel:
+        case_id = self._ids[sampled.row]
+        return case_to_label(case_id, self._positions[case_id], self.answers.texts_for_people(sampled.row), before)
 
 
-def asked_about(case_id: str, place: int, texts: Mapping[str, str], before: Label | None) -> Asked:
-    """A case as the page shows it.
+def case_to_label(case_id: str, index: int, texts: Mapping[str, str], before: Label | None) -> CaseToLabel:
+    """Return a case as the page shows it.
 
     Args:
-        case_id: what its label is saved by.
-        place: in the order in which cases are asked about, from 0.
-        texts: name -> text of those that there are.
-        before: what this annotator has said of it.
+        case_id: id under which the label is saved.
+        index: index in the labelling order, from 0.
+        texts: name -> text of the case.
+        before: this annotator's label of the case, if any.
     """
     return {
         "case_id": case_id,
-        "position": place + 1,
+        "position": index + 1,
         "question": texts["question"],
         "answer": texts.get("answer", ""),
         "context": texts["context"],
@@ -154,14 +159,14 @@ def asked_about(case_id: str, place: int, texts: Mapping[str, str], before: Labe
     }
 
 
-def checked(value: float | None, note: str) -> str | None:
-    """The note as it is kept, beside a value that may be.
+def check_label(value: float | None, note: str) -> str | None:
+    """Check a value and its note; return the note as stored.
 
     Raises:
-        InputError: a value outside 0..1, a note that is too long.
+        InputError: the value is outside 0..1, or the note is too long.
     """
     if value is not None and not 0 <= value <= 1:
         raise InputError("a label lies between 0 and 1, got {value:g}", value=value)
-    if len(note) > MOST_NOTE:
-        raise InputError("a note has at most {most:,} characters, got {n:,}", most=MOST_NOTE, n=len(note))
+    if len(note) > MAX_NOTE_CHARS:
+        raise InputError("a note has at most {most:,} characters, got {n:,}", most=MAX_NOTE_CHARS, n=len(note))
     return note.replace("\0", "").strip() or None

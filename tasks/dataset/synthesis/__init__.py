@@ -1,1 +1,1 @@
-"""Questions that a generator makes from passages of the corpus."""
+"""Synthetic questions that a generator writes from passages of the corpus."""

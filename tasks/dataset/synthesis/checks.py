@@ -1,4 +1,4 @@
-"""Passages that questions are made from, and checks that a made question must pass before a judge is asked."""
+"""Sampling of passages for synthetic questions, and checks of the questions before the judge is called."""
 
 import random
 import re
@@ -10,24 +10,24 @@ from itertools import pairwise
 
 from rapidfuzz import fuzz, process
 
-from yarus.db.source_rows import Corpus, Row
-from yarus.tasks.cases.labels import pages_of
-from yarus.tasks.cases.sampling import sampled
-from yarus.tasks.cases.text import WORD, normalised
-from yarus.tasks.dataset.duplicates import SIMILAR, alike
-from yarus.tasks.dataset.synthesis.generator import LONGEST_QUESTION, Kind
+from yarus.db.source_rows import Corpus, QuestionRow
+from yarus.tasks.cases.labels import page_by_chunk
+from yarus.tasks.cases.sampling import stratified_sample
+from yarus.tasks.cases.text import WORD_PATTERN, normalise_question
+from yarus.tasks.dataset.duplicates import MIN_SIMILARITY, are_near_duplicates
+from yarus.tasks.dataset.synthesis.generator import MAX_QUESTION_CHARS, QuestionKind
 
-RUN = 8
-"""Consecutive words in common with the passage from which on a question is a copy."""
-GRAM, CONTAINED = 3, 0.8
-"""Share of a question's triples of words that the passage has, from which on it is a copy."""
-OWN_LETTERS = 0.5
+MAX_COMMON_RUN = 8
+"""Number of consecutive words in common with the passage from which a question is a copy."""
+NGRAM_SIZE, MAX_CONTAINED_SHARE = 3, 0.8
+"""Length of n-grams, and share of a question's n-grams in the passage from which it is a copy."""
+MIN_OWN_LETTERS = 0.5
 CYRILLIC, LATIN = re.compile("[а-яё]", re.IGNORECASE), re.compile("[a-z]", re.IGNORECASE)
-CANDIDATES = 20
+MAX_CANDIDATES = 20
 
 
-class Known:
-    """The questions that are there already."""
+class KnownQuestions:
+    """Questions that already exist."""
 
     def __init__(self, questions: Iterable[str]) -> None:
         self._keys: list[str] = []
@@ -36,124 +36,138 @@ class Known:
             self.add(question)
 
     def add(self, question: str) -> None:
-        """One more."""
-        key = normalised(question)
+        """Add a question."""
+        key = normalise_question(question)
         self._keys.append(key)
-        self._bags.add(_bag(key))
+        self._bags.add(_sorted_words(key))
 
     def has(self, question: str) -> bool:
-        """Whether the same or almost the same is known, also with its words in another order."""
-        key = normalised(question)
-        if _bag(key) in self._bags:
+        """Return whether the question or a near-duplicate is known, in any word order."""
+        key = normalise_question(question)
+        if _sorted_words(key) in self._bags:
             return True
-        near = process.extract(key, self._keys, scorer=fuzz.ratio, score_cutoff=100 * SIMILAR, limit=CANDIDATES)
-        return any(alike(key, other) for other, _, _ in near)
+        candidates = process.extract(
+            key, self._keys, scorer=fuzz.ratio, score_cutoff=100 * MIN_SIMILARITY, limit=MAX_CANDIDATES
+        )
+        return any(are_near_duplicates(key, candidate) for candidate, _, _ in candidates)
 
 
-def wrong_language(text: str, language: str) -> bool:
-    """Whether most of a text's letters are of another alphabet; a text without letters is of none.
+def is_wrong_language(text: str, language: str) -> bool:
+    """Return whether most letters of a text are of another alphabet, or the text has no letters.
 
-    Languages of one alphabet are not told apart.
+    Languages with the same alphabet are not distinguished.
     """
-    own, other = len(CYRILLIC.findall(text)), len(LATIN.findall(text))
-    own, other = (own, other) if language == "ru" else (other, own)
-    return own + other == 0 or own / (own + other) < OWN_LETTERS
+    own_letters, other_letters = len(CYRILLIC.findall(text)), len(LATIN.findall(text))
+    own_letters, other_letters = (own_letters, other_letters) if language == "ru" else (other_letters, own_letters)
+    return own_letters + other_letters == 0 or own_letters / (own_letters + other_letters) < MIN_OWN_LETTERS
 
 
-def copied(question: str, passage: str) -> bool:
-    """Whether a question is a piece of the passage: a long run of its words, or nearly all of its triples of words."""
-    asked, said = normalised(question).split(), normalised(passage).split()
-    if longest_run(asked, said) >= RUN:
+def is_copied(question: str, passage: str) -> bool:
+    """Return whether a question copies the passage: a long run of its words, or most of its n-grams."""
+    question_words, passage_words = normalise_question(question).split(), normalise_question(passage).split()
+    if longest_common_run(question_words, passage_words) >= MAX_COMMON_RUN:
         return True
-    triples = _grams(asked)
-    return len(asked) > GRAM and len(triples & _grams(said)) >= CONTAINED * len(triples)
+    question_grams = _grams(question_words)
+    return len(question_words) > NGRAM_SIZE and len(
+        question_grams & _grams(passage_words)
+    ) >= MAX_CONTAINED_SHARE * len(question_grams)
 
 
-def longest_run(one: list[str], other: list[str]) -> int:
-    """Length of the longest sequence of words that both have."""
-    return SequenceMatcher(None, one, other, autojunk=False).find_longest_match().size
+def longest_common_run(first: list[str], second: list[str]) -> int:
+    """Return the length of the longest sequence of words that both lists have."""
+    return SequenceMatcher(None, first, second, autojunk=False).find_longest_match().size
 
 
 def _grams(words: list[str]) -> set[tuple[str, ...]]:
-    return set(zip(*(words[start:] for start in range(GRAM)), strict=False))
+    return set(zip(*(words[start:] for start in range(NGRAM_SIZE)), strict=False))
 
 
-def _bag(key: str) -> str:
+def _sorted_words(key: str) -> str:
     return " ".join(sorted(key.split()))
 
 
-LEAST_WORDS = 5
-"""A chunk with fewer has nothing to ask about."""
-TRIES = 4
-"""Passages that are tried for one question, before fewer are made than asked for."""
+MIN_CHUNK_WORDS = 5
+"""Minimum words of a chunk that questions are generated from."""
+MAX_TRIES = 4
+"""Maximum number of passages that are tried per question."""
 EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One question to be made: of which kind, from which chunks (their positions), which try with them."""
+class SynthesisPlan:
+    """A question to generate: its kind, the positions of its chunks, and the number of the try with them."""
 
-    kind: Kind
+    kind: QuestionKind
     chunks: tuple[int, ...]
     repeat: int
     examples: tuple[str, ...]
 
 
-def quotas(kinds: Sequence[Kind], n: int) -> dict[Kind, int]:
-    """How many of each kind: as even as n allows, earlier kinds first."""
-    return {kind: n // len(kinds) + (number < n % len(kinds)) for number, kind in enumerate(kinds)}
+def split_by_kind(kinds: Sequence[QuestionKind], n: int) -> dict[QuestionKind, int]:
+    """Return the number of questions per kind, as even as n allows, with more for earlier kinds."""
+    return {kind: n // len(kinds) + (index < n % len(kinds)) for index, kind in enumerate(kinds)}
 
 
-def plans(kind: Kind, n: int, corpus: Corpus, questions: Sequence[Row], seed: int) -> list[Plan]:
-    """Up to `TRIES` plans for each of n questions, in the order in which they are tried.
+def plan_questions(
+    kind: QuestionKind, n: int, corpus: Corpus, questions: Sequence[QuestionRow], seed: int
+) -> list[SynthesisPlan]:
+    """Return up to `MAX_TRIES` plans per question, in the order in which they are tried.
 
-    The first n are a sample in which every page and every third of the lengths keeps its share; the same chunks come
-    again, with other examples, only when all have been tried.
+    The first n are a sample stratified by page and by thirds of the length. Chunks are repeated, with other examples,
+    only when all chunks have been tried.
     """
-    chance = random.Random(f"{seed}|{kind}")
+    generator = random.Random(f"{seed}|{kind}")
     units, strata = _units(kind, corpus)
     if not units:
         return []
-    first = sampled(["|".join(corpus.ids[place] for place in unit) for unit in units], strata, n, seed, off=0.5)
-    rest = [number for number in range(len(units)) if number not in set(first)]
-    chance.shuffle(first)
-    chance.shuffle(rest)
-    order = [*first, *rest]
-    voices = voice(questions)
+    sampled_units = stratified_sample(
+        ["|".join(corpus.ids[position] for position in unit) for unit in units], strata, n, seed, off=0.5
+    )
+    other_units = [index for index in range(len(units)) if index not in set(sampled_units)]
+    generator.shuffle(sampled_units)
+    generator.shuffle(other_units)
+    order = [*sampled_units, *other_units]
+    style_examples = style_questions(questions)
     return [
-        Plan(
+        SynthesisPlan(
             kind,
-            units[order[number % len(order)]],
-            number // len(order),
-            tuple(chance.sample(voices, min(EXAMPLES, len(voices)))),
+            units[order[index % len(order)]],
+            index // len(order),
+            tuple(generator.sample(style_examples, min(EXAMPLES, len(style_examples)))),
         )
-        for number in range(TRIES * n)
+        for index in range(MAX_TRIES * n)
     ]
 
 
-def usable(corpus: Corpus) -> list[int]:
-    """Positions of the chunks that have something to ask about."""
-    return [place for place, text in enumerate(corpus.texts) if len(WORD.findall(text[:2_000])) >= LEAST_WORDS]
+def usable_chunks(corpus: Corpus) -> list[int]:
+    """Return the positions of the chunks that are long enough for a question."""
+    return [
+        position
+        for position, text in enumerate(corpus.texts)
+        if len(WORD_PATTERN.findall(text[:2_000])) >= MIN_CHUNK_WORDS
+    ]
 
 
-def voice(questions: Sequence[Row]) -> list[str]:
-    """Real questions that show how users ask."""
-    asked = dict.fromkeys(row["question"].strip() for row in questions if row.get("origin") != "synthetic")
-    return [text for text in asked if len(WORD.findall(text)) > 1 and len(text) <= LONGEST_QUESTION]
+def style_questions(questions: Sequence[QuestionRow]) -> list[str]:
+    """Return real questions that show the users' style."""
+    real_questions = dict.fromkeys(row["question"].strip() for row in questions if row.get("origin") != "synthetic")
+    return [text for text in real_questions if len(WORD_PATTERN.findall(text)) > 1 and len(text) <= MAX_QUESTION_CHARS]
 
 
-def _units(kind: Kind, corpus: Corpus) -> tuple[list[tuple[int, ...]], list[str]]:
-    """What one question is made from (a chunk, or two that follow each other on a page), and the stratum of each."""
-    places = usable(corpus)
-    pages = list(pages_of(corpus).values())
-    lengths = sorted(len(corpus.texts[place]) for place in places)
+def _units(kind: QuestionKind, corpus: Corpus) -> tuple[list[tuple[int, ...]], list[str]]:
+    """Return the chunks for each question (one, or two consecutive ones of a page), and the stratum of each."""
+    positions = usable_chunks(corpus)
+    pages = list(page_by_chunk(corpus).values())
+    lengths = sorted(len(corpus.texts[position]) for position in positions)
     thirds = [lengths[len(lengths) // 3], lengths[2 * len(lengths) // 3]] if lengths else []
     if kind != "multi":
-        strata = [f"{pages[place]}|{sum(len(corpus.texts[place]) >= edge for edge in thirds)}" for place in places]
-        return [(place,) for place in places], strata
-    of_page: dict[str, list[int]] = defaultdict(list)
-    for place in places:
-        if pages[place] is not None:
-            of_page[str(pages[place])].append(place)
-    pairs = [(page, pair) for page, on in of_page.items() for pair in pairwise(on)]
+        strata = [
+            f"{pages[position]}|{sum(len(corpus.texts[position]) >= edge for edge in thirds)}" for position in positions
+        ]
+        return [(position,) for position in positions], strata
+    positions_by_page: dict[str, list[int]] = defaultdict(list)
+    for position in positions:
+        if pages[position] is not None:
+            positions_by_page[str(pages[position])].append(position)
+    pairs = [(page, pair) for page, page_positions in positions_by_page.items() for pair in pairwise(page_positions)]
     return [pair for _, pair in pairs], [page for page, _ in pairs]

@@ -1,4 +1,4 @@
-"""Questions on their way: the generator writes them, checks and the judge sort them, round by round."""
+"""Synthesis rounds: the generator writes questions, the checks and the judge filter them."""
 
 import asyncio
 import logging
@@ -10,146 +10,165 @@ from typing import Any
 
 import numpy as np
 
-from yarus.db.source_rows import Corpus, Row
-from yarus.tasks.cases.privacy.masking import mask, own_key
-from yarus.tasks.cases.text import fit
+from yarus.db.source_rows import Corpus, QuestionRow
+from yarus.tasks.cases.privacy.masking import load_own_key, mask
+from yarus.tasks.cases.text import join_within_limit
 from yarus.tasks.config.settings import Settings
-from yarus.tasks.dataset.synthesis.checks import Known, Plan, copied, wrong_language
-from yarus.tasks.dataset.synthesis.generator import Pair, invent, prompts_of
+from yarus.tasks.dataset.synthesis.checks import KnownQuestions, SynthesisPlan, is_copied, is_wrong_language
+from yarus.tasks.dataset.synthesis.generator import QAPair, generate_pair, load_synthesis_prompts
 from yarus.tasks.models.calls import Call, Model, Reply
 from yarus.tasks.models.prompts import Prompt
-from yarus.tasks.models.verdicts import Score, ask_for_score, value_of
+from yarus.tasks.models.verdicts import Score, ask_for_score, get_value
 
 log = logging.getLogger("yarus")
-ENOUGH = 0.5
-"""A judge's score above it says that the context answers the question, below it that it does not."""
+MIN_SUPPORT = 0.5
+"""Judge's score above which the context answers the question, and below which it does not."""
 CONTEXT_TOKENS = 3_000
-"""A longer chunk is cut to so many, of about three characters."""
-ROUND = 500
-"""Questions asked for at once: a large order keeps no more in memory, and says how far it is."""
-NEAREST = 3
-"""Chunks in which the answer to an unanswerable question is looked for, beside its own."""
+"""Token limit of a chunk, with about three characters per token."""
+ROUND_SIZE = 500
+"""Maximum number of questions per round; it limits memory and sets the interval of progress messages."""
+N_NEAREST = 3
+"""Number of other chunks in which the answer to an unanswerable question is searched for."""
 
 
 @dataclass(frozen=True)
-class Material:
-    """What questions are made from."""
+class SynthesisInput:
+    """Input of a synthesis."""
 
     source: str
     language: str
-    questions: list[Row]
+    questions: list[QuestionRow]
     corpus: Corpus
     taken: list[str]
-    """Questions that the receiving source has already and that a new one may not repeat."""
+    """Questions of the receiving source that new ones must not repeat."""
 
 
 @dataclass
-class Made:
-    """What came of it: accepted pairs with their plans, and why others were rejected."""
+class SynthesisOutcome:
+    """Outcome of a synthesis: accepted pairs with their plans, and counts of rejections."""
 
-    accepted: list[tuple[Plan, Pair]] = field(default_factory=list)
+    accepted: list[tuple[SynthesisPlan, QAPair]] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
     replies: list[Reply] = field(default_factory=list)
     generator: str = ""
     judge: str = ""
 
 
-class Makers:
-    """The models with their prompts, and what they are asked about."""
+class SynthesisModels:
+    """Models with their prompts, and the input of the synthesis."""
 
-    def __init__(self, configuration: Settings, material: Material, generator: Model, judge: Model) -> None:
+    def __init__(self, configuration: Settings, material: SynthesisInput, generator: Model, judge: Model) -> None:
         self.generator, self.judge, self.material = generator, judge, material
-        self.prompts: dict[str, Prompt] = prompts_of(configuration)
-        self.key = own_key()
+        self.prompts: dict[str, Prompt] = load_synthesis_prompts(configuration)
+        self.key = load_own_key()
 
-    def passages(self, plan: Plan) -> list[str]:
-        """The texts of a plan, cut to what a model takes."""
-        texts = (self.material.corpus.texts[place] for place in plan.chunks)
-        return [fit([text], CONTEXT_TOKENS // len(plan.chunks))[0] for text in texts]
+    def passages(self, plan: SynthesisPlan) -> list[str]:
+        """Return the texts of a plan, cut to the token limit."""
+        texts = (self.material.corpus.texts[position] for position in plan.chunks)
+        return [join_within_limit([text], CONTEXT_TOKENS // len(plan.chunks))[0] for text in texts]
 
     def nearest(self, question: str) -> list[str]:
-        """The chunks most like a question."""
+        """Return the chunks most similar to a question."""
         vectors, matrix = self._vectors
         likeness = (matrix @ vectors.transform([question]).T).toarray().ravel()
-        return [fit([self.material.corpus.texts[place]], CONTEXT_TOKENS)[0] for place in likeness.argsort()[-NEAREST:]]
+        return [
+            join_within_limit([self.material.corpus.texts[position]], CONTEXT_TOKENS)[0]
+            for position in likeness.argsort()[-N_NEAREST:]
+        ]
 
     @cached_property
     def _vectors(self) -> tuple[Any, Any]:
-        """The vectorizer and the vectors of all chunks; only unanswerable questions need them, and scikit-learn."""
+        """Return the vectorizer and the vectors of all chunks; only unanswerable questions need scikit-learn."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True, dtype=np.float32)
         return vectors, vectors.fit_transform(self.material.corpus.texts)
 
 
-async def rounds(makers: Makers, waiting: Sequence[Plan], wanted: int, known: Known, made: Made) -> None:
-    """Asks for as many questions as are missing, until none is, no plan is left, or the money is spent."""
-    missing, place = wanted, 0
-    while missing and place < len(waiting) and not made.rejected["budget"]:
-        some = waiting[place : place + min(missing, ROUND)]
-        place += len(some)
-        pairs = await asyncio.gather(*(_invented(makers, plan) for plan in some))
-        fresh: list[tuple[Plan, Pair]] = []
-        for plan, pair in zip(some, pairs, strict=True):
-            made.replies += pair.replies
-            problem = pair.problem or _text_problem(makers, plan, pair, known)
+async def run_rounds(
+    models: SynthesisModels,
+    plans: Sequence[SynthesisPlan],
+    n_wanted: int,
+    known_questions: KnownQuestions,
+    outcome: SynthesisOutcome,
+) -> None:
+    """Generate the missing questions until there are enough, or plans or budget are exhausted."""
+    n_missing, position = n_wanted, 0
+    while n_missing and position < len(plans) and not outcome.rejected["budget"]:
+        batch = plans[position : position + min(n_missing, ROUND_SIZE)]
+        position += len(batch)
+        pairs = await asyncio.gather(*(_generate(models, plan) for plan in batch))
+        checked: list[tuple[SynthesisPlan, QAPair]] = []
+        for plan, pair in zip(batch, pairs, strict=True):
+            outcome.replies += pair.replies
+            problem = pair.problem or _text_problem(models, plan, pair, known_questions)
             if problem:
-                made.rejected[problem] += 1
+                outcome.rejected[problem] += 1
             else:
-                known.add(pair.question)
-                fresh.append((plan, pair))
-        problems = await asyncio.gather(*(_judged_problem(makers, plan, pair, made) for plan, pair in fresh))
-        made.rejected.update(problem for problem in problems if problem)
-        good = [one for one, problem in zip(fresh, problems, strict=True) if not problem]
-        made.accepted += good
-        missing -= len(good)
-        log.info("%s: %d questions, %d to go", some[0].kind, len(made.accepted), missing)
+                known_questions.add(pair.question)
+                checked.append((plan, pair))
+        problems = await asyncio.gather(*(_find_judged_problem(models, plan, pair, outcome) for plan, pair in checked))
+        outcome.rejected.update(problem for problem in problems if problem)
+        accepted = [checked_pair for checked_pair, problem in zip(checked, problems, strict=True) if not problem]
+        outcome.accepted += accepted
+        n_missing -= len(accepted)
+        log.info("%s: %d questions, %d to go", batch[0].kind, len(outcome.accepted), n_missing)
 
 
-async def _invented(makers: Makers, plan: Plan) -> Pair:
-    language = makers.material.language
-    examples = [mask(text, makers.key, language) for text in plan.examples]
-    return await invent(makers.generator, makers.prompts[plan.kind], makers.passages(plan), examples, plan.repeat)
-
-
-def _text_problem(makers: Makers, plan: Plan, pair: Pair, known: Known) -> str:
-    texts = (pair.question,) if plan.kind == "unanswerable" else (pair.question, pair.answer)
-    if any(wrong_language(text, makers.material.language) for text in texts if any(map(str.isalpha, text))):
-        return "wrong_language"
-    if copied(pair.question, "\n".join(makers.passages(plan))):
-        return "copy"
-    return "duplicate" if known.has(pair.question) else ""
-
-
-async def _judged_problem(makers: Makers, plan: Plan, pair: Pair, made: Made) -> str:
-    """What the judge finds wrong with a pair: each passage and claim is judged on its own."""
-    passages = makers.passages(plan)
-    whole = "\n\n".join(passages)
-
-    async def answers(context: str) -> float | None:
-        call = Call(makers.prompts["answerability"], {"question": pair.question, "context": context})
-        return _value(await ask_for_score(makers.judge, call), made)
-
-    if plan.kind == "unanswerable":
-        scores = await asyncio.gather(*map(answers, (whole, *makers.nearest(pair.question))))
-        return _first(("judge_error", None in scores), ("answerable", any((s or 0) >= ENOUGH for s in scores)))
-    texts = {"question": pair.question, "answer": pair.answer, "context": whole}
-    faithful = _value(await ask_for_score(makers.judge, Call(makers.prompts["faithfulness"], texts)), made)
-    score, *alone = await asyncio.gather(*map(answers, (whole, *(passages if plan.kind == "multi" else ()))))
-    return _first(
-        ("judge_error", None in (faithful, score, *alone)),
-        ("not_answerable", (score or 0) <= ENOUGH),
-        ("unfaithful", (faithful or 0) <= ENOUGH),
-        ("one_chunk_is_enough", any((one or 0) > ENOUGH for one in alone)),
+async def _generate(models: SynthesisModels, plan: SynthesisPlan) -> QAPair:
+    language = models.material.language
+    examples = [mask(text, models.key, language) for text in plan.examples]
+    return await generate_pair(
+        models.generator, models.prompts[plan.kind], models.passages(plan), examples, plan.repeat
     )
 
 
-def _value(verdict: Score, made: Made) -> float | None:
-    made.replies += verdict.replies
+def _text_problem(models: SynthesisModels, plan: SynthesisPlan, pair: QAPair, known_questions: KnownQuestions) -> str:
+    texts = (pair.question,) if plan.kind == "unanswerable" else (pair.question, pair.answer)
+    if any(is_wrong_language(text, models.material.language) for text in texts if any(map(str.isalpha, text))):
+        return "wrong_language"
+    if is_copied(pair.question, "\n".join(models.passages(plan))):
+        return "copy"
+    return "duplicate" if known_questions.has(pair.question) else ""
+
+
+async def _find_judged_problem(
+    models: SynthesisModels, plan: SynthesisPlan, pair: QAPair, outcome: SynthesisOutcome
+) -> str:
+    """Return the problem that the judge finds with a pair; each passage and claim is judged separately."""
+    passages = models.passages(plan)
+    full_context = "\n\n".join(passages)
+
+    async def score_answerability(context: str) -> float | None:
+        call = Call(models.prompts["answerability"], {"question": pair.question, "context": context})
+        return _record_score(await ask_for_score(models.judge, call), outcome)
+
+    if plan.kind == "unanswerable":
+        scores = await asyncio.gather(*map(score_answerability, (full_context, *models.nearest(pair.question))))
+        return _first_problem(
+            ("judge_error", None in scores), ("answerable", any((value or 0) >= MIN_SUPPORT for value in scores))
+        )
+    texts = {"question": pair.question, "answer": pair.answer, "context": full_context}
+    faithfulness = _record_score(
+        await ask_for_score(models.judge, Call(models.prompts["faithfulness"], texts)), outcome
+    )
+    score, *single_scores = await asyncio.gather(
+        *map(score_answerability, (full_context, *(passages if plan.kind == "multi" else ())))
+    )
+    return _first_problem(
+        ("judge_error", None in (faithfulness, score, *single_scores)),
+        ("not_answerable", (score or 0) <= MIN_SUPPORT),
+        ("unfaithful", (faithfulness or 0) <= MIN_SUPPORT),
+        ("one_chunk_is_enough", any((single_score or 0) > MIN_SUPPORT for single_score in single_scores)),
+    )
+
+
+def _record_score(verdict: Score, outcome: SynthesisOutcome) -> float | None:
+    outcome.replies += verdict.replies
     if verdict.status == "skipped_budget":
-        made.rejected["budget"] += 1
-    return value_of(verdict)
+        outcome.rejected["budget"] += 1
+    return get_value(verdict)
 
 
-def _first(*problems: tuple[str, bool]) -> str:
-    return next((name for name, there in problems if there), "")
+def _first_problem(*problems: tuple[str, bool]) -> str:
+    return next((name for name, is_present in problems if is_present), "")

@@ -1,7 +1,7 @@
-"""Making cases: questions and answers from the chunks of a source, written by the generator into another source.
+"""Synthesis of cases: the generator writes questions and answers from the chunks of a source into another source.
 
-Every reply goes through the call store: an interrupted synthesis that is started again with the same parameters buys
-nothing twice and comes to the same questions.
+The call store keeps every reply, so that an interrupted synthesis resumes with the same parameters without repeated
+calls and gives the same questions.
 """
 
 import asyncio
@@ -13,21 +13,27 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from yarus.db.errors import InputError
-from yarus.db.loading.fill import Row as Loaded
-from yarus.db.loading.fill import Rows, fill
+from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.load_rows import IncomingRow as Loaded
 from yarus.db.source_rows import Corpus, read_corpus, read_questions
-from yarus.db.sources import Source, loaded, snapshot
+from yarus.db.sources import Source, find_loaded_source, snapshot
 from yarus.tasks.cases.privacy import pseudonyms
-from yarus.tasks.config.connections import connection_lost, database, source
-from yarus.tasks.config.settings import settings
+from yarus.tasks.config.connections import database, open_source, should_retry_read
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.dataset.dataset_schema import SynthesisExample, SynthesisResult
-from yarus.tasks.dataset.synthesis.checks import Known, Plan, plans, quotas, usable
-from yarus.tasks.dataset.synthesis.generator import ORIGIN, Pair, Synthesis, check
-from yarus.tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
-from yarus.tasks.models.calls import bill
-from yarus.tasks.models.chat import Chats, chat
+from yarus.tasks.dataset.synthesis.checks import (
+    KnownQuestions,
+    SynthesisPlan,
+    plan_questions,
+    split_by_kind,
+    usable_chunks,
+)
+from yarus.tasks.dataset.synthesis.generator import ORIGIN_FORMAT, QAPair, SynthesisParameters, check_parameters
+from yarus.tasks.dataset.synthesis.pipeline import SynthesisInput, SynthesisModels, SynthesisOutcome, run_rounds
+from yarus.tasks.models.calls import sum_costs
+from yarus.tasks.models.chat import ChatPool, open_chat
 
-SHOWN = 5
+N_EXAMPLES = 5
 
 
 @task(
@@ -35,80 +41,89 @@ SHOWN = 5
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
-    retry_condition_fn=connection_lost,
+    retry_condition_fn=should_retry_read,
 )
-async def gather(parameters: Synthesis) -> Material:
-    """The chunks and questions of the source.
+async def gather(parameters: SynthesisParameters) -> SynthesisInput:
+    """Load the chunks and questions of the source.
 
     Raises:
-        InputError: no such source, nothing to ask about in it, or the receiving source is somebody else's.
+        InputError: the source does not exist or has no usable chunk, or the receiving source has other content.
     """
-    return await asyncio.to_thread(_gather, parameters)
+    return await asyncio.to_thread(_load_input, parameters)
 
 
 @task(task_run_name="write {parameters.n} questions", cache_policy=NO_CACHE, retries=0)
-async def write(parameters: Synthesis, material: Material) -> Made:
-    """Has questions made and checked, round by round, until there are enough or all chunks have been tried.
+async def write(parameters: SynthesisParameters, material: SynthesisInput) -> SynthesisOutcome:
+    """Generate and check questions, round by round, until there are enough or all chunks have been tried.
 
-    No retries: every call is tried by itself (`RetryPolicy`).
+    The task has no retries, because each call has its own (`RetryPolicy`).
     """
-    configuration = settings().model_copy(update={"language": material.language})
+    configuration = get_settings().model_copy(update={"language": material.language})
     payer = "synthesize-" + hashlib.sha256(parameters.model_dump_json().encode()).hexdigest()[:12]
-    known = Known([row["question"] for row in material.questions] + material.taken)
-    made, engine, chats = Made(), database(), Chats()
+    known_questions = KnownQuestions([row["question"] for row in material.questions] + material.taken)
+    outcome, engine, chats = SynthesisOutcome(), database(), ChatPool()
     async with (
-        chat("generator", configuration, engine, evaluation=payer, chats=chats) as generator,
-        chat("judge", configuration, engine, evaluation=payer, chats=chats) as judge,
+        open_chat("generator", configuration, engine, evaluation=payer, chats=chats) as generator,
+        open_chat("judge", configuration, engine, evaluation=payer, chats=chats) as judge,
     ):
-        made.generator, made.judge = generator.describe(), judge.describe()
-        makers = Makers(configuration, material, generator, judge)
-        for kind, wanted in quotas(parameters.kinds, parameters.n).items():
-            waiting = plans(kind, wanted, material.corpus, material.questions, parameters.seed)
-            if wanted and not waiting:
-                made.rejected["no_page_with_two_chunks"] += wanted
-            await rounds(makers, waiting, wanted, known, made)
-    return made
+        outcome.generator, outcome.judge = generator.describe(), judge.describe()
+        models = SynthesisModels(configuration, material, generator, judge)
+        for kind, n_wanted in split_by_kind(parameters.kinds, parameters.n).items():
+            plans = plan_questions(kind, n_wanted, material.corpus, material.questions, parameters.seed)
+            if n_wanted and not plans:
+                outcome.rejected["no_page_with_two_chunks"] += n_wanted
+            await run_rounds(models, plans, n_wanted, known_questions, outcome)
+    return outcome
 
 
 @task(task_run_name="keep {parameters.into}", cache_policy=NO_CACHE)
-async def keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisResult:
-    """Writes the questions with their annotations, and the same chunks, into the source; says what was made."""
-    return await asyncio.to_thread(_keep, parameters, material, made)
+async def keep(parameters: SynthesisParameters, material: SynthesisInput, made: SynthesisOutcome) -> SynthesisResult:
+    """Store the questions with their annotations and the same chunks in the receiving source, and return a summary."""
+    return await asyncio.to_thread(_save_questions, parameters, material, made)
 
 
-def _gather(parameters: Synthesis) -> Material:
-    check(parameters)
-    where = source(parameters.source)
-    with snapshot(where) as connection:
-        questions = read_questions(connection, where)
-        corpus = read_corpus(connection, where, vectors=True)
-    if not usable(corpus):
+def _load_input(parameters: SynthesisParameters) -> SynthesisInput:
+    check_parameters(parameters)
+    data_source = open_source(parameters.source)
+    with snapshot(data_source) as connection:
+        questions = read_questions(connection, data_source)
+        corpus = read_corpus(connection, data_source, vectors=True)
+    if not usable_chunks(corpus):
         raise InputError(
-            "source {source!r} has no chunk of a sentence or more; load some: yarus load …", source=where.name
+            "source {source!r} has no chunk of a sentence or more; load some: yarus load …", source=data_source.name
         )
-    return Material(where.name, where.language, questions, corpus, _taken(parameters, where))
+    return SynthesisInput(
+        data_source.name, data_source.language, questions, corpus, _existing_questions(parameters, data_source)
+    )
 
 
-def _taken(parameters: Synthesis, where: Source) -> list[str]:
-    """What is in the receiving source from other parameters; the same ones come to the same questions again."""
+def _existing_questions(parameters: SynthesisParameters, data_source: Source) -> list[str]:
+    """Return the questions of the receiving source from other parameters; equal parameters give the same questions
+    again.
+    """
     try:
-        into = loaded(database(), parameters.into)
-    except InputError:  # it is not there yet
+        receiving_source = find_loaded_source(database(), parameters.into)
+    except InputError:  # the source does not exist yet
         return []
-    with snapshot(into) as connection:
-        rows = read_questions(connection, into, all_rows=True)
-    ours = _asked_by(parameters)
-    return [row["question"] for row in rows if (row.get("review") or {}).get("asked_by") != ours]
+    with snapshot(receiving_source) as connection:
+        rows = read_questions(connection, receiving_source, all_rows=True)
+    own_parameters = _parameters_key(parameters)
+    return [row["question"] for row in rows if (row.get("review") or {}).get("asked_by") != own_parameters]
 
 
-def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisResult:
-    rows = [_rows(parameters, material, plan, pair) for plan, pair in made.accepted]
+def _save_questions(
+    parameters: SynthesisParameters, material: SynthesisInput, outcome: SynthesisOutcome
+) -> SynthesisResult:
+    rows = [_question_rows(parameters, material, plan, pair) for plan, pair in outcome.accepted]
     if rows:
-        given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
-        origin = ORIGIN.format(material.source) + made.generator
-        fill(database(), parameters.into, given, language=material.language, origin=origin)
+        loaded_rows = ImportedRows(
+            [question_row for question_row, _ in rows], list(_chunk_rows(material.corpus)), [label for _, label in rows]
+        )
+        origin = ORIGIN_FORMAT.format(material.source) + outcome.generator
+        fill(database(), parameters.into, loaded_rows, language=material.language, origin=origin)
     examples: list[SynthesisExample] = [
-        {"kind": plan.kind, "question": pair.question, "answer": pair.answer} for plan, pair in made.accepted[:SHOWN]
+        {"kind": plan.kind, "question": pair.question, "answer": pair.answer}
+        for plan, pair in outcome.accepted[:N_EXAMPLES]
     ]
     return {
         "state": "completed" if rows else "invalid",
@@ -116,47 +131,50 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         "into": parameters.into if rows else None,
         "asked": parameters.n,
         "accepted": len(rows),
-        "kinds": {kind: sum(plan.kind == kind for plan, _ in made.accepted) for kind in parameters.kinds},
-        "rejected": dict(sorted((+made.rejected).items())),
-        "generator": made.generator,
-        "judge": made.judge,
-        **bill(made.replies),
-        "examples": pseudonyms.document(examples, material.source),
+        "kinds": {kind: sum(plan.kind == kind for plan, _ in outcome.accepted) for kind in parameters.kinds},
+        "rejected": dict(sorted((+outcome.rejected).items())),
+        "generator": outcome.generator,
+        "judge": outcome.judge,
+        **sum_costs(outcome.replies),
+        "examples": pseudonyms.mask_document(examples, material.source),
     }
 
 
-def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> tuple[Loaded, Loaded]:
-    chunks = [material.corpus.ids[place] for place in plan.chunks]
-    urls = list(dict.fromkeys(url for place in plan.chunks if (url := material.corpus.urls[place])))
-    said = f"{plan.kind}|{chunks}|{pair.question}"
-    name = "syn-" + hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    can = plan.kind != "unanswerable"
+def _question_rows(
+    parameters: SynthesisParameters, material: SynthesisInput, plan: SynthesisPlan, pair: QAPair
+) -> tuple[Loaded, Loaded]:
+    chunks = [material.corpus.ids[position] for position in plan.chunks]
+    urls = list(dict.fromkeys(url for position in plan.chunks if (url := material.corpus.urls[position])))
+    identity = f"{plan.kind}|{chunks}|{pair.question}"
+    question_id = "syn-" + hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    is_answerable = plan.kind != "unanswerable"
     question = {
-        "id": name, "question": pair.question, "answer": None, "confluence_url": urls[0] if can and urls else None,
+        "id": question_id, "question": pair.question, "answer": None,
+        "confluence_url": urls[0] if is_answerable and urls else None,
         "score": None, "user_id": None, "created_at": None,
     }  # fmt: skip
     label = {
-        "question_id": name,
-        "ground_truth_answer": pair.answer if can else None,
-        "relevant_chunk_ids": chunks if can else [],
-        "relevant_urls": urls if can else [],
+        "question_id": question_id,
+        "ground_truth_answer": pair.answer if is_answerable else None,
+        "relevant_chunk_ids": chunks if is_answerable else [],
+        "relevant_urls": urls if is_answerable else [],
         "ground_truth_show": None,
-        "answerable": can,
+        "answerable": is_answerable,
         "cluster": urls[0] if urls else None,
         "origin": "synthetic",
-        "review": {"kind": plan.kind, "made_from": chunks, "asked_by": _asked_by(parameters)},
+        "review": {"kind": plan.kind, "made_from": chunks, "asked_by": _parameters_key(parameters)},
     }
-    return Loaded(name, question), Loaded(name, label)
+    return Loaded(question_id, question), Loaded(question_id, label)
 
 
-def _asked_by(parameters: Synthesis) -> str:
+def _parameters_key(parameters: SynthesisParameters) -> str:
     return f"n {parameters.n}, kinds {','.join(parameters.kinds)}, seed {parameters.seed}"
 
 
-def _chunks(corpus: Corpus) -> Iterable[Loaded]:
-    """The same chunks, with their vectors where there are any."""
-    for place, name in enumerate(corpus.ids):
-        row = {"id": name, "confluence_url": corpus.urls[place], "text": corpus.texts[place]}
+def _chunk_rows(corpus: Corpus) -> Iterable[Loaded]:
+    """Yield the same chunks, with their vectors if there are any."""
+    for position, name in enumerate(corpus.ids):
+        row = {"id": name, "confluence_url": corpus.urls[position], "text": corpus.texts[position]}
         if corpus.vectors is not None:
-            row["embedding"] = None if np.isnan(corpus.vectors[place]).any() else corpus.vectors[place]
+            row["embedding"] = None if np.isnan(corpus.vectors[position]).any() else corpus.vectors[position]
         yield Loaded(f"chunk {name}", row)

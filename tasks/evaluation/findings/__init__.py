@@ -1,1 +1,1 @@
-"""What an evaluation found beside its metrics, one file per finding: figures, JSON and sentences."""
+"""Findings of an evaluation in addition to its metrics, one file per finding: figures, JSON and sentences."""

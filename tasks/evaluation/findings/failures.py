@@ -1,4 +1,4 @@
-"""Where the cases of an evaluation failed, and which to mend first."""
+"""Stages at which the cases of an evaluation failed, and which to fix first."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,64 +7,64 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from yarus.tasks.cases.table import Case
-from yarus.tasks.config.texts import LANGUAGES, Text, texts
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings.finding import MeasuredEvaluation
 from yarus.tasks.evaluation.findings_schema import Failures
-from yarus.tasks.evaluation.queries import matching, where
+from yarus.tasks.evaluation.queries import format_condition, match_condition
 
-FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
-SHOWN = 5
+FAILURE_STAGES = ("retrieval", "generation", "refusal", "gate", "label")
+MAX_LISTED = 5
 
 
-def failures(cases: pa.Table) -> Failures:
-    """How many cases failed where, and the few that are most useful to fix.
+def count_failures(cases: pa.Table) -> Failures:
+    """Count the failed cases by stage, and select the few that are most useful to fix.
 
-    First those that had the right passage at hand, because only what comes after retrieval has to be mended for them;
-    then the others, doubtful labels last. Among equals the lowest e2e_score, then the order of the cases.
+    Cases with the right passage come first, because only the steps after retrieval must be fixed for them; doubtful
+    labels come last. Among equals the lowest e2e_score comes first, then the order of the cases.
 
     Args:
         cases: with `failure`.
     """
-    kept = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
-    failed = cases.select(kept).filter(pc.is_valid(cases["failure"])).to_pylist()
-    counts = {name: sum(case["failure"] == name for case in failed) for name in FAILURES}
+    columns = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
+    failed = cases.select(columns).filter(pc.is_valid(cases["failure"])).to_pylist()
+    counts = {name: sum(case["failure"] == name for case in failed) for name in FAILURE_STAGES}
     failed.sort(key=_urgency)
-    return {"counts": counts, "fix_first": [case["case_id"] for case in failed[:SHOWN]]}
+    return {"counts": counts, "fix_first": [case["case_id"] for case in failed[:MAX_LISTED]]}
 
 
-def find(evaluated: Evaluated) -> dict[str, Failures | int]:
+def find(evaluated: MeasuredEvaluation) -> dict[str, Failures | int]:
     """See `Feature`."""
     cases, doubtful = evaluated.cases, TIERS[evaluated.run.tier].doubtful
-    found: dict[str, Failures | int] = {}
+    documents: dict[str, Failures | int] = {}
     if "failure" in cases.column_names:
-        found["failures"] = failures(cases)
+        documents["failures"] = count_failures(cases)
     if doubtful and doubtful["metric"] in cases.column_names:
-        found["doubtful"] = pc.sum(matching(cases, where(doubtful)), min_count=0).as_py()
-    return found
+        documents["doubtful"] = pc.sum(match_condition(cases, format_condition(doubtful)), min_count=0).as_py()
+    return documents
 
 
-def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield how many answers fail at each stage, the most frequent first, and which cases to begin with."""
-    known: Failures | None = summary.get("failures")
-    if known and any(known["counts"].values()):
-        yield {language: _sentence(known, language) for language in LANGUAGES}
+def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
+    """Yield how many answers fail at each stage, the most frequent first, and which cases to start with."""
+    document: Failures | None = summary.get("failures")
+    if document and any(document["counts"].values()):
+        yield {language: _sentence(document, language) for language in LANGUAGES}
 
 
-def _sentence(known: Failures, language: str) -> str:
+def _sentence(document: Failures, language: str) -> str:
     words = texts("terminal", language)
-    most_first = sorted(known["counts"].items(), key=lambda item: -item[1])
-    counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
-    return words["failures"].format(counts=counts, first=", ".join(known["fix_first"]))
+    by_frequency = sorted(document["counts"].items(), key=lambda item: -item[1])
+    counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in by_frequency if n)
+    return words["failures"].format(counts=counts, first=", ".join(document["fix_first"]))
 
 
 def _urgency(case: Case) -> tuple[bool, bool, float]:
     score = case["e2e_score"]
-    return case["failure"] == "label", found(case) is not True, 1.0 if score is None else score
+    return case["failure"] == "label", has_relevant_result(case) is not True, 1.0 if score is None else score
 
 
-def found(case: Case) -> bool | None:
-    """Whether something relevant was retrieved; None where that is not known."""
+def has_relevant_result(case: Case) -> bool | None:
+    """Return whether a relevant result was retrieved; None if that is not known."""
     if not case["relevant"] or case["retrieved"] is None:
         return None
     return not set(case["relevant"]).isdisjoint(case["retrieved"])

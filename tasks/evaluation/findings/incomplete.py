@@ -8,180 +8,200 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from yarus.metrics.incomplete.selection import FEWEST, Feature, chances, compare_feature, reweighted_mean
+from yarus.metrics.incomplete.selection import (
+    MIN_QUESTIONS,
+    Feature,
+    compare_feature,
+    inverse_propensity_mean,
+    labelling_propensities,
+)
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.significance import holm
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import floats, values_of
+from yarus.tasks.cases.table import column_values, float_column
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM
-from yarus.tasks.config.texts import LANGUAGES, Text, texts, translations
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS
-from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.evaluation.findings.finding import MeasuredEvaluation
 from yarus.tasks.evaluation.findings_schema import (
     FeatureDifference,
     FeatureName,
     Incomplete,
     LabelledQuestions,
 )
-from yarus.tasks.evaluation.numbers import finite, percent, shown
+from yarus.tasks.evaluation.number_format import format_metric, format_percent, replace_non_finite
 
-CHANCE = 0.03
-"""Holm's p below which questions with a label are called others than those without."""
-TOPICS = 8
-"""Most frequent pages whose questions are told apart."""
-NO_NUMBER = 0.5
-"""The place of a question that has no number: in the middle."""
+MAX_P_VALUE = 0.03
+"""Holm's p below which questions with a label count as different from those without."""
+MAX_TOPICS = 8
+"""Number of most frequent pages that are compared."""
+MIDDLE_RANK = 0.5
+"""Relative rank of a question without a value: the middle."""
 
 
-def incomplete(cases: pa.Table, headlines: Sequence[str]) -> Incomplete:
-    """What the cases of a tier that ranks tell of their labels.
+def find_incomplete_labels(cases: pa.Table, headlines: Sequence[str]) -> Incomplete:
+    """Compute how incomplete labels affect a tier that ranks.
 
     Args:
-        cases: of an evaluation, also those that could not be measured.
-        headlines: metrics whose means are weighted anew.
+        cases: of an evaluation, including those that could not be measured.
+        headlines: metrics whose means are weighted again.
     """
-    counted = np.ones(len(cases), dtype=bool)
+    is_counted = np.ones(len(cases), dtype=bool)
     if "stratum" in cases.column_names:
-        counted = np.asarray(pc.equal(cases["stratum"], HEADLINE_STRATUM).fill_null(False))
-    if_right = cases.filter(pa.array(counted))["if_right"].combine_chunks()
+        is_counted = np.asarray(pc.equal(cases["stratum"], HEADLINE_STRATUM).fill_null(False))
+    if_right = cases.filter(pa.array(is_counted))["if_right"].combine_chunks()
     names = [field.name for field in if_right.type]
     means = {name: pc.mean(pc.struct_field(if_right, name)).as_py() for name in names}
     return {
         "if_right": {name: mean for name, mean in means.items() if mean is not None},
-        "questions": _labelled_questions(cases, counted, headlines),
+        "questions": _labelled_questions(cases, is_counted, headlines),
     }
 
 
 def _labelled_questions(
-    cases: pa.Table, counted: np.typing.NDArray[np.bool_], headlines: Sequence[str]
+    cases: pa.Table, is_counted: np.typing.NDArray[np.bool_], headlines: Sequence[str]
 ) -> LabelledQuestions | None:
-    """Questions with a label that counts against all others; None where there is nothing to compare."""
-    has = counted & np.array([bool(of) for of in values_of(cases, "relevant")], dtype=bool)
-    n, n_others = int(has.sum()), int((~has).sum())
+    """Compare questions with a counting label with all others; None if either group is empty."""
+    is_labelled = is_counted & np.array([bool(relevant) for relevant in column_values(cases, "relevant")], dtype=bool)
+    n, n_others = int(is_labelled.sum()), int((~is_labelled).sum())
     if not n or not n_others:
         return None
-    found: LabelledQuestions = {"n": n, "n_others": n_others, "differ_in": [], "features": {}, "reweighted": {}}
-    if min(n, n_others) < FEWEST:
-        return found
-    # Pages are groups of labelled questions alone; users are known of all.
-    groups = [group if (group or "").startswith("user ") else None for group in values_of(cases, "group")]
+    document: LabelledQuestions = {"n": n, "n_others": n_others, "differ_in": [], "features": {}, "reweighted": {}}
+    if min(n, n_others) < MIN_QUESTIONS:
+        return document
+    # Only labelled questions have pages as groups; users are known for all.
+    groups = [group if (group or "").startswith("user ") else None for group in column_values(cases, "group")]
     features = _features(cases)
-    compared = {name: compare_feature(values, has, groups) for name, values in features.items()}
-    compared = {name: one for name, one in compared.items() if one.p == one.p}
-    adjusted = holm([one.p for one in compared.values()])
-    found["features"] = {
-        name: _difference(name, one, p) for (name, one), p in zip(compared.items(), adjusted, strict=True)
+    compared = {name: compare_feature(values, is_labelled, groups) for name, values in features.items()}
+    compared = {name: feature for name, feature in compared.items() if feature.p == feature.p}
+    adjusted = holm([feature.p for feature in compared.values()])
+    document["features"] = {
+        name: _difference(name, feature, p_value)
+        for (name, feature), p_value in zip(compared.items(), adjusted, strict=True)
     }
-    found["differ_in"] = [name for name, one in found["features"].items() if one["p"] < CHANCE]
-    if found["differ_in"]:
-        chance = chances(np.column_stack([features[name] for name in compared]), has)
+    document["differ_in"] = [name for name, feature in document["features"].items() if feature["p"] < MAX_P_VALUE]
+    if document["differ_in"]:
+        propensities = labelling_propensities(np.column_stack([features[name] for name in compared]), is_labelled)
         for name in headlines:
-            values = np.where(has, floats(cases, name), np.nan)
-            mean = reweighted_mean(values, chance, values_of(cases, "group"))
+            values = np.where(is_labelled, float_column(cases, name), np.nan)
+            mean = inverse_propensity_mean(values, propensities, column_values(cases, "group"))
             if mean.value == mean.value:
-                low, high = finite(mean.interval)
+                low, high = replace_non_finite(mean.interval)
                 value = float(np.nanmean(values))
-                found["reweighted"][name] = {"value": value, "reweighted": mean.value, "ci_low": low, "ci_high": high}
-    return found
+                document["reweighted"][name] = {
+                    "value": value,
+                    "reweighted": mean.value,
+                    "ci_low": low,
+                    "ci_high": high,
+                }
+    return document
 
 
-def _difference(name: FeatureName, one: Feature, p: float) -> FeatureDifference:
+def _difference(name: FeatureName, feature: Feature, p_value: float) -> FeatureDifference:
     if name == "topic":
-        return {"labelled": None, "others": None, "p": float(p)}
-    return {"labelled": float(one.labelled[0]), "others": float(one.others[0]), "p": float(p)}
+        return {"labelled": None, "others": None, "p": float(p_value)}
+    return {"labelled": float(feature.labelled[0]), "others": float(feature.others[0]), "p": float(p_value)}
 
 
 def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
-    """What is known of every question before anybody labels it; numbers as places from 0 to 1."""
-    found: dict[FeatureName, Floats] = {
-        "length": _places(np.array([float(len((text or "").split())) for text in values_of(cases, "question")])),
+    """Compute what is known of every question before it is labelled; numbers as relative ranks from 0 to 1."""
+    features: dict[FeatureName, Floats] = {
+        "length": _relative_ranks(
+            np.array([float(len((text or "").split())) for text in column_values(cases, "question")])
+        ),
     }
     if "distances" in cases.column_names:
-        distances = [of or [] for of in values_of(cases, "distances")]
-        first = np.array([of[0] if of else np.nan for of in distances])
-        second = np.array([of[1] if len(of) > 1 else np.nan for of in distances])
-        found["score"], found["lead"] = _places(-first), _places(second - first)
+        distances = [values or [] for values in column_values(cases, "distances")]
+        nearest = np.array([values[0] if values else np.nan for values in distances])
+        runner_up = np.array([values[1] if len(values) > 1 else np.nan for values in distances])
+        features["score"], features["lead"] = _relative_ranks(-nearest), _relative_ranks(runner_up - nearest)
     if "asked_at" in cases.column_names:
-        found["time"] = _places(cases["asked_at"].cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64))
-    pages = [(of or [None])[0] for of in values_of(cases, "retrieved")]
-    frequent = [page for page, n in Counter(pages).most_common(TOPICS + 1) if page is not None and n >= FEWEST][:TOPICS]
+        features["time"] = _relative_ranks(
+            cases["asked_at"].cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64)
+        )
+    pages = [(values or [None])[0] for values in column_values(cases, "retrieved")]
+    frequent = [
+        page for page, n in Counter(pages).most_common(MAX_TOPICS + 1) if page is not None and n >= MIN_QUESTIONS
+    ][:MAX_TOPICS]
     if frequent:
-        found["topic"] = np.array([[float(page == one) for one in frequent] for page in pages])
-    return found
+        features["topic"] = np.array([[float(page == topic) for topic in frequent] for page in pages])
+    return features
 
 
-def _places(values: Floats) -> Floats:
-    """The place of each value among all, 0 to 1; equal values share one, and a missing one stands in the middle."""
-    known = np.isfinite(values)
-    places = np.full(len(values), NO_NUMBER)
-    if known.any():
-        ordered = np.sort(values[known])
-        below, upto = (np.searchsorted(ordered, values[known], side=side) for side in ("left", "right"))
-        places[known] = (below + upto) / (2 * len(ordered))
-    return places
+def _relative_ranks(values: Floats) -> Floats:
+    """Return the relative rank of each value, 0 to 1; ties share one, and a missing value gets the middle."""
+    is_known = np.isfinite(values)
+    ranks = np.full(len(values), MIDDLE_RANK)
+    if is_known.any():
+        ordered = np.sort(values[is_known])
+        below, up_to = (np.searchsorted(ordered, values[is_known], side=side) for side in ("left", "right"))
+        ranks[is_known] = (below + up_to) / (2 * len(ordered))
+    return ranks
 
 
-def find(evaluated: Evaluated) -> Mapping[str, Incomplete]:
+def find(evaluated: MeasuredEvaluation) -> Mapping[str, Incomplete]:
     """See `Feature`."""
     names = evaluated.cases.column_names
     if "if_right" not in names or "pooled" in names:
         return {}
     headlines = [name for name in TIERS[evaluated.run.tier].headlines if name in names]
-    return {"incomplete": incomplete(evaluated.cases, headlines)}
+    return {"incomplete": find_incomplete_labels(evaluated.cases, headlines)}
 
 
-def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield how far the headlines could be wrong because labels are missing; none where they need no such labels."""
-    found: Incomplete | None = summary.get("incomplete")
+def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
+    """Yield how far missing labels could change the headlines; nothing if these need no such labels."""
+    document: Incomplete | None = summary.get("incomplete")
     headlines = TIERS[summary["tier"]].headlines
-    if found is None or not any(METRICS[name].needs == "relevant" for name in headlines):
+    if document is None or not any(METRICS[name].needs == "relevant" for name in headlines):
         return
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
-    if bounds := _bounds(summary, found):
+    if bounds := _bounds(summary, document):
         judged = summary["metrics"]["judged@10"]["value"] or 0
-        yield translations("incomplete", "unjudged", judged=percent(judged), bounds=bounds)
-    if questions := found["questions"]:
+        yield translations("incomplete", "unjudged", judged=format_percent(judged), bounds=bounds)
+    if questions := document["questions"]:
         yield from _questions(questions, headlines)
 
 
-def _bounds(summary: Mapping[str, Any], found: Incomplete) -> str:
-    """From the stored value to the highest that there can be, of every headline that could be higher."""
-    highest = found["if_right"]
+def _bounds(summary: Mapping[str, Any], document: Incomplete) -> str:
+    """Format, for every headline that could be higher, its stored value and the highest possible one."""
+    highest = document["if_right"]
     values = {name: summary["metrics"][name]["value"] for name in TIERS[summary["tier"]].headlines if name in highest}
     return ", ".join(
-        f"{name} {shown(name, value)}\N{EN DASH}{shown(name, highest[name])}"
+        f"{name} {format_metric(name, value)}\N{EN DASH}{format_metric(name, highest[name])}"
         for name, value in values.items()
         if value is not None and highest[name] > value
     )
 
 
-def _questions(found: LabelledQuestions, headlines: Sequence[str]) -> Iterator[Text]:
-    counts = {"n": found["n"], "others": found["n_others"]}
-    if not found["features"]:
+def _questions(document: LabelledQuestions, headlines: Sequence[str]) -> Iterator[TranslatedText]:
+    counts = {"n": document["n"], "others": document["n_others"]}
+    if not document["features"]:
         yield translations("incomplete", "few", **counts)
-    elif not found["differ_in"]:
+    elif not document["differ_in"]:
         yield translations("incomplete", "alike", **counts)
     else:
-        yield {language: _differ(found, headlines, language) for language in LANGUAGES}
+        yield {language: _difference_sentence(document, headlines, language) for language in LANGUAGES}
 
 
-def _differ(found: LabelledQuestions, headlines: Sequence[str], language: str) -> str:
+def _difference_sentence(document: LabelledQuestions, headlines: Sequence[str], language: str) -> str:
     words = texts("incomplete", language)
-    how = []
-    for name in found["differ_in"]:
-        labelled, others = found["features"][name]["labelled"], found["features"][name]["others"]
-        sign = "" if labelled is None or others is None else " more" if labelled > others else " less"
-        how.append(words[f"{name}{sign}"])
-    moved = [
+    differences = []
+    for name in document["differ_in"]:
+        labelled, unlabelled = document["features"][name]["labelled"], document["features"][name]["others"]
+        sign = "" if labelled is None or unlabelled is None else " more" if labelled > unlabelled else " less"
+        differences.append(words[f"{name}{sign}"])
+    reweighted = [
         words["moved"].format(
             metric=name,
-            value=shown(name, one["value"]),
-            reweighted=shown(name, one["reweighted"]),
-            low=shown(name, one["ci_low"]),
-            high=shown(name, one["ci_high"]),
+            value=format_metric(name, change["value"]),
+            reweighted=format_metric(name, change["reweighted"]),
+            low=format_metric(name, change["ci_low"]),
+            high=format_metric(name, change["ci_high"]),
         )
         for name in headlines
-        if (one := found["reweighted"].get(name))
+        if (change := document["reweighted"].get(name))
     ]
-    return words["differ"].format(how=", ".join(how), moved="; ".join(moved), n=found["n"], others=found["n_others"])
+    return words["differ"].format(
+        how=", ".join(differences), moved="; ".join(reweighted), n=document["n"], others=document["n_others"]
+    )

@@ -7,62 +7,63 @@ import numpy as np
 import pyarrow as pa
 
 from yarus.metrics.statistics.intervals import share_interval
-from yarus.tasks.cases.table import floats, values_of
-from yarus.tasks.config.texts import LANGUAGES, Text, texts
-from yarus.tasks.evaluation.findings.finding import Evaluated
+from yarus.tasks.cases.table import column_values, float_column
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts
+from yarus.tasks.evaluation.findings.finding import MeasuredEvaluation
 from yarus.tasks.evaluation.findings_schema import AgreementWithProduction, Production
-from yarus.tasks.evaluation.numbers import percent
+from yarus.tasks.evaluation.number_format import format_percent
 
-LIKE = 0.8
-"""Least agreement of an evaluation that is about what users meet."""
-SHOWN = 5
+MIN_AGREEMENT = 0.8
+"""Least agreement with production at which an evaluation represents it."""
+MAX_LISTED = 5
 COLUMNS = ("same_page", "same_decision")
 
 
-def find(evaluated: Evaluated) -> Mapping[str, Production]:
+def find(evaluated: MeasuredEvaluation) -> Mapping[str, Production]:
     """See `Feature`."""
     cases = evaluated.cases
     page, decision = (_agreement(cases, name) for name in COLUMNS)
-    found = [one for one in (page, decision) if one is not None]
-    if not found:
+    agreements = [agreement for agreement in (page, decision) if agreement is not None]
+    if not agreements:
         return {}
-    differs = np.any([floats(cases, name) == 0 for name in COLUMNS], axis=0)
+    differs = np.any([float_column(cases, name) == 0 for name in COLUMNS], axis=0)
     production: Production = {
         "page": page,
         "decision": decision,
-        "unlike": any(one["ci_high"] < LIKE for one in found),
-        "differ": cases["case_id"].take(pa.array(np.flatnonzero(differs)[:SHOWN])).to_pylist(),
+        "unlike": any(agreement["ci_high"] < MIN_AGREEMENT for agreement in agreements),
+        "differ": cases["case_id"].take(pa.array(np.flatnonzero(differs)[:MAX_LISTED])).to_pylist(),
     }
     return {"production": production}
 
 
 def _agreement(cases: pa.Table, name: str) -> AgreementWithProduction | None:
-    values = floats(cases, name)
+    values = float_column(cases, name)
     measured = values[~np.isnan(values)]
     if not len(measured):
         return None
-    low, high = share_interval(values, groups=values_of(cases, "group"))
+    low, high = share_interval(values, groups=column_values(cases, "group"))
     return {"value": float(measured.mean()), "ci_low": low, "ci_high": high, "n": len(measured)}
 
 
-def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield how far the system does what production did; and that it does not, where that is so."""
-    if found := summary.get("production"):
-        yield {language: _said(found, language) for language in LANGUAGES}
+def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
+    """Yield how far the system does what production did, and a warning if it does not."""
+    if document := summary.get("production"):
+        yield {language: _sentence(document, language) for language in LANGUAGES}
 
 
-def _said(found: Production, language: str) -> str:
+def _sentence(document: Production, language: str) -> str:
     words = texts("production", language)
     parts = [
-        words[what].format(agreement=_interval(one), n=one["n"])
-        for what, one in (("page", found["page"]), ("decision", found["decision"]))
-        if one is not None
+        words[key].format(agreement=_interval(agreement), n=agreement["n"])
+        for key, agreement in (("page", document["page"]), ("decision", document["decision"]))
+        if agreement is not None
     ]
-    said = words["like"].format(parts="; ".join(parts))
-    if found["unlike"]:
-        said += " " + words["unlike"]
-    return said + (" " + words["differ"].format(cases=", ".join(found["differ"])) if found["differ"] else "")
+    sentence = words["like"].format(parts="; ".join(parts))
+    if document["unlike"]:
+        sentence += " " + words["unlike"]
+    return sentence + (" " + words["differ"].format(cases=", ".join(document["differ"])) if document["differ"] else "")
 
 
-def _interval(one: AgreementWithProduction) -> str:
-    return f"{percent(one['value'])} ({percent(one['ci_low'])} … {percent(one['ci_high'])})"
+def _interval(agreement: AgreementWithProduction) -> str:
+    value, low, high = (format_percent(agreement[key]) for key in ("value", "ci_low", "ci_high"))
+    return f"{value} ({low} … {high})"

@@ -5,97 +5,97 @@ from typing import Any
 
 import numpy as np
 
-from yarus.metrics.selective import Shown, cheapest, costs, curve
+from yarus.metrics.selective import RiskCoveragePoint, best_threshold, decision_costs, risk_coverage_curve
 from yarus.metrics.statistics import mean_interval
-from yarus.tasks.cases.table import floats, values_of
-from yarus.tasks.config.settings import settings
-from yarus.tasks.config.texts import LANGUAGES, Text, texts
-from yarus.tasks.evaluation.findings.finding import Evaluated
-from yarus.tasks.evaluation.findings_schema import CheapestThreshold, Showing, ShownFrom
-from yarus.tasks.evaluation.numbers import finite, percent, rounded
+from yarus.tasks.cases.table import column_values, float_column
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts
+from yarus.tasks.evaluation.findings.finding import MeasuredEvaluation
+from yarus.tasks.evaluation.findings_schema import CheapestThreshold, ShowingCosts, ThresholdPoint
+from yarus.tasks.evaluation.number_format import format_percent, format_rounded, replace_non_finite
 
 FEWEST = 10
-"""Right answers, and wrong ones, that a threshold is chosen by."""
+"""Right answers, and wrong ones, needed to choose a threshold."""
 
 
-def find(evaluated: Evaluated) -> Mapping[str, Showing]:
+def find(evaluated: MeasuredEvaluation) -> Mapping[str, ShowingCosts]:
     """See `Feature`."""
     cases, seed = evaluated.cases, evaluated.run.parameters.seed
-    columns = np.array([floats(cases, name) for name in ("show_score", "decision", "shown")])
-    kept = ~np.isnan(columns).any(axis=0)
-    if not kept.any():
+    columns = np.array([float_column(cases, name) for name in ("show_score", "decision", "shown")])
+    is_kept = ~np.isnan(columns).any(axis=0)
+    if not is_kept.any():
         return {}
-    scores, decided, right = columns[:, kept]
-    groups = [group for group, keep in zip(values_of(cases, "group"), kept, strict=True) if keep]
-    price = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
-    spent = costs(right, decided, **price)
-    low, high = mean_interval(spent, low=0.0, high=max(price.values()), groups=groups, seed=seed)
-    shown = decided == 1
-    found: CheapestThreshold | None = None
-    if min(right.sum(), (1 - right).sum()) >= FEWEST:
-        best = cheapest(scores, right, decided, groups=groups, seed=seed, **price)
-        found = {
-            **_shown(best.shown),
+    scores, decisions, is_right = columns[:, is_kept]
+    groups = [group for group, is_kept_case in zip(column_values(cases, "group"), is_kept, strict=True) if is_kept_case]
+    price = {"wrong_shown": get_settings().cost_wrong_shown, "right_hidden": get_settings().cost_right_hidden}
+    cost_by_answer = decision_costs(is_right, decisions, **price)
+    low, high = mean_interval(cost_by_answer, low=0.0, high=max(price.values()), groups=groups, seed=seed)
+    is_shown = decisions == 1
+    cheapest_document: CheapestThreshold | None = None
+    if min(is_right.sum(), (1 - is_right).sum()) >= FEWEST:
+        best = best_threshold(scores, is_right, decisions, groups=groups, seed=seed, **price)
+        cheapest_document = {
+            **_point_document(best.shown),
             "threshold_low": best.interval.low,
             "threshold_high": best.interval.high,
             "saved": best.saved,
             "saved_low": best.saved_interval.low,
             "saved_high": best.saved_interval.high,
         }
-    showing: Showing = {
+    showing: ShowingCosts = {
         "n": len(scores),
         "wrong_shown": price["wrong_shown"],
         "right_hidden": price["right_hidden"],
         "decided": {
-            "coverage": float(shown.mean()),
-            "risk": float(1 - right[shown].mean()) if shown.any() else None,
-            "cost": float(spent.mean()),
+            "coverage": float(is_shown.mean()),
+            "risk": float(1 - is_right[is_shown].mean()) if is_shown.any() else None,
+            "cost": float(cost_by_answer.mean()),
             "ci_low": low,
             "ci_high": high,
         },
-        "cheapest": found,
-        "curve": [_shown(point) for point in curve(scores, right, **price)],
+        "cheapest": cheapest_document,
+        "curve": [_point_document(point) for point in risk_coverage_curve(scores, is_right, **price)],
     }
-    return {"showing": finite(showing)}
+    return {"showing": replace_non_finite(showing)}
 
 
-def _shown(point: Shown) -> ShownFrom:
+def _point_document(point: RiskCoveragePoint) -> ThresholdPoint:
     return {"threshold": point.threshold, "coverage": point.coverage, "risk": point.risk, "cost": point.cost}
 
 
-def sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
+def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
     """Yield what the gate's decisions cost, and which threshold would cost least."""
-    if found := summary.get("showing"):
-        yield {language: _said(found, language) for language in LANGUAGES}
+    if document := summary.get("showing"):
+        yield {language: _sentence(document, language) for language in LANGUAGES}
 
 
-def _said(found: Showing, language: str) -> str:
-    words, decided, best = texts("showing", language), found["decided"], found["cheapest"]
-    risk = "—" if decided["risk"] is None else percent(decided["risk"])
-    said = words["decided"].format(
-        n=found["n"],
-        wrong_shown=f"{found['wrong_shown']:g}",
-        right_hidden=f"{found['right_hidden']:g}",
-        coverage=percent(decided["coverage"]),
+def _sentence(document: ShowingCosts, language: str) -> str:
+    words, decided, best = texts("showing", language), document["decided"], document["cheapest"]
+    risk = "—" if decided["risk"] is None else format_percent(decided["risk"])
+    decided_sentence = words["decided"].format(
+        n=document["n"],
+        wrong_shown=f"{document['wrong_shown']:g}",
+        right_hidden=f"{document['right_hidden']:g}",
+        coverage=format_percent(decided["coverage"]),
         risk=risk,
         cost=_interval(decided["cost"], decided["ci_low"], decided["ci_high"]),
     )
     if best is None:
-        return f"{said} {words['too few']}"
-    within = f"{best['threshold_low']:.2f} … {best['threshold_high']:.2f}"
+        return f"{decided_sentence} {words['too few']}"
+    interval = f"{best['threshold_low']:.2f} … {best['threshold_high']:.2f}"
     if best["threshold"] is None:
-        told = words["show nothing"].format(within=within)
+        threshold_sentence = words["show nothing"].format(within=interval)
     else:
-        risk = "—" if best["risk"] is None else percent(best["risk"])
-        coverage = percent(best["coverage"])
-        told = words["cheapest"].format(
-            threshold=f"{best['threshold']:.2f}", within=within, coverage=coverage, risk=risk
+        risk = "—" if best["risk"] is None else format_percent(best["risk"])
+        coverage = format_percent(best["coverage"])
+        threshold_sentence = words["cheapest"].format(
+            threshold=f"{best['threshold']:.2f}", within=interval, coverage=coverage, risk=risk
         )
-    saves = "saves" if best["saved_low"] > 0 else "saves nothing"
-    saved = _interval(best["saved"], best["saved_low"], best["saved_high"])
-    return f"{said} {told} {words[saves].format(saved=saved)}"
+    key = "saves" if best["saved_low"] > 0 else "saves nothing"
+    saved_text = _interval(best["saved"], best["saved_low"], best["saved_high"])
+    return f"{decided_sentence} {threshold_sentence} {words[key].format(saved=saved_text)}"
 
 
 def _interval(value: float, low: float | None, high: float | None) -> str:
-    ends = "" if low is None or high is None else f" ({rounded(low, 'share')} … {rounded(high, 'share')})"
-    return rounded(value, "share") + ends
+    ends = "" if low is None or high is None else f" ({format_rounded(low, 'share')} … {format_rounded(high, 'share')})"
+    return format_rounded(value, "share") + ends

@@ -1,1 +1,1 @@
-"""Embedders over HTTP: any server that speaks the OpenAI embeddings protocol."""
+"""Embedders: local ones, and any server of the OpenAI embeddings protocol."""

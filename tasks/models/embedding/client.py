@@ -1,7 +1,7 @@
-"""One model of one embedding server: batches in flight, attempts, and what a server has to be told once.
+"""Client of one model of one embedding server: batches in flight, attempts, and what is learnt about the server.
 
-A batch that is refused is halved and asked again, down to the one text that is to blame; a server that takes shorter
-batches than were sent gets no longer ones again. What would fail every text ends the evaluation.
+A refused batch is halved and sent again, down to the one text that causes the refusal. A server that takes only shorter
+batches gets no longer ones again. An error that would fail every text ends the evaluation.
 """
 
 import asyncio
@@ -16,34 +16,34 @@ import numpy as np
 from pydantic import SecretStr
 
 from yarus.db.errors import ModelUnavailable
-from yarus.db.words import Words
-from yarus.tasks.config.secrets import fetched
+from yarus.db.messages import Words
+from yarus.tasks.config.secrets import resolve_secret
 from yarus.tasks.config.settings import EmbedderService
 from yarus.tasks.models.credentials import Credentials
-from yarus.tasks.models.embedding.parts import Part
-from yarus.tasks.models.embedding.wire import Embedded, Form, body, read
-from yarus.tasks.models.endpoints import with_path
-from yarus.tasks.models.protocol import CallError, exchanged, failure
+from yarus.tasks.models.embedding.partial_results import PartialResult
+from yarus.tasks.models.embedding.wire import EmbeddingResponse, VectorForm, encode_request, parse_response
+from yarus.tasks.models.endpoints import append_path
+from yarus.tasks.models.protocol import CallError, parse_failure, send_request
 from yarus.tasks.models.rate_limits import (
     AdaptiveConcurrency,
     CircuitBreaker,
     RateLimiter,
     RetryPolicy,
-    Waiting,
+    WaitReporter,
     may_pass,
 )
 from yarus.tasks.models.server_errors import SentRequest
-from yarus.tasks.models.transport import ACCEPTED, JSON, Response, Transport, closed_with
+from yarus.tasks.models.transport import ACCEPT_HEADERS, JSON_HEADERS, Response, Transport, close_with_owner
 
 log = logging.getLogger("yarus")
 RETRIES = RetryPolicy()
 BATCH_CHARACTERS = 64_000
-"""Of one request, if it has more than one text: some providers refuse what has too many tokens together."""
-HELLO = "?"
-"""The first text that a server is asked for: it shows whether vectors come at all, and of what dimension."""
-OF_THESE_TEXTS = (400, 413, 422)
-"""Statuses that say something about the texts, once the server has taken others."""
-FOREVER = float("inf")
+"""Limit of a request with more than one text: some providers refuse too many tokens together."""
+PROBE_TEXT = "?"
+"""First text sent to a server, which shows whether it returns vectors, and their dimension."""
+TEXT_REFUSAL_STATUSES = (400, 413, 422)
+"""Statuses that concern the texts, once the server has taken others."""
+NEVER = float("inf")
 HELP: dict[str, Words] = {
     "key": Words("Set {key} to a valid key; it is sent only to the address of its own setting"),
     "money": Words("The account has no money left: top it up, or set {key} to another account's key"),
@@ -52,65 +52,69 @@ HELP: dict[str, Words] = {
 CHECK_ADDRESS = Words("Check the address (it usually ends with /v1) and the model")
 
 
-class Place(NamedTuple):
-    """Where a model is served."""
+class EmbeddingEndpoint(NamedTuple):
+    """Address and credentials of a served model."""
 
     address: str
-    """Up to /v1."""
+    """The address up to /v1."""
     model: str
     key: SecretStr | None
     setting: str
-    """That the key stands in."""
+    """Name of the setting with the key."""
 
     @property
     def name(self) -> str:
-        """Address and model in one."""
+        """Return address and model in one."""
         return f"{self.address}#{self.model}"
 
 
-class Client:
-    """Asks one server; lives in one event loop, and is shared by all who ask the same."""
+class EmbeddingClient:
+    """Client of one server; lives in one event loop, and is shared by all users of the same model."""
 
-    def __init__(self, place: Place, service: EmbedderService) -> None:
-        """Makes a client that has sent nothing yet."""
-        self.place, self._service = place, service
+    def __init__(self, endpoint: EmbeddingEndpoint, service: EmbedderService) -> None:
+        """Make a client that has sent nothing yet."""
+        self.endpoint, self._service = endpoint, service
         self.dimensions = 0
-        """Of its vectors; 0 before the first."""
-        self._size = service.batch
-        self._form: Form = "base64"
+        """Dimensions of its vectors; 0 before the first."""
+        self._batch_size = service.batch
+        self._form: VectorForm = "base64"
         self._retries = RETRIES
         self._concurrency = AdaptiveConcurrency(service.concurrency)
         self._breaker = CircuitBreaker(self._retries)
-        self._waiting = Waiting(f"embedder {place.name}", self._breaker, service.timeout_s)
+        self._wait_reporter = WaitReporter(f"embedder {endpoint.name}", self._breaker, service.timeout_s)
         self._requests = RateLimiter(service.rpm)
-        self._served: set[str | None] = {place.model, None}
-        self._meeting = asyncio.Lock()
+        self._known_models: set[str | None] = {endpoint.model, None}
+        self._probe_lock = asyncio.Lock()
         self._transport: Transport | None = None
         self._credentials: Credentials | None = None
 
-    async def embed(self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[Part], None]) -> None:
-        """Asks for all texts, and hands over what has come as it comes.
+    async def embed(
+        self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[PartialResult], None]
+    ) -> None:
+        """Embed all texts, and pass on results as they arrive.
 
         Args:
-            texts: n texts, none of them empty.
+            texts: n texts that are not empty.
             fields: sent beside them.
-            put: takes the parts; together they have every position once.
+            put: receives the results, which together have every position once.
 
         Raises:
             InputError: the key cannot be used.
-            ModelUnavailable: the server refuses what every text would bring.
+            ModelUnavailable: the server would refuse every text.
         """
-        with self._waiting:
+        with self._wait_reporter:
             await self._embed(texts, fields, put)
 
-    async def _embed(self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[Part], None]) -> None:
-        if (error := await self.meet(fields)) is not None:
-            return put(self._none(range(len(texts)), error))
+    async def _embed(
+        self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[PartialResult], None]
+    ) -> None:
+        if (error := await self.probe_server(fields)) is not None:
+            return put(self._build_failed_result(range(len(texts)), error))
         batches = self._batches(texts)
 
         async def work() -> None:
             for batch in batches:
-                await self._batch(texts, batch, fields, put)
+                await self._embed_batch(texts, batch, fields, put)
 
         workers = [asyncio.create_task(work()) for _ in range(2 * self._service.concurrency)]
         try:
@@ -120,27 +124,31 @@ class Client:
                 worker.cancel()
         return None
 
-    async def meet(self, fields: Mapping[str, Any]) -> CallError | None:
-        """Asks for one vector, the first time, to know their form and dimension: later refusals are about texts.
+    async def probe_server(self, fields: Mapping[str, Any]) -> CallError | None:
+        """Request one vector, the first time, to learn form and dimension: later refusals are about texts.
 
         Returns:
-            Why there is none, if the server could not be asked.
+            The error if the server could not be reached.
         """
-        async with self._meeting:
+        async with self._probe_lock:
             if self.dimensions:
                 return None
             if self._transport is None:
                 await self._open()
-            outcome: Embedded | CallError = CallError("refused", "")
-            for self._form in get_args(Form):
-                outcome = await self._tried([HELLO], fields)
-                if isinstance(outcome, Embedded) or outcome.status not in OF_THESE_TEXTS:
-                    break  # otherwise perhaps it knows only the other form
-            if isinstance(outcome, Embedded):
-                self._size = 1 if self._form == "single" else self._size
-                return CallError("fault", f"for the text {HELLO!r}: {outcome.wrong[0]}", 200) if outcome.wrong else None
-            if outcome.status in OF_THESE_TEXTS:
-                raise self._refused(outcome)
+            outcome: EmbeddingResponse | CallError = CallError("refused", "")
+            for self._form in get_args(VectorForm):
+                outcome = await self._try([PROBE_TEXT], fields)
+                if isinstance(outcome, EmbeddingResponse) or outcome.status not in TEXT_REFUSAL_STATUSES:
+                    break  # otherwise it may know only another form
+            if isinstance(outcome, EmbeddingResponse):
+                self._batch_size = 1 if self._form == "single" else self._batch_size
+                return (
+                    CallError("fault", f"for the text {PROBE_TEXT!r}: {outcome.failures[0]}", 200)
+                    if outcome.failures
+                    else None
+                )
+            if outcome.status in TEXT_REFUSAL_STATUSES:
+                raise self._build_refusal(outcome)
             self._form = "base64"
             return outcome
 
@@ -149,18 +157,18 @@ class Client:
         return self._credentials.secrets if self._credentials else ()
 
     async def _open(self) -> None:
-        key = await fetched(self.place.key, self.place.setting)
+        key = await resolve_secret(self.endpoint.key, self.endpoint.setting)
         secret = key.get_secret_value().strip() if key else ""
-        self._credentials = Credentials(self._service, secret, "YARUS_EMBEDDER_SERVICE", self.place.setting)
-        self._transport = Transport(with_path(self.place.address, "/embeddings"), self._service.ca_file)
-        closed_with(self, self._transport)
+        self._credentials = Credentials(self._service, secret, "YARUS_EMBEDDER_SERVICE", self.endpoint.setting)
+        self._transport = Transport(append_path(self.endpoint.address, "/embeddings"), self._service.ca_file)
+        close_with_owner(self, self._transport)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[range]:
-        """Positions of texts that are asked for together, as many as the server is known to take by then."""
+        """Yield positions of texts to send together, as many as the server is known to take by then."""
         start = 0
         while start < len(texts):
             end, characters = start + 1, len(texts[start])
-            while end < len(texts) and end - start < self._size:
+            while end < len(texts) and end - start < self._batch_size:
                 characters += len(texts[end])
                 if characters > BATCH_CHARACTERS:
                     break
@@ -168,106 +176,112 @@ class Client:
             yield range(start, end)
             start = end
 
-    async def _batch(
-        self, texts: Sequence[str], batch: range, fields: Mapping[str, Any], put: Callable[[Part], None]
+    async def _embed_batch(
+        self, texts: Sequence[str], batch: range, fields: Mapping[str, Any], put: Callable[[PartialResult], None]
     ) -> bool:
-        """Asks for a batch, and if it fails and may be too much at once, for its halves.
+        """Embed a batch; if it fails and may be too large, embed its halves.
 
         Returns:
-            Whether all of it was taken as it was sent.
+            Whether the server took the batch as it was sent.
         """
-        outcome = await self._tried(texts[batch.start : batch.stop], fields)
-        if isinstance(outcome, Embedded):
-            put(Part(batch, outcome.vectors, outcome.wrong))
+        outcome = await self._try(texts[batch.start : batch.stop], fields)
+        if isinstance(outcome, EmbeddingResponse):
+            put(PartialResult(batch, outcome.vectors, outcome.failures))
             return True
-        alone = outcome.kind not in ("blocked", "busy") and not self._breaker.is_given_up  # the server answers others
-        together = outcome.status in OF_THESE_TEXTS or alone
-        if len(batch) == 1 or not together:
-            put(self._none(batch, outcome))
+        # The batch is at fault if the server answers other requests.
+        is_batch_at_fault = outcome.kind not in ("blocked", "busy") and not self._breaker.is_given_up
+        may_split = outcome.status in TEXT_REFUSAL_STATUSES or is_batch_at_fault
+        if len(batch) == 1 or not may_split:
+            put(self._build_failed_result(batch, outcome))
             return False
         middle = batch.start + (len(batch) + 1) // 2
         halves = range(batch.start, middle), range(middle, batch.stop)
-        taken = await asyncio.gather(*(self._batch(texts, half, fields, put) for half in halves))
-        if all(taken):
-            self._size = min(self._size, len(halves[0]))
+        accepted = await asyncio.gather(*(self._embed_batch(texts, half, fields, put) for half in halves))
+        if all(accepted):
+            self._batch_size = min(self._batch_size, len(halves[0]))
         return False
 
-    async def _tried(self, texts: Sequence[str], fields: Mapping[str, Any]) -> Embedded | CallError:
-        """Tries until there are vectors, or there is no try left.
+    async def _try(self, texts: Sequence[str], fields: Mapping[str, Any]) -> EmbeddingResponse | CallError:
+        """Try until there are vectors, or no try is left.
 
         Raises:
-            ModelUnavailable: the server refuses what every text would bring.
+            ModelUnavailable: the server would refuse every text.
         """
-        content = body(texts, self.place.model, self._form, fields)
-        faults, waited_s, renewed = 0, 0.0, False
+        content = encode_request(texts, self.endpoint.model, self._form, fields)
+        faults, waited_s, has_renewed = 0, 0.0, False
         while True:
             token = self._credentials.token if self._credentials else ""
             outcome = await self._attempt(content, len(texts), first=faults > 0 and not self._breaker.is_open)
-            if isinstance(outcome, Embedded):
+            if isinstance(outcome, EmbeddingResponse):
                 return outcome
-            if outcome.status == 401 and self._credentials and self._credentials.is_renewable and not renewed:
-                renewed = True
+            if outcome.status == 401 and self._credentials and self._credentials.is_renewable and not has_renewed:
+                has_renewed = True
                 await self._credentials.renew(token)
                 continue
             if not may_pass(outcome.kind) and await self._concerns_all(outcome, texts, fields):
-                raise self._refused(outcome)
+                raise self._build_refusal(outcome)
             if not may_pass(outcome.kind):
                 return outcome
             faults += 1
             wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
-            too_much = outcome.kind in ("timeout", "fault") and outcome.status is None  # too slow, or too large a reply
-            if (too_much and len(texts) > 1) or self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
+            # Too slow, or too large a reply.
+            is_too_large = outcome.kind in ("timeout", "fault") and outcome.status is None
+            if (is_too_large and len(texts) > 1) or self._retries.gives_up(
+                outcome.kind, faults, waited_s, self._breaker
+            ):
                 return outcome
             await asyncio.sleep(wait_s)
 
     async def _concerns_all(self, error: CallError, texts: Sequence[str], fields: Mapping[str, Any]) -> bool:
-        """Whether every text would be refused like this: the first one is, too."""
-        is_of_texts = error.status in OF_THESE_TEXTS and not (error.cause and error.cause.kind in ("money", "key"))
+        """Return whether every text would be refused like this, because the first one is, too."""
+        is_of_texts = error.status in TEXT_REFUSAL_STATUSES and not (
+            error.cause and error.cause.kind in ("money", "key")
+        )
         if is_of_texts or error.kind in ("call", "blocked"):
             return False
-        if list(texts) == [HELLO]:
+        if list(texts) == [PROBE_TEXT]:
             return True
-        content = body([HELLO], self.place.model, self._form, fields)
+        content = encode_request([PROBE_TEXT], self.endpoint.model, self._form, fields)
         outcome = await self._attempt(content, 1, first=True)
         return isinstance(outcome, CallError) and not may_pass(outcome.kind) and outcome.kind != "blocked"
 
-    async def _attempt(self, content: bytes, n: int, *, first: bool) -> Embedded | CallError:
-        """One try at a place of its own."""
-        await self._concurrency.take(first=first)
+    async def _attempt(self, content: bytes, n_texts: int, *, first: bool) -> EmbeddingResponse | CallError:
+        """Try once, in a separate slot."""
+        await self._concurrency.acquire(first=first)
         try:
-            started = time.monotonic()
+            started_at = time.monotonic()
             try:
-                found = await self._asked(content)
-                if isinstance(found, CallError):
-                    self._learn(found, started)
-                    return found
+                response = await self._post(content)
+                if isinstance(response, CallError):
+                    self._learn(response, started_at)
+                    return response
             finally:
-                self._concurrency.give()
-            await asyncio.sleep(0)  # whose turn it is sends first: reading takes a millisecond
-            outcome = self._known(read(found, n, self._secrets))
-            self._learn(outcome, started)
+                self._concurrency.release()
+            await asyncio.sleep(0)  # the next waiter sends first, because parsing takes a millisecond
+            outcome = self._check_response(parse_response(response, n_texts, self._secrets))
+            self._learn(outcome, started_at)
             return outcome
         except asyncio.CancelledError:
-            self._breaker.abandoned()
+            self._breaker.release_probe()
             raise
 
-    async def _asked(self, content: bytes) -> Response | CallError:
-        """What came with status 200, when breaker and limits had let it go."""
+    async def _post(self, content: bytes) -> Response | CallError:
+        """Return the response of status 200, or an error, after breaker and limits allow the request."""
         if self._transport is None or self._credentials is None:
             raise RuntimeError("a client meets its server before it asks for texts")
-        if blocked := await self._breaker.ready(FOREVER):
+        if blocked := await self._breaker.wait_until_ready(NEVER):
             return CallError("blocked", blocked)
         if (wait_s := self._requests.wait_s(1)) > 0:
             await asyncio.sleep(wait_s)
-        headers = httpx.Headers(ACCEPTED | JSON | await self._credentials.build_headers())
-        found = await exchanged(self._transport, content, headers, self._service.timeout_s, self._secrets)
-        if isinstance(found, CallError) or found.status == 200:
-            return found
-        return failure(found, SentRequest({}, json.loads(content)), self._secrets)
+        headers = httpx.Headers(ACCEPT_HEADERS | JSON_HEADERS | await self._credentials.build_headers())
+        response = await send_request(self._transport, content, headers, self._service.timeout_s, self._secrets)
+        if isinstance(response, CallError) or response.status == 200:
+            return response
+        return parse_failure(response, SentRequest({}, json.loads(content)), self._secrets)
 
-    def _known(self, outcome: Embedded | CallError) -> Embedded | CallError:
-        """The same, if it is of the dimension that came before; whoever else answers is told of."""
+    def _check_response(self, outcome: EmbeddingResponse | CallError) -> EmbeddingResponse | CallError:
+        """Return the response if it has the dimension of earlier ones; log a change of the serving model."""
         if isinstance(outcome, CallError):
             return outcome
         dimensions = outcome.vectors.shape[1]
@@ -276,37 +290,37 @@ class Client:
                 "fault", f"vectors of {dimensions} dimensions, where it gave {self.dimensions} before: several models "
                 "answer at this address", 200,
             )  # fmt: skip
-        if outcome.served_model not in self._served:
-            self._served.add(outcome.served_model)
-            log.warning("embedder: asked for the model %s, served by %s", self.place.model, outcome.served_model)
-        if len(outcome.wrong) < len(outcome.vectors):
+        if outcome.served_model not in self._known_models:
+            self._known_models.add(outcome.served_model)
+            log.warning("embedder: asked for the model %s, served by %s", self.endpoint.model, outcome.served_model)
+        if len(outcome.failures) < len(outcome.vectors):
             self.dimensions = dimensions
         return outcome
 
-    def _learn(self, outcome: Embedded | CallError, started: float) -> None:
-        """What an outcome says about the server; what was not asked says nothing."""
+    def _learn(self, outcome: EmbeddingResponse | CallError, started_at: float) -> None:
+        """Update breaker and concurrency from an outcome; a request that was not sent changes nothing."""
         if isinstance(outcome, CallError) and outcome.kind == "blocked":
             return
-        if isinstance(outcome, Embedded) or not may_pass(outcome.kind):
-            self._waiting.answered()
-            self._breaker.worked()
+        if isinstance(outcome, EmbeddingResponse) or not may_pass(outcome.kind):
+            self._wait_reporter.record_reply()
+            self._breaker.record_success()
             self._concurrency.grow()
             return
-        if outcome.kind in ("busy", "timeout"):  # many servers compute one batch after another, given up or not
-            self._concurrency.shrink(started)
-        self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
+        if outcome.kind in ("busy", "timeout"):  # many servers compute one batch after another, even cancelled ones
+            self._concurrency.shrink(started_at)
+        self._breaker.record_failure(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
 
-    def _none(self, batch: Sequence[int], error: CallError) -> Part:
+    def _build_failed_result(self, batch: Sequence[int], error: CallError) -> PartialResult:
         rows = np.full((len(batch), self.dimensions), np.nan, dtype=np.float32)
-        return Part(batch, rows, dict.fromkeys(range(len(batch)), error.reason))
+        return PartialResult(batch, rows, dict.fromkeys(range(len(batch)), error.reason))
 
-    def _refused(self, error: CallError) -> ModelUnavailable:
+    def _build_refusal(self, error: CallError) -> ModelUnavailable:
         way_out = HELP.get(error.cause.kind if error.cause else "", CHECK_ADDRESS)
         if error.is_redirect:
             way_out = Words("The address redirects: set it to the final one")
         return ModelUnavailable(
             "embedder {place}: {reason}. {way_out}",
-            place=self.place.name,
+            place=self.endpoint.name,
             reason=error.reason,
-            way_out=Words(way_out.template, key=self.place.setting),
+            way_out=Words(way_out.template, key=self.endpoint.setting),
         )

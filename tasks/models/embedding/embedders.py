@@ -1,4 +1,4 @@
-"""Embedders: what turns texts into vectors of length 1."""
+"""Embedders, which turn texts into vectors of length 1."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from yarus.db.errors import InputError
-from yarus.tasks.config.redaction import encodable
-from yarus.tasks.config.services import is_address
-from yarus.tasks.config.settings import Settings, settings
+from yarus.tasks.config.redaction import replace_surrogates
+from yarus.tasks.config.services import is_http_url
+from yarus.tasks.config.settings import Settings, get_settings
 from yarus.tasks.models.embedding.ngrams import ngram_counts
-from yarus.tasks.models.embedding.parts import Vectors
+from yarus.tasks.models.embedding.partial_results import Vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 LEXICAL = "lexical"
 WEIGHTS = {"torch": {".safetensors", ".bin"}, "bfloat16": {".safetensors", ".bin"}, "onnx": {".onnx"}}
-"""Backend of sentence-transformers models -> what their weights end with."""
+"""Backend of sentence-transformers models -> suffixes of their weight files."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors."""
+    """Model that turns texts into vectors."""
 
     @property
     def identity(self) -> str:
-        """Everything that changes the vectors: kind, model, version, parameters. Stored with every result."""
+        """Return everything that changes the vectors: kind, model, version, parameters. Stored with every result."""
 
     @property
     def worth_storing(self) -> bool:
-        """Whether reading a stored vector is cheaper than computing it."""
+        """Return whether reading a stored vector is cheaper than computing it."""
 
     def encode(self, texts: list[str]) -> Vectors:
-        """One row a text, float32, each of length 1 (0 for a text without content), in the order of the texts."""
+        """Return one row per text, float32, of length 1 (0 for a text without content), in the order of the texts."""
 
 
-def embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embedder:
-    """The embedder of that name.
+def get_embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embedder:
+    """Return the embedder of that name.
 
     Args:
         name: `lexical`, the name or folder of a sentence-transformers model, or the address of a server that speaks
@@ -51,32 +51,32 @@ def embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embedder
         backend: what computes a sentence-transformers model: `torch`, `bfloat16` (torch with half the precision) or
             `onnx`.
     """
-    if is_address(name):
-        from yarus.tasks.models.embedding.served import served  # aiohttp, which no embedder of ours needs
+    if is_http_url(name):
+        from yarus.tasks.models.embedding.served import open_http_embedder  # aiohttp, which local embedders do not need
 
-        return served(name, settings(), prefix=prefix)
-    return Lexical() if name == LEXICAL else _transformer(name, prefix, backend)
+        return open_http_embedder(name, get_settings(), prefix=prefix)
+    return LexicalEmbedder() if name == LEXICAL else _transformer(name, prefix, backend)
 
 
-def embedders(name: str, settings: Settings) -> tuple[Embedder, Embedder]:
-    """The embedder for questions and the one for chunks: one model, each with its prefix and its fields."""
-    if is_address(name):
-        from yarus.tasks.models.embedding.served import served
+def get_embedder_pair(name: str, settings: Settings) -> tuple[Embedder, Embedder]:
+    """Return the embedders for questions and for chunks: one model, each with its prefix and its fields."""
+    if is_http_url(name):
+        from yarus.tasks.models.embedding.served import open_http_embedder
 
-        asked = settings.embedder_service
+        service = settings.embedder_service
         return (
-            served(name, settings, prefix=settings.query_prefix, fields=asked.query),
-            served(name, settings, prefix=settings.passage_prefix, fields=asked.passage),
+            open_http_embedder(name, settings, prefix=settings.query_prefix, fields=service.query),
+            open_http_embedder(name, settings, prefix=settings.passage_prefix, fields=service.passage),
         )
     questions, chunks = (
-        embedder(name, prefix=prefix, backend=settings.embedder_backend)
+        get_embedder(name, prefix=prefix, backend=settings.embedder_backend)
         for prefix in (settings.query_prefix, settings.passage_prefix)
     )
     return questions, chunks
 
 
-class Lexical:
-    """Character n-grams of words, hashed: needs no model and no download, and knows no meaning.
+class LexicalEmbedder:
+    """Hashed character n-grams of words: needs neither a model nor a download, and does not know meaning.
 
     The square root of each count damps repetition. 2,000 dimensions, because pgvector indexes no more.
     """
@@ -89,15 +89,15 @@ class Lexical:
         """See `Embedder`."""
         if not texts:
             return np.zeros((0, self.DIMENSIONS), dtype=np.float32)
-        counts = ngram_counts([encodable(text) for text in texts], self.DIMENSIONS)
+        counts = ngram_counts([replace_surrogates(text) for text in texts], self.DIMENSIONS)
         vectors: Vectors = np.sign(counts) * np.sqrt(np.abs(counts))
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(norms > 0, norms, 1)
         return vectors
 
 
-class Transformer:
-    """A sentence-transformers model; loaded when the first text is not in the store."""
+class SentenceTransformerEmbedder:
+    """Model of sentence-transformers, loaded for the first text that is not in the store."""
 
     worth_storing = True
     CPU_BATCH_CHARACTERS = 4_500  # about 1,024 tokens of English: longer batches leave the cache and pad more
@@ -112,7 +112,7 @@ class Transformer:
 
     @cached_property
     def identity(self) -> str:
-        """Name, a digest of the model's files, the prefix and the backend."""
+        """Return name, a digest of the model's files, the prefix and the backend."""
         folder = _folder(self._name)
         if folder is None:
             _ = self._model  # downloads it
@@ -122,20 +122,20 @@ class Transformer:
         return f"{model}|prefix:{self._prefix}|backend:{self._backend}|v:1"
 
     def encode(self, texts: list[str]) -> Vectors:
-        """See `Embedder`. A text of nothing but white space has no content, whatever the model makes of it.
+        """See `Embedder`. A text of white space alone has no content, whatever the model returns for it.
 
         Raises:
-            InputError: the model cannot be loaded, or gives what is not a number.
+            InputError: the model cannot be loaded, or returns values that are not finite numbers.
         """
         import torch
 
         if not texts:
             return self.encode([""])[:0]
-        order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
+        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         # Copied to the CPU at the end: a GPU computes one batch while the next is tokenized.
-        found = torch.cat([self._batch([texts[number] for number in batch]) for batch in self._batches(texts, order)])
-        vectors = found.float().cpu().numpy()[np.argsort(order)]
-        # Once more in float32: bfloat16 leaves lengths between 0.99 and 1.01.
+        encoded = torch.cat([self._batch([texts[index] for index in batch]) for batch in self._batches(texts, order)])
+        vectors = encoded.float().cpu().numpy()[np.argsort(order)]
+        # Normalised again in float32: bfloat16 leaves lengths between 0.99 and 1.01.
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
@@ -149,7 +149,7 @@ class Transformer:
         return vectors
 
     def _batches(self, texts: list[str], order: list[int]) -> Iterator[list[int]]:
-        """The order in parts of similar length; what the model cuts off does not count."""
+        """Yield the order in parts of similar length; text that the model cuts off does not count."""
         longest = 5 * (self._model.max_seq_length or 512)
         start = 0
         while start < len(order):
@@ -164,7 +164,7 @@ class Transformer:
 
         try:
             return self._model.encode(
-                [encodable(self._prefix + text) for text in texts],
+                [replace_surrogates(self._prefix + text) for text in texts],
                 batch_size=len(texts),
                 normalize_embeddings=True,
                 show_progress_bar=False,
@@ -173,7 +173,7 @@ class Transformer:
         except torch.OutOfMemoryError:
             if len(texts) == 1:
                 raise
-        self._batch_characters //= 2  # batches as large would fail again
+        self._batch_characters //= 2  # batches of this size would fail again
         middle = len(texts) // 2
         return torch.cat([self._batch(texts[:middle]), self._batch(texts[middle:])])
 
@@ -204,20 +204,20 @@ class Transformer:
                 reason=reason,
             ) from error
         if self._backend == "torch":
-            pack(model)
+            prepack_weights(model)
         return model
 
 
-def pack(model: "nn.Module") -> None:
-    """Lets oneDNN multiply by the model's matrices, laid out for it once.
+def prepack_weights(model: "nn.Module") -> None:
+    """Let oneDNN multiply by the model's matrices, which are prepacked once.
 
     PyTorch gives float32 products to MKL, which uses half the width of an AMD processor's vector units: 2.2 times the
-    time for equal results. No public switch changes that; where there is no such operator, nothing changes.
+    time for equal results. No public switch changes that. Without the operator of oneDNN, nothing changes.
     """
     import torch
 
-    there = hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    for linear in model.modules() if there else ():
+    has_operator = hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    for linear in model.modules() if has_operator else ():
         if type(linear) is not torch.nn.Linear or linear.weight.device.type != "cpu":
             continue
         if linear.weight.dtype == torch.float32:
@@ -228,22 +228,22 @@ def pack(model: "nn.Module") -> None:
 def _multiply(inputs: "Tensor", *, weight: "Tensor", bias: "Tensor | None") -> "Tensor":
     import torch
 
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
-    return found
+    products: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+    return products
 
 
 @lru_cache(maxsize=4)
-def _transformer(name: str, prefix: str, backend: str) -> Transformer:
-    return Transformer(name, prefix, backend)
+def _transformer(name: str, prefix: str, backend: str) -> SentenceTransformerEmbedder:
+    return SentenceTransformerEmbedder(name, prefix, backend)
 
 
-def downloaded(name: str) -> bool:
-    """Whether the files of a sentence-transformers model are on this machine."""
+def is_downloaded(name: str) -> bool:
+    """Return whether the files of a sentence-transformers model are on this machine."""
     return _folder(name) is not None
 
 
 def _folder(name: str) -> Path | None:
-    """Where the model's files are on this machine, or None."""
+    """Return the folder of the model's files on this machine, or None."""
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import try_to_load_from_cache
@@ -251,38 +251,41 @@ def _folder(name: str) -> Path | None:
 
     for repository in (name, f"sentence-transformers/{name}"):
         try:
-            found = try_to_load_from_cache(repository, "modules.json")
+            cached_file = try_to_load_from_cache(repository, "modules.json")
         except HFValidationError:
             continue
-        if isinstance(found, str):
-            return Path(found).parent
+        if isinstance(cached_file, str):
+            return Path(cached_file).parent
     return None
 
 
 def model_digest(folder: Path, weights: set[str]) -> str:
-    """Of the names and content of all files that decide the vectors: models may differ in their last layer only."""
+    """Return a digest of the names and contents of all files that decide the vectors.
+
+    All weights are hashed, because models may differ in their last layer only.
+    """
     digest = hashlib.sha256()
-    kinds = {".json", ".txt", ".model", *weights}
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in kinds):
+    suffixes = {".json", ".txt", ".model", *weights}
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in suffixes):
         digest.update(f"{path.relative_to(folder)}:".encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:12]
 
 
-def full_name(name: str, settings: Settings) -> str:
-    """The name of an embedder, with the model that an address stands for; what else there is has its full name.
+def resolve_embedder_name(name: str, settings: Settings) -> str:
+    """Return the name of an embedder, with the model that an address stands for; other names are complete.
 
     Raises:
-        InputError: it is no usable address, has a secret in it, or no model is named.
+        InputError: the address is unusable or has a secret in it, or the model is not named.
     """
-    if not is_address(name):
+    if not is_http_url(name):
         return name
-    from yarus.tasks.models.embedding.served import place_of
+    from yarus.tasks.models.embedding.served import resolve_endpoint
 
-    return place_of(name, settings).name
+    return resolve_endpoint(name, settings).name
 
 
-def measuring_embedder() -> str:
-    """The name of the embedder that measures, which may be another than the retriever's."""
-    return full_name(settings().similarity_embedder or settings().embedder, settings())
+def get_measuring_embedder_name() -> str:
+    """Return the name of the embedder that measures, which may differ from the retriever's."""
+    return resolve_embedder_name(get_settings().similarity_embedder or get_settings().embedder, get_settings())

@@ -1,4 +1,4 @@
-"""Texts as counts of hashed character n-grams, equal to scikit-learn's HashingVectorizer, whose import takes 2 s."""
+"""Counts of hashed character n-grams, equal to scikit-learn's HashingVectorizer, whose import takes 2 s."""
 
 from array import array
 from collections.abc import Sequence
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-SIZES = (3, 4)
-AT_ONCE = 1_000
-"""Texts whose n-grams are in memory."""
+NGRAM_SIZES = (3, 4)
+BLOCK_TEXTS = 1_000
+"""Texts whose n-grams are in memory at once."""
 
 
 def ngram_counts(texts: Sequence[str], features: int) -> NDArray[np.float32]:
-    """How often each n-gram of 3 and 4 characters stands in each text, counted where its hash falls.
+    """Count the n-grams of 3 and 4 characters of each text, at the positions of their hashes.
 
-    Texts are lower-cased and parted at white space; every word has a blank before and behind it. Half of the n-grams
-    count as -1, so that those that fall on one place cancel each other on average.
+    Texts are lower-cased and split at white space; every word gets a blank on both sides. Half of the n-grams count as
+    -1, so that n-grams with equal positions cancel each other on average.
 
     Args:
         texts: n texts that UTF-8 can hold.
-        features: places.
+        features: number of positions.
 
     Returns:
         (n, features) float32, as `HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4), norm=None)` has them.
@@ -28,32 +28,34 @@ def ngram_counts(texts: Sequence[str], features: int) -> NDArray[np.float32]:
         Weinberger et al., Feature hashing for large scale multitask learning, 2009.
     """
     counts = np.zeros((len(texts), features), dtype=np.float32)
-    for start in range(0, len(texts), AT_ONCE):
-        _count(texts[start : start + AT_ONCE], counts[start : start + AT_ONCE])
+    for start in range(0, len(texts), BLOCK_TEXTS):
+        _count(texts[start : start + BLOCK_TEXTS], counts[start : start + BLOCK_TEXTS])
     return counts
 
 
 def _count(texts: Sequence[str], counts: NDArray[np.float32]) -> None:
-    numbers: dict[str, int] = {}
-    by_word: dict[str, array[int]] = {}
-    found, lengths = array("i"), []
+    ngram_indices: dict[str, int] = {}
+    indices_by_word: dict[str, array[int]] = {}
+    indices, lengths = array("i"), []
     for text in texts:
-        before = len(found)
+        n_before = len(indices)
         for word in text.lower().split():
-            if word not in by_word:
-                spaced = f" {word} "
-                grams = (spaced[at : at + n] for n in SIZES for at in range(len(spaced) + 1 - n))
-                by_word[word] = array("i", [numbers.setdefault(gram, len(numbers)) for gram in grams])
-            found.extend(by_word[word])
-        lengths.append(len(found) - before)
-    hashes = murmur3([gram.encode() for gram in numbers])[np.frombuffer(found, dtype=np.int32)]
+            if word not in indices_by_word:
+                padded = f" {word} "
+                grams = (padded[start : start + n] for n in NGRAM_SIZES for start in range(len(padded) + 1 - n))
+                indices_by_word[word] = array(
+                    "i", [ngram_indices.setdefault(gram, len(ngram_indices)) for gram in grams]
+                )
+            indices.extend(indices_by_word[word])
+        lengths.append(len(indices) - n_before)
+    hashes = murmur3([gram.encode() for gram in ngram_indices])[np.frombuffer(indices, dtype=np.int32)]
     rows = np.repeat(np.arange(len(texts)), lengths)
     signs = np.where(hashes < 0, np.float32(-1), np.float32(1))
     np.add.at(counts.reshape(-1), rows * counts.shape[1] + np.abs(hashes) % counts.shape[1], signs)
 
 
 def murmur3(keys: Sequence[bytes]) -> NDArray[np.int64]:
-    """MurmurHash3 (32 bits, seed 0) of each key, as a signed number.
+    """Return MurmurHash3 (32 bits, seed 0) of each key, as a signed number.
 
     Reference:
         Appleby, MurmurHash3_x86_32, 2011.
@@ -62,16 +64,16 @@ def murmur3(keys: Sequence[bytes]) -> NDArray[np.int64]:
     width = 4 * (int(lengths.max(initial=0)) // 4 + 1)
     words = np.frombuffer(b"".join(key.ljust(width, b"\0") for key in keys), dtype="<u4").reshape(len(keys), width // 4)
     hashed = np.zeros(len(keys), dtype=np.uint32)
-    for place in range(width // 4):
-        mixed = _rotated(words[:, place] * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593) ^ hashed
-        whole = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-        # A word of four bytes is mixed in whole; the last few bytes once; behind them there is nothing.
-        hashed = np.where(lengths >= 4 * place + 4, whole, np.where(lengths > 4 * place, mixed, hashed))
+    for position in range(width // 4):
+        mixed = _rotate_left(words[:, position] * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593) ^ hashed
+        full_step = _rotate_left(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        # A full word of four bytes is mixed twice, the last bytes once, and padding not at all.
+        hashed = np.where(lengths >= 4 * position + 4, full_step, np.where(lengths > 4 * position, mixed, hashed))
     hashed ^= lengths
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         hashed = (hashed ^ hashed >> np.uint32(shift)) * np.uint32(factor)
     return np.asarray((hashed ^ hashed >> np.uint32(16)).view(np.int32), dtype=np.int64)
 
 
-def _rotated(words: NDArray[np.uint32], by: int) -> NDArray[np.uint32]:
-    return words << np.uint32(by) | words >> np.uint32(32 - by)
+def _rotate_left(words: NDArray[np.uint32], n_bits: int) -> NDArray[np.uint32]:
+    return words << np.uint32(n_bits) | words >> np.uint32(32 - n_bits)

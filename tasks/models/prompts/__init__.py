@@ -1,8 +1,8 @@
-"""Prompts: text files with `$variables`, one folder a language, a user's own in their place.
+"""Prompts: text files with `$variables`, one folder per language; a user's files replace them.
 
-Untrusted text (questions, contexts, answers) is put between tags that carry a code which occurs in none of the texts
-of that prompt, so that no text can close its own tag and speak to the model from outside. Several texts of one variable
-stand each between tags of its own.
+Untrusted text (questions, contexts, answers) is put between tags. The tags carry a code that occurs in none of the
+texts of that prompt, so that no text can close its own tag and address the model. Each of several texts of one variable
+has its own tags.
 """
 
 import hashlib
@@ -13,61 +13,61 @@ from string import Template
 from typing import Literal
 
 from yarus.db.errors import InputError, unknown
-from yarus.db.words import Words
-from yarus.metrics.metric import RUBRIC
+from yarus.db.messages import Words
+from yarus.metrics.metric import RUBRIC_PREFIX
 from yarus.tasks.config.settings import Language, Settings
 from yarus.tasks.models.prompts.rubrics import Rubric, read_rubric
 
-Form = Literal["score", "grade", "claims", "support", "nuggets", "nugget_support", "word", "text"]
-Text = str | Mapping[str, str]
-"""What fills a variable: one text, or several by their labels."""
-FOLDER = Path(__file__).parent
+ReplyForm = Literal["score", "grade", "claims", "support", "nuggets", "nugget_support", "word", "text"]
+VariableValue = str | Mapping[str, str]
+"""Value of a variable: one text, or several by their labels."""
+PROMPTS_FOLDER = Path(__file__).parent
 VERBATIM = "_verbatim"  # $answer_verbatim: without tags, for a prompt that must equal production's to the letter
 MARK = "mark"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What a prompt is for: who reads it, what it asks for, and the texts that it is filled with."""
+class PromptShape:
+    """Purpose of a prompt: its reader, the form of the reply, and the texts that fill it."""
 
     role: Literal["generator", "judge", "gate"]
-    form: Form
+    form: ReplyForm
     variables: tuple[str, ...]
     needs: str  # the text without which the prompt makes no sense
 
 
 SHAPES = {
-    "faithfulness": Shape("judge", "score", ("question", "context", "answer"), "answer"),
-    "answer_relevance": Shape("judge", "score", ("question", "answer"), "answer"),
-    "answer_correctness": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
-    "e2e_score": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
-    "follow_up": Shape("judge", "score", ("history", "question", "answer"), "answer"),
-    "relevance": Shape("judge", "grade", ("question", "passage"), "passage"),
-    "claims": Shape("judge", "claims", ("sentences",), "sentences"),
-    "support": Shape("judge", "support", ("sources", "claims"), "claims"),
-    "nuggets": Shape("judge", "nuggets", ("question", "reference", "passages"), "reference"),
-    "nugget_support": Shape("judge", "nugget_support", ("question", "answer", "nuggets"), "nuggets"),
-    "gate": Shape("gate", "word", ("question", "context", "answer"), "answer"),
-    "generation": Shape("generator", "text", ("question", "context"), "question"),
+    "faithfulness": PromptShape("judge", "score", ("question", "context", "answer"), "answer"),
+    "answer_relevance": PromptShape("judge", "score", ("question", "answer"), "answer"),
+    "answer_correctness": PromptShape("judge", "score", ("question", "reference", "answer"), "answer"),
+    "e2e_score": PromptShape("judge", "score", ("question", "reference", "answer"), "answer"),
+    "follow_up": PromptShape("judge", "score", ("history", "question", "answer"), "answer"),
+    "relevance": PromptShape("judge", "grade", ("question", "passage"), "passage"),
+    "claims": PromptShape("judge", "claims", ("sentences",), "sentences"),
+    "support": PromptShape("judge", "support", ("sources", "claims"), "claims"),
+    "nuggets": PromptShape("judge", "nuggets", ("question", "reference", "passages"), "reference"),
+    "nugget_support": PromptShape("judge", "nugget_support", ("question", "answer", "nuggets"), "nuggets"),
+    "gate": PromptShape("gate", "word", ("question", "context", "answer"), "answer"),
+    "generation": PromptShape("generator", "text", ("question", "context"), "question"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt that is ready to be filled."""
+    """Prompt that is ready to be filled."""
 
     name: str
-    shape: Shape
+    shape: PromptShape
     template: str
-    repair: str  # what is said when the reply cannot be read
+    repair: str  # the message after an unreadable reply
 
     @property
     def digest(self) -> str:
-        """Hash of the wording, stored with every verdict and part of the comparability key."""
+        """Return the hash of the wording, which is stored with every verdict and part of the comparability key."""
         return hashlib.sha256(f"{self.template}\0{self.repair}".encode()).hexdigest()[:16]
 
-    def fill(self, texts: Mapping[str, Text]) -> str:
-        """The prompt with the texts in it, each between tags that it cannot close.
+    def fill(self, texts: Mapping[str, VariableValue]) -> str:
+        """Return the prompt with the texts in it, each between tags that it cannot close.
 
         Args:
             texts: variable -> text, or texts by label; variables that the prompt does not use are ignored.
@@ -76,7 +76,7 @@ class Prompt:
             KeyError: a variable of the prompt is missing.
         """
         used = {name: texts[name] for name in self.shape.variables if name in texts}
-        mark = _mark(self.template, used)
+        mark = _make_mark(self.template, used)
         values = {MARK: mark}
         for name, text in used.items():
             parts = {name: text} if isinstance(text, str) else text
@@ -86,69 +86,74 @@ class Prompt:
 
 
 def prompts(settings: Settings) -> dict[str, Prompt]:
-    """All prompts by name: ours in the language of the settings, the user's own in their place, and the rubrics.
+    """Return all prompts by name: Yarus's in the language of the settings, the user's replacements, and the rubrics.
 
     Raises:
-        InputError: a file of the user's own cannot be used.
+        InputError: a user's file cannot be used.
     """
     language = settings.language
-    repair = _ours(language, "repair")
-    own = _repaired(language)
-    found = {name: Prompt(name, shape, _ours(language, name), own[name]) for name, shape in SHAPES.items()}
+    repair = _read_own_text(language, "repair")
+    repairs = _load_repairs(language)
+    prompts_by_name = {
+        name: Prompt(name, shape, _read_own_text(language, name), repairs[name]) for name, shape in SHAPES.items()
+    }
     for role, path in (("generator", settings.generator.prompt), ("gate", settings.gate.prompt)):
         if path is not None:
             (name,) = (name for name, shape in SHAPES.items() if shape.role == role)
-            found[name] = _own(path, name, own[name])
+            prompts_by_name[name] = _load_user_prompt(path, name, repairs[name])
     if settings.judge.prompt is not None:
-        found.update(_own_of_judge(settings.judge.prompt, own))
-    for name, rubric in rubrics(settings).items():
-        shape = Shape("judge", "score", rubric.variables, "answer")
-        found[name] = Prompt(name, shape, _rubric_template(rubric, language), repair)
-    return found
+        prompts_by_name.update(_load_judge_prompts(settings.judge.prompt, repairs))
+    for name, rubric in load_rubrics(settings).items():
+        shape = PromptShape("judge", "score", rubric.variables, "answer")
+        prompts_by_name[name] = Prompt(name, shape, _rubric_template(rubric, language), repair)
+    return prompts_by_name
 
 
-def rubrics(settings: Settings) -> dict[str, Rubric]:
-    """The user's own judged metrics by the column that each gets: `rubric_politeness`.
+def load_rubrics(settings: Settings) -> dict[str, Rubric]:
+    """Return the user's judged metrics by their column, such as `rubric_politeness`.
 
     Raises:
-        InputError: a file cannot be used, or two bear one name.
+        InputError: a file cannot be used, or two have the same name.
     """
-    found: dict[str, Rubric] = {}
-    for path in _files(settings.rubrics) if settings.rubrics else ():
+    rubrics_by_column: dict[str, Rubric] = {}
+    for path in _list_files(settings.rubrics) if settings.rubrics else ():
         rubric = read_rubric(path)
-        if f"{RUBRIC}{rubric.name}" in found:
+        if f"{RUBRIC_PREFIX}{rubric.name}" in rubrics_by_column:
             raise InputError(
                 "{path}: the name {name!r} is taken by another rubric; choose another one", path=path, name=rubric.name
             )
-        found[f"{RUBRIC}{rubric.name}"] = rubric
-    return found
+        rubrics_by_column[f"{RUBRIC_PREFIX}{rubric.name}"] = rubric
+    return rubrics_by_column
 
 
-def _ours(language: Language, name: str) -> str:
-    return (FOLDER / language / f"{name}.txt").read_text(encoding="utf-8")
+def _read_own_text(language: Language, name: str) -> str:
+    return (PROMPTS_FOLDER / language / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _repaired(language: Language) -> dict[str, str]:
-    """What is said when the reply to a prompt cannot be read, by its name: each form of reply has words of its own."""
+def _load_repairs(language: Language) -> dict[str, str]:
+    """Return the message after an unreadable reply, by prompt; each form of reply has its own."""
     forms = {shape.form for shape in SHAPES.values()} - {"score", "word", "text"}
-    of_form = {form: _ours(language, f"repair_{form}") for form in sorted(forms)}
-    return {name: of_form.get(shape.form, _ours(language, "repair")) for name, shape in SHAPES.items()}
+    repair_by_form = {form: _read_own_text(language, f"repair_{form}") for form in sorted(forms)}
+    return {name: repair_by_form.get(shape.form, _read_own_text(language, "repair")) for name, shape in SHAPES.items()}
 
 
-def _own_of_judge(path: Path, repairs: Mapping[str, str]) -> dict[str, Prompt]:
-    """A folder or file replaces the prompts of the files' names; a file of another name those with its variables."""
+def _load_judge_prompts(path: Path, repairs: Mapping[str, str]) -> dict[str, Prompt]:
+    """Return the user's judge prompts.
+
+    A folder or file replaces the prompts of the files' names. A file of another name replaces those with its variables.
+    """
     judged = {name: shape for name, shape in SHAPES.items() if shape.role == "judge"}
     if path.is_dir():
-        files = {file.stem: file for file in _files(path)}
-        if others := sorted(files.keys() - judged.keys()):
+        files = {file.stem: file for file in _list_files(path)}
+        if unknown_names := sorted(files.keys() - judged.keys()):
             raise unknown(
                 "prompt",
-                others[0],
+                unknown_names[0],
                 judged,
                 hint=Words("(the files of {path} must be named after the prompts that they replace)", path=path),
             )
-        return {name: _own(file, name, repairs[name]) for name, file in files.items()}
-    used = _identifiers(_text(path), path)
+        return {name: _load_user_prompt(file, name, repairs[name]) for name, file in files.items()}
+    used = _find_variables(_read_text(path), path)
     names = [path.stem] if path.stem in judged else [n for n, shape in judged.items() if used == {*shape.variables}]
     if not names:
         raise InputError(
@@ -158,38 +163,38 @@ def _own_of_judge(path: Path, repairs: Mapping[str, str]) -> dict[str, Prompt]:
             used=", ".join(sorted(used)),
             judged=", ".join(f"{name}.txt" for name in judged),
         )
-    return {name: _own(path, name, repairs[name]) for name in names}
+    return {name: _load_user_prompt(path, name, repairs[name]) for name in names}
 
 
-def _own(path: Path, name: str, repair: str) -> Prompt:
-    shape, text = SHAPES[name], _text(path)
-    used = _identifiers(text, path)
-    if others := sorted(used - {*shape.variables}):
+def _load_user_prompt(path: Path, name: str, repair: str) -> Prompt:
+    shape, text = SHAPES[name], _read_text(path)
+    used_variables = _find_variables(text, path)
+    if unknown_variables := sorted(used_variables - {*shape.variables}):
         raise unknown(
             Words("variable of the prompt {name!r}", name=name),
-            others[0],
+            unknown_variables[0],
             shape.variables,
             hint=Words("({path})", path=path),
         )
-    if shape.needs not in used:
+    if shape.needs not in used_variables:
         raise InputError("{path}: the prompt {name!r} must contain ${needs}", path=path, name=name, needs=shape.needs)
     return Prompt(name, shape, text, repair)
 
 
-def _identifiers(text: str, path: Path) -> set[str]:
+def _find_variables(text: str, path: Path) -> set[str]:
     template = Template(text)
     if not template.is_valid():
         raise InputError("{path}: a $ that begins no variable; write $$ for a literal $", path=path)
     return {name.removesuffix(VERBATIM) for name in template.get_identifiers()} - {MARK}
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise InputError("{folder}: no such folder", folder=folder)
     return sorted(folder.glob("*.txt"))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -198,19 +203,23 @@ def _text(path: Path) -> str:
 
 
 def _rubric_template(rubric: Rubric, language: Language) -> str:
-    """The language's frame for rubrics, with the paragraphs of those texts that the rubric is judged by."""
-    texts = {name for shape in SHAPES.values() for name in shape.variables}
-    unused = tuple(f"${name}" for name in texts - {*rubric.variables})
-    kept = [part for part in _ours(language, "rubric").split("\n\n") if not any(name in part for name in unused)]
-    # A $ in the user's words is a sign, not a variable.
+    """Return the language's frame for rubrics with the paragraphs of the texts that the rubric uses."""
+    variables = {name for shape in SHAPES.values() for name in shape.variables}
+    unused = tuple(f"${name}" for name in variables - {*rubric.variables})
+    paragraphs = [
+        paragraph
+        for paragraph in _read_own_text(language, "rubric").split("\n\n")
+        if not any(name in paragraph for name in unused)
+    ]
+    # A $ in the user's words is a character, not a variable.
     criterion, anchors = (text.replace("$", "$$") for text in (rubric.question, rubric.scale))
-    return "\n\n".join(kept).replace("$criterion", criterion).replace("$anchors", anchors)
+    return "\n\n".join(paragraphs).replace("$criterion", criterion).replace("$anchors", anchors)
 
 
-def _mark(template: str, texts: Mapping[str, Text]) -> str:
-    """A code that no text contains; the same for the same texts, because the call store goes by the prompt's hash."""
-    several = (texts[name] for name in sorted(texts))
-    parts = (part for text in several for part in ([text] if isinstance(text, str) else text.values()))
+def _make_mark(template: str, texts: Mapping[str, VariableValue]) -> str:
+    """Return a code that no text contains; equal texts get equal codes, because the call store hashes the prompt."""
+    ordered_texts = (texts[name] for name in sorted(texts))
+    parts = (part for text in ordered_texts for part in ([text] if isinstance(text, str) else text.values()))
     everything = "\0".join((template, *parts))
     code = hashlib.sha256(everything.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := code[:8]) in everything:

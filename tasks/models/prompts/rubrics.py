@@ -1,4 +1,4 @@
-"""Rubrics: judged metrics of the user's own, each a text file with a name, a question and anchors.
+"""Rubrics: judged metrics of a user, each a text file with a name, a question and anchors.
 
     name: politeness
     question: How polite is the answer?
@@ -8,9 +8,9 @@
     0.5: neutral
     0: rude
 
-`texts` (default: question, answer) says what the judge sees. `lowered_by` (default: nothing) names the kinds of damage
-(`yarus.metrics.exam_kinds.KINDS`) that must lower the score, where a reference deserves the best: by it the judge is
-examined. A line that begins with no key continues the one before; lines that begin with # are comments.
+`texts` (default: question, answer) lists what the judge sees. `lowered_by` (default: nothing) names the kinds of damage
+(`yarus.metrics.exam_kinds.KINDS`) that must lower the score of a perfect reference; the exam of the judge uses them.
+A line without a key continues the one before. Lines that begin with # are comments.
 """
 
 import re
@@ -18,32 +18,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from yarus.db.errors import InputError
-from yarus.db.words import Words
+from yarus.db.messages import Words
 from yarus.metrics.exam_kinds import DAMAGES
 
-TEXTS = ("question", "context", "reference", "answer")
+TEXT_NAMES = ("question", "context", "reference", "answer")
 KEYS = ("name", "question", "texts", "lowered_by")
-LINE = re.compile(r"(name|question|texts|lowered_by|[01](?:[.,]\d+)?)\s*:\s*(.*)", re.IGNORECASE)
+RUBRIC_LINE = re.compile(r"(name|question|texts|lowered_by|[01](?:[.,]\d+)?)\s*:\s*(.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """A judged metric as its author wrote it down."""
+    """Judged metric as its author wrote it down."""
 
     name: str
     question: str
-    scale: str  # one line an anchor
+    scale: str  # one line per anchor
     variables: tuple[str, ...]
     lowered_by: tuple[str, ...]
 
 
 def read_rubric(path: Path) -> Rubric:
-    """Reads one rubric.
+    """Read one rubric from a file.
 
     Raises:
-        InputError: naming the file, what is wrong and what is expected.
+        InputError: the file is not a rubric; the message names the file and what is expected.
     """
-    entries = _entries(path)
+    entries = _parse_entries(path)
     for key in ("name", "question"):
         if not entries.get(key):
             raise InputError("{path}: no line '{key}: …'", path=path, key=key)
@@ -57,7 +57,7 @@ def read_rubric(path: Path) -> Rubric:
     return Rubric(name, entries["question"], _scale(entries, path), _variables(entries, path), _damages(entries, path))
 
 
-def _entries(path: Path) -> dict[str, str]:
+def _parse_entries(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -69,7 +69,7 @@ def _entries(path: Path) -> dict[str, str]:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        if match := LINE.fullmatch(text):
+        if match := RUBRIC_LINE.fullmatch(text):
             key = match[1].lower().replace(",", ".")
             if key in entries:
                 raise InputError("{path}, line {number}: {key!r} appears twice", path=path, number=number, key=key)
@@ -96,23 +96,23 @@ def _scale(entries: dict[str, str], path: Path) -> str:
 
 
 def _variables(entries: dict[str, str], path: Path) -> tuple[str, ...]:
-    named = {name.strip().lower() for name in entries.get("texts", "question, answer").split(",")}
-    if unknown := sorted(named - {*TEXTS}):
+    names = {name.strip().lower() for name in entries.get("texts", "question, answer").split(",")}
+    if unknown := sorted(names - {*TEXT_NAMES}):
         raise InputError(
-            "{path}: no text {name!r}; there are: {texts}", path=path, name=unknown[0], texts=", ".join(TEXTS)
+            "{path}: no text {name!r}; there are: {texts}", path=path, name=unknown[0], texts=", ".join(TEXT_NAMES)
         )
-    if "answer" not in named:
+    if "answer" not in names:
         raise InputError("{path}: 'texts' must name answer, which is what is judged", path=path)
-    return tuple(name for name in TEXTS if name in named)
+    return tuple(name for name in TEXT_NAMES if name in names)
 
 
 def _damages(entries: dict[str, str], path: Path) -> tuple[str, ...]:
-    named = {name.strip().lower() for name in entries.get("lowered_by", "").split(",")} - {""}
-    if unknown := sorted(named - {*DAMAGES}):
+    names = {name.strip().lower() for name in entries.get("lowered_by", "").split(",")} - {""}
+    if unknown := sorted(names - {*DAMAGES}):
         raise InputError(
             "{path}: lowered_by: no damage {name!r}; there are: {damages}",
             path=path,
             name=unknown[0],
             damages=", ".join(DAMAGES),
         )
-    return tuple(name for name in DAMAGES if name in named)
+    return tuple(name for name in DAMAGES if name in names)

@@ -1,1 +1,1 @@
-"""What answers and references say: facts found by rule, claims, nuggets and citations, and which texts support them."""
+"""Content of answers and references: facts found by rule, claims, nuggets and citations, and their support by texts."""

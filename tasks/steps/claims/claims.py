@@ -1,4 +1,4 @@
-"""Checking claims: what the answer and the reference say, and which texts support it; replies are read strictly."""
+"""Check claims: extract the claims of answer and reference, and find supporting texts; replies are parsed strictly."""
 
 import asyncio
 import hashlib
@@ -10,318 +10,362 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import TypedDict
 
-from yarus.db.tables import Json
-from yarus.db.words import Words
+from yarus.db.messages import Words
+from yarus.db.tables import JsonObject
 from yarus.metrics.claims import NAMES, Verdicts, claim_metrics
-from yarus.tasks.cases.privacy.masking import mask, own_key, restored
-from yarus.tasks.cases.table import Case, with_columns
-from yarus.tasks.cases.text import WORD, parts, same_said, sentences
-from yarus.tasks.cases.vocabulary import SAID
-from yarus.tasks.evaluation.identity import configured
-from yarus.tasks.evaluation.repeats import first_repeat
-from yarus.tasks.evaluation.run import Run
+from yarus.tasks.cases.privacy.masking import load_own_key, mask, restore_originals
+from yarus.tasks.cases.table import Case, set_columns
+from yarus.tasks.cases.text import WORD_PATTERN, claim_key, split_context, split_sentences
+from yarus.tasks.cases.vocabulary import ANSWERED_STATUSES
+from yarus.tasks.evaluation.identity import effective_settings
+from yarus.tasks.evaluation.repeats import first_repeat_number
+from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_texts
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.progress import gathered
+from yarus.tasks.models.progress import gather_cases
 from yarus.tasks.models.prompts import Prompt, prompts
-from yarus.tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, read_list, unreadable, value_of
-from yarus.tasks.steps.claims.pages import hosts_of, label, links, named_pages
-from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.models.verdicts import (
+    MissingVerdict,
+    Verdict,
+    ask_for_verdict,
+    build_parse_error,
+    describe_failure,
+    get_value,
+    parse_list,
+)
+from yarus.tasks.steps.claims.pages import find_links, find_named_pages, list_hosts, page_label
+from yarus.tasks.steps.judging.judge import add_verdicts
 from yarus.tasks.steps.opened import open_model
 
-NAME = 4
-"""Letters of a claim's name, where they tell it from the others."""
+NAME_LENGTH = 4
+"""Letters of a claim's name, unless more are needed to distinguish it."""
 
 
 class Claim(NamedTuple):
-    """One thing that a text says."""
+    """One statement of a text."""
 
     text: str
     sentence: int | None
-    """Number of the sentence that says it, from 1 on; None where the judge names none that there is."""
+    """Number of its sentence, from 1 on; None if the judge names no existing one."""
 
 
-Claims = Verdict[list[Claim]] | NoVerdict
-Supported = dict[str, frozenset[str]]
-"""Name of a claim -> the sources that support it; a claim that is missing has no verdict."""
-Support = Verdict[Supported] | NoVerdict
-Had = Verdict[dict[str, float]] | NoVerdict
-"""Name of a nugget -> how much of it the answer has; a nugget that is missing has no verdict."""
-WORTH = {"full": 1.0, "partial": 0.5, "none": 0.0}
+ClaimsVerdict = Verdict[list[Claim]] | MissingVerdict
+SupportingSources = dict[str, frozenset[str]]
+"""Name of a claim -> its supporting sources; missing claims have no verdict."""
+SupportVerdict = Verdict[SupportingSources] | MissingVerdict
+NuggetVerdict = Verdict[dict[str, float]] | MissingVerdict
+"""Name of a nugget -> how much of it the answer has; missing nuggets have no verdict."""
+SUPPORT_SCORES = {"full": 1.0, "partial": 0.5, "none": 0.0}
 H = TypeVar("H", bound=Hashable)
 
 
-def read_claims(text: str, sentences: int) -> Claims:
-    """Reads `{"claims": [{"sentence": number, "claim": text}]}`; a claim that comes back twice counts once.
+def parse_claims(text: str, sentences: int) -> ClaimsVerdict:
+    """Parse `{"claims": [{"sentence": number, "claim": text}]}`; repeated claims count once.
 
     Args:
         text: the reply as received.
         sentences: how many the text has.
 
     Returns:
-        The claims in their order, none where the text says nothing; or `parse_error`, also where a single entry cannot
-        be read: without it the text would seem to say less.
+        The claims in their order, empty if the text has none. `parse_error` if any entry cannot be read: without it the
+        text would seem to have fewer claims.
     """
-    entries = read_list(text, "claims")
-    if isinstance(entries, NoVerdict):
+    entries = parse_list(text, "claims")
+    if isinstance(entries, MissingVerdict):
         return entries
-    found: dict[str, Claim] = {}
+    claims: dict[str, Claim] = {}
     for number, entry in enumerate(entries):
-        said = entry.get("claim")
-        if not isinstance(said, str) or not said.strip():
-            return unreadable(
+        text_of_claim = entry.get("claim")
+        if not isinstance(text_of_claim, str) or not text_of_claim.strip():
+            return build_parse_error(
                 Words(
                     "claim {number} of {n_entries} is {said!r:.60}, not a text",
                     number=number,
                     n_entries=len(entries),
-                    said=said,
+                    said=text_of_claim,
                 )
             )
-        place = entry.get("sentence")
-        known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= sentences
-        claim = " ".join(said.split())
-        found.setdefault(same_said(claim), Claim(claim, place if known else None))
-    return Verdict(list(found.values()), "")
+        sentence = entry.get("sentence")
+        is_known = isinstance(sentence, int) and not isinstance(sentence, bool) and 1 <= sentence <= sentences
+        claim = " ".join(text_of_claim.split())
+        claims.setdefault(claim_key(claim), Claim(claim, sentence if is_known else None))
+    return Verdict(list(claims.values()), "")
 
 
-def read_support(text: str, claims: Collection[str], sources: Collection[str]) -> Support:
-    """Reads `{"verdicts": [{"id": name, "supported_by": [names]}]}`.
+def parse_support(text: str, claims: Collection[str], sources: Collection[str]) -> SupportVerdict:
+    """Parse `{"verdicts": [{"id": name, "supported_by": [names]}]}`.
 
-    What is said of claims or sources that nobody asked about says nothing: the claim has no verdict, as one that was
-    left out, or got two that differ.
+    A claim has no verdict if it is missing, has two different ones, or names an unknown source.
 
     Args:
         text: the reply as received.
         claims, sources: their names.
 
     Returns:
-        The claims that have a verdict; `parse_error` where none has.
+        The claims that have a verdict; `parse_error` if none has.
     """
 
-    def by(entry: Json) -> frozenset[str] | None:
-        given = entry.get("supported_by")
-        named = frozenset(map(_name, given)) if isinstance(given, list) else None
-        return named if named is not None and named <= known else None
+    def read_sources(entry: JsonObject) -> frozenset[str] | None:
+        values = entry.get("supported_by")
+        source_names = frozenset(map(_name, values)) if isinstance(values, list) else None
+        return source_names if source_names is not None and source_names <= known_sources else None
 
-    known = set(sources)
-    return _parse_verdicts(text, claims, by, "claims")
+    known_sources = set(sources)
+    return _parse_verdicts(text, claims, read_sources, "claims")
 
 
-def read_had(text: str, nuggets: Collection[str]) -> Had:
-    """Reads `{"verdicts": [{"id": name, "support": "full", "partial" or "none"}]}` as `read_support` does.
+def parse_nugget_support(text: str, nuggets: Collection[str]) -> NuggetVerdict:
+    """Parse `{"verdicts": [{"id": name, "support": "full", "partial" or "none"}]}` as `parse_support` does.
 
     Args:
         text: the reply as received.
         nuggets: their names.
 
     Returns:
-        1, 0.5 or 0 of the nuggets that have a verdict; `parse_error` where none has.
+        1, 0.5 or 0 for each nugget with a verdict; `parse_error` if none has one.
     """
 
-    def worth(entry: Json) -> float | None:
-        said = entry.get("support")
-        return WORTH.get(said.strip().casefold()) if isinstance(said, str) else None
+    def read_score(entry: JsonObject) -> float | None:
+        support = entry.get("support")
+        return SUPPORT_SCORES.get(support.strip().casefold()) if isinstance(support, str) else None
 
-    return _parse_verdicts(text, nuggets, worth, "nuggets")
+    return _parse_verdicts(text, nuggets, read_score, "nuggets")
 
 
-def names(claims: Iterable[str]) -> dict[str, str]:
-    """Names for claims, each -> its claim: by what it says, not by its number, so that a renumbered reply shows."""
-    found: dict[str, str] = {}
+def name_claims(claims: Iterable[str]) -> dict[str, str]:
+    """Return short names for claims, name -> claim; they depend on content, not position, so that renumbering shows."""
+    claims_by_name: dict[str, str] = {}
     for claim in claims:
         digest = hashlib.sha256(claim.encode("utf-8", "surrogatepass")).hexdigest()
-        length = next(n for n in range(NAME, len(digest) + 1) if found.get(digest[:n], claim) == claim)
-        found[digest[:length]] = claim
-    return found
+        length = next(
+            n_letters
+            for n_letters in range(NAME_LENGTH, len(digest) + 1)
+            if claims_by_name.get(digest[:n_letters], claim) == claim
+        )
+        claims_by_name[digest[:length]] = claim
+    return claims_by_name
 
 
 def _parse_verdicts(
-    text: str, asked: Collection[str], read: Callable[[Json], H | None], what: str
-) -> Verdict[dict[str, H]] | NoVerdict:
-    """What the entries say of each that was asked about, where they say one thing."""
-    entries = read_list(text, "verdicts")
-    if isinstance(entries, NoVerdict):
+    text: str, requested: Collection[str], read_entry: Callable[[JsonObject], H | None], kind: str
+) -> Verdict[dict[str, H]] | MissingVerdict:
+    """Return the value of each requested name, if its entries agree."""
+    entries = parse_list(text, "verdicts")
+    if isinstance(entries, MissingVerdict):
         return entries
-    found: dict[str, set[H | None]] = {}
+    values_by_name: dict[str, set[H | None]] = {}
     for entry in entries:
-        if (name := _name(entry.get("id"))) in asked:
-            found.setdefault(name, set()).add(read(entry))
-    known = {name: said for name, (said, *others) in found.items() if said is not None and not others}
-    if asked and not known:
-        return unreadable(Words("no verdict on any of {n_asked} {what}", n_asked=len(asked), what=what))
-    return Verdict(known, "")
+        if (name := _name(entry.get("id"))) in requested:
+            values_by_name.setdefault(name, set()).add(read_entry(entry))
+    agreed = {
+        name: first_value
+        for name, (first_value, *different_values) in values_by_name.items()
+        if first_value is not None and not different_values
+    }
+    if requested and not agreed:
+        return build_parse_error(Words("no verdict on any of {n_asked} {what}", n_asked=len(requested), what=kind))
+    return Verdict(agreed, "")
 
 
-def _name(given: Any) -> str:
-    """A name as it was given to the judge, who may copy the tag with its code, or take digits for a number."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        return f"{given:0{NAME}d}"
-    return given.strip(" <>[]").partition("-")[0].casefold() if isinstance(given, str) else ""
+def _name(value: Any) -> str:
+    """Normalise a name as the judge returns it; it may copy the tag with its code, or turn digits into a number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:0{NAME_LENGTH}d}"
+    return value.strip(" <>[]").partition("-")[0].casefold() if isinstance(value, str) else ""
 
 
-Given = dict[str, Verdict[Any] | NoVerdict]
+VerdictsByPrompt = dict[str, Verdict[Any] | MissingVerdict]
 SIDES = ("answer", "reference")
-NAMING = 3
-"""Words beside an address in a sentence that says nothing but where to read on."""
+MAX_NAMING_WORDS = 3
+"""Most words beside an address in a sentence that only refers to a page."""
 
 
-class Checked(NamedTuple):
+class CheckedClaims(NamedTuple):
     """The claims of a case."""
 
     claims: dict[str, list[Claim]]
-    """Of answer and reference, where they were found."""
+    """Claims of answer and reference, if extracted."""
     sources: set[str]
-    """What they were checked against: answer, reference, passages and named pages."""
+    """Sources that they were checked against: answer, reference, passages and named pages."""
     supported: dict[str, frozenset[str]]
-    """Claim -> the sources that support it; a claim that is missing has no verdict."""
+    """Claim -> its supporting sources; missing claims have no verdict."""
 
 
-async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds the claims with what supports them, and the metrics of claims, where they were asked for.
+async def check_claims(run: EvaluationRun, cases: pa.Table) -> pa.Table:
+    """Add the claims with their supporting sources, and the metrics of claims, if requested.
 
-    Answer and reference are split into claims, and all claims of a case are checked in one call, against each other,
-    the passages of the context and the pages that the system names. A reference is split once for all evaluations, with
-    this model and prompt. Where only citations were asked for, the answer's sentences are checked, against the named
-    pages. A refusal claims nothing, and has none of the reference's claims. What the judge fails at is NULL and makes
-    the case's status.
+    Answer and reference are split into claims. All claims of a case are checked in one call, against each other, the
+    passages of the context and the pages that the system names. A reference is split once for all evaluations with this
+    model and prompt. If only citations were requested, the answer's sentences are checked against the named pages.
+
+    A refusal has no claims, and none of the reference's. If the judge fails, values are NULL and the case gets the
+    status.
     """
     if not (run.config.claims or run.config.citations):
         return cases
-    configuration = configured(run)
-    known, rows = prompts(configuration), cases.to_pylist()
-    # Before texts are taken apart: what stands around a name tells that it is one.
-    hide = partial(mask, key=own_key(), language=configuration.language) if configuration.mask_calls else str
+    configuration = effective_settings(run)
+    prompts_by_name, rows = prompts(configuration), cases.to_pylist()
+    # Mask before texts are split: names are recognised by the words around them.
+    mask_text = partial(mask, key=load_own_key(), language=configuration.language) if configuration.mask_calls else str
     pages = _pages(run, rows) if run.config.citations is not None else [{} for _ in rows]
     async with open_model(run, "judge", configuration) as model:
-        judge = _Judge(model, known, first_repeat(run.id, run.parameters), hide)
+        judge = _Judge(model, prompts_by_name, first_repeat_number(run.id, run.parameters), mask_text)
         ask = judge.claims if run.config.claims is not None else judge.citations
-        both = await gathered("check_claims", map(ask, rows, pages), lambda one: failure(*one[1].values()))
-    checked = [one for one, _ in both]
-    cases = with_columns(
-        with_verdicts(cases, [given for _, given in both]),
-        claims=[one and _stored(one, row, hide) for one, row in zip(checked, rows, strict=True)],
+        results = await gather_cases(
+            "check_claims", map(ask, rows, pages), lambda result: describe_failure(*result[1].values())
+        )
+    checked = [result for result, _ in results]
+    cases = set_columns(
+        add_verdicts(cases, [verdicts for _, verdicts in results]),
+        claims=[result and _stored(result, row, mask_text) for result, row in zip(checked, rows, strict=True)],
     )
     if run.config.claims is None:
         return cases
-    found = claim_metrics([one and _verdicts(one, row) for one, row in zip(checked, rows, strict=True)])
-    whole = [row.get("passage_starts") is None for row in rows]  # nobody has noted where its passages begin
-    found["context_precision"][whole] = np.nan
-    return with_columns(cases, **{name: found[name] for name in NAMES})
+    metrics = claim_metrics([result and _verdicts(result, row) for result, row in zip(checked, rows, strict=True)])
+    lacks_starts = [row.get("passage_starts") is None for row in rows]  # the starts of its passages are unknown
+    metrics["context_precision"][lacks_starts] = np.nan
+    return set_columns(cases, **{name: metrics[name] for name in NAMES})
 
 
 class _Judge:
-    """Who is asked about claims."""
+    """The judge of claims, with its prompts."""
 
-    def __init__(self, model: Model, known: Mapping[str, Prompt], repeat: int, hide: Callable[[str], str]) -> None:
-        self.model, self.known, self.repeat, self.hide = model, known, repeat, hide
+    def __init__(
+        self, model: Model, prompts_by_name: Mapping[str, Prompt], repeat: int, mask_text: Callable[[str], str]
+    ) -> None:
+        self.model, self.prompts_by_name, self.repeat, self.mask_text = model, prompts_by_name, repeat, mask_text
 
-    async def claims(self, case: Case, pages: Mapping[str, str]) -> tuple[Checked | None, Given]:
-        """The claims of a case, None where nothing is to be checked; and every verdict that they come from."""
+    async def claims(self, case: Case, pages: Mapping[str, str]) -> tuple[CheckedClaims | None, VerdictsByPrompt]:
+        """Return the claims of a case, None if there is nothing to check, and all verdicts they come from."""
         texts = _texts(case)
         if texts is None:
             return None, {}
         sides = {side: texts[side] for side in SIDES if side in texts}
-        split = dict(zip(sides, await asyncio.gather(*(self.split(*side) for side in sides.items())), strict=True))
-        given: Given = {f"claims_of_{side}": verdict for side, verdict in split.items()}
-        claims = {side: verdict.value for side, verdict in split.items() if isinstance(verdict, Verdict)}
-        others = {of for of in SIDES if claims.get(SIDES[1 - SIDES.index(of)])} | (texts.keys() - {*SIDES})
-        checked, support = await self.check(claims, {name: texts[name] for name in texts if name in others} | {**pages})
-        return checked, given | support
+        verdict_by_side = dict(
+            zip(sides, await asyncio.gather(*(self.split(*side) for side in sides.items())), strict=True)
+        )
+        verdicts: VerdictsByPrompt = {f"claims_of_{side}": verdict for side, verdict in verdict_by_side.items()}
+        claims = {side: verdict.value for side, verdict in verdict_by_side.items() if isinstance(verdict, Verdict)}
+        source_names = {other_side for other_side in SIDES if claims.get(SIDES[1 - SIDES.index(other_side)])} | (
+            texts.keys() - {*SIDES}
+        )
+        checked, support = await self.check(
+            claims, {name: texts[name] for name in texts if name in source_names} | {**pages}
+        )
+        return checked, verdicts | support
 
-    async def citations(self, case: Case, pages: Mapping[str, str]) -> tuple[Checked | None, Given]:
-        """The sentences of an answer as claims of it, held against the pages that the system names."""
-        if case["status"] not in SAID or not case["answer"]:
+    async def citations(self, case: Case, pages: Mapping[str, str]) -> tuple[CheckedClaims | None, VerdictsByPrompt]:
+        """Check the sentences of an answer, as its claims, against the pages that the system names."""
+        if case["status"] not in ANSWERED_STATUSES or not case["answer"]:
             return None, {}
-        return await self.check({"answer": _statements(self.hide(case["answer"]))}, pages)
+        return await self.check({"answer": _statements(self.mask_text(case["answer"]))}, pages)
 
-    async def check(self, claims: dict[str, list[Claim]], sources: Mapping[str, str]) -> tuple[Checked, Given]:
-        """What supports the claims; of sources with the same text one is sent."""
-        asked = [claim.text for of in claims.values() for claim in of]
-        first: dict[str, str] = {}
-        same = {name: first.setdefault(text, name) for name, text in sources.items()}
-        sent = {name: text for text, name in first.items()}
-        if not asked or not sent:
-            return Checked(claims, {*sources}, {}), {}
-        support = await self.support(asked, sent)
-        by_name = names(asked)
+    async def check(
+        self, claims: dict[str, list[Claim]], sources: Mapping[str, str]
+    ) -> tuple[CheckedClaims, VerdictsByPrompt]:
+        """Find the supporting sources of claims; of sources with equal text one is sent."""
+        claim_texts = [claim.text for side_claims in claims.values() for claim in side_claims]
+        first_by_text: dict[str, str] = {}
+        representative = {name: first_by_text.setdefault(text, name) for name, text in sources.items()}
+        sent_sources = {name: text for text, name in first_by_text.items()}
+        if not claim_texts or not sent_sources:
+            return CheckedClaims(claims, {*sources}, {}), {}
+        support = await self.support(claim_texts, sent_sources)
+        by_name = name_claims(claim_texts)
         supported = {
-            by_name[name]: frozenset(name for name in same if same[name] in by)
-            for name, by in (value_of(support) or {}).items()
+            by_name[name]: frozenset(name for name in representative if representative[name] in supporting)
+            for name, supporting in (get_value(support) or {}).items()
         }
-        return Checked(claims, {*sources}, supported), {"claim_support": support}
+        return CheckedClaims(claims, {*sources}, supported), {"claim_support": support}
 
-    async def split(self, side: str, text: str) -> Claims:
-        """The claims of a text; those of a reference stay as they are, also where an evaluation is repeated."""
-        numbered = {f"sentence_{number}": said for number, said in enumerate(sentences(self.hide(text)), start=1)}
-        call = Call(self.known["claims"], {"sentences": numbered}, 0 if side == "reference" else self.repeat)
-        return await ask_for(self.model, call, partial(read_claims, sentences=len(numbered)))
+    async def split(self, side: str, text: str) -> ClaimsVerdict:
+        """Split a text into claims; those of a reference are stored, even if an evaluation is repeated."""
+        sentences_by_name = {
+            f"sentence_{number}": sentence
+            for number, sentence in enumerate(split_sentences(self.mask_text(text)), start=1)
+        }
+        call = Call(
+            self.prompts_by_name["claims"], {"sentences": sentences_by_name}, 0 if side == "reference" else self.repeat
+        )
+        return await ask_for_verdict(self.model, call, partial(parse_claims, sentences=len(sentences_by_name)))
 
-    async def support(self, claims: list[str], sources: Mapping[str, str]) -> Support:
-        """Which sources support each claim."""
-        named = names(claims)
-        call = Call(self.known["support"], {"sources": sources, "claims": named}, self.repeat)
-        return await ask_for(self.model, call, partial(read_support, claims=named.keys(), sources=sources.keys()))
+    async def support(self, claims: list[str], sources: Mapping[str, str]) -> SupportVerdict:
+        """Ask which sources support each claim."""
+        claims_by_name = name_claims(claims)
+        call = Call(self.prompts_by_name["support"], {"sources": sources, "claims": claims_by_name}, self.repeat)
+        return await ask_for_verdict(
+            self.model, call, partial(parse_support, claims=claims_by_name.keys(), sources=sources.keys())
+        )
 
 
 def _texts(case: Case) -> dict[str, str] | None:
-    """Answer, reference and passages of a case by name, where there are such; None where it was not measured.
+    """Return the existing texts of a case by name: answer, reference and passages; None if it was not measured.
 
-    Of a question that nothing answers the reference claims nothing.
+    The reference of an unanswerable question has no claims.
     """
-    refused = case["status"] == "sut_refusal"
-    if not refused and (case["status"] not in SAID or not case["answer"]):
+    is_refusal = case["status"] == "sut_refusal"
+    if not is_refusal and (case["status"] not in ANSWERED_STATUSES or not case["answer"]):
         return None
-    answer = None if refused else case["answer"]
+    answer = None if is_refusal else case["answer"]
     reference = case.get("reference") if case.get("answerable") is not False else None
-    passages = parts(case["context"], case.get("passage_starts"))
+    passages = split_context(case["context"], case.get("passage_starts"))
     texts = {"answer": answer, "reference": reference}
     texts |= {f"passage_{number}": text for number, text in enumerate(passages, start=1)}
     return {name: text for name, text in texts.items() if text and text.strip()}
 
 
-def _pages(run: Run, cases: list[Case]) -> list[dict[str, str]]:
-    """What stands on the pages that each case's system names, by what they are called among the sources."""
+def _pages(run: EvaluationRun, cases: list[Case]) -> list[dict[str, str]]:
+    """Return the texts of the pages that each case's system names, by source name."""
     texts = read_texts(run)
-    hosts = hosts_of(texts)
-    named = [named_pages(case, texts, hosts) or [] for case in cases]
-    return [{label(number): page.text for number, page in enumerate(of) if page.text and not page.cut} for of in named]
+    hosts = list_hosts(texts)
+    pages_by_case = [find_named_pages(case, texts, hosts) or [] for case in cases]
+    return [
+        {page_label(number): page.text for number, page in enumerate(pages) if page.text and not page.cut}
+        for pages in pages_by_case
+    ]
 
 
 def _statements(answer: str) -> list[Claim]:
-    """The sentences of an answer, but for those that only name a page: «Подробнее: https://…»; nor is «1.» any."""
-    found: list[Claim] = []
+    """Return the sentences of an answer, without those that only name a page, and without bare numbers such as «1.»."""
+    statements: list[Claim] = []
     numbers: list[Claim] = []
-    for number, said in enumerate(sentences(answer), start=1):
-        named = [*links(said)]
-        if not named or len(WORD.findall(reduce(lambda text, one: text.replace(one, " "), named, said))) > NAMING:
-            (found if any(map(str.isalpha, said)) else numbers).append(Claim(said, number))
-    return found or numbers
+    for number, sentence in enumerate(split_sentences(answer), start=1):
+        addresses = [*find_links(sentence)]
+        if (
+            not addresses
+            or len(WORD_PATTERN.findall(reduce(lambda text, address: text.replace(address, " "), addresses, sentence)))
+            > MAX_NAMING_WORDS
+        ):
+            (statements if any(map(str.isalpha, sentence)) else numbers).append(Claim(sentence, number))
+    return statements or numbers
 
 
-def _verdicts(checked: Checked, case: Case) -> Verdicts:
-    """Of a refusal the reference's claims are all missing in the answer, which takes no judge."""
+def _verdicts(checked: CheckedClaims, case: Case) -> Verdicts:
+    """Return the input of claim metrics; a refusal lacks all of the reference's claims, without asking the judge."""
     passages = sorted(name for name in checked.sources if name.startswith("passage_"))
-    said, needed = ([claim.text for claim in checked.claims.get(side, ())] for side in SIDES)
-    refused = case["status"] == "sut_refusal"
+    answer_claims, reference_claims = ([claim.text for claim in checked.claims.get(side, ())] for side in SIDES)
+    is_refusal = case["status"] == "sut_refusal"
     return Verdicts(
-        _against(checked, said, ["reference"])[:, 0],
-        np.zeros(len(needed)) if refused else _against(checked, needed, ["answer"])[:, 0],
-        _against(checked, said, passages),
-        _against(checked, needed, passages),
+        _support_matrix(checked, answer_claims, ["reference"])[:, 0],
+        np.zeros(len(reference_claims)) if is_refusal else _support_matrix(checked, reference_claims, ["answer"])[:, 0],
+        _support_matrix(checked, answer_claims, passages),
+        _support_matrix(checked, reference_claims, passages),
     )
 
 
-def _against(checked: Checked, claims: list[str], sources: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Which of the sources support each claim, (claims, sources); NaN without a verdict, or without the source."""
-    found = np.full((len(claims), len(sources)), np.nan)
+def _support_matrix(
+    checked: CheckedClaims, claims: list[str], sources: list[str]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return which sources support each claim, (claims, sources); NaN without a verdict, or without the source."""
+    matrix = np.full((len(claims), len(sources)), np.nan)
     for row, claim in enumerate(claims):
-        if (by := checked.supported.get(claim)) is not None:
-            found[row] = [float(name in by) if name in checked.sources else np.nan for name in sources]
-    return found
+        if (supporting := checked.supported.get(claim)) is not None:
+            matrix[row] = [float(name in supporting) if name in checked.sources else np.nan for name in sources]
+    return matrix
 
 
 class StoredClaim(TypedDict):
-    """A claim as it is kept with its case."""
+    """A claim as stored with its case."""
 
     of: str
     claim: str
@@ -329,24 +373,26 @@ class StoredClaim(TypedDict):
     supported_by: list[str] | None
 
 
-def _stored(checked: Checked, case: Case, hide: Callable[[str], str]) -> list[StoredClaim]:
-    """The claims as they are kept with the case: as the case has them, whatever the judge was shown."""
-    said = {side: sentences(hide(case[side] or "")) for side in SIDES if side in checked.claims}
+def _stored(checked: CheckedClaims, case: Case, mask_text: Callable[[str], str]) -> list[StoredClaim]:
+    """Return the claims as stored with the case: in the case's own words, though the judge saw masked text."""
+    sentences_by_side = {side: split_sentences(mask_text(case[side] or "")) for side in SIDES if side in checked.claims}
 
-    def shown(text: str, side: str) -> str:
-        return text if hide is str else restored(text, [case[side] or ""], own_key())
+    def restore(text: str, side: str) -> str:
+        return text if mask_text is str else restore_originals(text, [case[side] or ""], load_own_key())
 
     return [
         {
             "of": side,
-            "claim": shown(claim.text, side),
-            "sentence": shown(said[side][claim.sentence - 1], side) if claim.sentence else None,
-            "supported_by": None if (by := checked.supported.get(claim.text)) is None else _sorted(by - {side}),
+            "claim": restore(claim.text, side),
+            "sentence": restore(sentences_by_side[side][claim.sentence - 1], side) if claim.sentence else None,
+            "supported_by": None
+            if (supporting := checked.supported.get(claim.text)) is None
+            else _sort_names(supporting - {side}),
         }
         for side, claims in checked.claims.items()
         for claim in claims
     ]
 
 
-def _sorted(names: Iterable[str]) -> list[str]:
+def _sort_names(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (len(name), name))

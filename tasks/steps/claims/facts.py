@@ -1,4 +1,4 @@
-"""Scoring the facts of answers that rules find: what the context supports, and what of the reference is there."""
+"""Score the facts of answers that rules find: support by the context, and recall of the reference's facts."""
 
 from collections.abc import Iterable
 
@@ -6,60 +6,67 @@ import numpy as np
 import pyarrow as pa
 
 from yarus.metrics import facts
-from yarus.tasks.cases.privacy.masking import mask, own_key, own_pattern
-from yarus.tasks.cases.table import Case, floats, values_of, with_columns
-from yarus.tasks.cases.text import BETWEEN
-from yarus.tasks.evaluation.identity import configured
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.steps.claims.pages import links
+from yarus.tasks.cases.privacy.masking import load_own_key, mask, pseudonym_pattern
+from yarus.tasks.cases.table import Case, column_values, float_column, set_columns
+from yarus.tasks.cases.text import CONTEXT_SEPARATOR
+from yarus.tasks.evaluation.identity import effective_settings
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.steps.claims.pages import find_links
 
 Texts = list[str | None]
 
 
-def score_facts(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds the answers' unsupported facts and the metrics of facts; NULL where there is nothing to measure.
+def score_facts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
+    """Add the answers' unsupported facts and the metrics of facts; NULL if there is nothing to measure.
 
-    A refusal states nothing that a context should support, and no context, or an empty one, supports nothing and belies
-    nothing, as for faithfulness. Of the reference's facts a refusal has none. What only repeats the question is neither
-    made up nor right because of that: it is left out, and so is the address of a page that was retrieved.
+    A refusal states nothing that needs support, and has none of the reference's facts. A missing or empty context
+    supports and contradicts nothing, as for faithfulness. Facts that only repeat the question, and addresses of
+    retrieved pages, are left out.
     """
-    needed = ("answer", "outcome", "context", "question", "retrieved")
-    rows = cases.select([name for name in needed if name in cases.column_names]).to_pylist()
-    answers = blanked(row["answer"] for row in rows)
+    columns = ("answer", "outcome", "context", "question", "retrieved")
+    rows = cases.select([name for name in columns if name in cases.column_names]).to_pylist()
+    answers = blank_pseudonyms(row["answer"] for row in rows)
     contexts = [row["context"] or None for row in rows]
-    if run.tier == "judge_pipeline":  # what was cut off its page may have been what the logged answer was made from
-        contexts = [None if cut else text for text, cut in zip(contexts, values_of(cases, "truncated"), strict=True)]
-    refused = (row.get("outcome") == "refused" for row in rows)
-    stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
-    held = facts.held_against(stated, contexts, aside=[_aside(row) for row in rows])
-    found = facts.lost(held)
-    rate = np.array([np.nan if some is None else bool(some) for some in found], np.float64)
-    if run.tier == "judge_pipeline":  # its gate answers for what it showed
-        rate[floats(cases, "decision") != 1] = np.nan
-    cases = with_columns(
+    if run.tier == "judge_pipeline":  # the logged answer may come from the part that was cut off
+        contexts = [
+            None if is_cut else text for text, is_cut in zip(contexts, column_values(cases, "truncated"), strict=True)
+        ]
+    is_refusal = (row.get("outcome") == "refused" for row in rows)
+    statements = [None if refuses else answer for answer, refuses in zip(answers, is_refusal, strict=True)]
+    checked = facts.check_facts(statements, contexts, aside=[_aside(row) for row in rows])
+    unsupported = facts.unsupported_facts(checked)
+    rate = np.array([np.nan if case_facts is None else bool(case_facts) for case_facts in unsupported], np.float64)
+    if run.tier == "judge_pipeline":  # the gate is responsible for shown answers only
+        rate[float_column(cases, "decision") != 1] = np.nan
+    cases = set_columns(
         cases,
-        unsupported_facts=[None if some is None else [fact._asdict() for fact in some] for some in found],
+        unsupported_facts=[
+            None if case_facts is None else [fact._asdict() for fact in case_facts] for case_facts in unsupported
+        ],
         unsupported_fact_rate=rate,
-        fact_precision=facts.shares(held),
+        fact_precision=facts.supported_shares(checked),
     )
     if "reference" not in cases.column_names:
         return cases
-    references: Texts = values_of(cases, "reference")
-    if configured(run).mask_calls:  # no model was sent this personal data, so no answer can have it
-        key, language = own_key(), configured(run).language
-        references = blanked(text and mask(text, key, language) for text in references)
-    return with_columns(cases, fact_recall=facts.fact_recall(answers, references))
+    references: Texts = column_values(cases, "reference")
+    if effective_settings(run).mask_calls:  # no model got this personal data, so no answer can contain it
+        key, language = load_own_key(), effective_settings(run).language
+        references = blank_pseudonyms(text and mask(text, key, language) for text in references)
+    return set_columns(cases, fact_recall=facts.fact_recall(answers, references))
 
 
 def _aside(row: Case) -> str:
-    """What is nobody's own fact: the question's, and the addresses in the answer of pages that were retrieved."""
-    known = [text for text, page in links(row["answer"] or "").items() if page in (row.get("retrieved") or ())]
-    return BETWEEN.join((row["question"], *known))
+    """Return texts whose facts are left out: the question, and addresses of retrieved pages in the answer."""
+    retrieved_links = [
+        text for text, page in find_links(row["answer"] or "").items() if page in (row.get("retrieved") or ())
+    ]
+    return CONTEXT_SEPARATOR.join((row["question"], *retrieved_links))
 
 
-def blanked(texts: Iterable[str | None]) -> Texts:
-    """Texts of the same length without our pseudonyms, which models are sent and repeat: their digits are no facts."""
-    blank = own_pattern()
+def blank_pseudonyms(texts: Iterable[str | None]) -> Texts:
+    """Blank out our pseudonyms, keeping the length: models repeat them, and their digits are not facts."""
+    pattern = pseudonym_pattern()
     return [
-        text if text is None or "[" not in text else blank.sub(lambda one: " " * len(one[0]), text) for text in texts
+        text if text is None or "[" not in text else pattern.sub(lambda match: " " * len(match[0]), text)
+        for text in texts
     ]

@@ -1,1 +1,1 @@
-"""Bad contexts: the ideal context of a question, changed to see what the generator makes of it."""
+"""Bad contexts: the ideal context of a question, changed to test the generator."""

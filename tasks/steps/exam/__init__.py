@@ -1,1 +1,1 @@
-"""Exams of judges: correct answers, the same answers damaged in known ways, and what a judge says of them."""
+"""Exams of judges: correct answers, the same answers damaged in known ways, and the judge's scores of both."""

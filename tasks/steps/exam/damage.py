@@ -1,7 +1,7 @@
-"""One damage to an answer: a number or date changed, a negation put in or out, a name exchanged, a half left out.
+"""Damage one thing in an answer: change a number or date, negate it, exchange a name, or leave out a half.
 
-Each is made so that it is one: what stands in the place of a number or a name stands nowhere in the context, and what
-is left out says something. None where an answer has nothing to damage so.
+Every change makes the answer wrong: new numbers and names do not occur in the context, omitted parts have content.
+Functions return None if an answer has nothing to damage in this way.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from random import Random
 
-from yarus.tasks.cases.text import words
+from yarus.tasks.cases.text import word_stems
 
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
@@ -18,11 +18,11 @@ NAME = re.compile(
     r"«[^»\n]{2,60}»|\"[^\"\n]{2,60}\"|(?<![.!?…:»\"]\s)(?<!^)(?<!\n)\b[A-ZА-ЯЁ][\w’'-]+(?:\s[A-ZА-ЯЁ][\w’'-]+)*", re.M
 )
 LONGEST_WITHOUT_VERB = 5
-"""Words of an answer that a bare "not" before it denies."""
+"""Longest answer, in words, that a bare "not" before it negates."""
 TRIES = 20
-"""Attempts at a number that nothing known names."""
+"""Attempts at a number that does not occur in known texts."""
 
-SERIES: dict[str, tuple[str, ...]] = {
+WORD_SERIES: dict[str, tuple[str, ...]] = {
     "ru": (
         "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
         "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
@@ -42,13 +42,13 @@ SERIES: dict[str, tuple[str, ...]] = {
         "first second third fourth fifth sixth seventh eighth ninth tenth",
     ),
 }
-"""Words one of which stands for a number or a date, in one form each."""
+"""Series of words for numbers and dates, one grammatical form each."""
 OPPOSITES: dict[str, tuple[tuple[str, str], ...]] = {
     "ru": (("да", "нет"), ("можно", "нельзя"), ("есть", "нет"), ("обязательно", "необязательно")),
     "en": (("yes", "no"), ("cannot", "can"), ("always", "never"), ("allowed", "forbidden")),
 }
-"""Words of which each denies the other."""
-BEFORE: dict[str, re.Pattern[str]] = {
+"""Pairs of words with opposite meanings."""
+NEGATABLE_WORDS: dict[str, re.Pattern[str]] = {
     "ru": re.compile(
         r"\b(?:нужн[оаы]?|надо|следует|необходимо|долж(?:ен|на|но|ны)|мо(?:жет|гут|жете)|буд(?:ет|ут)|является|"
         r"\w{2,}(?:ает|яет|ует|ают|яют|уют|ится|ётся|ется|ятся|ются|лся|лась|лось|лись|ала|али|ило|ила|или|ены|ено))\b",
@@ -58,8 +58,8 @@ BEFORE: dict[str, re.Pattern[str]] = {
         r"\b(?:is|are|was|were|will|would|can|could|should|must|may|might|has|have|had|does|do|did)\b", re.IGNORECASE
     ),
 }
-"""The words that a negation goes with: before them in Russian, after them in English."""
-NEGATED: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+"""Words that can be negated: before them in Russian, after them in English."""
+NEGATIONS: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
     "ru": ((re.compile(r"\bне\s+", re.IGNORECASE), ""),),
     "en": (
         (re.compile(r"\bwon['’]t\b"), "will"),
@@ -68,108 +68,112 @@ NEGATED: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (re.compile(r"\s+not\b"), ""),
     ),
 }
-"""What a negation is told by, and what stands there without it."""
-NOT = {"ru": "Не {}", "en": "Not {}"}
+"""Patterns of negations, with the text that replaces them."""
+NEGATED_ANSWER = {"ru": "Не {}", "en": "Not {}"}
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences and lines of a text."""
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences and lines."""
     return [part.strip() for part in SENTENCE.split(text.strip()) if part.strip()]
 
 
-def change_number(answer: str, known: str, language: str, chance: Random) -> str | None:
-    """The answer with one number, date, month or weekday changed to one that nothing known names.
+def change_number(answer: str, known_text: str, language: str, chance: Random) -> str | None:
+    """Return the answer with one number, date, month or weekday changed to one that is not in `known_text`.
 
     Args:
         answer: a sound answer.
-        known: question, context and reference: the new value stands in none of them.
+        known_text: question, context and reference; the new value does not occur in them.
         language: ru or en.
-        chance: decides which and to what.
+        chance: random generator that chooses both values.
     """
-    taken = set(NUMBER.findall(known))
-    found = list(NUMBER.finditer(answer))
-    chance.shuffle(found)
-    for match in found:
-        if (other := _other_number(match[0], taken, chance)) is not None:
-            return answer[: match.start()] + other + answer[match.end() :]
-    said = _plain_words(known)
-    for series in SERIES[language]:
+    taken = set(NUMBER.findall(known_text))
+    numbers = list(NUMBER.finditer(answer))
+    chance.shuffle(numbers)
+    for match in numbers:
+        if (replacement := _other_number(match[0], taken, chance)) is not None:
+            return answer[: match.start()] + replacement + answer[match.end() :]
+    known_words = _normalised_words(known_text)
+    for series in WORD_SERIES[language]:
         names = series.split()
-        dated = [word for word in re.finditer(r"\w+", answer) if _plain(word[0]) in set(map(_plain, names))]
-        free = [name for name in names if _plain(name) not in said]
-        if dated and free:
-            word = dated[0]
-            return answer[: word.start()] + _in_case_of(word[0], chance.choice(free)) + answer[word.end() :]
+        occurrences = [
+            word for word in re.finditer(r"\w+", answer) if _normalise(word[0]) in set(map(_normalise, names))
+        ]
+        unused = [name for name in names if _normalise(name) not in known_words]
+        if occurrences and unused:
+            word = occurrences[0]
+            return answer[: word.start()] + _match_case(word[0], chance.choice(unused)) + answer[word.end() :]
     return None
 
 
 def negate(answer: str, language: str) -> str | None:
-    """The answer that says the opposite: a negation taken out where there is one, else put in."""
-    first = re.match(r"\w+", answer)
+    """Return the answer with the opposite meaning: without its negation if it has one, else with one."""
+    first_word = re.match(r"\w+", answer)
     for pair in OPPOSITES[language]:
-        for one, other in (pair, pair[::-1]):
-            if first is not None and _plain(first[0]) == one:
-                return _in_case_of(first[0], other) + answer[first.end() :]
-    for pattern, without in NEGATED[language]:
+        for word, opposite in (pair, pair[::-1]):
+            if first_word is not None and _normalise(first_word[0]) == word:
+                return _match_case(first_word[0], opposite) + answer[first_word.end() :]
+    for pattern, replacement in NEGATIONS[language]:
         if pattern.search(answer):
-            changed = pattern.sub(without, answer, count=1).strip()
+            changed = pattern.sub(replacement, answer, count=1).strip()
             return changed[:1].upper() + changed[1:] if answer[:1].isupper() else changed
-    if verb := BEFORE[language].search(answer):
-        place = verb.start() if language == "ru" else verb.end()
-        put = ("не ", " not")[language == "en"]
-        changed = answer[:place] + put + answer[place:]
+    if verb := NEGATABLE_WORDS[language].search(answer):
+        position = verb.start() if language == "ru" else verb.end()
+        negation = ("не ", " not")[language == "en"]
+        changed = answer[:position] + negation + answer[position:]
         return changed[:1].upper() + changed[1:] if answer[:1].isupper() else changed
-    return NOT[language].format(answer) if len(answer.split()) <= LONGEST_WITHOUT_VERB else None
+    return NEGATED_ANSWER[language].format(answer) if len(answer.split()) <= LONGEST_WITHOUT_VERB else None
 
 
-def names_in(text: str) -> list[str]:
-    """What a text names, in order: quoted, or with capital letters inside a sentence; no number, month or weekday."""
-    found = (match[0] for match in NAME.finditer(text))
-    return [name for name in dict.fromkeys(found) if len(name) > 1 and not _dates() & _plain_words(name)]
+def find_names(text: str) -> list[str]:
+    """Return the names in a text, in order: quoted, or capitalised within a sentence; no numbers or dates."""
+    matches = (match[0] for match in NAME.finditer(text))
+    return [name for name in dict.fromkeys(matches) if len(name) > 1 and not _dates() & _normalised_words(name)]
 
 
 @cache
 def _dates() -> set[str]:
-    """Months and weekdays of both languages."""
-    return {_plain(name) for series in (*SERIES["en"], *SERIES["ru"]) for name in series.split()}
+    """Return months and weekdays of both languages."""
+    return {_normalise(name) for series in (*WORD_SERIES["en"], *WORD_SERIES["ru"]) for name in series.split()}
 
 
-def exchange_name(answer: str, own: Iterable[str], others: Iterable[str], known: str, chance: Random) -> str | None:
-    """The answer with a name exchanged for one of the same kind from elsewhere, that nothing known mentions.
+def exchange_name(
+    answer: str, own: Iterable[str], other_names: Iterable[str], known_text: str, chance: Random
+) -> str | None:
+    """Return the answer with a name exchanged for one of the same kind that is not in `known_text`.
 
     Args:
         answer: a sound answer.
-        own: the names that its context mentions.
-        others: names from other pages.
-        known: question, context and reference.
-        chance: decides to which.
+        own: the names in its context.
+        other_names: names from other pages.
+        known_text: question, context and reference.
+        chance: random generator that chooses the name.
     """
-    said = known.casefold()
-    pool = sorted({name for name in others if name.casefold() not in said})
-    for name in sorted((name for name in own if _whole(name).search(answer)), key=len, reverse=True):
-        alike = [other for other in pool if _kind(other) == _kind(name)]
+    folded_text = known_text.casefold()
+    pool = sorted({name for name in other_names if name.casefold() not in folded_text})
+    for name in sorted((name for name in own if _whole_word_pattern(name).search(answer)), key=len, reverse=True):
+        alike = [candidate for candidate in pool if _kind(candidate) == _kind(name)]
         if alike:
-            before, after = _whole(name).split(answer, maxsplit=1)
+            before, after = _whole_word_pattern(name).split(answer, maxsplit=1)
             return before + chance.choice(alike) + after
     return None
 
 
 def leave_out_half(answer: str, question: str) -> str | None:
-    """The first half of the answer, of its sentences or else of its clauses, where the rest says something new."""
-    for kept, rest in _halves(answer):
-        if len(words(rest) - words(kept) - words(question)) >= 2:
-            return kept
+    """Return the first half of the answer, by sentences or else clauses, if the rest has new content."""
+    for first_half, rest in _halves(answer):
+        if len(word_stems(rest) - word_stems(first_half) - word_stems(question)) >= 2:
+            return first_half
     return None
 
 
 def first_sentence(answer: str) -> str | None:
-    """A shorter answer that is as faithful: its first sentence, where it has several."""
-    parts = sentences(answer)
-    return parts[0] if len(parts) > 1 and len(words(parts[0])) > 1 else None
+    """Return a shorter answer that is as faithful: its first sentence, if it has several."""
+    parts = split_sentences(answer)
+    return parts[0] if len(parts) > 1 and len(word_stems(parts[0])) > 1 else None
 
 
 def _halves(answer: str) -> Iterator[tuple[str, str]]:
-    parts = sentences(answer)
+    parts = split_sentences(answer)
     if len(parts) > 1:
         half = len(parts) // 2
         yield " ".join(parts[:half]), " ".join(parts[half:])
@@ -180,35 +184,40 @@ def _halves(answer: str) -> Iterator[tuple[str, str]]:
 
 
 def _other_number(number: str, taken: set[str], chance: Random) -> str | None:
-    """A number of the same form, with another digit in its first part."""
+    """Return a number of the same form, with another digit in its first part."""
     head = re.match(r"\d+", number)
     digits = len(head[0]) if head else 0
     for attempt in range(TRIES):  # first the last digit: 11 August becomes 14 August rather than 91
-        place = digits - 1 if attempt < TRIES // 2 else chance.randrange(digits)
-        other = chance.choice([d for d in "123456789" if d != number[place]])
-        changed = number[:place] + other + number[place + 1 :]
+        position = digits - 1 if attempt < TRIES // 2 else chance.randrange(digits)
+        digit = chance.choice([candidate for candidate in "123456789" if candidate != number[position]])
+        changed = number[:position] + digit + number[position + 1 :]
         if changed not in taken:
             return changed
     return None
 
 
 def _kind(name: str) -> tuple[bool, bool, bool, int]:
-    """What names must share to be exchanged: quotes, script, being an abbreviation, and the number of words."""
-    bare = name.strip('«»"')
-    return name != bare, bool(re.search("[а-яё]", bare, re.IGNORECASE)), bare.isupper(), len(bare.split())
+    """Return the properties that exchangeable names share: quotes, script, being an abbreviation, number of words."""
+    unquoted = name.strip('«»"')
+    return (
+        name != unquoted,
+        bool(re.search("[а-яё]", unquoted, re.IGNORECASE)),
+        unquoted.isupper(),
+        len(unquoted.split()),
+    )
 
 
-def _whole(name: str) -> re.Pattern[str]:
+def _whole_word_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
-def _in_case_of(model: str, word: str) -> str:
+def _match_case(model: str, word: str) -> str:
     return word.capitalize() if model[:1].isupper() else word
 
 
-def _plain(word: str) -> str:
+def _normalise(word: str) -> str:
     return word.casefold().replace("ё", "е")
 
 
-def _plain_words(text: str) -> set[str]:
-    return {_plain(word) for word in re.findall(r"\w+", text)}
+def _normalised_words(text: str) -> set[str]:
+    return {_normalise(word) for word in re.findall(r"\w+", text)}

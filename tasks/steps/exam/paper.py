@@ -1,6 +1,6 @@
-"""The papers of an exam: for some of the source's own questions, sound answers and twins of them that are damaged.
+"""The papers of an exam: for some of the source's own questions, sound answers and damaged versions of them.
 
-Everything is drawn by a hash of the seed, the question's id and the kind, so that the same questions make the same
+All choices are seeded by a hash of the seed, the question's id and the kind, so that the same questions make the same
 papers on every machine.
 """
 
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
-from yarus.db.source_rows import Row
-from yarus.metrics.exam_kinds import PLANTED, expected
-from yarus.tasks.cases.outcomes import reference_of
-from yarus.tasks.cases.sampling import sampled, topic_and_score
-from yarus.tasks.cases.text import normalised, words
+from yarus.db.source_rows import QuestionRow
+from yarus.metrics.exam_kinds import INSTRUCTED_KINDS, expects_damage
+from yarus.tasks.cases.outcomes import reference_answer
+from yarus.tasks.cases.sampling import question_stratum, stratified_sample
+from yarus.tasks.cases.text import normalise_question, word_stems
 from yarus.tasks.config.texts import LANGUAGES, texts
 from yarus.tasks.steps.exam import damage
-from yarus.tasks.steps.exam.damage import names_in
+from yarus.tasks.steps.exam.damage import find_names
 
 
 class Answer(NamedTuple):
@@ -33,31 +33,31 @@ class Answer(NamedTuple):
 
 
 Answers = dict[str, Answer]
-LIKE = 0.5
-"""Share of words in common from which on two answers may say the same."""
-ASIDE = 0.25
-"""Most words of a sentence that the question or the reference may have, for it to be about something else."""
+SIMILAR_SHARE = 0.5
+"""Share of common words from which on two answers may mean the same."""
+MAX_OVERLAP = 0.25
+"""Largest share of a sentence's words in the question, for the sentence to be about something else."""
 SENTENCE_CHARACTERS = (20, 300)
-BARE = 3
-"""Words of content up to which an answer to another question may pass for one to this, only a wrong one."""
-MOST_LOOKED_AT = 2_000
-"""Answers of other pages among which one that says something else is looked for."""
+BARE_WORDS = 3
+"""Most content words of an answer that may fit any question, though it is wrong."""
+MAX_CANDIDATES = 2_000
+"""Most answers of other pages that are searched for one with another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A question that an exam can be made of."""
+class ExaminedQuestion:
+    """A question that can be examined."""
 
     question_id: str
     question: str
     context: str
     """The text that answers it."""
     reference: str | None
-    """Its answer; without one only what is faithful can be told."""
+    """Its answer; without one only faithfulness can be examined."""
     page: str | None
 
 
-class Other(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     """A question of the source with its answer."""
 
     answer: str
@@ -77,153 +77,169 @@ class Item(TypedDict):
     planted: str | None
     """Added to the context."""
     damaged: list[str]
-    """The prompts whose score must be low."""
+    """The prompts that must give a low score."""
     sound: list[str]
-    """The prompts whose score must be full."""
+    """The prompts that must give a full score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """What the judge is asked about one question."""
+    """All answers to one question that the judge scores."""
 
-    subject: Subject
+    subject: ExaminedQuestion
     items: list[Item]
 
 
 def papers(
-    subjects: Sequence[Subject],
-    others: Sequence[Other],
+    subjects: Sequence[ExaminedQuestion],
+    others: Sequence[AnsweredQuestion],
     prompts: Mapping[str, tuple[str, ...]],
     *,
     language: str,
     seed: int,
 ) -> list[Paper]:
-    """The papers of questions.
+    """Return the papers of questions.
 
     Args:
         subjects: the questions that are examined.
-        others: all answered questions of the source, these too: answers to other questions are taken from them.
-        prompts: those that are examined, and of rubrics the kinds that must lower their score.
+        others: all answered questions of the source, including the subjects; they provide answers to other questions.
+        prompts: those that are examined, with the kinds that must lower a rubric's score.
         language: ru or en.
-        seed: other seeds make other twins.
+        seed: other seeds make other damage.
     """
-    known = _Known(subjects, others)
+    sources = _AnswerSources(subjects, others)
     return [
-        Paper(subject, list(_items(subject, _answers(subject, known, language, seed), prompts))) for subject in subjects
+        Paper(subject, list(_items(subject, _answers(subject, sources, language, seed), prompts)))
+        for subject in subjects
     ]
 
 
-def _items(subject: Subject, answers: Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
-    """Those that some prompt is asked about; without a reference only what is faithful is known."""
-    for kind, (answer, of, planted) in answers.items():
-        asked = {
-            prompt: expected(kind, prompt, lowered_by)
+def _items(subject: ExaminedQuestion, answers: Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
+    """Yield the answers that some prompt is examined with; without a reference only faithfulness is known."""
+    for kind, (answer, other_question, planted) in answers.items():
+        expectations = {
+            prompt: expects_damage(kind, prompt, lowered_by)
             for prompt, lowered_by in prompts.items()
             if (subject.reference or prompt == "faithfulness")
-            and not (prompt == "answer_relevance" and _bare(kind, answer))
+            and not (prompt == "answer_relevance" and _is_bare(kind, answer))
         }
-        damaged, sound = ([name for name, low in asked.items() if low is worth] for worth in (True, False))
+        damaged, sound = (
+            [name for name, is_low in expectations.items() if is_low is is_damaged] for is_damaged in (True, False)
+        )
         if damaged or sound:
             yield {
                 "kind": kind,
                 "answer": answer,
-                "of": of,
+                "of": other_question,
                 "planted": planted,
                 "damaged": damaged,
                 "sound": sound,
             }
 
 
-def _bare(kind: str, answer: str) -> bool:
-    """Whether another answer is so short that it may be about any question: a number, a name, a date."""
-    return kind in ("other_question", "other_page") and len(words(answer)) <= BARE
+def _is_bare(kind: str, answer: str) -> bool:
+    """Return whether another answer is so short that it fits any question: a number, a name, a date."""
+    return kind in ("other_question", "other_page") and len(word_stems(answer)) <= BARE_WORDS
 
 
-class _Known:
-    """Where wrong answers and names come from."""
+class _AnswerSources:
+    """Sources of wrong answers and names."""
 
-    def __init__(self, subjects: Sequence[Subject], others: Sequence[Other]) -> None:
+    def __init__(self, subjects: Sequence[ExaminedQuestion], others: Sequence[AnsweredQuestion]) -> None:
         self._others = sorted(
-            set(others), key=lambda other: (len(other.answer), other.answer, other.page or "", other.question)
+            set(others),
+            key=lambda answered: (len(answered.answer), answered.answer, answered.page or "", answered.question),
         )
-        self._lengths = [len(other.answer) for other in self._others]
-        self._of_page: dict[str | None, list[Other]] = {}
-        for other in self._others:
-            self._of_page.setdefault(other.page, []).append(other)
-        self.names = {context: damage.names_in(context) for context in dict.fromkeys(s.context for s in subjects)}
+        self._lengths = [len(answered.answer) for answered in self._others]
+        self._of_page: dict[str | None, list[AnsweredQuestion]] = {}
+        for answered in self._others:
+            self._of_page.setdefault(answered.page, []).append(answered)
+        self.names = {
+            context: damage.find_names(context) for context in dict.fromkeys(subject.context for subject in subjects)
+        }
 
-    def names_elsewhere(self, subject: Subject) -> list[str]:
-        """The names in the contexts of other subjects."""
+    def names_elsewhere(self, subject: ExaminedQuestion) -> list[str]:
+        """Return the names in the contexts of other subjects."""
         return [name for context, names in self.names.items() if context != subject.context for name in names]
 
-    def answers_of_page(self, subject: Subject, sound: str) -> Iterable[Other]:
-        """The answers to the page's other questions, those nearest in length to a sound one first."""
-        alike = self._of_page.get(subject.page, []) if subject.page else []
-        return sorted(alike, key=lambda other: abs(len(other.answer) - len(sound)))
+    def answers_of_page(self, subject: ExaminedQuestion, sound: str) -> Iterable[AnsweredQuestion]:
+        """Return the answers to the page's other questions, those nearest in length first."""
+        same_page = self._of_page.get(subject.page, []) if subject.page else []
+        return sorted(same_page, key=lambda answered: abs(len(answered.answer) - len(sound)))
 
-    def answers_elsewhere(self, subject: Subject, sound: str) -> Iterator[Other]:
-        """The same of other pages'; the first so many."""
+    def answers_elsewhere(self, subject: ExaminedQuestion, sound: str) -> Iterator[AnsweredQuestion]:
+        """Yield answers of other pages, nearest in length first, up to a maximum."""
         above = bisect_left(self._lengths, len(sound))
         below = above - 1
-        for _ in range(MOST_LOOKED_AT):
+        for _ in range(MAX_CANDIDATES):
             lower = len(sound) - self._lengths[below] if below >= 0 else None
             higher = self._lengths[above] - len(sound) if above < len(self._others) else None
             if lower is None and higher is None:
                 return
             if higher is None or (lower is not None and lower < higher):
-                other, below = self._others[below], below - 1
+                candidate, below = self._others[below], below - 1
             else:
-                other, above = self._others[above], above + 1
-            if other.page != subject.page:
-                yield other
+                candidate, above = self._others[above], above + 1
+            if candidate.page != subject.page:
+                yield candidate
 
 
-def _answers(subject: Subject, known: _Known, language: str, seed: int) -> Answers:
-    """Those that there is something for in question, context and reference, and that are no copy of the sound one."""
-    said = texts("exam_answers", language)
-    beside = _beside(subject, _chance(seed, subject, "sentence"))
-    sound = subject.reference or beside
+def _answers(subject: ExaminedQuestion, sources: _AnswerSources, language: str, seed: int) -> Answers:
+    """Return the answers that question, context and reference allow, without copies of the sound one."""
+    phrases = texts("exam_answers", language)
+    sentence = _unrelated_sentence(subject, _random(seed, subject, "sentence"))
+    sound = subject.reference or sentence
     if sound is None:
         return {}
-    everything = "\n".join((subject.question, subject.context, sound))
-    names = known.names[subject.context], known.names_elsewhere(subject)
-    of_own: dict[str, str | None] = {
-        "number": damage.change_number(sound, everything, language, _chance(seed, subject, "number")),
+    known_text = "\n".join((subject.question, subject.context, sound))
+    names = sources.names[subject.context], sources.names_elsewhere(subject)
+    texts_by_kind: dict[str, str | None] = {
+        "number": damage.change_number(sound, known_text, language, _random(seed, subject, "number")),
         "negation": damage.negate(sound, language),
-        "entity": damage.exchange_name(sound, *names, everything, _chance(seed, subject, "entity")),
+        "entity": damage.exchange_name(sound, *names, known_text, _random(seed, subject, "entity")),
         "shorter": damage.first_sentence(sound),
     }
-    others = {"other_page": _other(subject, sound, known.answers_elsewhere(subject, sound), absent=True)}
+    other_answers = {
+        "other_page": _find_other_answer(subject, sound, sources.answers_elsewhere(subject, sound), absent=True)
+    }
     if subject.reference:
-        of_own |= {
-            "framed": said["framed"].format(sound),
+        texts_by_kind |= {
+            "framed": phrases["framed"].format(sound),
             "half": damage.leave_out_half(sound, subject.question),
-            "irrelevant": beside,
+            "irrelevant": sentence,
             "question": subject.question,
-            "empty": min(said["empty"].splitlines(), key=lambda phrase: abs(len(phrase) - len(sound))),
+            "empty": min(phrases["empty"].splitlines(), key=lambda phrase: abs(len(phrase) - len(sound))),
         }
-        others["other_question"] = _other(subject, sound, known.answers_of_page(subject, sound), absent=False)
-    made: Answers = {"reference" if subject.reference else "sentence": Answer(sound)}
-    made |= {kind: Answer(answer) for kind, answer in of_own.items() if answer and answer.strip() != sound.strip()}
-    made |= {kind: Answer(other.answer, other.question_id) for kind, other in others.items() if other}
-    return made | {
-        kind: _plant_request(made[plain], kind, _chance(seed, subject, kind))
-        for kind, plain in PLANTED.items()
-        if plain in made
+        other_answers["other_question"] = _find_other_answer(
+            subject, sound, sources.answers_of_page(subject, sound), absent=False
+        )
+    answers: Answers = {"reference" if subject.reference else "sentence": Answer(sound)}
+    answers |= {
+        kind: Answer(answer) for kind, answer in texts_by_kind.items() if answer and answer.strip() != sound.strip()
+    }
+    answers |= {
+        kind: Answer(other_answer.answer, other_answer.question_id)
+        for kind, other_answer in other_answers.items()
+        if other_answer
+    }
+    return answers | {
+        kind: _plant_request(answers[base], kind, _random(seed, subject, kind))
+        for kind, base in INSTRUCTED_KINDS.items()
+        if base in answers
     }
 
 
-def _plant_request(plain: Answer, kind: str, chance: Random) -> Answer:
+def _plant_request(base: Answer, kind: str, chance: Random) -> Answer:
     """Add a request for a high score, in either language, to an answer or to its context."""
     request = chance.choice(
         [line for language in LANGUAGES for line in texts("exam_answers", language)["requests"].splitlines() if line]
     )
     if kind == "instructed":
-        return plain._replace(text=f"{plain.text}\n\n{request}")
-    return plain._replace(planted=request)
+        return base._replace(text=f"{base.text}\n\n{request}")
+    return base._replace(planted=request)
 
 
-def _chance(seed: int, subject: Subject, kind: str) -> Random:
+def _random(seed: int, subject: ExaminedQuestion, kind: str) -> Random:
     return Random(f"{seed}|{subject.question_id}|{kind}")
 
 
@@ -234,66 +250,85 @@ def has_sentence(context: str) -> bool:
 
 def _quotable(context: str) -> list[str]:
     low, high = SENTENCE_CHARACTERS
-    return [text for text in damage.sentences(context) if low <= len(text) <= high]
+    return [text for text in damage.split_sentences(context) if low <= len(text) <= high]
 
 
-def _beside(subject: Subject, chance: Random) -> str | None:
-    """A sentence of the context: where there is a reference, one that says something else and answers nothing."""
-    found = _quotable(subject.context)
+def _unrelated_sentence(subject: ExaminedQuestion, chance: Random) -> str | None:
+    """Return a sentence of the context; if there is a reference, one that answers nothing of the question."""
+    sentences = _quotable(subject.context)
     if subject.reference is None:
-        return chance.choice(found) if found else None
-    answer, asked = words(subject.reference), words(subject.question)
-    aside = [text for text in found if not answer & words(text) and _share(words(text), asked) <= ASIDE]
+        return chance.choice(sentences) if sentences else None
+    answer, question_words = word_stems(subject.reference), word_stems(subject.question)
+    unrelated = [
+        text
+        for text in sentences
+        if not answer & word_stems(text) and _share(word_stems(text), question_words) <= MAX_OVERLAP
+    ]
     reference = subject.reference
-    return min(aside, key=lambda text: abs(len(text) - len(reference)), default=None)
+    return min(unrelated, key=lambda text: abs(len(text) - len(reference)), default=None)
 
 
-def _other(subject: Subject, sound: str, others: Iterable[Other], *, absent: bool) -> Other | None:
-    """The first of other answers that says something else; `absent`: and that the context does not back."""
-    own, context, plain = words(sound), words(subject.context), normalised(sound)
-    asked = normalised(subject.question)
-    for other in others:
-        of, said = words(other.answer), normalised(other.answer)
-        apart = of and said not in plain and plain not in said and max(_share(of, own), _share(own, of)) < LIKE
-        if apart and normalised(other.question) != asked and not (absent and _share(of, context) >= LIKE):
-            return other
+def _find_other_answer(
+    subject: ExaminedQuestion, sound: str, candidates: Iterable[AnsweredQuestion], *, absent: bool
+) -> AnsweredQuestion | None:
+    """Return the first answer with another meaning; `absent`: that the context does not support either."""
+    sound_words, context_words, sound_text = word_stems(sound), word_stems(subject.context), normalise_question(sound)
+    question_text = normalise_question(subject.question)
+    for candidate in candidates:
+        other_words, other_text = word_stems(candidate.answer), normalise_question(candidate.answer)
+        is_different = (
+            other_words
+            and other_text not in sound_text
+            and sound_text not in other_text
+            and max(_share(other_words, sound_words), _share(sound_words, other_words)) < SIMILAR_SHARE
+        )
+        if (
+            is_different
+            and normalise_question(candidate.question) != question_text
+            and not (absent and _share(other_words, context_words) >= SIMILAR_SHARE)
+        ):
+            return candidate
     return None
 
 
-def _share(of: set[str], other: set[str]) -> float:
-    return len(of & other) / len(of) if of else 0.0
+def _share(words_of_first: set[str], words_of_second: set[str]) -> float:
+    return len(words_of_first & words_of_second) / len(words_of_first) if words_of_first else 0.0
 
 
 def draw_subjects(
-    questions: Sequence[Row], named: Sequence[str | None], there: Collection[str | None], n: int, seed: int
+    questions: Sequence[QuestionRow],
+    first_pages: Sequence[str | None],
+    corpus_pages: Collection[str | None],
+    n: int,
+    seed: int,
 ) -> list[int]:
     """Draw the questions that an exam is made of, those with a reference before those without.
 
-    A third are questions whose reference names something, if there are so many: few references do, and a judge that
-    does not see exchanged names is known by these alone.
+    A third have a reference with a name, if there are enough: few references do, and only these show a judge that does
+    not notice exchanged names.
 
     Args:
         questions: rows with their labels.
-        named: the first page that is relevant for each, as `yarus.tasks.cases.labels.page_named` has it.
-        there: the pages of the corpus.
+        first_pages: the first page that is relevant for each, as `yarus.tasks.cases.labels.labelled_page` has it.
+        corpus_pages: the pages of the corpus.
         n: how many questions at most.
         seed: of the sample.
 
     Returns:
-        Their places among the questions.
+        Their positions among the questions.
     """
-    labelled = [number for number, page in enumerate(named) if page is not None and page in there]
-    answered = [number for number in labelled if reference_of(questions[number])]
-    others = [number for number in labelled if not reference_of(questions[number])]
-    naming = [number for number in answered if names_in(reference_of(questions[number]) or "")]
+    labelled = [number for number, page in enumerate(first_pages) if page is not None and page in corpus_pages]
+    answered = [number for number in labelled if reference_answer(questions[number])]
+    unanswered = [number for number in labelled if not reference_answer(questions[number])]
+    naming = [number for number in answered if find_names(reference_answer(questions[number]) or "")]
     numbers = _draw(questions, naming, n // 3, seed)
-    for rest in (answered, others):
-        left = sorted(set(rest) - set(numbers))
-        numbers += _draw(questions, left, n - len(numbers), seed)
+    for group in (answered, unanswered):
+        remaining = sorted(set(group) - set(numbers))
+        numbers += _draw(questions, remaining, n - len(numbers), seed)
     return numbers
 
 
-def _draw(questions: Sequence[Row], numbers: Sequence[int], n: int, seed: int) -> list[int]:
+def _draw(questions: Sequence[QuestionRow], numbers: Sequence[int], n: int, seed: int) -> list[int]:
     rows = [questions[number] for number in numbers]
-    ids, strata = [row["question_id"] for row in rows], list(map(topic_and_score, rows))
-    return [numbers[place] for place in sampled(ids, strata, n, seed)] if n > 0 else []
+    ids, strata = [row["question_id"] for row in rows], list(map(question_stratum, rows))
+    return [numbers[position] for position in stratified_sample(ids, strata, n, seed)] if n > 0 else []

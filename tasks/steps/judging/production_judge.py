@@ -1,4 +1,4 @@
-"""The production judge as a classifier: does it show the right answers, and how sure is it?"""
+"""Evaluate the production judge as a classifier: whether it shows the right answers, and its confidence."""
 
 import asyncio
 import math
@@ -6,79 +6,87 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from yarus.tasks.cases.outcomes import Done, with_outcomes
-from yarus.tasks.cases.table import Case, values_of, with_columns
+from yarus.tasks.cases.outcomes import CaseOutcome, add_outcomes
+from yarus.tasks.cases.table import Case, column_values, set_columns
 from yarus.tasks.config.parameters import JudgePipeline
-from yarus.tasks.evaluation.identity import configured
-from yarus.tasks.evaluation.repeats import first_repeat
-from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.identity import effective_settings
+from yarus.tasks.evaluation.repeats import first_repeat_number
+from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.models.calls import Call, Model
-from yarus.tasks.models.progress import gathered
+from yarus.tasks.models.progress import gather_cases
 from yarus.tasks.models.prompts import Prompt, prompts
-from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, failure, value_of
-from yarus.tasks.steps.judging.judge import with_verdicts
+from yarus.tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, describe_failure, get_value
+from yarus.tasks.steps.judging.judge import add_verdicts
 from yarus.tasks.steps.opened import open_model
 
 
-async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
-    """Adds the gate's decision on every logged answer, and how sure it is.
+async def decide(run: EvaluationRun[JudgePipeline], cases: pa.Table) -> pa.Table:
+    """Add the gate's decision on every logged answer, and its confidence.
 
-    A reply that is neither yes nor no is no decision; where there is no reply, the system under test has failed. Of
-    repeated replies the first one decides.
+    A reply that is neither yes nor no is not a decision; without a reply, the system under test has failed. The first
+    of repeated replies decides.
     """
-    configuration = configured(run)
+    configuration = effective_settings(run)
     prompt = prompts(configuration)["gate"]
     async with open_model(run, "gate", configuration) as model:
-        repeat = first_repeat(run.id, run.parameters)
+        repeat = first_repeat_number(run.id, run.parameters)
         rows = cases.to_pylist()
-        given = await gathered(
-            "decide", (_case(model, prompt, case, repeat, run.parameters) for case in rows), lambda of: failure(*of)
+        verdicts_by_case = await gather_cases(
+            "decide",
+            (_case(model, prompt, case, repeat, run.parameters) for case in rows),
+            lambda result: describe_failure(*result),
         )
-    first = [verdicts[0] if verdicts else None for verdicts in given]
-    decisions = [value_of(verdict) for verdict in first]
-    right = [
-        None if d is None else float(d == shown) for d, shown in zip(decisions, values_of(cases, "shown"), strict=True)
+    first = [verdicts[0] if verdicts else None for verdicts in verdicts_by_case]
+    decisions = [get_value(verdict) for verdict in first]
+    is_right = [
+        None if decision is None else float(decision == label)
+        for decision, label in zip(decisions, column_values(cases, "shown"), strict=True)
     ]
-    named = [
+    verdicts_by_name = [
         {"gate" if number == 0 else f"again:gate#{number}": verdict for number, verdict in enumerate(verdicts)}
-        for verdicts in given
+        for verdicts in verdicts_by_case
     ]
-    return with_columns(
-        with_verdicts(with_outcomes(cases, [_done(verdict) for verdict in first]), named, counting="gate"),
+    return set_columns(
+        add_verdicts(add_outcomes(cases, [_done(verdict) for verdict in first]), verdicts_by_name, counting="gate"),
         decision=decisions,
-        accuracy=right,
-        show_score=[sureness(verdicts) for verdicts in given],
+        accuracy=is_right,
+        show_score=[show_confidence(verdicts) for verdicts in verdicts_by_case],
         latency_ms=[_latency_ms(verdict) for verdict in first],
     )
 
 
-def _done(verdict: YesNo | None) -> Done:
-    """What the gate did with a case; nothing where it was not asked, or the budget was spent."""
+def _done(verdict: YesNo | None) -> CaseOutcome:
+    """Return the gate's outcome for a case; empty if it was not asked, or the budget was spent."""
     if verdict is None or verdict.status == "skipped_budget":
-        return Done()
-    return Done("failed", f"gate: {verdict.reason}") if verdict.status == "judge_error" else Done("answered")
+        return CaseOutcome()
+    return (
+        CaseOutcome("failed", f"gate: {verdict.reason}") if verdict.status == "judge_error" else CaseOutcome("answered")
+    )
 
 
-def sureness(verdicts: Sequence[YesNo]) -> float | None:
-    """How sure the gate is that an answer should be shown, 0..1; None where it has said so but once, yes or no.
+def show_confidence(verdicts: Sequence[YesNo]) -> float | None:
+    """Return the gate's confidence, 0..1, that an answer should be shown; None after a single yes or no.
 
-    The mean of what each usable reply says: the probability of its first token where that came with it, else 1 or 0.
+    It is the mean over usable replies: the probability of the first token if available, else 1 or 0.
     """
     usable = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-    known = [_probability(verdict) for verdict in usable]
-    if len(usable) < 2 and None in known:
+    probabilities = [_probability(verdict) for verdict in usable]
+    if len(usable) < 2 and None in probabilities:
         return None
-    found = [float(verdict.value) if p is None else p for verdict, p in zip(usable, known, strict=True)]
-    return sum(found) / len(found) if found else None
+    confidences = [
+        float(verdict.value) if probability is None else probability
+        for verdict, probability in zip(usable, probabilities, strict=True)
+    ]
+    return sum(confidences) / len(confidences) if confidences else None
 
 
 def _probability(verdict: Verdict[bool]) -> float | None:
-    """Of yes, by the reply's first token; None where that came without, or began with something else."""
+    """Return the probability of yes by the reply's first token; None without it, or for another first word."""
     reply = verdict.replies[-1]
     if not reply.logprobs or not reply.raw[:1].isalpha():
         return None
-    said = math.exp(min(0.0, reply.logprobs[0]))
-    return said if verdict.value else 1 - said
+    probability = math.exp(min(0.0, reply.logprobs[0]))
+    return probability if verdict.value else 1 - probability
 
 
 async def _case(model: Model, prompt: Prompt, case: Case, repeat: int, parameters: JudgePipeline) -> list[YesNo]:
@@ -89,7 +97,9 @@ async def _case(model: Model, prompt: Prompt, case: Case, repeat: int, parameter
 
 
 def _latency_ms(verdict: YesNo | None) -> float | None:
-    """Of the call; None where it was bought earlier, or nothing was called: the stand-in's 0 is not measured."""
+    """Return the latency of the call; None if the reply was stored or nothing was called: 0 of the stand-in is not
+    measured.
+    """
     if verdict is None or verdict.replies[-1].from_store:
         return None
     return verdict.replies[-1].latency_ms or None

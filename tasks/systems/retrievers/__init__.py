@@ -1,1 +1,1 @@
-"""Retrievers: ours, and those that a deployment brings."""
+"""Retrievers: those of Yarus, and those of a deployment."""

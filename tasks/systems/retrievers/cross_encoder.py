@@ -9,43 +9,43 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from yarus.db.errors import InputError
-from yarus.tasks.models.embedding.embedders import WEIGHTS, model_digest, pack
+from yarus.tasks.models.embedding.embedders import WEIGHTS, model_digest, prepack_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 
 class LocalCrossEncoder:
-    """Scores the texts for a question; pairs of similar length go through the model together."""
+    """Cross-encoder on this machine; pairs of similar length go through the model together."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Takes the model's name, and its folder; it is loaded when it is first asked."""
+        """Take the model's name and folder; the model is loaded for the first call."""
         self._name, self._folder = name, folder
 
     @cached_property
     def identity(self) -> str:
-        """Name, and a digest of the files."""
+        """Return the name and a digest of the files."""
         return f"cross-encoder:{Path(self._name).name}|files:{model_digest(self._folder, WEIGHTS['torch'])}|v:1"
 
     def load(self) -> None:
-        """Makes sure that it can score, so that nobody waits for that later.
+        """Load the model and check that it can score, so that no question waits for that.
 
         Raises:
-            InputError: it cannot be loaded, or gives several numbers a pair.
+            InputError: it cannot be loaded, or returns several numbers per pair.
         """
-        found = np.asarray(self._model.predict([("?", "?")], show_progress_bar=False))
-        if found.ndim != 1:
+        scores = np.asarray(self._model.predict([("?", "?")], show_progress_bar=False))
+        if scores.ndim != 1:
             raise InputError(
                 "re-ranker {name!r} gives {n} numbers a pair: it sorts pairs into classes. Give a cross-encoder with "
                 "one score",
                 name=self._name,
-                n=found.shape[1],
+                n=scores.shape[1],
             )
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
-        """The model's own scores of the texts, higher is better."""
-        found = self._model.predict([(question, text) for text in texts], show_progress_bar=False)
-        return [float(score) for score in found]
+        """Return the model's own scores of the texts; higher is better."""
+        scores = self._model.predict([(question, text) for text in texts], show_progress_bar=False)
+        return [float(score) for score in scores]
 
     @cached_property
     def _model(self) -> "CrossEncoder":
@@ -54,7 +54,7 @@ class LocalCrossEncoder:
         from transformers.utils import logging as transformers_logging
 
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        if not _scores(self._folder):
+        if not _can_score(self._folder):
             raise InputError(
                 "re-ranker {name!r} is no cross-encoder: it has no layer that scores pairs, and one made up would "
                 "order at random. An embedder belongs into YARUS_EMBEDDER",
@@ -70,13 +70,13 @@ class LocalCrossEncoder:
                 name=self._name,
                 reason=reason.rstrip("."),
             ) from error
-        pack(model)
+        prepack_weights(model)
         return model
 
 
 @lru_cache(maxsize=4)
-def cross_encoder(name: str) -> LocalCrossEncoder:
-    """The cross-encoder of that name or folder, once a process.
+def get_cross_encoder(name: str) -> LocalCrossEncoder:
+    """Return the cross-encoder of that name or folder, one per process.
 
     Raises:
         InputError: it is not on this machine.
@@ -90,26 +90,30 @@ def cross_encoder(name: str) -> LocalCrossEncoder:
     return LocalCrossEncoder(name, folder)
 
 
-def _scores(folder: Path) -> bool:
-    """Whether a model has learned to score pairs; sentence-transformers would give any other a random last layer."""
+def _can_score(folder: Path) -> bool:
+    """Return whether a model has learned to score pairs; sentence-transformers adds a random last layer to others."""
     try:
-        made_for = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
+        architectures = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
     except (ValueError, AttributeError):
-        return True  # what is the matter with it is said where it is loaded
+        return True  # loading the model reports the fault
     modules = folder / "modules.json"
-    scoring = modules.is_file() and "cross_encoder" in modules.read_text(encoding="utf-8")
-    return scoring or not made_for or any(str(name).endswith("ForSequenceClassification") for name in made_for)
+    is_scoring = modules.is_file() and "cross_encoder" in modules.read_text(encoding="utf-8")
+    return (
+        is_scoring
+        or not architectures
+        or any(str(name).endswith("ForSequenceClassification") for name in architectures)
+    )
 
 
 def _folder(name: str) -> Path | None:
-    """Where the model's files are, or None."""
+    """Return the folder of the model's files, or None."""
     if (Path(name) / "config.json").is_file():
         return Path(name)
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = try_to_load_from_cache(name, "config.json")
+        cached_file = try_to_load_from_cache(name, "config.json")
     except HFValidationError:
         return None
-    return Path(found).parent if isinstance(found, str) else None
+    return Path(cached_file).parent if isinstance(cached_file, str) else None

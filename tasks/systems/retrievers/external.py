@@ -1,4 +1,4 @@
-"""Retrievers that are not ours: a Python callable, or a service that answers over HTTP."""
+"""Foreign retrievers: a Python callable, or a service that answers over HTTP."""
 
 import json
 import math
@@ -12,88 +12,104 @@ from typing import Any
 
 from yarus.tasks.config.secrets import redact_within
 from yarus.tasks.config.settings import RetrieverService
-from yarus.tasks.models.embedding.parts import Vectors
-from yarus.tasks.models.progress import tick
-from yarus.tasks.systems.external import Service, attempt, compile_path, require_question, require_storable, short
+from yarus.tasks.models.embedding.partial_results import Vectors
+from yarus.tasks.models.progress import count_step
+from yarus.tasks.systems.external import (
+    HttpService,
+    call_safely,
+    compile_path,
+    require_question,
+    require_storable,
+    shorten_value,
+)
 from yarus.tasks.systems.retrievers.protocol import Ranking
 
-Found = Sequence[tuple[object, float]]
-Ask = Callable[[str, int], Found]
+RankedPairs = Sequence[tuple[object, float]]
+RankFunction = Callable[[str, int], RankedPairs]
 
 
-class Outside:
-    """Asks for one question at a time, several at once; whatever goes wrong with one is that question's error."""
+class ExternalRetriever:
+    """Retriever that calls foreign code for one question at a time, several at once; a failure concerns its question
+    alone.
+    """
 
-    def __init__(self, ask: Ask, *, concurrency: int) -> None:
-        """Takes what gives (id, distance) pairs, nearest first, and how many questions it can take at once."""
-        self._ask, self._threads = ask, ThreadPoolExecutor(concurrency)  # shared by all batches, so that it holds
-        self._secrets = ask.service.secrets if isinstance(ask, Remote) else ()
+    def __init__(self, ask: RankFunction, *, concurrency: int) -> None:
+        """Take the function that returns (id, distance) pairs, nearest first, and the number of simultaneous calls."""
+        # All batches share the threads, so that the limit holds.
+        self._ask, self._threads = ask, ThreadPoolExecutor(concurrency)
+        self._secrets = ask.service.secrets if isinstance(ask, RankingService) else ()
 
     def retrieve(self, questions: Sequence[str], vectors: Vectors | None, k: int, *, timed: int) -> list[Ranking]:
         """See `Retriever`."""
-        found = []
-        for ranking in self._threads.map(lambda question: self._one(question, k), questions):
-            found.append(ranking)
-            tick("retrieve", ranking.error)
-        return found
+        rankings = []
+        for ranking in self._threads.map(lambda question: self._rank_question(question, k), questions):
+            rankings.append(ranking)
+            count_step("retrieve", ranking.error)
+        return rankings
 
-    def _one(self, question: str, k: int) -> Ranking:
-        start = time.perf_counter()
-        found, why = attempt(lambda: checked(self._ask(question, k), k), self._secrets)
-        if found is None:
-            return Ranking([], [], error=why)
-        return Ranking(*found, (time.perf_counter() - start) * 1_000)
+    def _rank_question(self, question: str, k: int) -> Ranking:
+        started_at = time.perf_counter()
+        ranked, reason = call_safely(lambda: validate_ranking(self._ask(question, k), k), self._secrets)
+        if ranked is None:
+            return Ranking([], [], error=reason)
+        return Ranking(*ranked, (time.perf_counter() - started_at) * 1_000)
 
 
-def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
-    """The first k ids and distances, if they are a ranking; what comes after them is not looked at, for it may not end.
+def validate_ranking(pairs_found: RankedPairs, k: int) -> tuple[list[str], list[float]]:
+    """Return the first k ids and distances, if they are a ranking.
+
+    Later pairs are not read, because the iterable may be endless.
 
     Raises:
-        ValueError: these are no pairs, an id comes twice, the distances do not ascend, or the ids are too long.
+        ValueError: the items are not pairs, an id occurs twice, the distances do not ascend, or the ids are too long.
     """
     try:
-        pairs = [(str(chunk), float(distance)) for chunk, distance in islice(found, k)]
+        pairs = [(str(chunk), float(distance)) for chunk, distance in islice(pairs_found, k)]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"expected pairs of id and distance, nearest first, not {short(found)}") from None
+        raise ValueError(
+            f"expected pairs of id and distance, nearest first, not {shorten_value(pairs_found)}"
+        ) from None
     ids, distances = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     require_storable(ids, "the ids of the ranking")
     if len(set(ids)) < len(ids):
         raise ValueError(f"id {Counter(ids).most_common(1)[0][0]!r} was returned twice")
-    for rank, (near, far) in enumerate(pairwise((-math.inf, *distances))):
-        if not near <= far:  # true of NaN too
-            raise ValueError(f"distances do not ascend: {near} at rank {rank}, then {far}; return the nearest first")
+    for rank, (distance, next_distance) in enumerate(pairwise((-math.inf, *distances))):
+        if not distance <= next_distance:  # also true for NaN
+            raise ValueError(
+                f"distances do not ascend: {distance} at rank {rank}, then {next_distance}; return the nearest first"
+            )
     return ids, distances
 
 
 @dataclass(frozen=True)
-class Remote:
-    """A service that ranks, and the JMESPaths of what it found in its reply."""
+class RankingService:
+    """Service that ranks, and the JMESPaths of the ranking in its reply."""
 
-    service: Service
+    service: HttpService
     ids: Any
     distances: Any
 
-    def __call__(self, question: str, k: int) -> Found:
-        """The (id, distance) pairs that it replies; without distances, the order is all there is."""
+    def __call__(self, question: str, k: int) -> RankedPairs:
+        """Return the (id, distance) pairs of the reply; without distances, its order decides."""
         reply = redact_within(self.service.reply({"$question": question, "$k": k}), self.service.echoes)
-        names, far = self.ids.search(reply), self.distances.search(reply)
-        if not isinstance(names, list):
+        ids, distances = self.ids.search(reply), self.distances.search(reply)
+        if not isinstance(ids, list):
             raise ValueError(
                 f"{self.ids.expression!r} finds no list in the reply: {json.dumps(reply, ensure_ascii=False)}"
             )
-        if not isinstance(far, list) or len(far) != len(names):
-            far = list(range(len(names)))
-        return list(zip(names, far, strict=True))
+        if not isinstance(distances, list) or len(distances) != len(ids):
+            distances = list(range(len(ids)))
+        return list(zip(ids, distances, strict=True))
 
 
-def from_service(url: str, service: RetrieverService) -> Ask:
-    """Asks a service by POST; what to send and where the answer stands is set by `YARUS_RETRIEVER_SERVICE__…`.
+def open_ranking_service(url: str, service: RetrieverService) -> RankFunction:
+    """Return a function that calls a service by POST, with the settings `YARUS_RETRIEVER_SERVICE__…`.
 
     Raises:
-        InputError: the address, the request template or a header cannot be used, or a path is no JMESPath.
+        InputError: the address, the request template or a header cannot be used, or a path is not a JMESPath.
     """
-    place = "YARUS_RETRIEVER_SERVICE"
-    paths = compile_path(service.ids, place), compile_path(service.distances, place)
-    asked = Service(url, service, place)
-    require_question(asked.template, place)
-    return Remote(asked, *paths)
+    setting_prefix = "YARUS_RETRIEVER_SERVICE"
+    paths = compile_path(service.ids, setting_prefix), compile_path(service.distances, setting_prefix)
+    http_service = HttpService(url, service, setting_prefix)
+    require_question(http_service.template, setting_prefix)
+    return RankingService(http_service, *paths)

@@ -1,36 +1,36 @@
-"""Several retrievers' rankings made one by reciprocal rank fusion."""
+"""Fusion of the rankings of several retrievers by reciprocal rank."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
-from yarus.tasks.models.embedding.parts import Vectors
+from yarus.tasks.models.embedding.partial_results import Vectors
 from yarus.tasks.systems.retrievers.protocol import Ranking, Retriever
 
 RANK_CONSTANT = 60
-DEPTH = 50
-"""Ranks of each part that are fused, if more are not asked for."""
+MIN_DEPTH = 50
+"""Least number of ranks of each part that are fused."""
 
 
-class Hybrid:
-    """Adds up 1 / (60 + rank) over the parts.
+class HybridRetriever:
+    """Retriever that adds up 1 / (60 + rank) over its parts.
 
     Reference: Cormack, Clarke and Büttcher 2009, Reciprocal rank fusion outperforms Condorcet and individual rank
     learning methods.
     """
 
     def __init__(self, parts: Sequence[Retriever]) -> None:
-        """Takes the retrievers to fuse."""
+        """Take the retrievers to fuse."""
         self._parts = parts
 
     def retrieve(self, questions: Sequence[str], vectors: Vectors | None, k: int, *, timed: int) -> list[Ranking]:
-        """See `Retriever`. The latency is the parts' together; a question that one part fails at has failed."""
-        depth = max(k, DEPTH)
+        """See `Retriever`. The latency is the sum of the parts'; a question fails if one part fails at it."""
+        depth = max(k, MIN_DEPTH)
         rankings = [part.retrieve(questions, vectors, depth, timed=timed) for part in self._parts]
-        return [fuse(parts, k) for parts in zip(*rankings, strict=True)]
+        return [fuse_rankings(parts, k) for parts in zip(*rankings, strict=True)]
 
 
-def fuse(parts: Sequence[Ranking], k: int) -> Ranking:
-    """One ranking of several of the same question; its distance is minus the sum of 1 / (60 + rank)."""
+def fuse_rankings(parts: Sequence[Ranking], k: int) -> Ranking:
+    """Return one ranking from several of the same question; its distance is minus the sum of 1 / (60 + rank)."""
     if (error := next((part.error for part in parts if part.error is not None), None)) is not None:
         return Ranking([], [], error=error)
     scores: dict[str, float] = defaultdict(float)

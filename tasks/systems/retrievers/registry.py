@@ -1,4 +1,4 @@
-"""What can serve the step `retrieve`, in one table; a new retriever is one file and one line here."""
+"""Table of the retrievers that can serve the step `retrieve`; a new retriever is one file and one line here."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -9,48 +9,50 @@ from sqlalchemy import Connection
 from yarus.db.errors import unknown
 from yarus.db.source_rows import Corpus
 from yarus.db.sources import require_unchanged
-from yarus.db.stores.fulltext import CONFIGURATIONS, index_corpus
+from yarus.db.stores.fulltext import TEXT_SEARCH_CONFIGURATIONS, index_corpus
 from yarus.db.stores.vectors import corpus_name, index_vectors
 from yarus.db.tables import chunk_vector
-from yarus.tasks.config.connections import database, source
-from yarus.tasks.config.services import is_address, is_function, open_address
-from yarus.tasks.config.settings import settings
-from yarus.tasks.evaluation.run import Run
-from yarus.tasks.models.embedding.cache import embed
-from yarus.tasks.models.embedding.embedders import Embedder, embedders
-from yarus.tasks.models.embedding.parts import Vectors
-from yarus.tasks.systems.retrievers.database import Fulltext, Pgvector
-from yarus.tasks.systems.retrievers.dense import Dense, unit_vectors
-from yarus.tasks.systems.retrievers.hybrid import Hybrid
+from yarus.tasks.config.connections import database, open_source
+from yarus.tasks.config.services import is_function_path, is_http_url, require_public_address
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.evaluation.run import EvaluationRun
+from yarus.tasks.models.embedding.cache import embed_texts
+from yarus.tasks.models.embedding.embedders import Embedder, get_embedder_pair
+from yarus.tasks.models.embedding.partial_results import Vectors
+from yarus.tasks.systems.retrievers.database import FulltextRetriever, PgvectorRetriever
+from yarus.tasks.systems.retrievers.dense import DenseRetriever, normalise_vectors
+from yarus.tasks.systems.retrievers.hybrid import HybridRetriever
 from yarus.tasks.systems.retrievers.protocol import Retriever
 
 
-class Kind(NamedTuple):
-    """How to make a retriever, and what it needs."""
+class RetrieverKind(NamedTuple):
+    """Way to make a retriever, and its needs."""
 
-    open: Callable[[Run, Corpus], Retriever]
-    """Makes the corpus searchable, if it is not yet, and returns the retriever over it."""
+    open: Callable[[EvaluationRun, Corpus], Retriever]
+    """Makes the corpus searchable, if necessary, and returns the retriever over it."""
     uses_vectors: bool
 
 
-def _dense(run: Run, corpus: Corpus) -> Retriever:
-    questions, chunks = embedders(run.config.embedder, settings())
-    return Dense(corpus.ids, _chunk_vectors(run, corpus, chunks), questions)
+def _dense(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    questions, chunks = get_embedder_pair(run.config.embedder, get_settings())
+    return DenseRetriever(corpus.ids, _chunk_vectors(run, corpus, chunks), questions)
 
 
-def _pgvector(run: Run, corpus: Corpus) -> Retriever:
-    """Over the source's own vectors and index where they are used, else over vectors in our own database."""
-    questions, chunks = embedders(run.config.embedder, settings())
+def _pgvector(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    """Return a retriever over the source's own vectors and index if they are used, else over vectors in Yarus's
+    database.
+    """
+    questions, chunks = get_embedder_pair(run.config.embedder, get_settings())
     if run.config.vectors == "stored":
-        where = source(run.parameters.source)
-        chunk, loaded_at = where.tables["chunk"].c, run.config.source_loaded_at
+        source_tables = open_source(run.parameters.source)
+        chunk, loaded_at = source_tables.tables["chunk"].c, run.config.source_loaded_at
 
         def check(connection: Connection) -> None:
             if loaded_at:
-                require_unchanged(connection, where, datetime.fromisoformat(loaded_at))
+                require_unchanged(connection, source_tables, datetime.fromisoformat(loaded_at))
 
-        return Pgvector(
-            where.engine,
+        return PgvectorRetriever(
+            source_tables.engine,
             questions,
             chunk_id=chunk.id,
             vector=chunk.embedding,
@@ -60,64 +62,72 @@ def _pgvector(run: Run, corpus: Corpus) -> Retriever:
         )
     name = corpus_name(chunks.identity, corpus.ids, corpus.texts)
     index_vectors(database(), name, corpus.ids, _chunk_vectors(run, corpus, chunks))
-    ours = chunk_vector.c
-    return Pgvector(
-        database(), questions, chunk_id=ours.chunk_id, vector=ours.vector, tie=ours.position, where=ours.corpus == name
+    columns = chunk_vector.c
+    return PgvectorRetriever(
+        database(),
+        questions,
+        chunk_id=columns.chunk_id,
+        vector=columns.vector,
+        tie=columns.position,
+        where=columns.corpus == name,
     )
 
 
-def _chunk_vectors(run: Run, corpus: Corpus, chunks: Embedder) -> Vectors:
-    """The source's own vectors where they are used, else the embedder's; at length 1, NaN without a direction."""
+def _chunk_vectors(run: EvaluationRun, corpus: Corpus, chunks: Embedder) -> Vectors:
+    """Return the source's own vectors if they are used, else the embedder's; at length 1, NaN without a direction."""
     if corpus.vectors is not None and run.config.vectors == "stored":
-        return unit_vectors(corpus.vectors)
-    return unit_vectors(embed(corpus.texts, chunks, database()))
+        return normalise_vectors(corpus.vectors)
+    return normalise_vectors(embed_texts(corpus.texts, chunks, database()))
 
 
-def _hybrid(run: Run, corpus: Corpus) -> Retriever:
-    return Hybrid([_dense(run, corpus), _fulltext(run, corpus)])
+def _hybrid(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    return HybridRetriever([_dense(run, corpus), _fulltext(run, corpus)])
 
 
-def _fulltext(run: Run, corpus: Corpus) -> Retriever:
-    configuration = CONFIGURATIONS[run.config.language]
+def _fulltext(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    configuration = TEXT_SEARCH_CONFIGURATIONS[run.config.language]
     name = index_corpus(database(), configuration, corpus.texts)
-    return Fulltext(database(), corpus.ids, corpus=name, configuration=configuration)
+    return FulltextRetriever(database(), corpus.ids, corpus=name, configuration=configuration)
 
 
-def _service(run: Run, corpus: Corpus) -> Retriever:
-    from yarus.tasks.systems.retrievers.external import Outside, from_service  # aiohttp, which no search of ours needs
+def _service(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    from yarus.tasks.systems.retrievers.external import (  # aiohttp: only needed here
+        ExternalRetriever,
+        open_ranking_service,
+    )
 
-    service = settings().retriever_service
-    return Outside(from_service(run.config.retriever, service), concurrency=service.concurrency)
-
-
-def _callable(run: Run, corpus: Corpus) -> Retriever:
-    from yarus.tasks.systems.retrievers.external import Outside
-    from yarus.tasks.systems.user_code import UserCodes
-
-    code = run.resources.get(UserCodes).get(run.config.retriever, "YARUS_RETRIEVER", "ranking")
-    return Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
+    service = get_settings().retriever_service
+    return ExternalRetriever(open_ranking_service(run.config.retriever, service), concurrency=service.concurrency)
 
 
-RETRIEVERS: dict[str, Kind] = {
-    "dense": Kind(_dense, uses_vectors=True),
-    "pgvector": Kind(_pgvector, uses_vectors=True),
-    "fulltext": Kind(_fulltext, uses_vectors=False),
-    "hybrid": Kind(_hybrid, uses_vectors=True),
-    "http://…": Kind(_service, uses_vectors=False),
-    "module:function": Kind(_callable, uses_vectors=False),
+def _callable(run: EvaluationRun, corpus: Corpus) -> Retriever:
+    from yarus.tasks.systems.retrievers.external import ExternalRetriever
+    from yarus.tasks.systems.user_code import UserFunctions
+
+    code = run.resources.get(UserFunctions).get(run.config.retriever, "YARUS_RETRIEVER", "ranking")
+    return ExternalRetriever(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
+
+
+RETRIEVERS: dict[str, RetrieverKind] = {
+    "dense": RetrieverKind(_dense, uses_vectors=True),
+    "pgvector": RetrieverKind(_pgvector, uses_vectors=True),
+    "fulltext": RetrieverKind(_fulltext, uses_vectors=False),
+    "hybrid": RetrieverKind(_hybrid, uses_vectors=True),
+    "http://…": RetrieverKind(_service, uses_vectors=False),
+    "module:function": RetrieverKind(_callable, uses_vectors=False),
 }
 
 
-def retriever_kind(name: str) -> Kind:
-    """The kind of a retriever's name, a service's address or a callable's.
+def get_retriever_kind(name: str) -> RetrieverKind:
+    """Return the kind of a retriever by its name, a service's address or a callable's name.
 
     Raises:
-        InputError: there is none, and the nearest is named; or an address that has a password in it.
+        InputError: the name is unknown, and the message suggests the nearest; or an address has a password in it.
     """
-    if is_address(name):
-        open_address(name, "YARUS_RETRIEVER_SERVICE")
+    if is_http_url(name):
+        require_public_address(name, "YARUS_RETRIEVER_SERVICE")
         return RETRIEVERS["http://…"]
-    if is_function(name):
+    if is_function_path(name):
         return RETRIEVERS["module:function"]
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)

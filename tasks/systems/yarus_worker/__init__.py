@@ -1,4 +1,5 @@
-"""What runs in a process of the user's code, with the user's interpreter: Python 3.7 or later, nothing but its library.
+"""Worker in a process of the user's code. It runs on the user's interpreter, Python 3.7 or later, with the standard
+library.
 
-It is imported there as `yarus_worker`, so that no module of the user's has its name.
+It is imported there as `yarus_worker`, so that no module of the user has its name.
 """

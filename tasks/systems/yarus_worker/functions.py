@@ -1,4 +1,4 @@
-"""The function that the user has named: found in the user's folder, and checked before it is called."""
+"""The function that the user has named: imported from the user's folder, and checked before its first call."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import sys
 from typing import Any, Callable, Mapping, NamedTuple  # noqa: UP035 - Python 3.7 has them here
 
 ARGUMENTS = {"answer": 1, "ranking": 2, "scores": 2}
-"""What the function gives -> how many arguments it is called with."""
+"""Kind of result -> number of arguments of a call."""
 
 
-class Unfit(Exception):
-    """What was named cannot be called as it would be."""
+class InvalidFunction(Exception):
+    """Error of a named object that cannot be called as required."""
 
 
 class Function(NamedTuple):
-    """What is called, and how."""
+    """Function and the form of its calls."""
 
     call: Callable[..., Any]
     is_async: bool
     takes_history: bool
 
 
-def found(task: Mapping[str, Any]) -> Function:
-    """The function that is named `module:function`, or an object that is asked by `invoke` or `ainvoke`, or its maker.
+def load_function(task: Mapping[str, Any]) -> Function:
+    """Return the function `module:function`, or the method or factory that the name stands for.
+
+    The name may be a function, an object with `invoke` or `ainvoke`, or a factory of either.
 
     Raises:
-        Unfit: it is none, or does not take what it will be given.
+        InvalidFunction: the object cannot be called, or takes other arguments.
         BaseException: whatever the module raises.
     """
     sys.path.insert(0, task["folder"])
@@ -38,38 +40,42 @@ def found(task: Mapping[str, Any]) -> Function:
     for part in attribute.split("."):
         owner, target = target, getattr(target, part)
     if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, attribute.split(".")[-1], None)):
-        raise Unfit("is a method without its object; name an object, as in bot:helper.answer, or the class alone")
-    makes = inspect.isroutine(target) or inspect.isclass(target)
-    if makes and takes(target, 0) and not takes(target, ARGUMENTS[task["gives"]]):
-        target = target()  # a class, or a function that makes what is asked
-        if asked_by(target) is None and not callable(target):
-            raise Unfit(
+        raise InvalidFunction(
+            "is a method without its object; name an object, as in bot:helper.answer, or the class alone"
+        )
+    may_be_factory = inspect.isroutine(target) or inspect.isclass(target)
+    if may_be_factory and accepts_count(target, 0) and not accepts_count(target, ARGUMENTS[task["gives"]]):
+        target = target()  # a class, or a function that makes the object
+        if find_invoke_method(target) is None and not callable(target):
+            raise InvalidFunction(
                 f"takes no arguments and makes a {type(target).__name__}, which can neither be called nor invoked"
             )
     if inspect.isclass(target):
-        raise Unfit(f"is a class that takes {signature(target)}; name an object, or a function that makes one")
-    call: Any = asked_by(target) or target
+        raise InvalidFunction(
+            f"is a class that takes {format_signature(target)}; name an object, or a function that makes one"
+        )
+    call: Any = find_invoke_method(target) or target
     if not callable(call):
-        raise Unfit(f"is no function but {type(target).__name__}")
+        raise InvalidFunction(f"is no function but {type(target).__name__}")
     is_answer = task["gives"] == "answer"
-    history = is_answer and takes_history(call)
-    if not takes(call, ARGUMENTS[task["gives"]] + history):
-        raise Unfit(f"takes {signature(call)}; expected {task['expected']}")
+    has_history = is_answer and accepts_history(call)
+    if not accepts_count(call, ARGUMENTS[task["gives"]] + has_history):
+        raise InvalidFunction(f"takes {format_signature(call)}; expected {task['expected']}")
     if is_answer and (inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call)):
-        raise Unfit("is a generator; return the whole answer")
-    of_class = getattr(call, "__call__", None)  # noqa: B004 - of an object that is called like a function
-    return Function(call, inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(of_class), history)
+        raise InvalidFunction("is a generator; return the whole answer")
+    class_call = getattr(call, "__call__", None)  # noqa: B004 - an object may be called like a function
+    return Function(call, inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(class_call), has_history)
 
 
-def asked_by(target: Any) -> Any:
-    """The method that asks an object which is no function, as LangChain's are; None where it has none."""
+def find_invoke_method(target: Any) -> Any:
+    """Return the method that calls an object such as LangChain's; None if it has none."""
     if inspect.isroutine(target) or inspect.isclass(target):
         return None
     return getattr(target, "ainvoke", None) or getattr(target, "invoke", None)
 
 
-def takes(call: Callable[..., Any], n: int) -> bool:
-    """Whether it can be called with so many arguments; what does not tell is let be."""
+def accepts_count(call: Callable[..., Any], n: int) -> bool:
+    """Return whether a callable takes `n` positional arguments; True if its signature is unknown."""
     try:
         inspect.signature(call).bind(*range(n))
     except TypeError:
@@ -79,18 +85,22 @@ def takes(call: Callable[..., Any], n: int) -> bool:
     return True
 
 
-def takes_history(call: Callable[..., Any]) -> bool:
-    """Whether its second argument is the history of the dialog: it must be given, or is called so."""
+def accepts_history(call: Callable[..., Any]) -> bool:
+    """Return whether its second argument is the history of the dialog: it is required, or named so."""
     try:
         parameters = list(inspect.signature(call).parameters.values())
     except (TypeError, ValueError):
         return False
-    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    return len(places) > 1 and (places[1].name == "history" or places[1].default is places[1].empty)
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(positional) > 1 and (positional[1].name == "history" or positional[1].default is positional[1].empty)
 
 
-def signature(call: Callable[..., Any]) -> str:
-    """Its arguments as they are written."""
+def format_signature(call: Callable[..., Any]) -> str:
+    """Return its arguments as they are written."""
     try:
         return str(inspect.signature(call))
     except (TypeError, ValueError):

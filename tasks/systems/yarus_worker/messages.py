@@ -1,4 +1,4 @@
-"""Messages between us and a worker: their length in 8 bytes, then JSON."""
+"""Messages between Yarus and a worker: their length in 8 bytes, then JSON."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ import struct
 from typing import Any
 
 LENGTH = struct.Struct(">Q")
-PART = 1 << 20
+MAX_PART = 1 << 20
 
 
-def packed(message: Any) -> bytes:
-    """The message as it is sent.
+def pack_message(message: Any) -> bytes:
+    """Return the message with its length in front.
 
     Raises:
-        TypeError, ValueError, RecursionError: it is not what JSON has.
+        TypeError, ValueError, RecursionError: JSON cannot hold it.
     """
-    content = unheaded(message)
+    content = encode_message(message)
     return LENGTH.pack(len(content)) + content
 
 
-def unheaded(message: Any) -> bytes:
-    """The message without its length; half an emoji is let pass."""
+def encode_message(message: Any) -> bytes:
+    """Return the message without its length; half an emoji is allowed."""
     return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def read(content: bytes) -> Any:
-    """The message in these bytes."""
+def decode_message(content: bytes) -> Any:
+    """Return the message in these bytes."""
     return json.loads(content.decode("utf-8", "surrogatepass"))
 
 
 def receive(line: socket.socket) -> Any:
-    """The next message; None where there will be none."""
-    header = exactly(line, LENGTH.size)
-    content = header and exactly(line, LENGTH.unpack(header)[0])
-    return read(content) if content else None
+    """Return the next message; None if the other end is closed."""
+    header = receive_exactly(line, LENGTH.size)
+    content = header and receive_exactly(line, LENGTH.unpack(header)[0])
+    return decode_message(content) if content else None
 
 
-def exactly(line: socket.socket, size: int) -> bytes | None:
-    """So many bytes; None where the other end is gone.
+def receive_exactly(line: socket.socket, size: int) -> bytes | None:
+    """Return `size` bytes; None if the other end is closed.
 
     Raises:
-        socket.timeout: nothing came for as long as the line waits.
+        socket.timeout: nothing came within the time limit of the line.
     """
     parts = []
     while size:
         try:
-            part = line.recv(min(size, PART))
+            part = line.recv(min(size, MAX_PART))
         except ConnectionError:
             return None
         if not part:

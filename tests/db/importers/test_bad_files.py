@@ -1,4 +1,4 @@
-"""Files with which something is wrong: a sentence with the place, the value and the way out, and bounded memory."""
+"""Test defective files: the message has place, value and fix, and memory stays bounded."""
 
 import gzip
 import json
@@ -13,40 +13,40 @@ import pyarrow.parquet as pq
 import pytest
 from openpyxl import Workbook
 
-from tests.support.processes import peak_kb
+from tests.support.processes import get_peak_kb
 from yarus.db.errors import InputError
 from yarus.db.importers import table
 from yarus.db.importers.corpus_names import CorpusNames
 from yarus.db.importers.files import parse_json, read_json
-from yarus.db.importers.lines import lines
-from yarus.db.importers.reader import match_labels, recognise
+from yarus.db.importers.lines import read_lines
+from yarus.db.importers.reader import recognise_source, report_unmatched_labels
 
 
-def written(folder: Path, rows: list[dict[str, Any]]) -> Path:
+def write_rows(folder: Path, rows: list[dict[str, Any]]) -> Path:
     path = folder / "rows.json"
     path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
     return path
 
 
-def columns_of(path: Path, **options: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    stream = table.read(path, **options)
+def read_questions(path: Path, **options: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    stream = table.read_table(path, **options)
     return [row.values for row in stream.questions], stream.problems  # type: ignore[union-attr]
 
 
-def test_a_parquet_that_repeats_one_long_text_is_refused_at_a_limit(tmp_path: Path) -> None:
+def test_parquet_that_unpacks_to_gigabytes_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "bomb.parquet"
     text = pa.array(["x" * (4 << 20)])
     repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 1_750, pa.int32()), text)
     pq.write_table(pa.table({"question": pa.array([f"q{n}" for n in range(1_750)]), "answer": repeated}), path)
-    assert path.stat().st_size < 5 << 20  # which unpacks to 7 GB
-    before = peak_kb()
+    assert path.stat().st_size < 5 << 20  # unpacks to 7 GB
+    peak_before = get_peak_kb()
     with pytest.raises(InputError, match=r"unpack to more than 1,073,741,824 bytes"):
-        table.read(path)
-    assert peak_kb() - before < 1 << 20
+        table.read_table(path)
+    assert get_peak_kb() - peak_before < 1 << 20
 
 
 @pytest.mark.slow("breadth: gigabytes are packed")
-def test_a_workbook_that_unpacks_to_more_than_is_read_is_refused(tmp_path: Path) -> None:
+def test_workbook_that_unpacks_to_gigabytes_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("xl/worksheets/sheet1.xml", "w") as member:
@@ -54,17 +54,17 @@ def test_a_workbook_that_unpacks_to_more_than_is_read_is_refused(tmp_path: Path)
                 member.write(b" " * (1 << 20))
         archive.writestr("xl/workbook.xml", "<workbook/>")
     with pytest.raises(InputError, match=r"bytes that unpack to 1,153,43\d,\d+; at most 1,073,741,824 are read"):
-        table.read(path)
+        table.read_table(path)
 
 
-def test_a_zip_that_is_no_workbook_is_told(tmp_path: Path) -> None:
+def test_zip_that_is_not_a_workbook_is_rejected(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "log.csv", "w") as archive:
         archive.writestr("log.csv", "question\na\n")
     with pytest.raises(InputError, match="a zip file; unpack it"):
-        table.read(tmp_path / "log.csv")
+        table.read_table(tmp_path / "log.csv")
 
 
-def test_entities_of_a_workbook_are_never_read_from_outside(tmp_path: Path) -> None:
+def test_external_entities_of_a_workbook_are_not_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("TOP SECRET", encoding="utf-8")
     path = tmp_path / "entities.xlsx"
@@ -72,8 +72,8 @@ def test_entities_of_a_workbook_are_never_read_from_outside(tmp_path: Path) -> N
     book.active.append(["question"])
     book.active.append(["what?"])
     book.save(path)
-    harmed = tmp_path / "harmed.xlsx"
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(harmed, "w") as target:
+    hostile_path = tmp_path / "harmed.xlsx"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(hostile_path, "w") as target:
         for member in source.infolist():
             content = source.read(member)
             if member.filename == "xl/sharedStrings.xml":
@@ -81,19 +81,19 @@ def test_entities_of_a_workbook_are_never_read_from_outside(tmp_path: Path) -> N
                 content = content.replace(b"<sst", doctype + b"<sst", 1).replace(b"what?", b"&x;")
             target.writestr(member, content)
     try:
-        rows, _ = columns_of(harmed)
+        rows, _ = read_questions(hostile_path)
     except InputError:
         return
     assert "TOP SECRET" not in str(rows)
 
 
-def test_a_list_of_which_numpy_left_out_the_middle_is_left_empty(tmp_path: Path) -> None:
+def test_elided_numpy_list_is_empty_and_reported(tmp_path: Path) -> None:
     rows = [
         {"question": f"q{n}", "answer": "a", "user_id": "u", "contexts": "['one text' 'another text']"}
         for n in range(5)
     ]
     rows[3]["contexts"] = "['one text' ... 'the last text']"
-    values, problems = columns_of(written(tmp_path, rows))
+    values, problems = read_questions(write_rows(tmp_path, rows))
     assert [len(row["recorded"]["contexts"]) if row["recorded"] else None for row in values] == [2, 2, 2, None, 2]
     assert problems == [
         "contexts: 1 of 5 not read (\"['one text' ... 'the last text']\" at rows.json: item 4): numpy has left out the "
@@ -101,81 +101,83 @@ def test_a_list_of_which_numpy_left_out_the_middle_is_left_empty(tmp_path: Path)
     ]
 
 
-def test_one_of_three_bad_cells_is_empty_and_from_a_fifth_on_the_column_is_not_taken(tmp_path: Path) -> None:
-    few = [{"question": f"q{n}", "created_at": "2026-01-01" if n else "never"} for n in range(4)]
-    values, problems = columns_of(written(tmp_path, few))
+def test_column_with_a_fifth_of_bad_cells_is_not_used(tmp_path: Path) -> None:
+    rows_with_few_faults = [{"question": f"q{n}", "created_at": "2026-01-01" if n else "never"} for n in range(4)]
+    values, problems = read_questions(write_rows(tmp_path, rows_with_few_faults))
     assert [row["created_at"] is None for row in values] == [True, False, False, False]
     assert problems == [
         "created_at: 1 of 4 not read ('never' at rows.json: item 1): no date; write it like 2026-03-05T10:30:00+03:00; "
         "left empty"
     ]
-    many = [{"question": f"q{n}", "created_at": "2026-01-01" if n % 3 else "never"} for n in range(12)]
-    values, problems = columns_of(written(tmp_path, many))
+    rows_with_many_faults = [{"question": f"q{n}", "created_at": "2026-01-01" if n % 3 else "never"} for n in range(12)]
+    values, problems = read_questions(write_rows(tmp_path, rows_with_many_faults))
     assert "created_at" not in values[0] and len(values) == 12
     assert "created_at: 4 of 12 cannot be read as created_at ('never' at rows.json: item 1)" in problems[0]
-    values, _ = columns_of(written(tmp_path, many), mapping={"created_at": "created_at"})
+    values, _ = read_questions(write_rows(tmp_path, rows_with_many_faults), mapping={"created_at": "created_at"})
     assert [row["created_at"] is None for row in values].count(True) == 4
 
 
-def test_numbers_that_json_does_not_know(tmp_path: Path) -> None:
+def test_nan_and_infinity_in_json_become_null(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     rows = ",".join(f'{{"question": "q{n}", "user_id": "u", "latency_ms": {value}}}' for n, value in
                     enumerate(["1", "NaN", "Infinity", "2", "3", "4", "5", "6", "7"]))  # fmt: skip
     path.write_text(f"[{rows}]", encoding="utf-8")
-    values, problems = columns_of(path)
+    values, problems = read_questions(path)
     assert [(row["recorded"] or {}).get("latency_ms") for row in values[:4]] == [1, None, None, 2]
     assert problems == ["latency_ms: 1 of 8 not read ('inf' at t.json: item 3): no number from 0; left empty"]
 
 
-def test_two_columns_that_fit_the_question_stop_with_an_example_of_each(tmp_path: Path) -> None:
-    path = written(tmp_path, [{"question_text": "Where?", "user_query": "where", "answer": "there"}])
+def test_two_question_columns_are_rejected_with_examples(tmp_path: Path) -> None:
+    path = write_rows(tmp_path, [{"question_text": "Where?", "user_query": "where", "answer": "there"}])
     with pytest.raises(
         InputError, match=r"which column is the question: user_query \(where\), question_text \(Where\?\)"
     ):
-        table.read(path)
+        table.read_table(path)
 
 
-def test_rows_most_of_which_have_no_question_stop(tmp_path: Path) -> None:
-    path = written(tmp_path, [{"question": "Where?" if n == 0 else None, "answer": "there"} for n in range(3)])
+def test_table_with_few_questions_is_rejected(tmp_path: Path) -> None:
+    path = write_rows(tmp_path, [{"question": "Where?" if n == 0 else None, "answer": "there"} for n in range(3)])
     with pytest.raises(InputError, match=r"1 of 3 rows have a question that can be read \(question\)"):
-        table.read(path)
+        table.read_table(path)
 
 
-def test_several_annotators_of_each_question_stop(tmp_path: Path) -> None:
-    rows = [{"question": f"q{n}", "answer": f"{who}{n}", "вариант": who} for n in range(5) for who in ("А", "Б")]
-    path = written(tmp_path, rows)
-    with pytest.raises(InputError, match=r"each question stands 2 times, told apart by 'вариант' \(А, Б\).*вариант=А"):
-        table.look(path)
-    assert table.look(path, where={"вариант": "Б"}).survey.rows == 5
-    with pytest.raises(InputError, match="no row is left"):
-        table.look(path, where={"вариант": "В"})
-
-
-def test_a_log_in_which_people_ask_the_same_is_loaded(tmp_path: Path) -> None:
+def test_several_rows_per_question_are_rejected(tmp_path: Path) -> None:
     rows = [
-        {"question": f"q{n}", "answer": "a", "user_id": f"u{who}", "model": f"m{(n + who) // 2}"}
-        for n in range(5)
-        for who in range(2)
+        {"question": f"q{n}", "answer": f"{variant}{n}", "вариант": variant} for n in range(5) for variant in ("А", "Б")
     ]
-    assert table.look(written(tmp_path, rows)).survey.usable == 10
+    path = write_rows(tmp_path, rows)
+    with pytest.raises(InputError, match=r"each question stands 2 times, told apart by 'вариант' \(А, Б\).*вариант=А"):
+        table.inspect_table(path)
+    assert table.inspect_table(path, where={"вариант": "Б"}).survey.rows == 5
+    with pytest.raises(InputError, match="no row is left"):
+        table.inspect_table(path, where={"вариант": "В"})
 
 
-def test_labels_of_which_none_names_a_page_stop_with_three_of_each(tmp_path: Path) -> None:
+def test_log_with_repeated_questions_is_loaded(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"q{n}", "answer": "a", "user_id": f"u{user_number}", "model": f"m{(n + user_number) // 2}"}
+        for n in range(5)
+        for user_number in range(2)
+    ]
+    assert table.inspect_table(write_rows(tmp_path, rows)).survey.usable == 10
+
+
+def test_labels_that_match_no_page_are_rejected_with_examples(tmp_path: Path) -> None:
     rows = [{"question": f"q{n}", "reference": "r", "expected_source": f"page{n}.md"} for n in range(5)]
-    recognised = recognise(written(tmp_path, rows))
+    recognised = recognise_source(write_rows(tmp_path, rows))
     corpus = CorpusNames()
     for n in range(5):
         corpus.add(f"c{n}", f"https://wiki.example/{n}", f"text {n}")
-    with pytest.raises(InputError) as refused:
-        match_labels([recognised], corpus)
-    assert "page0.md, page1.md, page2.md" in str(refused.value)
-    assert "https://wiki.example/0, https://wiki.example/1, https://wiki.example/2" in str(refused.value)
+    with pytest.raises(InputError) as raised:
+        report_unmatched_labels([recognised], corpus)
+    assert "page0.md, page1.md, page2.md" in str(raised.value)
+    assert "https://wiki.example/0, https://wiki.example/1, https://wiki.example/2" in str(raised.value)
     corpus.add("c9", "https://wiki.example/docs/page3.md", "text 9")
-    (note,) = match_labels([recognised], corpus)
+    (note,) = report_unmatched_labels([recognised], corpus)
     assert "names of relevant pages that name no page, or several: 4 (page0.md, page1.md, page2.md)" in note
 
 
-def test_names_of_pages_are_matched_by_address_file_and_whole_number(tmp_path: Path) -> None:
+def test_page_names_match_by_address_file_or_id(tmp_path: Path) -> None:
     labels = ["HTTPS://wiki.example/a#top", "rules.md", ["docs/rules.md", 7], "7", "nowhere.md"]
     rows = [{"question": f"q{n}", "reference": "r", "expected_pages": label} for n, label in enumerate(labels)]
     corpus = CorpusNames()
@@ -183,10 +185,10 @@ def test_names_of_pages_are_matched_by_address_file_and_whole_number(tmp_path: P
     corpus.add("2", "https://wiki.example/rules", "b", ["docs/rules.md"])
     corpus.add("3", "handbook/rules.md", "c")
     corpus.add("7", None, "d")
-    stream = table.look(written(tmp_path, rows)).stream(corpus)
+    stream = table.inspect_table(write_rows(tmp_path, rows)).stream(corpus)
     list(stream.questions)
-    found = [(row.values["relevant_urls"], row.values["relevant_chunk_ids"]) for row in stream.annotations]  # type: ignore[union-attr]
-    assert found == [
+    matched_labels = [(row.values["relevant_urls"], row.values["relevant_chunk_ids"]) for row in stream.annotations]  # type: ignore[union-attr]
+    assert matched_labels == [
         (["https://wiki.example/a"], None),
         (["handbook/rules.md"], None),
         (["https://wiki.example/rules"], ["7"]),
@@ -195,7 +197,7 @@ def test_names_of_pages_are_matched_by_address_file_and_whole_number(tmp_path: P
     ]
 
 
-def test_headers_that_are_merged_formulas_and_numbers_of_days(tmp_path: Path) -> None:
+def test_merged_headers_formulas_and_day_numbers_are_read(tmp_path: Path) -> None:
     book = Workbook()
     sheet = book.active
     sheet.append(["Обращение", None, "Ответ бота"])
@@ -205,33 +207,33 @@ def test_headers_that_are_merged_formulas_and_numbers_of_days(tmp_path: Path) ->
         sheet.append([46_000 + n, f"Вопрос {n}?", f"Ответ {n}", "=5*1"])
     path = tmp_path / "merged.xlsx"
     book.save(path)
-    values, problems = columns_of(path)
+    values, problems = read_questions(path)
     assert [row["question"] for row in values] == [f"Вопрос {n}?" for n in range(4)]
     assert any("header in row 2" in problem for problem in problems)
     assert any(problem.startswith("created_at: Дата by its name, but not by its values") for problem in problems)
 
 
-def test_jira_s_repeated_names_are_told_and_the_first_is_read(tmp_path: Path) -> None:
+def test_repeated_column_names_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "jira.csv"
     path.write_text("question,answer,user_id,Watchers,Watchers\na,b,u,c,d\n", encoding="utf-8")
-    values, problems = columns_of(path)
+    values, problems = read_questions(path)
     assert values[0]["question"] == "a"
     assert problems[0] == "jira.csv: columns that stand twice in the header: Watchers; the first of each is read"
 
 
-def test_a_yaml_of_aliases_within_aliases_takes_no_memory(tmp_path: Path) -> None:
+def test_nested_yaml_aliases_need_little_memory(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     path = tmp_path / "laughs.yaml"
     path.write_text("\n".join(lines), encoding="utf-8")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(InputError, match=r"no list of objects in it|no row"):
-        table.read(path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+        table.read_table(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_before < 200 << 10
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"a" * (3 << 20) + "\nгде".encode("cp1251"), r"byte 3145729 \(0xe3\), line 2; .* iconv -f cp1251"),
         ("где ".encode() * 400_000 + b"\xff ok", r"byte 2800000 \(0xff\), line 1; .* correct this byte"),
@@ -240,28 +242,28 @@ def test_a_yaml_of_aliases_within_aliases_takes_no_memory(tmp_path: Path) -> Non
     ],
     ids=["cp1251", "one byte", "cut off", "utf-16"],
 )
-def test_a_wrong_encoding_is_told_with_byte_and_line(content: bytes, told: str, tmp_path: Path) -> None:
+def test_wrong_encoding_is_reported_with_byte_and_line(content: bytes, message: str, tmp_path: Path) -> None:
     (path := tmp_path / "a.json").write_bytes(content)
-    for read in (read_json, lambda path: list(lines(path))):
-        with pytest.raises(InputError, match=f"not UTF-8 at {told}"):
-            read(path)
+    for read_file in (read_json, lambda path: list(read_lines(path))):
+        with pytest.raises(InputError, match=f"not UTF-8 at {message}"):
+            read_file(path)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [('[{"a": 1}, {"b', "truncated"), ('[{"a": 1},', "truncated"), ("[{'a': 1}]", "single quotes"), ("[1,]", "comma")],
 )
-def test_why_json_is_not_valid(content: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=told):
+def test_invalid_json_is_reported_with_reason(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         parse_json(tmp_path / "a.json", content)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".csv"])
-def test_a_cut_off_gzip_is_named(suffix: str, tmp_path: Path) -> None:
-    digits = random.Random(0)
-    rows = [{"question": f"{digits.getrandbits(2_000):x}?"} for _ in range(1_000)]  # the first 64 KB are whole
+def test_truncated_gzip_is_rejected(suffix: str, tmp_path: Path) -> None:
+    generator = random.Random(0)
+    rows = [{"question": f"{generator.getrandbits(2_000):x}?"} for _ in range(1_000)]  # the first 64 KB are complete
     texts = [json.dumps(row) if suffix == ".jsonl" else row["question"] for row in rows]
     text = json.dumps(rows) if suffix == ".json" else "\n".join(["question", *texts] if suffix == ".csv" else texts)
     (path := tmp_path / f"rows{suffix}.gz").write_bytes(gzip.compress(text.encode())[:-1_000])
     with pytest.raises(InputError, match=r"damaged gzip .* truncated"):
-        table.read(path)
+        table.read_table(path)

@@ -1,4 +1,4 @@
-"""Dumps as people have them: every format and form, what a dump does not hold, and what is cut off."""
+"""Test dumps in every format and form, with missing contents, and truncated."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.database.dumps import alter, dump, load, rows
+from tests.support.database.dumps import dump_database, load_dump, query_rows, run_statements
 from yarus.db.errors import InputError
-from yarus.db.loading.fill import Counts
+from yarus.db.loading.load_rows import LoadCounts
 
 Production = Callable[..., str]
 
-EVERYTHING = """
+AWKWARD_SCHEMA = """
     CREATE EXTENSION vector;
     CREATE SCHEMA app;
     CREATE TABLE app."Log %" (
@@ -67,35 +67,37 @@ FORMS = {
 
 
 @pytest.fixture(scope="module")
-def everything(production: Production) -> str:
-    """A database with what is awkward in dumps."""
+def awkward_database(production: Production) -> str:
+    """Create a database with names and types that are difficult in dumps."""
     url = production("awkward")
-    alter(url, "DROP EXTENSION vector CASCADE", "DROP TABLE question_answer, chunk", EVERYTHING)
+    run_statements(url, "DROP EXTENSION vector CASCADE", "DROP TABLE question_answer, chunk", AWKWARD_SCHEMA)
     return url
 
 
 @pytest.mark.slow("breadth: every form of a dump")
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_comes_to_the_same(engine: Engine, everything: str, tmp_path: Path, form: str) -> None:
-    path = dump(everything, tmp_path / "help desk", *FORMS[form])
-    report = load(engine, f"form_{form}", path, **MAPPING)
-    assert (report.chunks, report.questions) == (Counts(2, 2), Counts(2, 2))
+def test_every_form_of_a_dump_gives_same_rows(engine: Engine, awkward_database: str, tmp_path: Path, form: str) -> None:
+    path = dump_database(awkward_database, tmp_path / "help desk", *FORMS[form])
+    report = load_dump(engine, f"form_{form}", path, **MAPPING)
+    assert (report.chunks, report.questions) == (LoadCounts(2, 2), LoadCounts(2, 2))
     columns = "id, question, answer, confluence_url, score, user_id, created_at"
-    assert rows(engine, f"SELECT {columns} FROM source_form_{form}.question_answer ORDER BY id") == [
+    assert query_rows(engine, f"SELECT {columns} FROM source_form_{form}.question_answer ORDER BY id") == [
         ("00000000-0000-0000-0000-000000000001", "как?\n\\.\n\tC:\\new's; -- /* $$", "так", "стр", 5, "я",
          datetime(2026, 1, 1, 7, tzinfo=UTC)),
         ("00000000-0000-0000-0000-000000000002", "E'x\\", None, None, -1, "", None),
     ]  # fmt: skip
-    assert rows(engine, f"SELECT id, text, CAST(embedding AS text) FROM source_form_{form}.chunk ORDER BY id") == [
+    assert query_rows(
+        engine, f"SELECT id, text, CAST(embedding AS text) FROM source_form_{form}.chunk ORDER BY id"
+    ) == [
         ("1", "раз", "[1,2]"),
         ("11", "два\ttab", None),
     ]
-    assert load(engine, f"form_{form}", path, **MAPPING).questions == Counts(2)
+    assert load_dump(engine, f"form_{form}", path, **MAPPING).questions == LoadCounts(2)
     assert len(report.problems) == 1 and "loaded without vectors" in report.problems[0]
 
 
-def test_labels_and_numbers_that_are_not_whole(engine: Engine, production: Production, tmp_path: Path) -> None:
-    """By the rules of a copy from a server."""
+def test_labels_are_loaded_and_fractions_reported(engine: Engine, production: Production, tmp_path: Path) -> None:
+    """Expect the rules of a copy from a server."""
     url = production(
         "dump_labels",
         "CREATE TABLE annotation (question_id bigint, relevant_chunk_ids int[], relevant_urls json, "
@@ -104,32 +106,32 @@ def test_labels_and_numbers_that_are_not_whole(engine: Engine, production: Produ
         "ALTER TABLE annotation ADD ground_truth_answer text, ADD ground_truth_show bool, ADD cluster text, "
         "ADD dialog_id text, ADD origin text",
     )
-    report = load(engine, "dump_labels", dump(url, tmp_path / "d", "-Fc"))
-    assert (report.questions, report.labels) == (Counts(4, 4, 0, 0), Counts(2, 1, 0, 1))
+    report = load_dump(engine, "dump_labels", dump_database(url, tmp_path / "d", "-Fc"))
+    assert (report.questions, report.labels) == (LoadCounts(4, 4, 0, 0), LoadCounts(2, 1, 0, 1))
     assert report.problems == [
         "annotation: 1 values of 'turn' are no whole numbers (question_id '1' first), loaded as NULL; a view can say "
         "what they mean",
         "annotation question_id=77: skipped, there is no question '77'",
     ]
-    found = rows(engine, "SELECT relevant_chunk_ids, relevant_urls, answerable FROM source_dump_labels.annotation")
-    assert found == [([10], ["u"], True)]
+    stored_rows = query_rows(
+        engine, "SELECT relevant_chunk_ids, relevant_urls, answerable FROM source_dump_labels.annotation"
+    )
+    assert stored_rows == [([10], ["u"], True)]
 
 
-def test_a_table_of_that_name_in_another_schema_is_another(
-    engine: Engine, production: Production, tmp_path: Path
-) -> None:
+def test_same_table_name_in_another_schema_is_separate(engine: Engine, production: Production, tmp_path: Path) -> None:
     url = production("dump_twice", "CREATE SCHEMA a", "CREATE TABLE a.chunk AS SELECT 'no' AS id, 'no' AS text")
-    path = dump(url, tmp_path / "d", "-Fc")
-    assert load(engine, "dump_twice", path).chunks == Counts(3, 3)
-    assert load(engine, "dump_twice_a", dump(url, tmp_path / "e", "-Fp")).chunks == Counts(3, 3)
+    path = dump_database(url, tmp_path / "d", "-Fc")
+    assert load_dump(engine, "dump_twice", path).chunks == LoadCounts(3, 3)
+    assert load_dump(engine, "dump_twice_a", dump_database(url, tmp_path / "e", "-Fp")).chunks == LoadCounts(3, 3)
     with pytest.raises(InputError, match=r"no column in table 'a\.chunk'.*confluence_url"):
-        load(engine, "dump_twice_b", path, names={"chunk": "a.chunk"})
-    alter(url, "DROP TABLE public.chunk")
+        load_dump(engine, "dump_twice_b", path, names={"chunk": "a.chunk"})
+    run_statements(url, "DROP TABLE public.chunk")
     with pytest.raises(InputError, match=r"no table in .*'public\.chunk'; did you mean .*a\.chunk.*__CHUNK=NAME"):
-        load(engine, "dump_twice_c", dump(url, tmp_path / "f", "-Fc"))
+        load_dump(engine, "dump_twice_c", dump_database(url, tmp_path / "f", "-Fc"))
 
 
-OTHERS = {
+UNSUPPORTED_TABLES = {
     "view": ("ALTER TABLE chunk RENAME TO c; CREATE VIEW chunk AS SELECT * FROM c", "chunk is a view"),
     "materialized": (
         "ALTER TABLE chunk RENAME TO c; CREATE MATERIALIZED VIEW chunk AS SELECT * FROM c", "is a materialized view",
@@ -150,81 +152,81 @@ OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("kind", UNSUPPORTED_TABLES)
 @pytest.mark.parametrize("form", ["-Fc", "-Fp"])
-def test_what_a_dump_does_not_hold_is_told_with_the_way_out(
+def test_missing_contents_of_a_dump_are_reported_with_fix(
     engine: Engine, production: Production, tmp_path: Path, kind: str, form: str
 ) -> None:
-    statements, message = OTHERS[kind]
-    path = dump(production(f"other_{kind}{form[2]}", statements), tmp_path / "d", form)
+    statements, message = UNSUPPORTED_TABLES[kind]
+    path = dump_database(production(f"other_{kind}{form[2]}", statements), tmp_path / "d", form)
     with pytest.raises(InputError, match=f"{message}.*nothing was loaded.*restore the dump on a server of yours"):
-        load(engine, "dump_other", path)
-    assert rows(engine, "SELECT to_regclass('source_dump_other.chunk')") == [(None,)]
+        load_dump(engine, "dump_other", path)
+    assert query_rows(engine, "SELECT to_regclass('source_dump_other.chunk')") == [(None,)]
 
 
 @pytest.fixture(scope="module")
-def simple(production: Production) -> str:
+def plain_database(production: Production) -> str:
     return production("dumped")
 
 
-def cut(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-200])
 
 
-def cut_in_the_rows(path: Path) -> None:
-    """In the middle of the rows, but with the last line."""
+def truncate_rows(path: Path) -> None:
+    """Cut in the middle of the rows, but keep the last line."""
     content = path.read_bytes()
     path.write_bytes(content[: content.index(b"\\.\n")] + content[content.index(b"-- PostgreSQL database dump comp") :])
 
 
-def cut_in_the_tar(path: Path) -> None:
-    """Before the rows of the last table; behind them stands restore.sql, which nobody needs."""
+def truncate_tar(path: Path) -> None:
+    """Cut before the rows of the last table; restore.sql, after them, is not needed."""
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b".dat\0", 0, content.index(b"restore.sql")) + 100])
 
 
-def newer(path: Path) -> None:
-    """The archive's own version stands after its five letters: major, minor."""
+def raise_version(path: Path) -> None:
+    """Raise the archive's own version: major and minor, after its five letters."""
     content = bytearray(path.read_bytes())
     content[6] = 99
     path.write_bytes(content)
 
 
-def link(path: Path) -> None:
+def replace_with_link(path: Path) -> None:
     file = next(path.glob("*.dat.gz"))
     file.unlink()
     file.symlink_to("/etc/passwd")
 
 
-def leads_out(path: Path) -> None:
+def name_outside_file(path: Path) -> None:
     toc, name = path / "toc.dat", next(path.glob("[0-9]*.dat.gz")).name.removesuffix(".gz").encode()
-    wanted = b"../" + b"x" * (len(name) - 3)
+    outside_name = b"../" + b"x" * (len(name) - 3)
     assert toc.read_bytes().count(name) == 1
-    toc.write_bytes(toc.read_bytes().replace(name, wanted))
+    toc.write_bytes(toc.read_bytes().replace(name, outside_name))
 
 
 @pytest.mark.parametrize(
     ("form", "change", "message"),
     [
-        ("c", cut, "cannot be read: .*end of file; nothing was loaded"),
-        ("t", cut_in_the_tar, "cannot be read: .*incomplete tar header.*nothing was loaded"),
-        ("p", cut, "whole plain one .*Was it cut off"),
-        ("p", cut_in_the_rows, r"rows of a table without their last line, \\\. .*at byte [\d,]+; nothing was loaded"),
-        ("c", newer, "newer pg_dump than PostgreSQL 18"),
+        ("c", truncate, "cannot be read: .*end of file; nothing was loaded"),
+        ("t", truncate_tar, "cannot be read: .*incomplete tar header.*nothing was loaded"),
+        ("p", truncate, "whole plain one .*Was it cut off"),
+        ("p", truncate_rows, r"rows of a table without their last line, \\\. .*at byte [\d,]+; nothing was loaded"),
+        ("c", raise_version, "newer pg_dump than PostgreSQL 18"),
         ("c", lambda path: path.write_bytes(b"\x1f\x8b" + path.read_bytes()), "compressed file; unpack it first"),
         ("c", lambda path: path.write_bytes(b"id,question\n"), "neither pg_dump's"),
         ("c", lambda path: path.unlink(), "No such file"),
         ("d", lambda path: (path / "toc.dat").unlink(), "without toc.dat is no dump"),
         ("d", lambda path: next(path.glob("*.dat.gz")).unlink(), "cannot be read: .*nothing was loaded"),
-        ("d", link, "no file, and pg_dump -Fd writes only files"),
-        ("d", leads_out, r"names '\.\./', which could lead out of the folder"),
+        ("d", replace_with_link, "no file, and pg_dump -Fd writes only files"),
+        ("d", name_outside_file, r"names '\.\./', which could lead out of the folder"),
     ],
 )  # fmt: skip
-def test_dumps_that_cannot_be_read(
-    engine: Engine, simple: str, tmp_path: Path, form: str, change: Callable[[Path], object], message: str
+def test_unreadable_dumps_are_rejected(
+    engine: Engine, plain_database: str, tmp_path: Path, form: str, change: Callable[[Path], object], message: str
 ) -> None:
-    path = dump(simple, tmp_path / "production.dump", f"--format={form}")
+    path = dump_database(plain_database, tmp_path / "production.dump", f"--format={form}")
     change(path)
     with pytest.raises(InputError, match=message):
-        load(engine, "dump_bad", path)
-    assert rows(engine, "SELECT to_regclass('source_dump_bad.chunk')") == [(None,)]
+        load_dump(engine, "dump_bad", path)
+    assert query_rows(engine, "SELECT to_regclass('source_dump_bad.chunk')") == [(None,)]

@@ -1,4 +1,4 @@
-"""Dumps that attack whoever loads them: nothing of them is executed, and nothing but the scratch tables is touched."""
+"""Test hostile dumps: none of their code is executed, and only the temporary tables change."""
 
 import os
 import subprocess
@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, make_url, text
 
-from tests.support.database.dumps import alter, dump, load, rows
-from yarus.db.embedded.cluster import programs
+from tests.support.database.dumps import dump_database, load_dump, query_rows, run_statements
+from yarus.db.embedded.cluster import find_programs
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.importers.dump import unpacked
-from yarus.db.importers.postgres import reading
-from yarus.db.loading.fill import Counts
+from yarus.db.importers.dump import open_dump
+from yarus.db.importers.postgres import open_source_snapshot
+from yarus.db.loading.load_rows import LoadCounts
 from yarus.db.sources import Source
 from yarus.db.tables import source_tables
 
 Production = Callable[..., str]
 
-EVERYTHING = """
+DATABASE_STATE = """
     SELECT array_agg(rolname::text || rolsuper ORDER BY 1),
         (SELECT array_agg(datname::text ORDER BY 1) FROM pg_database),
         (SELECT array_agg(nspname::text ORDER BY 1) FROM pg_namespace WHERE nspname NOT LIKE 'pg_t%'),
@@ -29,40 +29,40 @@ EVERYTHING = """
         (SELECT array_agg(name || setting ORDER BY 1) FROM pg_file_settings)
     FROM pg_roles
 """
-"""What must be the same after a load into a source that is there."""
+"""State that must not change when an existing source is loaded again."""
 
-LEFT = "SELECT count(*) FROM pg_class WHERE relname = 'question_answer' AND relpersistence = 't'"
+TEMPORARY_TABLES = "SELECT count(*) FROM pg_class WHERE relname = 'question_answer' AND relpersistence = 't'"
 
 
 @pytest.fixture
 def marker() -> Iterator[Path]:
-    """A file that an attack makes; anybody may make it."""
+    """Return a path where an attack would write a file, in a folder that every user can write to."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         yield Path(folder, "was_here")
 
 
-def armed(path: Path, url: str, *, by: str) -> None:
-    """Loads the dump as it must not be loaded, so that the test knows that the attack is one."""
+def load_unsafely(path: Path, url: str, *, program: str) -> None:
+    """Load the dump in the unsafe way, to prove that the attack works."""
     address = make_url(url)
-    where = [f"--host={address.query['host']}", f"--port={address.query['port']}", "--username=yarus"]
-    command = [str(programs("18") / by), *where, f"--dbname={address.database}"]
-    command += [f"--file={path}"] if by == "psql" else [str(path)]
+    connection_options = [f"--host={address.query['host']}", f"--port={address.query['port']}", "--username=yarus"]
+    command = [str(find_programs("18") / program), *connection_options, f"--dbname={address.database}"]
+    command += [f"--file={path}"] if program == "psql" else [str(path)]
     subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, check=False)
-    alter(url, "SELECT * FROM passages")
+    run_statements(url, "SELECT * FROM passages")
 
 
-def attacked(engine: Engine, name: str, path: Path, marker: Path, **mapping: object) -> Counts:
-    """What a load brings; the second time nothing at all may be different afterwards."""
-    load(engine, name, path, **mapping)
-    before = rows(engine, EVERYTHING)
-    counts = load(engine, name, path, **mapping).chunks
-    assert rows(engine, EVERYTHING) == before
+def load_twice(engine: Engine, name: str, path: Path, marker: Path, **mapping: object) -> LoadCounts:
+    """Return the counts of a first load; a second one must not change anything."""
+    load_dump(engine, name, path, **mapping)
+    state = query_rows(engine, DATABASE_STATE)
+    counts = load_dump(engine, name, path, **mapping).chunks
+    assert query_rows(engine, DATABASE_STATE) == state
     assert not marker.exists()
     return counts
 
 
-HOSTILE = """
+HOSTILE_SCHEMA = """
     CREATE TABLE secret (line text);
     CREATE FUNCTION evil() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
         EXECUTE 'COPY (SELECT 1) TO PROGRAM ''cat > {marker}'''; RETURN 'x'; END $$;
@@ -85,23 +85,23 @@ HOSTILE = """
 
 @pytest.mark.slow("breadth: every form of a dump")
 @pytest.mark.parametrize("form", ["-Fc", "-Fd", "-Ft", "-Fp"])
-def test_code_in_a_dump_stays_text(
+def test_code_in_a_dump_is_not_executed(
     engine: Engine, production: Production, tmp_path: Path, marker: Path, form: str
 ) -> None:
-    """Functions, triggers, rules, defaults, checks, domains, event triggers, views."""
-    url = production(f"hostile{form[2]}", HOSTILE.format(marker=marker))
-    path = dump(url, tmp_path / "evil.dump", form)
+    """Cover functions, triggers, rules, defaults, checks, domains, event triggers and views."""
+    url = production(f"hostile{form[2]}", HOSTILE_SCHEMA.format(marker=marker))
+    path = dump_database(url, tmp_path / "evil.dump", form)
     marker.unlink(missing_ok=True)
-    assert attacked(engine, f"hostile{form[2]}", path, marker) == Counts(3)
+    assert load_twice(engine, f"hostile{form[2]}", path, marker) == LoadCounts(3)
     with pytest.raises(InputError, match="passages is a view, whose rows are not in a dump"):
-        load(engine, "hostile_view", path, names={"chunk": "passages"})
+        load_dump(engine, "hostile_view", path, names={"chunk": "passages"})
     assert not marker.exists()
     empty = production(f"hostile_armed{form[2]}", "DROP TABLE chunk, question_answer; DROP EXTENSION vector")
-    armed(path, empty, by="psql" if form == "-Fp" else "pg_restore")
+    load_unsafely(path, empty, program="psql" if form == "-Fp" else "pg_restore")
     assert marker.exists()
 
 
-COMMANDS = r"""\! touch {marker}
+HOSTILE_COMMANDS = r"""\! touch {marker}
 \o {marker}
 \connect postgres yarus
 CREATE ROLE evil SUPERUSER;
@@ -116,75 +116,87 @@ SELECT 'touch {marker}' \g | sh
 """
 
 
-@pytest.mark.parametrize("at", ["before", "between", "within", "after"])
-def test_commands_in_a_plain_file_stay_text(
-    engine: Engine, production: Production, tmp_path: Path, marker: Path, at: str
+@pytest.mark.parametrize("position", ["before", "between", "within", "after"])
+def test_commands_in_a_plain_dump_are_not_executed(
+    engine: Engine, production: Production, tmp_path: Path, marker: Path, position: str
 ) -> None:
-    path = dump(production(f"commands_{at}"), tmp_path / "evil.sql", "--no-comments")
-    whole, commands = path.read_text(encoding="utf-8"), COMMANDS.format(marker=marker)
-    if at == "before":
-        whole = commands + whole
-    elif at == "between":
-        whole = whole.replace("\nCOPY public.chunk", f"\n{commands}\nCOPY public.chunk", 1)
-    elif at == "within":
-        whole = whole.replace(
+    path = dump_database(production(f"commands_{position}"), tmp_path / "evil.sql", "--no-comments")
+    content, commands = path.read_text(encoding="utf-8"), HOSTILE_COMMANDS.format(marker=marker)
+    if position == "before":
+        content = commands + content
+    elif position == "between":
+        content = content.replace("\nCOPY public.chunk", f"\n{commands}\nCOPY public.chunk", 1)
+    elif position == "within":
+        content = content.replace(
             "CREATE TABLE public.chunk (\n", f"CREATE TABLE public.chunk (\n  t int); {commands};\n", 1
         )
     else:
-        whole = whole.replace(
+        content = content.replace(
             "--\n-- PostgreSQL database dump complete", f"{commands}\n-- PostgreSQL database dump complete"
         )
-    assert commands in whole
-    path.write_text(whole, encoding="utf-8")
-    if at == "within":
+    assert commands in content
+    path.write_text(content, encoding="utf-8")
+    if position == "within":
         with pytest.raises(InputError, match='column "id" of relation "chunk" does not exist'):
-            load(engine, "commands_within", path)
+            load_dump(engine, "commands_within", path)
     else:
-        assert attacked(engine, f"commands_{at}", path, marker) == Counts(3)
+        assert load_twice(engine, f"commands_{position}", path, marker) == LoadCounts(3)
     assert not marker.exists()
-    assert rows(engine, "SELECT rolname FROM pg_roles WHERE rolname = 'evil'") == []
+    assert query_rows(engine, "SELECT rolname FROM pg_roles WHERE rolname = 'evil'") == []
 
 
-def test_an_archive_edited_by_hand_stays_text(
+def test_sql_in_an_edited_archive_is_not_executed(
     engine: Engine, production: Production, tmp_path: Path, marker: Path
 ) -> None:
-    """Its entries hold the SQL that makes a table; here other SQL stands behind the table's."""
-    room = "X" * 900
-    path = dump(production("edited", f"ALTER TABLE chunk ADD extra text DEFAULT '{room}'"), tmp_path / "d", "-Fc")
+    """Replace the SQL that creates a table by other SQL in the archive's entry."""
+    padding = "X" * 900
+    path = dump_database(
+        production("edited", f"ALTER TABLE chunk ADD extra text DEFAULT '{padding}'"), tmp_path / "d", "-Fc"
+    )
     content = path.read_bytes()
-    old = f"extra text DEFAULT '{room}'::text\n);\n".encode()
-    assert content.count(old) == 1
-    evil = f"""extra text);
+    original_sql = f"extra text DEFAULT '{padding}'::text\n);\n".encode()
+    assert content.count(original_sql) == 1
+    hostile_sql = f"""extra text);
 COPY (SELECT 1) TO PROGRAM 'touch {marker}';
 CREATE FUNCTION pg_temp.f() RETURNS text LANGUAGE sql AS $a$ SELECT pg_read_file('/etc/passwd') $a$;
 INSERT INTO public.chunk SELECT 7, pg_temp.f();
 \\! touch {marker}
 --""".encode()
-    path.write_bytes(content.replace(old, evil + b"-" * (len(old) - len(evil))))
+    path.write_bytes(content.replace(original_sql, hostile_sql + b"-" * (len(original_sql) - len(hostile_sql))))
     with pytest.raises(InputError, match="an INSERT of something else than the literals that pg_dump writes"):
-        load(engine, "edited", path)
-    inert = evil.replace(b"INSERT INTO public.chunk SELECT 7, pg_temp.f();", b"")
-    path.write_bytes(content.replace(old, inert + b"-" * (len(old) - len(inert))))
-    assert attacked(engine, "edited", path, marker) == Counts(3)
+        load_dump(engine, "edited", path)
+    harmless_sql = hostile_sql.replace(b"INSERT INTO public.chunk SELECT 7, pg_temp.f();", b"")
+    path.write_bytes(content.replace(original_sql, harmless_sql + b"-" * (len(original_sql) - len(harmless_sql))))
+    assert load_twice(engine, "edited", path, marker) == LoadCounts(3)
 
 
-NAMES = ['a";DROP SCHEMA yarus CASCADE;--', "new\nline\n\\! touch", "%s %(x)s {} :name", "'; COPY", "пол\tе", "x" * 63]
+HOSTILE_NAMES = [
+    'a";DROP SCHEMA yarus CASCADE;--',
+    "new\nline\n\\! touch",
+    "%s %(x)s {} :name",
+    "'; COPY",
+    "пол\tе",
+    "x" * 63,
+]
 
 
 @pytest.mark.parametrize("form", ["-Fc", "-Fp", "--column-inserts"])
-def test_names_are_only_names(engine: Engine, production: Production, tmp_path: Path, form: str) -> None:
-    quoted = ['"' + name.replace('"', '""') + '"' for name in NAMES]
+def test_hostile_names_are_quoted(engine: Engine, production: Production, tmp_path: Path, form: str) -> None:
+    quoted = ['"' + name.replace('"', '""') + '"' for name in HOSTILE_NAMES]
     url = production(f"names{form.lower().replace('-', '_')}")
-    alter(url, "ALTER TABLE chunk RENAME TO " + quoted[0])
-    alter(url, *(f"ALTER TABLE {quoted[0]} ADD {name} text DEFAULT 'v'" for name in quoted))
-    mapping = {"names": {"chunk": NAMES[0]}, "columns": {"chunk": {"text": NAMES[2], "confluence_url": NAMES[1]}}}
+    run_statements(url, "ALTER TABLE chunk RENAME TO " + quoted[0])
+    run_statements(url, *(f"ALTER TABLE {quoted[0]} ADD {name} text DEFAULT 'v'" for name in quoted))
+    mapping = {
+        "names": {"chunk": HOSTILE_NAMES[0]},
+        "columns": {"chunk": {"text": HOSTILE_NAMES[2], "confluence_url": HOSTILE_NAMES[1]}},
+    }
     name = f"names{form.lower().replace('-', '_')}"
-    assert load(engine, name, dump(url, tmp_path / "d", form), **mapping).chunks == Counts(3, 3)
-    assert rows(engine, f"SELECT text, confluence_url FROM source_{name}.chunk LIMIT 1") == [("v", "v")]
+    assert load_dump(engine, name, dump_database(url, tmp_path / "d", form), **mapping).chunks == LoadCounts(3, 3)
+    assert query_rows(engine, f"SELECT text, confluence_url FROM source_{name}.chunk LIMIT 1") == [("v", "v")]
 
 
 @pytest.mark.parametrize(
-    ("written", "message"),
+    ("statements", "message"),
     [
         ("CREATE TABLE public.chunk (ctid text, text text);\nINSERT INTO public.chunk VALUES ('1', 'a');\n", "ctid"),
         ("CREATE TABLE public.chunk (" + ",".join(f"c{n} text" for n in range(2_000)) + ");\nCOPY public.chunk FROM "
@@ -205,42 +217,40 @@ def test_names_are_only_names(engine: Engine, production: Production, tmp_path: 
          "COPY public.a FROM stdin;\n\\.\n", "no table in .*'public.question_answer'"),
     ],
 )  # fmt: skip
-def test_what_pg_dump_never_writes_is_refused_in_words(
-    engine: Engine, tmp_path: Path, written: str, message: str
-) -> None:
+def test_statements_unlike_pg_dump_are_rejected(engine: Engine, tmp_path: Path, statements: str, message: str) -> None:
     path = tmp_path / "odd.sql"
-    path.write_text(f"{written}--\n-- PostgreSQL database dump complete\n", encoding="utf-8")
+    path.write_text(f"{statements}--\n-- PostgreSQL database dump complete\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        load(engine, "odd", path)
+        load_dump(engine, "odd", path)
 
 
-def test_a_bomb_is_not_unpacked(
+def test_dump_bomb_is_not_unpacked(
     engine: Engine, production: Production, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file of zeros packs 1,000 to 1; the limit is lowered, so that the test is quick."""
+    """Load a file of zeros, packed 1,000 to 1; the limit is lowered to keep the test fast."""
     url = production("bomb", "INSERT INTO chunk SELECT n, '', repeat('0', 1000000) FROM generate_series(20, 50) AS n")
-    path = dump(url, tmp_path / "d", "-Fc", "--compress=9")
+    path = dump_database(url, tmp_path / "d", "-Fc", "--compress=9")
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr("yarus.db.importers.dump.LEAST_LIMIT", 1 << 20)
+    monkeypatch.setattr("yarus.db.importers.dump.MIN_UNPACKED_LIMIT", 1 << 20)
     with pytest.raises(InputError, match=r"unpacks to more than [\d,]+ bytes; nothing was loaded"):
-        load(engine, "bomb", path)
+        load_dump(engine, "bomb", path)
 
 
 @pytest.mark.slow("process: a load that dies")
-def test_two_loads_at_once_and_one_that_dies(engine: Engine, production: Production, tmp_path: Path) -> None:
-    """The scratch tables are a connection's own, and gone with it."""
-    path = dump(production("at_once"), tmp_path / "d", "-Fc")
+def test_parallel_loads_survive_a_killed_connection(engine: Engine, production: Production, tmp_path: Path) -> None:
+    """Check that temporary tables belong to one connection and disappear with it."""
+    path = dump_database(production("at_once"), tmp_path / "d", "-Fc")
     source = Source("helpdesk", "loaded", "ru", engine, source_tables(None))
-    with unpacked(path, source) as one, unpacked(path, source) as two:
-        for there in (one, two):
-            with there.engine.connect() as connection:
+    with open_dump(path, source) as first_source, open_dump(path, source) as second_source:
+        for dump_source in (first_source, second_source):
+            with dump_source.engine.connect() as connection:
                 assert connection.scalar(text("SELECT count(*) FROM pg_temp.chunk")) == 3
                 pid = connection.scalar(text("SELECT pg_backend_pid()"))
-        assert load(engine, "at_once", path).chunks == Counts(3, 3)
-        rows(engine, f"SELECT pg_terminate_backend({pid}, 10000)")
-        with pytest.raises(DatabaseUnavailable), reading(two):
+        assert load_dump(engine, "at_once", path).chunks == LoadCounts(3, 3)
+        query_rows(engine, f"SELECT pg_terminate_backend({pid}, 10000)")
+        with pytest.raises(DatabaseUnavailable), open_source_snapshot(second_source):
             pytest.fail("it was killed")
     deadline = time.monotonic() + 30  # the server cleans up a moment after the connection is closed
-    while rows(engine, LEFT) != [(0,)] and time.monotonic() < deadline:
+    while query_rows(engine, TEMPORARY_TABLES) != [(0,)] and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert rows(engine, LEFT) == [(0,)]
+    assert query_rows(engine, TEMPORARY_TABLES) == [(0,)]

@@ -1,4 +1,4 @@
-"""Test sets of ragas and Langfuse, in the forms that they are exported in."""
+"""Test the test sets of ragas and Langfuse in their export formats."""
 
 import csv
 import json
@@ -11,33 +11,35 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluations import evaluate, value
+from tests.support.evaluations import evaluate, get_value
 from yarus.db.errors import InputError
 from yarus.db.importers import table
-from yarus.db.loading.fill import Rows, fill
+from yarus.db.loading.load_rows import ImportedRows, fill
 
 CONTEXTS = ["Стипендию назначают приказом.", "Её платят раз в месяц."]
-RAGAS = [
+RAGAS_ITEMS = [
     {"user_input": "Кто назначает стипендию?", "reference_contexts": CONTEXTS[:1], "reference": "Приказ.",
      "synthesizer_name": "single_hop_specifc_query_synthesizer"},
     {"user_input": "Когда её платят?", "reference_contexts": CONTEXTS, "reference": "Раз в месяц.",
      "synthesizer_name": "multi_hop_abstract_query_synthesizer"},
 ]  # fmt: skip
-OLD = [{"question": "Кто назначает?", "contexts": CONTEXTS, "ground_truth": "Приказ.", "evolution_type": "simple",
-        "metadata": [{}], "episode_done": True}]  # fmt: skip
+OLD_RAGAS_ITEMS = [
+    {"question": "Кто назначает?", "contexts": CONTEXTS, "ground_truth": "Приказ.", "evolution_type": "simple",
+     "metadata": [{}], "episode_done": True},
+]  # fmt: skip
 
 
-def read(path: Path, tool: str) -> Rows:
-    """The rows of an export, which is told as the tool's."""
-    found = table.look(path)
-    assert found.shape is not None and found.shape.tool == tool
-    stream = found.stream()
+def read_export(path: Path, tool: str) -> ImportedRows:
+    """Read the rows of an export, after its tool is recognised."""
+    inspected = table.inspect_table(path)
+    assert inspected.shape is not None and inspected.shape.tool == tool
+    stream = inspected.stream()
     chunks, questions = list(stream.chunks), list(stream.questions)
-    return Rows(questions, chunks, list(stream.annotations), stream.problems)
+    return ImportedRows(questions, chunks, list(stream.annotations), stream.problems)
 
 
-def written(path: Path, items: list[dict[str, Any]]) -> Path:
-    """The items in the format that the name ends in, as pandas and the SDKs write it."""
+def write_items(path: Path, items: list[dict[str, Any]]) -> Path:
+    """Write items in the format of the path's suffix, as pandas and the SDKs do."""
     if path.suffix == ".jsonl":
         path.write_text("\n".join(json.dumps(item, ensure_ascii=False) for item in items), encoding="utf-8")
     elif path.suffix == ".json":
@@ -48,40 +50,40 @@ def written(path: Path, items: list[dict[str, Any]]) -> Path:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(items[0]))
             writer.writeheader()
-            writer.writerows(items)  # a list as Python writes it
+            writer.writerows(items)  # lists in Python notation
     return path
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet"])
-def test_ragas(tmp_path: Path, suffix: str) -> None:
-    rows = read(written(tmp_path / f"testset{suffix}", RAGAS), "ragas")
-    assert [row.values["question"] for row in rows.questions] == [item["user_input"] for item in RAGAS]
+def test_ragas_test_set_is_read_from_every_format(tmp_path: Path, suffix: str) -> None:
+    rows = read_export(write_items(tmp_path / f"testset{suffix}", RAGAS_ITEMS), "ragas")
+    assert [row.values["question"] for row in rows.questions] == [item["user_input"] for item in RAGAS_ITEMS]
     assert [row.values["text"] for row in rows.chunks] == CONTEXTS  # each once
     ids = [row.values["id"] for row in rows.chunks]
     assert [row.values["relevant_chunk_ids"] for row in rows.annotations] == [ids[:1], ids]
     assert [row.values["ground_truth_answer"] for row in rows.annotations] == ["Приказ.", "Раз в месяц."]
-    assert rows.annotations[1].values["review"] == {"made_by": RAGAS[1]["synthesizer_name"]}
+    assert rows.annotations[1].values["review"] == {"made_by": RAGAS_ITEMS[1]["synthesizer_name"]}
     assert rows.problems == []
 
 
-def test_ragas_before_0_2_and_by_columns(tmp_path: Path) -> None:
-    (old,) = read(written(tmp_path / "old.json", OLD), "ragas").annotations
+def test_old_ragas_and_column_oriented_json_are_read(tmp_path: Path) -> None:
+    (old,) = read_export(write_items(tmp_path / "old.json", OLD_RAGAS_ITEMS), "ragas").annotations
     assert old.values["ground_truth_answer"] == "Приказ." and len(old.values["relevant_chunk_ids"]) == 2
-    columns = {name: {str(i): item[name] for i, item in enumerate(RAGAS)} for name in RAGAS[0]}
+    columns = {name: {str(index): item[name] for index, item in enumerate(RAGAS_ITEMS)} for name in RAGAS_ITEMS[0]}
     (tmp_path / "pandas.json").write_text(json.dumps(columns), encoding="utf-8")
-    assert len(read(tmp_path / "pandas.json", "ragas").questions) == 2
+    assert len(read_export(tmp_path / "pandas.json", "ragas").questions) == 2
 
 
-def test_contexts_that_were_retrieved_are_no_labels(tmp_path: Path) -> None:
-    """An evaluation data set of ragas has what the system found; that is not what is relevant."""
+def test_retrieved_contexts_are_not_labels(tmp_path: Path) -> None:
+    """Read an evaluation data set of ragas: retrieved passages are not relevant ones."""
     item = {"user_input": "Кто?", "retrieved_contexts": CONTEXTS, "response": "Он.", "reference": "Приказ."}
-    rows = read(written(tmp_path / "evaluated.jsonl", [item]), "ragas")
+    rows = read_export(write_items(tmp_path / "evaluated.jsonl", [item]), "ragas")
     assert [row.values["text"] for row in rows.chunks] == CONTEXTS
     assert rows.questions[0].values["answer"] == "Он."
     assert "relevant_chunk_ids" not in rows.annotations[0].values
 
 
-LANGFUSE: list[tuple[Any, Any, str | None, str | None]] = [
+LANGFUSE_ITEMS: list[tuple[Any, Any, str | None, str | None]] = [
     ("Где?", "Тут.", "Где?", "Тут."),
     ({"question": "Где?"}, {"answer": "Тут."}, "Где?", "Тут."),
     ({"input": {"query": "Где?"}, "user": "7"}, {"output": "Тут."}, "Где?", "Тут."),
@@ -90,35 +92,35 @@ LANGFUSE: list[tuple[Any, Any, str | None, str | None]] = [
     ({"вопрос": "Где?"}, {"ответ": "Тут."}, "Где?", "Тут."),
     ({"a": 1, "b": 2}, "Тут.", None, None),
     (None, "Тут.", None, None),
-    ("{{}}", "{{1}}", "{{}}", "{{1}}"),  # templates, no values of Python's
+    ("{{}}", "{{1}}", "{{}}", "{{1}}"),  # templates, not Python values
     ("{[1]: 2}", "{1}", "{[1]: 2}", "{1}"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "expected", "question", "answer"), LANGFUSE)
+@pytest.mark.parametrize(("input_value", "expected_output", "question", "answer"), LANGFUSE_ITEMS)
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".csv"])
-def test_langfuse(
-    tmp_path: Path, suffix: str, given: Any, expected: Any, question: str | None, answer: str | None
+def test_langfuse_items_are_read(
+    tmp_path: Path, suffix: str, input_value: Any, expected_output: Any, question: str | None, answer: str | None
 ) -> None:
     good = {"id": "good", "status": "ACTIVE", "input": "Кто?", "expectedOutput": "Он.", "metadata": None}
-    item = good | {"id": "item", "input": given, "expectedOutput": expected}
+    item = good | {"id": "item", "input": input_value, "expectedOutput": expected_output}
     items = [good, item]
     if suffix == ".csv":
-        items = [{name: _cell(of) for name, of in one.items()} for one in items]
-    rows = read(written(tmp_path / f"items{suffix}", items), "langfuse")
+        items = [{name: _to_csv_cell(cell) for name, cell in row_item.items()} for row_item in items]
+    rows = read_export(write_items(tmp_path / f"items{suffix}", items), "langfuse")
     labels = {row.values["question_id"]: row.values["ground_truth_answer"] for row in rows.annotations}
-    asked = {row.values["id"]: row.values["question"] for row in rows.questions}
+    questions = {row.values["id"]: row.values["question"] for row in rows.questions}
     if question is None:
-        assert asked == {"good": "Кто?", "item": None}  # which has no question and is skipped when it is stored
+        assert questions == {"good": "Кто?", "item": None}  # without a question, the row is skipped when it is stored
     else:
-        assert asked == {"good": "Кто?", "item": question} and labels["item"] == answer
+        assert questions == {"good": "Кто?", "item": question} and labels["item"] == answer
 
 
-def _cell(value: Any) -> Any:
+def _to_csv_cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def test_langfuse_metadata_pages_and_archived_items(tmp_path: Path) -> None:
+def test_langfuse_metadata_and_archived_items_are_handled(tmp_path: Path) -> None:
     metadata = {"contexts": CONTEXTS, "relevant_urls": ["https://wiki.example/1"], "relevant_chunk_ids": ["c1"]}
     items = [
         {"id": "1", "input": "Где?", "expectedOutput": "Тут.", "metadata": metadata},
@@ -126,7 +128,7 @@ def test_langfuse_metadata_pages_and_archived_items(tmp_path: Path) -> None:
     ]
     document = {"data": items, "meta": {"page": 1, "totalItems": 2}}
     (tmp_path / "api.json").write_text(json.dumps(document), encoding="utf-8")
-    rows = read(tmp_path / "api.json", "langfuse")
+    rows = read_export(tmp_path / "api.json", "langfuse")
     (label,) = rows.annotations
     assert label.values["relevant_chunk_ids"][-1] == "c1" and len(label.values["relevant_chunk_ids"]) == 3
     assert label.values["relevant_urls"] == ["https://wiki.example/1"]
@@ -145,14 +147,18 @@ def test_langfuse_metadata_pages_and_archived_items(tmp_path: Path) -> None:
         ("a.parquet", "PAR1", "not a complete Parquet file"),
     ],
 )
-def test_what_is_no_export(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_read_rejects_files_that_are_not_exports(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(message)):
-        read(tmp_path / name, "ragas")
+        read_export(tmp_path / name, "ragas")
 
 
-def test_it_can_be_evaluated(engine: Engine, at_home: Path, tmp_path: Path) -> None:
-    rows = read(written(tmp_path / "testset.jsonl", RAGAS), "ragas")
+def test_imported_ragas_set_can_be_evaluated(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    rows = read_export(write_items(tmp_path / "testset.jsonl", RAGAS_ITEMS), "ragas")
     assert fill(engine, "from_ragas", rows, language="ru", origin="ragas testset.jsonl").problems == []
-    ran = evaluate("tier1", source="from_ragas")
-    assert (ran["n_cases"], ran["system"]["unit"], value(ran, "hit_rate@10")) == (2, "chunk", 1.0)
+    evaluation = evaluate("tier1", source="from_ragas")
+    assert (evaluation["n_cases"], evaluation["system"]["unit"], get_value(evaluation, "hit_rate@10")) == (
+        2,
+        "chunk",
+        1.0,
+    )

@@ -1,4 +1,4 @@
-"""Pages of a knowledge base: what is read of each kind of file, and what is said of files that are not pages."""
+"""Test the pages of a knowledge base: the text of each kind of file, and the reports on files that are not pages."""
 
 import json
 import logging
@@ -19,10 +19,10 @@ from yarus.db.importers.pages import Page, is_page, iter_pages
 from yarus.tasks.config.texts.messages import told
 
 CASES = Path(__file__).parents[4] / "shared/cases"
-WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+WORD_NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
-def write(folder: Path, **files: str | bytes) -> Path:
+def write_files(folder: Path, **files: str | bytes) -> Path:
     """Write files; `__` in a name is a dot."""
     for name, content in files.items():
         path = folder / name.replace("__", ".")
@@ -31,48 +31,48 @@ def write(folder: Path, **files: str | bytes) -> Path:
 
 
 def read_pages(path: Path) -> tuple[list[Page], list[str]]:
-    """All pages of a path, and the problems."""
+    """Return all pages of a path, and the problems."""
     problems: list[str] = []
     return list(iter_pages(path, problems)), problems
 
 
-def read_one(folder: Path, name: str, content: str | bytes) -> Page:
+def read_page(folder: Path, name: str, content: str | bytes) -> Page:
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    read, problems = read_pages(folder / name)
+    pages_read, problems = read_pages(folder / name)
     assert problems == []
-    return read[0]
+    return pages_read[0]
 
 
 def read_text(folder: Path, content: str | bytes, name: str = "page.html") -> str:
-    return read_one(folder, name, content).text
+    return read_page(folder, name, content).text
 
 
 def problems_of(folder: Path) -> list[str]:
-    """The problems of a folder that has a page, too."""
+    """Return the problems of a folder that also has a page."""
     (folder / "good.md").write_text("Текст")
-    read, problems = read_pages(folder)
-    assert [page.name for page in read] == ["good.md"]
+    pages_read, problems = read_pages(folder)
+    assert [page.name for page in pages_read] == ["good.md"]
     return problems
 
 
-def docx(body: str, before: str = "", **members: str) -> bytes:
+def make_docx(body: str, before: str = "", **members: str) -> bytes:
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(
             "word/document.xml",
-            f'<?xml version="1.0"?>{before}<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
+            f'<?xml version="1.0"?>{before}<w:document xmlns:w="{WORD_NAMESPACE}"><w:body>{body}</w:body></w:document>',
         )
         for name, content in members.items():
             archive.writestr(name, content)
     return file.getvalue()
 
 
-def paragraph(*texts: str, style: str = "") -> str:
+def docx_paragraph(*texts: str, style: str = "") -> str:
     properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
     return f"<w:p>{properties}" + "".join(f"<w:r><w:t>{text}</w:t></w:r>" for text in texts) + "</w:p>"
 
 
-def pdf(*texts: str, encrypt: str | None = None) -> bytes:
+def make_pdf(*texts: str, encrypt: str | None = None) -> bytes:
     pypdf = pytest.importorskip("pypdf")
     from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
@@ -98,16 +98,16 @@ def pdf(*texts: str, encrypt: str | None = None) -> bytes:
     return file.getvalue()
 
 
-# The case of the shared folder
+# The case in the shared folder
 
 
-def test_pages_of_the_shared_case() -> None:
+def test_pages_of_shared_case_are_read() -> None:
     folder = CASES / "27_golden_and_pages/pages"
     if not folder.exists():
         pytest.skip(f"{folder} is not there")
-    read, problems = read_pages(folder)
+    pages_read, problems = read_pages(folder)
     expected = json.loads((CASES / "expected.json").read_text())["27_golden_and_pages"]
-    texts = {page.name: page.text for page in read}
+    texts = {page.name: page.text for page in pages_read}
     assert len(texts) == expected["chunks"]
     assert set(expected["pages"]) < set(texts)
     assert texts["loan.txt"] == "На руки выдают не больше десяти книг на месяц."
@@ -117,7 +117,7 @@ def test_pages_of_the_shared_case() -> None:
     assert texts["pass.docx"] == "Пропуск\nБюро пропусков находится на первом этаже."
     assert texts["wifi.pdf"] == "The wireless network is called campus-guest."
     assert texts["card.md"].startswith("# Читательский билет\n\nОкно номер три")
-    rules = next(page for page in read if page.name == "rules.md")
+    rules = next(page for page in pages_read if page.name == "rules.md")
     assert rules.address() == "https://wiki.example/dorm/rules"
     assert {"rules.md", rules.address()} <= set(rules.names())
     assert rules.text == "В комнатах запрещены микроволновые печи; на кухне они есть."
@@ -127,43 +127,43 @@ def test_pages_of_the_shared_case() -> None:
 # Folders
 
 
-def test_pages_come_by_name_with_their_folders(tmp_path: Path) -> None:
+def test_pages_are_sorted_by_relative_path(tmp_path: Path) -> None:
     (tmp_path / "b/deep").mkdir(parents=True)
-    write(tmp_path / "b/deep", z__MD="Z")
-    write(tmp_path, c__txt="C", a__rst="A")
-    write(tmp_path / "b", y__htm="<p>Y")
-    read, problems = read_pages(tmp_path)
-    texts = [(page.name, page.text) for page in read]
+    write_files(tmp_path / "b/deep", z__MD="Z")
+    write_files(tmp_path, c__txt="C", a__rst="A")
+    write_files(tmp_path / "b", y__htm="<p>Y")
+    pages_read, problems = read_pages(tmp_path)
+    texts = [(page.name, page.text) for page in pages_read]
     assert texts == [("a.rst", "A"), ("b/deep/z.MD", "Z"), ("b/y.htm", "Y"), ("c.txt", "C")]
-    assert read[1].names() == ("b/deep/z.MD", "z.MD", "z")
+    assert pages_read[1].names() == ("b/deep/z.MD", "z.MD", "z")
     assert problems == []
 
 
-def test_files_of_systems_are_passed_over(tmp_path: Path) -> None:
+def test_system_files_are_skipped(tmp_path: Path) -> None:
     for name in ("__MACOSX", ".git", ".obsidian"):
         (tmp_path / name).mkdir()
-        write(tmp_path / name, hidden__md="Нет")
-    write(tmp_path, Thumbs__db=b"\0\1", __DS_Store=b"\0\0")
+        write_files(tmp_path / name, hidden__md="Нет")
+    write_files(tmp_path, Thumbs__db=b"\0\1", __DS_Store=b"\0\0")
     (tmp_path / "~$good.docx").write_bytes(b"\5")
     assert problems_of(tmp_path) == []
 
 
-def test_a_single_page_has_the_name_of_its_file(tmp_path: Path) -> None:
-    page = read_one(tmp_path, "rules.md", "# Правила\nТекст")
+def test_single_page_has_the_name_of_its_file(tmp_path: Path) -> None:
+    page = read_page(tmp_path, "rules.md", "# Правила\nТекст")
     assert page == Page("rules.md", None, "Правила", "# Правила\nТекст")
     assert page.address() == "rules.md"
 
 
 def test_confluence_page_ids_are_names(tmp_path: Path) -> None:
-    page = read_one(tmp_path, "Move-in_98765.html", "<p>Текст")
+    page = read_page(tmp_path, "Move-in_98765.html", "<p>Текст")
     assert page.names() == ("Move-in_98765.html", "Move-in_98765", "98765")
-    assert read_one(tmp_path, "step_2.html", "<p>Текст").names() == ("step_2.html", "step_2")
+    assert read_page(tmp_path, "step_2.html", "<p>Текст").names() == ("step_2.html", "step_2")
 
 
-def test_links_out_of_the_folder_are_left_out(tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_skipped(tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
-    write(tmp_path, secret__md="Секрет")
+    write_files(tmp_path, secret__md="Секрет")
     (folder / "link.md").symlink_to(tmp_path / "secret.md")
     (folder / "up").symlink_to(tmp_path)
     (folder / "loop").symlink_to(folder)
@@ -175,62 +175,62 @@ def test_links_out_of_the_folder_are_left_out(tmp_path: Path) -> None:
     ]
 
 
-def test_a_link_within_the_folder_is_a_page(tmp_path: Path) -> None:
-    write(tmp_path, a__md="A")
+def test_link_within_the_folder_is_a_page(tmp_path: Path) -> None:
+    write_files(tmp_path, a__md="A")
     (tmp_path / "b.md").symlink_to("a.md")
     assert [page.name for page in read_pages(tmp_path)[0]] == ["a.md", "b.md"]
 
 
-def test_pipes_are_not_opened(tmp_path: Path) -> None:
+def test_pipes_are_not_opened_as_pages(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     assert problems_of(tmp_path) == ["pipe.md: not a text file"]
 
 
-def test_names_are_composed_unicode(tmp_path: Path) -> None:
-    write(tmp_path, йод__md="Йод")
+def test_page_names_are_composed_unicode(tmp_path: Path) -> None:
+    write_files(tmp_path, йод__md="Йод")
     (tmp_path / os.fsdecode(b"\xcf.md")).write_text("Текст")
     assert [page.name for page in read_pages(tmp_path)[0]] == ["йод.md", "\N{REPLACEMENT CHARACTER}.md"]
 
 
-def test_files_that_are_not_pages_are_named(tmp_path: Path) -> None:
-    write(tmp_path, photo__png=b"\x89PNG\r\n\x1a\n", data__csv="a,b\n1,2\n")
+def test_files_that_are_not_pages_are_reported(tmp_path: Path) -> None:
+    write_files(tmp_path, photo__png=b"\x89PNG\r\n\x1a\n", data__csv="a,b\n1,2\n")
     readable = ".md .markdown .txt .rst .html .htm .docx .pdf"
     assert problems_of(tmp_path) == [f"data.csv: not a page; pages are {readable} files", "photo.png: not a text file"]
-    write(tmp_path, **{f"i{number}__png": b"\0" for number in range(5)})
+    write_files(tmp_path, **{f"i{number}__png": b"\0" for number in range(5)})
     assert problems_of(tmp_path) == [f"7 files are not pages ({readable}): data.csv, i0.png, i1.png, i2.png, i3.png, …"]
 
 
-def test_a_binary_file_with_the_suffix_of_a_page_is_not_a_page(tmp_path: Path) -> None:
-    write(tmp_path, a__md=b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b__html=bytes(range(256)))
+def test_binary_file_with_page_suffix_is_not_a_page(tmp_path: Path) -> None:
+    write_files(tmp_path, a__md=b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b__html=bytes(range(256)))
     assert problems_of(tmp_path) == ["a.md: not a text file", "b.html: not a text file"]
 
 
-def test_files_without_text_are_named(tmp_path: Path) -> None:
-    write(tmp_path, a__md="", b__txt=" \n\t", c__html="<script>1</script>", d__docx=docx(""))
-    write(tmp_path, e__md="---\nurl: x/y\n---\n", f__pdf="", g__docx="")
+def test_files_without_text_are_reported(tmp_path: Path) -> None:
+    write_files(tmp_path, a__md="", b__txt=" \n\t", c__html="<script>1</script>", d__docx=make_docx(""))
+    write_files(tmp_path, e__md="---\nurl: x/y\n---\n", f__pdf="", g__docx="")
     names = ("a.md", "b.txt", "c.html", "d.docx", "e.md", "f.pdf", "g.docx")
     assert problems_of(tmp_path) == [f"{name}: no text" for name in names]
 
 
-def test_a_large_file_is_left_out_unread(tmp_path: Path) -> None:
+def test_large_file_is_skipped_unread(tmp_path: Path) -> None:
     with (tmp_path / "big.txt").open("wb") as file:
         file.truncate(40 << 20)
     message = "big.txt: 40 MiB, more than the 32 MiB that are read; left out. Split it, or convert it to text"
     assert problems_of(tmp_path) == [message]
 
 
-def test_pages_of_one_address_keep_apart(tmp_path: Path) -> None:
+def test_pages_with_same_address_stay_separate(tmp_path: Path) -> None:
     for name in ("a.html", "b.html"):
         (tmp_path / name).write_text('<link rel=canonical href="https://x.example/"><p>Текст')
-    read, problems = read_pages(tmp_path)
-    assert [page.address() for page in read] == ["https://x.example/", "b.html"]
+    pages_read, problems = read_pages(tmp_path)
+    assert [page.address() for page in pages_read] == ["https://x.example/", "b.html"]
     assert problems == ["b.html: its address https://x.example/ is that of a.html, too; its file name is used instead"]
 
 
-def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
+def test_folder_without_pages_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no files; pages are \.md"):
         read_pages(tmp_path)
-    write(tmp_path, photo__png=b"\x89PNG\r\n\x1a\n", a__md="")
+    write_files(tmp_path, photo__png=b"\x89PNG\r\n\x1a\n", a__md="")
     with pytest.raises(InputError) as error:
         read_pages(tmp_path)
     assert "no page with text among a.md, photo.png; pages are .md" in str(error.value)
@@ -239,27 +239,27 @@ def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
     assert "a.md: нет текста; photo.png: не текстовый файл" in told(error.value, "ru")
 
 
-def test_a_path_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
+def test_missing_path_is_rejected_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file or directory"):
         iter_pages(tmp_path / "no", [])
 
 
 @pytest.mark.parametrize(
-    ("files", "words"),
+    ("files", "message"),
     [
         (("entities.xml", "exportDescriptor.properties"), "XML export of Confluence.*Export the space as HTML"),
         (("users.json", "channels.json", "readme.md"), "export of Slack.*CSV with the columns question and answer"),
     ],
 )
-def test_known_exports_are_refused_with_the_way_out(tmp_path: Path, files: tuple[str, ...], words: str) -> None:
+def test_known_exports_are_rejected_with_a_fix(tmp_path: Path, files: tuple[str, ...], message: str) -> None:
     for name in files:
         (tmp_path / name).write_text("Текст")
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         iter_pages(tmp_path, [])
 
 
-def test_a_single_file_of_an_export_is_refused_too(tmp_path: Path) -> None:
-    write(tmp_path, entities__xml="<a/>", other__md="Текст")
+def test_single_file_of_an_export_is_rejected(tmp_path: Path) -> None:
+    write_files(tmp_path, entities__xml="<a/>", other__md="Текст")
     with pytest.raises(InputError, match="XML export of Confluence"):
         iter_pages(tmp_path / "entities.xml", [])
     assert len(read_pages(tmp_path / "other.md")[0]) == 1
@@ -279,14 +279,14 @@ def test_a_single_file_of_an_export_is_refused_too(tmp_path: Path) -> None:
         ("LICENSE", b"MIT", False),
     ],
 )
-def test_is_page_goes_by_content_and_suffix(tmp_path: Path, name: str, content: bytes, expected: bool) -> None:
+def test_is_page_depends_on_content_and_suffix(tmp_path: Path, name: str, content: bytes, expected: bool) -> None:
     (tmp_path / name).write_bytes(content)
     assert is_page(tmp_path / name) is expected
     assert not is_page(tmp_path)
     assert not is_page(tmp_path / "none.md")
 
 
-def test_one_page_at_a_time_is_in_memory(tmp_path: Path) -> None:
+def test_iter_pages_holds_one_page_in_memory(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number:02}.txt").write_bytes(b"text " * 200_000)
     tracemalloc.start()
@@ -313,16 +313,16 @@ def test_one_page_at_a_time_is_in_memory(tmp_path: Path) -> None:
     ],
 )
 def test_front_matter_gives_address_and_title(tmp_path: Path, matter: str, url: str | None, title: str) -> None:
-    page = read_one(tmp_path, "a.md", f"---\r\n{matter}\n---\n# Заголовок #\n\nТекст")
+    page = read_page(tmp_path, "a.md", f"---\r\n{matter}\n---\n# Заголовок #\n\nТекст")
     assert page == Page("a.md", url, title, "# Заголовок #\n\nТекст")
 
 
 def test_broken_front_matter_stays_in_the_text(tmp_path: Path) -> None:
     matters = {"a": "a: [", "b": "d: 2024-13-45", "c": "[" * 5_000}
     texts = {name: f"---\n{matter}\n---\nТекст" for name, matter in matters.items()}
-    write(tmp_path, **{f"{name}__md": text for name, text in texts.items()})
-    read, problems = read_pages(tmp_path)
-    assert [page.text for page in read] == [*texts.values()]
+    write_files(tmp_path, **{f"{name}__md": text for name, text in texts.items()})
+    pages_read, problems = read_pages(tmp_path)
+    assert [page.text for page in pages_read] == [*texts.values()]
     assert problems[0].startswith("a.md: front matter is not YAML (line 3: ")
     assert problems[1:] == [f"{name}.md: front matter is not YAML; kept as text" for name in "bc"]
 
@@ -331,14 +331,14 @@ def test_front_matter_does_not_run_code_or_expand(tmp_path: Path) -> None:
     anchors = "a0: &a0 [x, x]\n" + "".join(
         f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n" for number in range(1, 12)
     )
-    write(tmp_path, a__md=f"---\n{anchors}title: Имя\n---\nТекст")
-    write(tmp_path, b__md="---\nx: !!python/object/apply:os.system ['exit']\n---\nТекст")
-    read, problems = read_pages(tmp_path)
-    assert (read[0].title, read[0].text) == ("Имя", "Текст")
+    write_files(tmp_path, a__md=f"---\n{anchors}title: Имя\n---\nТекст")
+    write_files(tmp_path, b__md="---\nx: !!python/object/apply:os.system ['exit']\n---\nТекст")
+    pages_read, problems = read_pages(tmp_path)
+    assert (pages_read[0].title, pages_read[0].text) == ("Имя", "Текст")
     assert problems[0].startswith("b.md: front matter is not YAML")
 
 
-def test_rules_are_not_front_matter(tmp_path: Path) -> None:
+def test_horizontal_rules_are_not_front_matter(tmp_path: Path) -> None:
     text = "---\nПросто текст\n---\nЕщё"
     assert read_text(tmp_path, text, "a.md") == text
     assert read_text(tmp_path, "Текст\n\n---\nурл: x\n---", "a.md").startswith("Текст")
@@ -358,19 +358,19 @@ def test_rules_are_not_front_matter(tmp_path: Path) -> None:
         ("# " + " " * 50_000 + "x", "x"),
     ],
 )
-def test_the_first_heading_is_the_title(tmp_path: Path, text: str, title: str | None) -> None:
-    assert read_one(tmp_path, "a.rst", text).title == title
+def test_first_heading_is_the_title(tmp_path: Path, text: str, title: str | None) -> None:
+    assert read_page(tmp_path, "a.rst", text).title == title
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "cp866", "utf-16", "utf-16-le", "utf-8-sig"])
-def test_texts_in_old_encodings_are_read(tmp_path: Path, encoding: str) -> None:
+def test_pages_in_old_encodings_are_read(tmp_path: Path, encoding: str) -> None:
     text = "Справку готовят три дня.\r\nЗаявление подают в деканат.\r\n"
     assert read_text(tmp_path, text.encode(encoding), "a.txt") == text.replace("\r\n", "\n").strip()
 
 
-def test_what_a_database_cannot_store_is_removed(tmp_path: Path) -> None:
+def test_characters_that_postgresql_cannot_store_are_removed(tmp_path: Path) -> None:
     assert read_text(tmp_path, "a" * 200 + "\0b", "a.txt") == "a" * 200 + "b"
-    page = read_one(tmp_path, "a.html", "<title>&#0;&#xD800;A</title><p>x&#xDFFF;&#0;y")
+    page = read_page(tmp_path, "a.html", "<title>&#0;&#xD800;A</title><p>x&#xDFFF;&#0;y")
     page.text.encode()
     assert page.text == "x\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}y"
 
@@ -378,11 +378,11 @@ def test_what_a_database_cannot_store_is_removed(tmp_path: Path) -> None:
 # HTML
 
 
-def test_html_leaves_out_what_is_around_the_text(tmp_path: Path) -> None:
+def test_html_omits_navigation_and_other_surroundings(tmp_path: Path) -> None:
     names = ["nav", "header", "footer", "script", "style", "noscript", "aside", "form", "template"]
-    around = "".join(f"<{name}>лишнее</{name}>" for name in names)
-    body = f"<body>{around}<div>Суть</div>{around}</body>"
-    page = read_one(tmp_path, "a.html", f"<html><head><title>Имя</title></head>{body}</html>")
+    surrounding = "".join(f"<{name}>лишнее</{name}>" for name in names)
+    body = f"<body>{surrounding}<div>Суть</div>{surrounding}</body>"
+    page = read_page(tmp_path, "a.html", f"<html><head><title>Имя</title></head>{body}</html>")
     assert (page.title, page.text) == ("Имя", "Суть")
 
 
@@ -456,16 +456,18 @@ def test_html_keeps_text_and_breaks_lines(tmp_path: Path, body: str, text: str) 
         ("<link rel=canonical href=''><title></title>", None, "H"),
     ],
 )
-def test_html_names_its_address_and_title(tmp_path: Path, head: str, url: str | None, title: str) -> None:
-    page = read_one(tmp_path, "a.html", f"<head>{head}</head><body><h1>H</h1><p>T")
+def test_html_address_and_title_are_read(tmp_path: Path, head: str, url: str | None, title: str) -> None:
+    page = read_page(tmp_path, "a.html", f"<head>{head}</head><body><h1>H</h1><p>T")
     assert (page.url, page.title, page.text) == (url, title, "H\n\nT")
 
 
-GUESSED = ("windows-1251", "koi8-r", "utf-8")
-DECLARED = [(encoding, True) for encoding in (*GUESSED, "iso-8859-5")] + [(encoding, False) for encoding in GUESSED]
+GUESSED_ENCODINGS = ("windows-1251", "koi8-r", "utf-8")
+ENCODING_CASES = [(encoding, True) for encoding in (*GUESSED_ENCODINGS, "iso-8859-5")] + [
+    (encoding, False) for encoding in GUESSED_ENCODINGS
+]
 
 
-@pytest.mark.parametrize(("encoding", "is_declared"), DECLARED)
+@pytest.mark.parametrize(("encoding", "is_declared"), ENCODING_CASES)
 def test_html_is_decoded_as_declared_or_guessed(tmp_path: Path, encoding: str, is_declared: bool) -> None:
     meta = f'<meta http-equiv="Content-Type" content="text/html; charset={encoding}">' if is_declared else ""
     text = "Заселение в общежитие начинается двадцать пятого августа"
@@ -478,10 +480,10 @@ def test_html_with_a_wrong_charset_is_guessed(tmp_path: Path) -> None:
     assert read_text(tmp_path, f"<meta charset=windows-1251><p>{text}".encode()) == text
 
 
-HOSTILE = ["<!--", "<", "<a ", "<a b='", '<a b="x>', "<script>", "<nav/>", "</div>", "&#", "<td>", "<p>x"]
+HOSTILE_PIECES = ["<!--", "<", "<a ", "<a b='", '<a b="x>', "<script>", "<nav/>", "</div>", "&#", "<td>", "<p>x"]
 
 
-@pytest.mark.parametrize("piece", HOSTILE)
+@pytest.mark.parametrize("piece", HOSTILE_PIECES)
 def test_hostile_html_needs_linear_time(tmp_path: Path, piece: str) -> None:
     started = time.monotonic()
     text = read_text(tmp_path, piece * 100_000 + "<p>конец страницы</p>")
@@ -491,14 +493,16 @@ def test_hostile_html_needs_linear_time(tmp_path: Path, piece: str) -> None:
 
 def test_html_with_many_or_long_attributes_needs_linear_time(tmp_path: Path) -> None:
     started = time.monotonic()
-    many = " ".join(f"a{number}=x" for number in range(100_000))
-    assert read_text(tmp_path, f"<a {many} b='{'x' * 10_000_000}'>a</a>" + "<div>" * 1_900 + "</p>" * 100_000) == "a"
+    attributes = " ".join(f"a{number}=x" for number in range(100_000))
+    assert (
+        read_text(tmp_path, f"<a {attributes} b='{'x' * 10_000_000}'>a</a>" + "<div>" * 1_900 + "</p>" * 100_000) == "a"
+    )
     assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("piece", ["<div>", "<nav>", "<main>x", "<div></p>"])
-def test_too_deep_html_is_left_out_with_the_reason(tmp_path: Path, piece: str) -> None:
-    write(tmp_path, a__html=piece * 100_000 + "<p>конец страницы</p>")
+def test_too_deep_html_is_rejected_with_reason(tmp_path: Path, piece: str) -> None:
+    write_files(tmp_path, a__html=piece * 100_000 + "<p>конец страницы</p>")
     assert problems_of(tmp_path) == ["a.html: nested in more than 2000 levels, or without end"]
 
 
@@ -508,83 +512,83 @@ def test_too_deep_html_is_left_out_with_the_reason(tmp_path: Path, piece: str) -
 def test_docx_gives_paragraphs_tables_tabs_and_breaks(tmp_path: Path) -> None:
     cell = "<w:tc>{}</w:tc>".format
     rows = [
-        f"<w:tr>{cell(paragraph('a') + paragraph('b'))}{cell(paragraph('c'))}</w:tr>",
-        f"<w:tr>{cell(paragraph())}{cell(paragraph('d'))}</w:tr>",
+        f"<w:tr>{cell(docx_paragraph('a') + docx_paragraph('b'))}{cell(docx_paragraph('c'))}</w:tr>",
+        f"<w:tr>{cell(docx_paragraph())}{cell(docx_paragraph('d'))}</w:tr>",
     ]
     body = (
-        paragraph("Заголовок ", "документа", style="Heading1")
-        + paragraph("1 &lt; 2")
+        docx_paragraph("Заголовок ", "документа", style="Heading1")
+        + docx_paragraph("1 &lt; 2")
         + "<w:p><w:r><w:t>x</w:t><w:tab/><w:t>y</w:t><w:br/><w:t>z</w:t><w:delText>нет</w:delText></w:r></w:p>"
         + f"<w:tbl>{''.join(rows)}</w:tbl>"
-        + f"<w:moveFrom>{paragraph('нет')}</w:moveFrom>"
-        + paragraph("конец")
+        + f"<w:moveFrom>{docx_paragraph('нет')}</w:moveFrom>"
+        + docx_paragraph("конец")
     )
-    page = read_one(tmp_path, "a.docx", docx(body))
+    page = read_page(tmp_path, "a.docx", make_docx(body))
     title = "Заголовок документа"
     assert page == Page("a.docx", None, title, f"{title}\n1 < 2\nx\ty\nz\na b\tc\n\td\nконец")
 
 
-LAUGHS = "".join(f'<!ENTITY {name} "{f"&{inner};" * 10}">' for inner, name in pairwise("abcdefghi"))
+ENTITY_BOMB = "".join(f'<!ENTITY {name} "{f"&{inner};" * 10}">' for inner, name in pairwise("abcdefghi"))
 
 
 @pytest.mark.parametrize(
     "doctype",
     [
         '<!DOCTYPE d [<!ENTITY i SYSTEM "file:///etc/passwd">]>',
-        f'<!DOCTYPE d [<!ENTITY a "lol">{LAUGHS}]>',
+        f'<!DOCTYPE d [<!ENTITY a "lol">{ENTITY_BOMB}]>',
         '<!DOCTYPE d SYSTEM "http://127.0.0.1:1/x.dtd">',
     ],
 )
-def test_docx_with_a_doctype_is_refused(tmp_path: Path, doctype: str) -> None:
-    write(tmp_path, a__docx=docx(paragraph("&i;"), doctype))
+def test_docx_with_doctype_is_rejected(tmp_path: Path, doctype: str) -> None:
+    write_files(tmp_path, a__docx=make_docx(docx_paragraph("&i;"), doctype))
     assert problems_of(tmp_path) == [
         "a.docx: its XML declares a DOCTYPE or an entity, which Word never writes; save the document again"
     ]
 
 
 @pytest.mark.slow("process: its memory is measured")
-def test_zip_bombs_are_refused_without_memory(tmp_path: Path) -> None:
-    write(tmp_path, ratio__docx=docx(paragraph(" " * 30_000_000)))
-    varied = "".join(f"{number:x} " for number in range(11_000_000))
-    write(tmp_path, size__docx=docx(paragraph(varied)))
-    del varied
+def test_zip_bombs_are_rejected_with_little_memory(tmp_path: Path) -> None:
+    write_files(tmp_path, ratio__docx=make_docx(docx_paragraph(" " * 30_000_000)))
+    varied_text = "".join(f"{number:x} " for number in range(11_000_000))
+    write_files(tmp_path, size__docx=make_docx(docx_paragraph(varied_text)))
+    del varied_text
     tracemalloc.start()
     try:
         problems = problems_of(tmp_path)
         assert tracemalloc.get_traced_memory()[1] < 40e6
     finally:
         tracemalloc.stop()
-    unpacked = "word/document.xml unpacks to more than"
+    message = "word/document.xml unpacks to more than"
     assert problems == [
-        f"ratio.docx: {unpacked} 200 times its size, as zip bombs do; save the document again",
-        f"size.docx: {unpacked} 64 MiB, the most that is read; split the document",
+        f"ratio.docx: {message} 200 times its size, as zip bombs do; save the document again",
+        f"size.docx: {message} 64 MiB, the most that is read; split the document",
     ]
 
 
-def test_a_zip_that_hides_its_size_is_refused(tmp_path: Path) -> None:
-    content = docx(paragraph(" " * 5_000_000))
+def test_zip_with_false_size_is_rejected(tmp_path: Path) -> None:
+    content = make_docx(docx_paragraph(" " * 5_000_000))
     size = 5_000_000
     with zipfile.ZipFile(BytesIO(content)) as archive:
         size = archive.getinfo("word/document.xml").file_size
-    write(tmp_path, a__docx=content.replace(size.to_bytes(4, "little"), (100).to_bytes(4, "little")))
+    write_files(tmp_path, a__docx=content.replace(size.to_bytes(4, "little"), (100).to_bytes(4, "little")))
     assert len(problems_of(tmp_path)) == 1
 
 
-def test_damaged_docx_names_the_reason(tmp_path: Path) -> None:
-    good = docx(paragraph("Текст"))
-    encrypted = bytearray(good)
+def test_damaged_docx_is_reported_with_reason(tmp_path: Path) -> None:
+    valid_content = make_docx(docx_paragraph("Текст"))
+    encrypted = bytearray(valid_content)
     for mark, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
         encrypted[encrypted.index(mark) + offset] |= 1
-    other = BytesIO()
-    with zipfile.ZipFile(other, "w") as archive:
+    workbook = BytesIO()
+    with zipfile.ZipFile(workbook, "w") as archive:
         archive.writestr("xl/workbook.xml", "<a/>")
-    write(
+    write_files(
         tmp_path,
-        a__docx=good[:100],
+        a__docx=valid_content[:100],
         b__docx=bytes(encrypted),
         c__docx=b"\xd0\xcf\x11\xe0" + bytes(600),
-        d__docx=other.getvalue(),
-        e__docx=docx("<w:p>"),
+        d__docx=workbook.getvalue(),
+        e__docx=make_docx("<w:p>"),
         f__docx=b"not a zip",
     )
     reasons = [problem.partition(": ")[2] for problem in problems_of(tmp_path)]
@@ -598,28 +602,28 @@ def test_damaged_docx_names_the_reason(tmp_path: Path) -> None:
     ]
 
 
-def test_a_zip_with_a_huge_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_DIRECTORY", 1_000)
-    write(tmp_path, a__docx=docx(paragraph("x"), **{f"m{number}": "" for number in range(100)}))
+def test_zip_with_huge_directory_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_DIRECTORY", 1_000)
+    write_files(tmp_path, a__docx=make_docx(docx_paragraph("x"), **{f"m{number}": "" for number in range(100)}))
     assert problems_of(tmp_path)[0].startswith("a.docx: the list of the files in the ZIP has more than")
 
 
 def test_deep_docx_is_read(tmp_path: Path) -> None:
     depth = 20_000
-    body = "<w:tbl><w:tr><w:tc>" * depth + paragraph("дно") + "</w:tc></w:tr></w:tbl>" * depth
-    assert read_text(tmp_path, docx(body), "a.docx") == "дно"
+    body = "<w:tbl><w:tr><w:tc>" * depth + docx_paragraph("дно") + "</w:tc></w:tr></w:tbl>" * depth
+    assert read_text(tmp_path, make_docx(body), "a.docx") == "дно"
 
 
 # PDF
 
 
 def test_pdf_gives_the_text_of_all_pages(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert read_text(tmp_path, pdf("First page.", "", "Third page."), "a.pdf") == "First page.\n\n\nThird page."
+    assert read_text(tmp_path, make_pdf("First page.", "", "Third page."), "a.pdf") == "First page.\n\n\nThird page."
     assert capfd.readouterr() == ("", "")
 
 
-def test_pdf_without_pypdf_is_counted_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, a__pdf=b"%PDF-1.4", b__pdf=b"%PDF-1.4")
+def test_pdf_without_pypdf_is_counted_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, a__pdf=b"%PDF-1.4", b__pdf=b"%PDF-1.4")
     monkeypatch.setitem(sys.modules, "pypdf", None)
     problems = problems_of(tmp_path)
     assert problems == [
@@ -628,9 +632,14 @@ def test_pdf_without_pypdf_is_counted_with_the_way_out(tmp_path: Path, monkeypat
     assert told(problems[0], "ru").startswith("пропущено файлов PDF: 2")
 
 
-def test_encrypted_and_damaged_pdf_name_the_reason(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    good = pdf("Text")
-    write(tmp_path, a__pdf=pdf("Secret", encrypt="word"), b__pdf=b"%PDF-1.4 broken", c__pdf=good[: len(good) // 2])
+def test_unreadable_pdf_is_reported_with_reason(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    valid_content = make_pdf("Text")
+    write_files(
+        tmp_path,
+        a__pdf=make_pdf("Secret", encrypt="word"),
+        b__pdf=b"%PDF-1.4 broken",
+        c__pdf=valid_content[: len(valid_content) // 2],
+    )
     problems = problems_of(tmp_path)
     assert problems[0] == "a.pdf: encrypted; save it without a password"
     assert [problem.partition(" (")[0] for problem in problems[1:]] == ["b.pdf: damaged PDF", "c.pdf: damaged PDF"]
@@ -638,29 +647,29 @@ def test_encrypted_and_damaged_pdf_name_the_reason(tmp_path: Path, capfd: pytest
     assert logging.getLogger("pypdf").level == logging.NOTSET
 
 
-def test_any_damage_to_a_pdf_is_a_problem_line_and_no_traceback(tmp_path: Path) -> None:
-    good = pdf("Text of one page", "Text of another")
+def test_any_damaged_pdf_is_one_problem_line(tmp_path: Path) -> None:
+    valid_content = make_pdf("Text of one page", "Text of another")
     (tmp_path / "good.md").write_text("Текст")
-    for position in range(9, len(good), 23):
-        (tmp_path / "a.pdf").write_bytes(good[:position] + b"<<9" + good[position + 3 :])
-        read, problems = read_pages(tmp_path)
-        assert len(read) == 2 or len(problems) == 1
+    for position in range(9, len(valid_content), 23):
+        (tmp_path / "a.pdf").write_bytes(valid_content[:position] + b"<<9" + valid_content[position + 3 :])
+        pages_read, problems = read_pages(tmp_path)
+        assert len(pages_read) == 2 or len(problems) == 1
 
 
-def test_pdf_keeps_to_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, a__pdf=pdf("One", "Two", "Three"))
-    monkeypatch.setattr(pages, "MOST_PDF_PAGES", 2)
-    read, problems = read_pages(tmp_path)
-    assert read[0].text.split() == ["One", "Two"]
+def test_pdf_limits_are_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, a__pdf=make_pdf("One", "Two", "Three"))
+    monkeypatch.setattr(pages, "MAX_PDF_PAGES", 2)
+    pages_read, problems = read_pages(tmp_path)
+    assert pages_read[0].text.split() == ["One", "Two"]
     assert problems == ["a.pdf: only the first 2 of 3 pages are read; split it"]
-    monkeypatch.setattr(pages, "MOST_PDF_SECONDS", -1.0)
+    monkeypatch.setattr(pages, "MAX_PDF_SECONDS", -1.0)
     with pytest.raises(InputError, match="reading stopped at page 1 of 3"):
         read_pages(tmp_path)
 
 
-def test_an_owner_password_does_not_hide_the_text(tmp_path: Path) -> None:
+def test_pdf_with_owner_password_is_read(tmp_path: Path) -> None:
     pypdf = pytest.importorskip("pypdf")
-    writer = pypdf.PdfWriter(clone_from=BytesIO(pdf("Open text")))
+    writer = pypdf.PdfWriter(clone_from=BytesIO(make_pdf("Open text")))
     writer.encrypt("", "owner", algorithm="RC4-128")
     file = BytesIO()
     writer.write(file)

@@ -1,4 +1,4 @@
-"""Parquet as other programs write it, and damaged: read, skipped with its place, or refused in words; never more."""
+"""Test Parquet files of other programs and damaged ones: read, skipped with their place, or rejected with a message."""
 
 import random
 from datetime import datetime
@@ -14,10 +14,10 @@ from yarus.db.errors import InputError
 from yarus.db.importers import table
 
 
-def read(path: Path, columns: dict[str, Any], name: str, **options: Any) -> list[Any]:
-    """The values of the rows; what is said of a column that cannot be read."""
+def read_values(path: Path, columns: dict[str, Any], name: str, **options: Any) -> list[Any]:
+    """Return the values of the rows, or the problems with an unreadable column."""
     pq.write_table(pa.table(columns), path / "t.parquet", **options)
-    stream = table.read(path / "t.parquet", mapping={name: name})
+    stream = table.read_table(path / "t.parquet", mapping={name: name})
     return stream.problems or [row.values for row in stream.questions]
 
 
@@ -38,16 +38,16 @@ def read(path: Path, columns: dict[str, Any], name: str, **options: Any) -> list
         ("relevant_chunk_ids", pa.array([[[True]], None]), {}, "no labels"),
     ],
 )  # fmt: skip
-def test_types_of_other_programs(
+def test_read_converts_parquet_types(
     tmp_path: Path, name: str, values: Any, options: dict[str, Any], expected: object
 ) -> None:
-    beside = {} if name == "created_at" else {"user_id": ["1", "2"]}
-    row = read(tmp_path, {"question": ["a", "b"], **beside, name: values}, name, **options)[0]
-    found = row if isinstance(row, str) else row[name]
+    other_columns = {} if name == "created_at" else {"user_id": ["1", "2"]}
+    row = read_values(tmp_path, {"question": ["a", "b"], **other_columns, name: values}, name, **options)[0]
+    result = row if isinstance(row, str) else row[name]
     if isinstance(row, str):
-        assert str(expected) in found
+        assert str(expected) in result
     else:
-        assert (found.isoformat() if hasattr(found, "isoformat") else found) == expected
+        assert (result.isoformat() if hasattr(result, "isoformat") else result) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,35 +58,35 @@ def test_types_of_other_programs(
         pa.array([0, None], pa.timestamp("us", "Mars/Base")),
     ],
 )
-def test_a_time_that_nobody_can_read_costs_no_row(tmp_path: Path, values: Any) -> None:
-    (problem,) = read(tmp_path, {"question": ["a", "b"], "created_at": values}, "created_at")
+def test_unreadable_parquet_time_costs_no_row(tmp_path: Path, values: Any) -> None:
+    (problem,) = read_values(tmp_path, {"question": ["a", "b"], "created_at": values}, "created_at")
     assert problem.startswith("created_at: 1 of 1 not read") and "no date" in problem
-    assert len(list(table.read(tmp_path / "t.parquet").questions)) == 2
+    assert len(list(table.read_table(tmp_path / "t.parquet").questions)) == 2
 
 
-def test_damaged_files_are_refused_in_words_or_read(tmp_path: Path) -> None:
-    """Every length that it may be cut to, and bytes changed at random."""
+def test_damaged_parquet_is_rejected_or_read(tmp_path: Path) -> None:
+    """Cut the file at many lengths, and change random bytes."""
     path, generator = tmp_path / "t.parquet", random.Random(1)
     pq.write_table(pa.table({"question": [f"вопрос {number}" for number in range(500)]}), path)
-    whole, refused = path.read_bytes(), 0
-    damaged = [whole[:length] for length in range(0, len(whole), 97)]
+    valid_content, n_rejected = path.read_bytes(), 0
+    damaged_contents = [valid_content[:length] for length in range(0, len(valid_content), 97)]
     for _ in range(200):
-        content = bytearray(whole)
+        content = bytearray(valid_content)
         for _ in range(generator.choice((1, 3, 20))):
             content[generator.randrange(len(content))] = generator.randrange(256)
-        damaged.append(bytes(content))
-    for content in damaged:
+        damaged_contents.append(bytes(content))
+    for content in damaged_contents:
         path.write_bytes(content)
         try:
-            list(table.read(path).questions)
+            list(table.read_table(path).questions)
         except InputError:
-            refused += 1
-    assert refused > len(damaged) / 2
+            n_rejected += 1
+    assert n_rejected > len(damaged_contents) / 2
 
 
-def test_empty_groups_of_rows(tmp_path: Path) -> None:
+def test_read_skips_empty_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     with pq.ParquetWriter(path, pa.schema([("question", pa.string())])) as writer:
         for part in ([], ["a"], [], ["b"]):
             writer.write_table(pa.table({"question": pa.array(part, pa.string())}))
-    assert [row.values["question"] for row in table.read(path).questions] == ["a", "b"]
+    assert [row.values["question"] for row in table.read_table(path).questions] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Copies from another PostgreSQL database; nothing may be written where the rows come from."""
+"""Test copies from another PostgreSQL database; nothing may be written to it."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from yarus.db.engine import read_only
+from yarus.db.engine import read_only_engine
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.importers.postgres import checked_url, newest, reading
-from yarus.db.loading.fill import Counts, LoadReport, fill
+from yarus.db.importers.postgres import newest_created_at, open_source_snapshot, validate_url
+from yarus.db.loading.load_rows import LoadCounts, LoadReport, fill
 from yarus.db.source_rows import read_corpus
-from yarus.db.sources import Source, loaded, snapshot
+from yarus.db.sources import Source, find_loaded_source, snapshot
 from yarus.db.tables import source_tables
 
 PRODUCTION = """
@@ -40,8 +40,8 @@ ANNOTATION = """
 """
 
 
-def run(url: object, *statements: str) -> list[tuple]:
-    """Runs statements in transactions of their own; returns the rows of the last."""
+def run_statements(url: object, *statements: str) -> list[tuple]:
+    """Run statements in their own transactions, and return the rows of the last."""
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         for statement in statements:
@@ -51,128 +51,144 @@ def run(url: object, *statements: str) -> list[tuple]:
 
 @pytest.fixture(scope="module")
 def reader(engine: Engine) -> Iterator[str]:
-    """The address of another database on the embedded server, for a role that may only read."""
-    run(engine.url, "CREATE DATABASE production", "CREATE ROLE copier LOGIN")
-    run(engine.url, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")  # which the counters count, too
+    """Create another database on the embedded server, and yield its address for a read-only role."""
+    run_statements(engine.url, "CREATE DATABASE production", "CREATE ROLE copier LOGIN")
+    run_statements(
+        engine.url, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()"
+    )  # the counters would count it
     url = engine.url.set(database="production", username="copier")
     yield url.render_as_string(hide_password=False)
-    run(engine.url, "ALTER SYSTEM RESET autovacuum", "SELECT pg_reload_conf()")
-    run(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE copier")
+    run_statements(engine.url, "ALTER SYSTEM RESET autovacuum", "SELECT pg_reload_conf()")
+    run_statements(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE copier")
 
 
 @pytest.fixture
 def production(reader: str) -> str:
-    """The same with fresh tables."""
-    as_owner(reader, "DROP SCHEMA IF EXISTS app CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
-    as_owner(reader, PRODUCTION, "GRANT USAGE ON SCHEMA public TO copier")
-    as_owner(reader, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO copier")
+    """Recreate the tables of the database, and return its address."""
+    run_as_owner(reader, "DROP SCHEMA IF EXISTS app CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    run_as_owner(reader, PRODUCTION, "GRANT USAGE ON SCHEMA public TO copier")
+    run_as_owner(reader, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO copier")
     return reader
 
 
-def as_owner(url: str, *statements: str) -> list[tuple]:
-    return run(url.replace("copier@", "yarus@"), *statements)
+def run_as_owner(url: str, *statements: str) -> list[tuple]:
+    return run_statements(url.replace("copier@", "yarus@"), *statements)
 
 
-fresh = read_only.__wrapped__  # not the shared engine: each test closes its own
+open_source_engine = read_only_engine.__wrapped__  # not the shared engine: each test closes its own
 
 
-def copy(engine: Engine, name: str, url: str, since: datetime | None = None, **mapping: dict) -> LoadReport:
-    there = fresh(url, timeout_s=30)
+def copy_source(engine: Engine, name: str, url: str, since: datetime | None = None, **mapping: dict) -> LoadReport:
+    source_engine = open_source_engine(url, timeout_s=30)
     try:
-        with reading(Source("helpdesk", "production", "ru", there, source_tables(None, **mapping)), since) as rows:
+        with open_source_snapshot(
+            Source("helpdesk", "production", "ru", source_engine, source_tables(None, **mapping)), since
+        ) as rows:
             return fill(engine, name, rows, language="ru", origin="test")
     finally:
-        there.dispose()
+        source_engine.dispose()
 
 
-def stored(engine: Engine, statement: str) -> list[tuple]:
-    return run(engine.url, statement)
+def stored_rows(engine: Engine, statement: str) -> list[tuple]:
+    return run_statements(engine.url, statement)
 
 
-def test_everything_comes_over_as_it_is(engine: Engine, production: str) -> None:
-    as_owner(production, ANNOTATION, "GRANT SELECT ON annotation TO copier")
-    report = copy(engine, "pg_all", production)
-    assert report.chunks == Counts(2, 2)
-    assert report.questions == Counts(read=4, added=3, skipped=1)
-    assert report.labels == Counts(read=2, added=1, skipped=1)
+def test_copy_stores_all_tables(engine: Engine, production: str) -> None:
+    run_as_owner(production, ANNOTATION, "GRANT SELECT ON annotation TO copier")
+    report = copy_source(engine, "pg_all", production)
+    assert report.chunks == LoadCounts(2, 2)
+    assert report.questions == LoadCounts(read=4, added=3, skipped=1)
+    assert report.labels == LoadCounts(read=2, added=1, skipped=1)
     assert report.problems == [
         "question_answer id=2: skipped, no question",
         "annotation question_id=9: skipped, there is no question '9'",
     ]
-    assert stored(engine, "SELECT id, confluence_url, text, embedding::text FROM source_pg_all.chunk ORDER BY id") == [
+    assert stored_rows(
+        engine, "SELECT id, confluence_url, text, embedding::text FROM source_pg_all.chunk ORDER BY id"
+    ) == [
         ("1", "https://wiki/a", "Билет выдают в деканате", "[0.1,0.2,0.3]"),
         ("2", "None", "б", None),
     ]
     columns = "id, question, embedding::text, answer, confluence_url, score, user_id, created_at"
-    assert stored(engine, f"SELECT {columns} FROM source_pg_all.question_answer ORDER BY id") == [
+    assert stored_rows(engine, f"SELECT {columns} FROM source_pg_all.question_answer ORDER BY id") == [
         ("1", "где билет?", "[1,2,3]", "в деканате", "https://wiki/a", 5, "118", datetime(2026, 1, 1, 10, tzinfo=UTC)),
         ("3", "когда стипендия 🎓?", None, None, "", None, None, datetime(2026, 1, 3, 10, tzinfo=UTC)),
         ("4", "без времени", None, None, None, None, None, None),
     ]
     columns = "question_id, relevant_chunk_ids, relevant_urls, ground_truth_show, turn, origin, review"
-    assert stored(engine, f"SELECT {columns} FROM source_pg_all.annotation") == [
+    assert stored_rows(engine, f"SELECT {columns} FROM source_pg_all.annotation") == [
         ("1", [1], ["https://wiki/a"], True, 1, "manual", None)
     ]
 
 
-def test_again_adds_nothing_and_what_changed_is_updated(engine: Engine, production: str) -> None:
-    copy(engine, "pg_again", production)
-    second = copy(engine, "pg_again", production)
-    assert (second.chunks, second.questions) == (Counts(2), Counts(4, skipped=1))
-    as_owner(production, "UPDATE question_answer SET score = 1 WHERE id = 1", "UPDATE chunk SET embedding = '[1,1,1]'")
-    third = copy(engine, "pg_again", production)
-    assert (third.chunks, third.questions) == (Counts(2, updated=2), Counts(4, updated=1, skipped=1))
+def test_second_copy_updates_only_changed_rows(engine: Engine, production: str) -> None:
+    copy_source(engine, "pg_again", production)
+    second = copy_source(engine, "pg_again", production)
+    assert (second.chunks, second.questions) == (LoadCounts(2), LoadCounts(4, skipped=1))
+    run_as_owner(
+        production, "UPDATE question_answer SET score = 1 WHERE id = 1", "UPDATE chunk SET embedding = '[1,1,1]'"
+    )
+    third = copy_source(engine, "pg_again", production)
+    assert (third.chunks, third.questions) == (LoadCounts(2, updated=2), LoadCounts(4, updated=1, skipped=1))
 
 
-def test_nothing_is_written_at_the_source(engine: Engine, production: str) -> None:
-    """By the server's own counters, and by a role that has no other right than SELECT."""
-    counted = (
+def test_copy_writes_nothing_to_the_source(engine: Engine, production: str) -> None:
+    """Check the server's own counters, with a role that has no other right than SELECT."""
+    counter_statements = (
         "SELECT pg_stat_force_next_flush()",
         "SELECT relname, n_tup_ins, n_tup_upd, n_tup_del, n_live_tup FROM pg_stat_user_tables ORDER BY 1",
     )
-    written = (
+    write_statement = (
         "SELECT tup_inserted, tup_updated, tup_deleted, temp_files FROM pg_stat_database WHERE datname = 'production'"
     )
-    made = "SELECT count(*) FROM pg_class"
-    before = [as_owner(production, *counted), as_owner(production, written), as_owner(production, made)]
-    assert [row[1] for row in before[0]] == [2, 4]  # so that the counters are known to count
-    copy(engine, "pg_unwritten", production)
-    read = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'question_answer'"
-    assert as_owner(production, counted[0], read)[0][0] >= 4
-    assert [as_owner(production, *counted), as_owner(production, written), as_owner(production, made)] == before
+    count_statement = "SELECT count(*) FROM pg_class"
+    before = [
+        run_as_owner(production, *counter_statements),
+        run_as_owner(production, write_statement),
+        run_as_owner(production, count_statement),
+    ]
+    assert [row[1] for row in before[0]] == [2, 4]  # proves that the counters work
+    copy_source(engine, "pg_unwritten", production)
+    read_statement = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'question_answer'"
+    assert run_as_owner(production, counter_statements[0], read_statement)[0][0] >= 4
+    assert [
+        run_as_owner(production, *counter_statements),
+        run_as_owner(production, write_statement),
+        run_as_owner(production, count_statement),
+    ] == before
 
 
-def test_the_source_is_opened_so_that_writing_fails(engine: Engine, production: str) -> None:
-    """Even for a role that could write."""
+def test_source_connection_is_read_only(engine: Engine, production: str) -> None:
+    """Expect it even for a role that could write."""
     owner = production.replace("copier@", "yarus@")
-    there = fresh(owner, timeout_s=30)
-    with there.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
+    source_engine = open_source_engine(owner, timeout_s=30)
+    with source_engine.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
         connection.execute(text("DELETE FROM chunk"))
-    there.dispose()
+    source_engine.dispose()
 
 
-def test_the_copy_is_of_one_moment(engine: Engine, production: str) -> None:
-    """A row that comes in while the chunks are copied belongs to the next copy."""
-    there = fresh(production, timeout_s=30)
-    with reading(Source("helpdesk", "production", "ru", there, source_tables(None))) as rows:
-        as_owner(production, "INSERT INTO question_answer (id, question) VALUES (5, 'новый')")
+def test_copy_is_one_snapshot(engine: Engine, production: str) -> None:
+    """Insert a row while the chunks are copied; it belongs to the next copy."""
+    source_engine = open_source_engine(production, timeout_s=30)
+    with open_source_snapshot(Source("helpdesk", "production", "ru", source_engine, source_tables(None))) as rows:
+        run_as_owner(production, "INSERT INTO question_answer (id, question) VALUES (5, 'новый')")
         assert fill(engine, "pg_moment", rows, language="ru", origin="test").questions.read == 4
-    there.dispose()
-    assert copy(engine, "pg_moment", production).questions.added == 1
+    source_engine.dispose()
+    assert copy_source(engine, "pg_moment", production).questions.added == 1
 
 
-def test_only_what_is_new(engine: Engine, production: str) -> None:
-    assert newest(engine, "pg_since") is None
-    report = copy(engine, "pg_since", production, datetime(2026, 1, 2, tzinfo=UTC))
-    assert report.questions == Counts(read=3, added=2, skipped=1)
-    assert newest(engine, "pg_since") == datetime(2026, 1, 3, 10, tzinfo=UTC)
-    as_owner(production, "INSERT INTO question_answer (id, question, created_at) VALUES (5, 'новый', '2026-01-04')")
-    report = copy(engine, "pg_since", production, newest(engine, "pg_since"))
-    assert report.questions == Counts(read=3, added=1)  # 3 and 4 again, which are there
+def test_copy_since_reads_only_new_rows(engine: Engine, production: str) -> None:
+    assert newest_created_at(engine, "pg_since") is None
+    report = copy_source(engine, "pg_since", production, datetime(2026, 1, 2, tzinfo=UTC))
+    assert report.questions == LoadCounts(read=3, added=2, skipped=1)
+    assert newest_created_at(engine, "pg_since") == datetime(2026, 1, 3, 10, tzinfo=UTC)
+    run_as_owner(production, "INSERT INTO question_answer (id, question, created_at) VALUES (5, 'новый', '2026-01-04')")
+    report = copy_source(engine, "pg_since", production, newest_created_at(engine, "pg_since"))
+    assert report.questions == LoadCounts(read=3, added=1)  # 3 and 4 again, which are already stored
 
 
-def test_other_names_and_types(engine: Engine, production: str) -> None:
-    as_owner(
+def test_copy_maps_names_and_types(engine: Engine, production: str) -> None:
+    run_as_owner(
         production,
         "CREATE SCHEMA app",
         'CREATE TABLE app."Log %" (n uuid, "вопрос" text, reply text, page text, mark numeric, who text, at date)',
@@ -184,26 +200,26 @@ def test_other_names_and_types(engine: Engine, production: str) -> None:
     names = {"question_answer": "app.Log %", "chunk": "app.passages"}
     log = {"id": "n", "question": "вопрос", "answer": "reply", "confluence_url": "page", "score": "mark"}
     log |= {"user_id": "who", "created_at": "at"}
-    report = copy(
+    report = copy_source(
         engine, "pg_named", production, names=names, columns={"question_answer": log, "chunk": {"embedding": "vec"}}
     )
     assert report.problems == [
         "app.Log %: no column 'embedding', loaded without vectors "
         "(YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__EMBEDDING=NAME)"
     ]
-    assert stored(engine, "SELECT question, score, created_at FROM source_pg_named.question_answer") == [
+    assert stored_rows(engine, "SELECT question, score, created_at FROM source_pg_named.question_answer") == [
         ("как?", 5, datetime(2026, 1, 1, tzinfo=UTC))
     ]
-    assert stored(engine, "SELECT embedding::text FROM source_pg_named.chunk ORDER BY id") == [
+    assert stored_rows(engine, "SELECT embedding::text FROM source_pg_named.chunk ORDER BY id") == [
         ("[0.1,0.2,0.3]",),
         (None,),
     ]
 
 
 @pytest.mark.parametrize("kind", ["numeric", "real", "double precision"])
-def test_a_score_that_is_not_whole_is_never_rounded_into_a_verdict(engine: Engine, production: str, kind: str) -> None:
-    """4.5 would become a 5, 0.6 a 1; what is no number or too large is none either."""
-    as_owner(
+def test_fractional_score_is_null_and_not_rounded(engine: Engine, production: str, kind: str) -> None:
+    """Expect NULL: 4.5 would become a 5, 0.6 a 1; a value that is not a number or too large is NULL, too."""
+    run_as_owner(
         production,
         f"ALTER TABLE question_answer ALTER score TYPE {kind}",
         """INSERT INTO question_answer (id, question, score, created_at) VALUES (5, 'а', 4.5, '2026-02-01'),
@@ -211,14 +227,16 @@ def test_a_score_that_is_not_whole_is_never_rounded_into_a_verdict(engine: Engin
            (10, 'е', 1, '2026-02-01')""",
     )
     name = f"pg_fraction_{kind.split()[0]}"
-    report = copy(engine, name, production)
-    told = "question_answer: {} values of 'score' are no whole numbers (id {} first), loaded as NULL"
-    assert report.problems[0].startswith(told.format(5, "'5'"))
+    report = copy_source(engine, name, production)
+    expected = "question_answer: {} values of 'score' are no whole numbers (id {} first), loaded as NULL"
+    assert report.problems[0].startswith(expected.format(5, "'5'"))
     assert report.questions.added == 9
-    scores = stored(engine, f"SELECT id, score FROM source_{name}.question_answer WHERE score IS NOT NULL ORDER BY id")
+    scores = stored_rows(
+        engine, f"SELECT id, score FROM source_{name}.question_answer WHERE score IS NOT NULL ORDER BY id"
+    )
     assert scores == [("1", 5), ("10", 1)]
-    later = copy(engine, name, production, datetime(2026, 2, 2, tzinfo=UTC))
-    assert later.problems[0].startswith(told.format(4, "'6'"))
+    later = copy_source(engine, name, production, datetime(2026, 2, 2, tzinfo=UTC))
+    assert later.problems[0].startswith(expected.format(4, "'6'"))
 
 
 @pytest.mark.parametrize(
@@ -236,68 +254,77 @@ def test_a_score_that_is_not_whole_is_never_rounded_into_a_verdict(engine: Engin
         ("ALTER TABLE chunk ALTER embedding TYPE text USING '[1,a]'", "invalid input syntax for type vector"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_named_and_loads_nothing(
+def test_unfit_table_is_rejected_with_its_setting(
     engine: Engine, production: str, statement: str, message: str
 ) -> None:
-    as_owner(production, statement)
+    run_as_owner(production, statement)
     with pytest.raises(InputError, match=message):
-        copy(engine, "pg_nothing", production)
-    assert stored(engine, "SELECT to_regclass('source_pg_nothing.chunk')") == [(None,)]
+        copy_source(engine, "pg_nothing", production)
+    assert stored_rows(engine, "SELECT to_regclass('source_pg_nothing.chunk')") == [(None,)]
 
 
-def test_a_role_without_the_right_to_read(engine: Engine, production: str) -> None:
-    as_owner(production, "REVOKE SELECT ON question_answer FROM copier")
+def test_copy_reports_missing_rights(engine: Engine, production: str) -> None:
+    run_as_owner(production, "REVOKE SELECT ON question_answer FROM copier")
     with pytest.raises(DatabaseUnavailable, match=r"permission denied for table question_answer.*rights"):
-        copy(engine, "pg_denied", production)
-    assert stored(engine, "SELECT to_regclass('source_pg_denied.chunk')") == [(None,)]
+        copy_source(engine, "pg_denied", production)
+    assert stored_rows(engine, "SELECT to_regclass('source_pg_denied.chunk')") == [(None,)]
 
 
-def test_a_copy_that_takes_too_long_says_which_setting_helps(engine: Engine, production: str) -> None:
-    as_owner(
+def test_slow_copy_names_the_timeout_setting(engine: Engine, production: str) -> None:
+    run_as_owner(
         production,
         "ALTER TABLE chunk RENAME TO chunks",
         "CREATE VIEW chunk AS SELECT id, confluence_url, text || pg_sleep(2) AS text, embedding FROM chunks",
         "GRANT SELECT ON chunk TO copier",
     )
-    there = fresh(production, timeout_s=0.3)
-    where = Source("helpdesk", "production", "ru", there, source_tables(None))
-    with pytest.raises(DatabaseUnavailable, match=r"statement timeout.*YARUS_SOURCE_TIMEOUT_S"), reading(where) as rows:
+    source_engine = open_source_engine(production, timeout_s=0.3)
+    source = Source("helpdesk", "production", "ru", source_engine, source_tables(None))
+    with (
+        pytest.raises(DatabaseUnavailable, match=r"statement timeout.*YARUS_SOURCE_TIMEOUT_S"),
+        open_source_snapshot(source) as rows,
+    ):
         fill(engine, "pg_slow", rows, language="ru", origin="test")
-    there.dispose()
+    source_engine.dispose()
 
 
 @pytest.mark.parametrize("url", ["nowhere.dump", "mysql://a:secret@b/c", "postgresql://a:secret@b:port/c"])
-def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
+def test_invalid_address_is_rejected_without_password(url: str) -> None:
     with pytest.raises(InputError, match="expected postgresql://") as raised:
-        checked_url(url)
+        validate_url(url)
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.slow("process: its memory is measured")
-def test_memory_does_not_grow_with_the_rows(engine: Engine, production: str) -> None:
-    """10,000 chunks with 40 MB of vectors: copied, memory holds none of them; read, each vector once."""
-    as_owner(production, "ALTER TABLE chunk ALTER embedding TYPE vector", "TRUNCATE chunk")
+def test_copy_memory_does_not_grow_with_rows(engine: Engine, production: str) -> None:
+    """Copy 10,000 chunks with 40 MB of vectors: copying holds none of them in memory, reading each vector once."""
+    run_as_owner(production, "ALTER TABLE chunk ALTER embedding TYPE vector", "TRUNCATE chunk")
     rows = "SELECT n, NULL, 'Билет', array_fill(n::real, '{1000}')::vector FROM generate_series(1, 10000) n"
-    as_owner(production, f"INSERT INTO chunk {rows}")
+    run_as_owner(production, f"INSERT INTO chunk {rows}")
     tracemalloc.start()
     try:
-        assert copy(engine, "pg_large", production).chunks == Counts(10_000, 10_000)
-        copying = tracemalloc.get_traced_memory()[1]
+        assert copy_source(engine, "pg_large", production).chunks == LoadCounts(10_000, 10_000)
+        copy_peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
-        where = loaded(engine, "pg_large")
-        with snapshot(where) as connection:
-            corpus = read_corpus(connection, where, vectors=True)
-        reading_them = tracemalloc.get_traced_memory()[1]
+        source = find_loaded_source(engine, "pg_large")
+        with snapshot(source) as connection:
+            corpus = read_corpus(connection, source, vectors=True)
+        read_peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     np.testing.assert_array_equal(corpus.vectors[:, 0], [float(chunk) for chunk in corpus.ids])
-    assert copying < 10_000_000
-    assert reading_them < 70_000_000
+    assert copy_peak < 10_000_000
+    assert read_peak < 70_000_000
 
 
-def test_how_answers_came_about_comes_over_where_it_is_json(engine: Engine, production: str) -> None:
-    alter = "ALTER TABLE question_answer"
-    for kind, found in (("json", 3), ("text", 0)):
-        as_owner(production, f"{alter} DROP COLUMN IF EXISTS recorded", f"{alter} ADD recorded {kind} DEFAULT '7'")
-        copy(engine, f"pg_{kind}", production)
-        assert stored(engine, f"SELECT count(recorded) FROM source_pg_{kind}.question_answer") == [(found,)]
+def test_recorded_column_is_copied_only_if_it_is_json(engine: Engine, production: str) -> None:
+    alter_table = "ALTER TABLE question_answer"
+    for kind, expected_count in (("json", 3), ("text", 0)):
+        run_as_owner(
+            production,
+            f"{alter_table} DROP COLUMN IF EXISTS recorded",
+            f"{alter_table} ADD recorded {kind} DEFAULT '7'",
+        )
+        copy_source(engine, f"pg_{kind}", production)
+        assert stored_rows(engine, f"SELECT count(recorded) FROM source_pg_{kind}.question_answer") == [
+            (expected_count,)
+        ]

@@ -1,4 +1,4 @@
-"""SQuAD files: what they become, and how a broken one is refused."""
+"""Test SQuAD files: their rows, and the rejection of broken files."""
 
 import json
 from pathlib import Path
@@ -20,14 +20,14 @@ def question(**values: Any) -> dict[str, Any]:
     return {"id": "q1", "question": "Где жили нормандцы?", "answers": answers, **values}
 
 
-def write(folder: Path, document: Any) -> Path:
+def write_squad(folder: Path, document: Any) -> Path:
     path = folder / "squad.json"
     path.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
     return path
 
 
-def test_the_paragraph_is_the_chunk_and_the_article_the_page(tmp_path: Path) -> None:
-    rows = squad.read(write(tmp_path, {"version": "1.1", "data": [article(qas=[question()])]}))
+def test_squad_paragraph_becomes_chunk_and_article_page(tmp_path: Path) -> None:
+    rows = squad.read_squad(write_squad(tmp_path, {"version": "1.1", "data": [article(qas=[question()])]}))
     assert [row.values for row in rows.chunks] == [
         {"id": "Нормандцы-0", "confluence_url": "squad:Нормандцы", "text": "Нормандцы жили на севере Франции."}
     ]
@@ -46,23 +46,23 @@ def test_the_paragraph_is_the_chunk_and_the_article_the_page(tmp_path: Path) -> 
     assert rows.questions[0].place == "data[0].paragraphs[0].qas[0]"
 
 
-def test_an_impossible_question_of_squad_2_has_no_answer_and_no_label(tmp_path: Path) -> None:
+def test_impossible_question_has_no_answer_and_labels(tmp_path: Path) -> None:
     impossible = question(id="q2", is_impossible=True, answers=[])
-    rows = squad.read(write(tmp_path, {"data": [article(qas=[impossible])]}))
+    rows = squad.read_squad(write_squad(tmp_path, {"data": [article(qas=[impossible])]}))
     labels = rows.annotations[0].values
     assert labels["answerable"] is False
     assert (labels["ground_truth_answer"], labels["relevant_chunk_ids"], labels["relevant_urls"]) == (None, None, None)
 
 
-def test_articles_of_one_title_are_one_page_with_all_their_paragraphs(tmp_path: Path) -> None:
+def test_articles_with_same_title_share_a_page(tmp_path: Path) -> None:
     second = article(context="Викинги были их предками.", qas=[question(id="q2")])
-    rows = squad.read(write(tmp_path, {"data": [article(qas=[question()]), second]}))
+    rows = squad.read_squad(write_squad(tmp_path, {"data": [article(qas=[question()]), second]}))
     assert [row.values["id"] for row in rows.chunks] == ["Нормандцы-0", "Нормандцы-1"]
     assert [row.values["relevant_chunk_ids"] for row in rows.annotations] == [["Нормандцы-0"], ["Нормандцы-1"]]
 
 
-def test_an_article_without_a_title_gets_one(tmp_path: Path) -> None:
-    rows = squad.read(write(tmp_path, {"data": [article(), article(title=None)]}))
+def test_article_without_title_gets_one(tmp_path: Path) -> None:
+    rows = squad.read_squad(write_squad(tmp_path, {"data": [article(), article(title=None)]}))
     assert [row.values["id"] for row in rows.chunks] == ["Нормандцы-0", "article-1-0"]
 
 
@@ -86,29 +86,29 @@ def test_an_article_without_a_title_gets_one(tmp_path: Path) -> None:
         (b'{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": 1, "question": "?"}]}]}]}', "has no 'answers'"),
     ],
 )
-def test_a_broken_file_is_refused_with_the_place(tmp_path: Path, content: bytes, place: str) -> None:
+def test_broken_squad_is_rejected_with_place(tmp_path: Path, content: bytes, place: str) -> None:
     path = tmp_path / "broken.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="nothing was loaded") as refused:
-        squad.read(path)
-    assert str(path) in str(refused.value)
-    assert place in str(refused.value)
+    with pytest.raises(InputError, match="nothing was loaded") as raised:
+        squad.read_squad(path)
+    assert str(path) in str(raised.value)
+    assert place in str(raised.value)
 
 
 @pytest.mark.parametrize("path", ["absent.json", "."])
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, path: str) -> None:
+def test_unreadable_squad_is_rejected(tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError, match="nothing was loaded"):
-        squad.read(tmp_path / path)
+        squad.read_squad(tmp_path / path)
 
 
-def test_a_byte_order_mark_is_no_defect(tmp_path: Path) -> None:
+def test_squad_accepts_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "bom.json"
     path.write_text(json.dumps({"data": [article()]}), encoding="utf-8-sig")
-    assert len(squad.read(path).chunks) == 1
+    assert len(squad.read_squad(path).chunks) == 1
 
 
-def test_xquad_has_what_its_readme_says(xquad_ru: Path) -> None:
-    rows = squad.read(xquad_ru)
+def test_xquad_has_documented_counts(xquad_ru: Path) -> None:
+    rows = squad.read_squad(xquad_ru)
     assert (len(rows.questions), len(rows.chunks), len(rows.annotations)) == (1190, 240, 1190)
     assert len({row.values["confluence_url"] for row in rows.chunks}) == 48
     assert not rows.problems

@@ -1,4 +1,4 @@
-"""Tables that cannot be read: damaged, absent, of another kind or without the column."""
+"""Test tables that cannot be read: damaged, missing, of another kind or without the required column."""
 
 from pathlib import Path
 
@@ -24,21 +24,21 @@ from yarus.db.importers import table
         ("t.csv", b"question\na\n", "no encoding 'cp125'"),
     ],
 )
-def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_read_rejects_unreadable_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        table.read(tmp_path / name, encoding="cp125" if "cp125" in message else None)
+        table.read_table(tmp_path / name, encoding="cp125" if "cp125" in message else None)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_a_file_that_is_not_there(tmp_path: Path, suffix: str) -> None:
+def test_read_rejects_missing_file(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(InputError, match=r"nowhere.*[Nn]o such file"):
-        table.read(tmp_path / f"nowhere{suffix}")
+        table.read_table(tmp_path / f"nowhere{suffix}")
 
 
-def test_a_parquet_without_the_column_shows_what_there_is(tmp_path: Path) -> None:
+def test_read_lists_columns_if_none_is_known(tmp_path: Path) -> None:
     pd.DataFrame({"asked": ["а"], "answer": ["б"]}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(
         InputError, match=r"t\.parquet: neither questions nor texts of pages .*asked \(а\), answer \(б\)"
     ):
-        table.read(tmp_path / "t.parquet")
+        table.read_table(tmp_path / "t.parquet")

@@ -1,4 +1,4 @@
-"""Times that Python cannot say, wherever they come from: refused by their row, or unknown, and never an exception."""
+"""Test times that Python cannot represent: NULL or a rejected row, but never an exception."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from yarus.db.engine import read_only
+from yarus.db.engine import read_only_engine
 from yarus.db.importers import postgres, table
-from yarus.db.loading.fill import fill
+from yarus.db.loading.load_rows import fill
 from yarus.db.source_rows import EARLIEST, LATEST, read_questions
-from yarus.db.sources import Source, loaded, snapshot
+from yarus.db.sources import Source, find_loaded_source, snapshot
 from yarus.db.tables import source_tables
 
 TABLES = """
@@ -29,7 +29,7 @@ KINDS = ["timestamp", "timestamptz", "date"]
 
 @pytest.fixture(params=KINDS)
 def production(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Source]:
-    """A database whose questions have odd times of that type, and one that is none such."""
+    """Create a database whose questions have odd times of that type, and one valid time."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"CREATE DATABASE times_{request.param}"))
     url = engine.url.set(database=f"times_{request.param}")
@@ -37,16 +37,16 @@ def production(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Sourc
     row = f"INSERT INTO question_answer VALUES (:number, 'what?', '', '', 1, '', CAST(:moment AS {request.param}))"
     with owner.begin() as connection:
         connection.exec_driver_sql(TABLES.format(kind=request.param))
-        for number, moment in enumerate([*ODD, "2026-03-05"]):
-            connection.execute(text(row), {"number": number, "moment": moment})
-    reading = read_only(url.render_as_string(hide_password=False), timeout_s=60)
-    yield Source("production", "production", "en", reading, source_tables(None))
-    reading.dispose()
+        for number, point_in_time in enumerate([*ODD, "2026-03-05"]):
+            connection.execute(text(row), {"number": number, "moment": point_in_time})
+    read_engine = read_only_engine(url.render_as_string(hide_password=False), timeout_s=60)
+    yield Source("production", "production", "en", read_engine, source_tables(None))
+    read_engine.dispose()
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f"DROP DATABASE times_{request.param} WITH (FORCE)"))
 
 
-def test_production_s_odd_times_are_unknown(production: Source) -> None:
+def test_odd_source_times_become_null(production: Source) -> None:
     for zone in ("UTC", "Pacific/Kiritimati", "Etc/GMT+12"):
         with snapshot(production) as connection:
             connection.exec_driver_sql(f"SET LOCAL timezone = '{zone}'")
@@ -55,20 +55,20 @@ def test_production_s_odd_times_are_unknown(production: Source) -> None:
         assert times[-1] is not None
 
 
-def test_what_is_copied_from_there_is_told(engine: Engine, production: Source) -> None:
-    with postgres.reading(production) as rows:
+def test_odd_source_times_are_reported_by_copy(engine: Engine, production: Source) -> None:
+    with postgres.open_source_snapshot(production) as rows:
         report = fill(engine, "times_copied", rows, language="en", origin="test")
-    told = f"{len(ODD)} values of 'created_at' are no points in time (id '0' first), loaded as NULL"
-    assert any(told in problem for problem in report.problems)
-    with snapshot(loaded(engine, "times_copied")) as connection:
-        times = [row["created_at"] for row in read_questions(connection, loaded(engine, "times_copied"))]
+    expected = f"{len(ODD)} values of 'created_at' are no points in time (id '0' first), loaded as NULL"
+    assert any(expected in problem for problem in report.problems)
+    with snapshot(find_loaded_source(engine, "times_copied")) as connection:
+        times = [row["created_at"] for row in read_questions(connection, find_loaded_source(engine, "times_copied"))]
     assert [time is None for time in times] == [True] * len(ODD) + [False]
 
 
-def test_a_table_s_odd_times_are_left_empty_and_told(engine: Engine, tmp_path: Path) -> None:
+def test_odd_table_times_are_left_empty_and_reported(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
-    odd = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "171210130"]
-    good = [
+    odd_times = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "171210130"]
+    valid_times = [
         "0001-01-02T00:00:00Z",
         "9999-12-29T00:00:00-12:00",
         "2026-03-05",
@@ -77,20 +77,24 @@ def test_a_table_s_odd_times_are_left_empty_and_told(engine: Engine, tmp_path: P
         "2026-03-05",
         "",
     ]
-    path.write_text("question,created_at\n" + "".join(f"q{n},{at}\n" for n, at in enumerate([*odd, *good])))
-    report = fill(
-        engine, "times_csv", table.read(path, mapping={"created_at": "created_at"}), language="en", origin="test"
+    path.write_text(
+        "question,created_at\n"
+        + "".join(f"q{n},{time_text}\n" for n, time_text in enumerate([*odd_times, *valid_times]))
     )
-    assert (report.questions.added, report.questions.skipped) == (len(good) + len(odd), 0)
-    for number, at in enumerate(odd[:2], 2):
+    report = fill(
+        engine, "times_csv", table.read_table(path, mapping={"created_at": "created_at"}), language="en", origin="test"
+    )
+    assert (report.questions.added, report.questions.skipped) == (len(valid_times) + len(odd_times), 0)
+    for number, time_text in enumerate(odd_times[:2], 2):
         assert any(
-            f"created_at: 3 of 9 not read ({odd[0]!r}" in said and f"{at!r} at odd.csv:{number}" in said
-            for said in report.problems
+            f"created_at: 3 of 9 not read ({odd_times[0]!r}" in problem
+            and f"{time_text!r} at odd.csv:{number}" in problem
+            for problem in report.problems
         )
-    with snapshot(loaded(engine, "times_csv")) as connection:
-        times = {row["created_at"] for row in read_questions(connection, loaded(engine, "times_csv"))}
+    with snapshot(find_loaded_source(engine, "times_csv")) as connection:
+        times = {row["created_at"] for row in read_questions(connection, find_loaded_source(engine, "times_csv"))}
     assert times == {EARLIEST, datetime(2026, 3, 5, tzinfo=UTC), datetime(9999, 12, 29, 12, tzinfo=UTC), None}
-    assert max(time for time in times if time) <= LATEST - timedelta(hours=12)
+    assert max(valid_time for valid_time in times if valid_time) <= LATEST - timedelta(hours=12)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +106,15 @@ def test_a_table_s_odd_times_are_left_empty_and_told(engine: Engine, tmp_path: P
     ],
     ids=lambda times: str(times.type),
 )
-def test_a_parquet_s_odd_times_are_left_empty_and_told(engine: Engine, tmp_path: Path, times: pa.Array) -> None:
+def test_odd_parquet_times_are_left_empty_and_reported(engine: Engine, tmp_path: Path, times: pa.Array) -> None:
     path = tmp_path / "odd.parquet"
     pq.write_table(pa.table({"id": ["1", "2"], "question": ["what?", "who?"], "created_at": times}), path)
     report = fill(
-        engine, "times_parquet", table.read(path, mapping={"created_at": "created_at"}), language="en", origin="test"
+        engine,
+        "times_parquet",
+        table.read_table(path, mapping={"created_at": "created_at"}),
+        language="en",
+        origin="test",
     )
     assert report.questions.skipped == 0
     assert "created_at: 1 of 2 not read" in report.problems[0] and "odd.parquet: row 1" in report.problems[0]

@@ -1,13 +1,13 @@
-"""What tests of nights share."""
+"""Fixtures for tests of nights."""
 
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluation_history import History
+from tests.support.evaluation_history import NightHistory
 
 
 @pytest.fixture
-def history(engine: Engine, at_home: Path, tmp_path: Path) -> History:
-    return History(engine, tmp_path)
+def history(engine: Engine, at_home: Path, tmp_path: Path) -> NightHistory:
+    return NightHistory(engine, tmp_path)

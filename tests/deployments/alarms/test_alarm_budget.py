@@ -1,65 +1,70 @@
-"""What alarms may cost, and what to expect of them here."""
+"""The budget of alarms, and the alarms to expect."""
 
 import numpy as np
 import pytest
 
-from tests.support.evaluation_history import N_WATCHED, History, share, with_cases
+from tests.support.evaluation_history import N_WATCHED, NightHistory, make_hit_flags, write_evaluation_with_cases
 from yarus.db.errors import InputError
 from yarus.deployments.alarms.expected import alarm_budget
 from yarus.metrics.statistics.alarms import expectation
 
 
-def test_a_change_below_the_least_that_was_set_never_rings(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_below_least_change_raise_no_alarm(history: NightHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HIT_RATE@1", "MRR", "NDCG@10"):
         monkeypatch.setenv(f"YARUS_LEAST_CHANGE__{name}", "0.2")
-    history.night(share(0.9))
-    assert [history.night(share(0.8)) for _ in range(3)] == ["good"] * 3
-    assert history.night(share(0.5)) == "regressed"
+    history.night(make_hit_flags(0.9))
+    assert [history.night(make_hit_flags(0.8)) for _ in range(3)] == ["good"] * 3
+    assert history.night(make_hit_flags(0.5)) == "regressed"
 
 
-def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_budget_requires_more_evidence(history: NightHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "0.001")
     chance = np.random.default_rng(0)
     for _ in range(8):
-        history.night(np.array(share(0.9)) ^ (chance.random(N_WATCHED) < 0.05))
-    assert history.night(np.array(share(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "good"
+        history.night(np.array(make_hit_flags(0.9)) ^ (chance.random(N_WATCHED) < 0.05))
+    assert history.night(np.array(make_hit_flags(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "good"
     monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "10")
-    assert history.night(np.array(share(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "regressed"
+    assert history.night(np.array(make_hit_flags(0.83)) ^ (chance.random(N_WATCHED) < 0.05)) == "regressed"
 
 
-def test_looks_are_counted_around_the_newest_evaluation_of_all(
-    history: History, monkeypatch: pytest.MonkeyPatch
+def test_alarm_budget_counts_looks_near_newest_evaluation(
+    history: NightHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expectation, "YEARS", 1)  # what to expect is drawn for the numbers that are not read here
-    monkeypatch.setattr(expectation, "RUNS", 1)
+    monkeypatch.setattr(expectation, "SIMULATED_YEARS", 1)  # draws for the numbers that this test does not use
+    monkeypatch.setattr(expectation, "SIMULATED_RUNS", 1)
     for _ in range(8):
-        history.night(share(0.9))
+        history.night(make_hit_flags(0.9))
     before = alarm_budget(history.engine, history.source)["looks_a_year"]
-    columns = {"mrr": [0.5] * N_WATCHED}  # no metric of that tier
-    old = with_cases(history.engine, history.folder, history.source, columns, tier="tier0", night=-700)
+    columns = {"mrr": [0.5] * N_WATCHED}  # not a metric of that tier
+    old = write_evaluation_with_cases(history.engine, history.folder, history.source, columns, tier="tier0", night=-700)
     budget = alarm_budget(history.engine, history.source)
     assert budget["looks_a_year"] == before > 0
     assert budget["unwatched"] == [old]
 
 
 @pytest.mark.slow("simulation: ten years are drawn")
-def test_what_to_expect_is_told_of_each_tier(history: History) -> None:
+def test_alarm_budget_estimates_each_tier(history: NightHistory) -> None:
     chance = np.random.default_rng(0)
-    history.night(share(0.8))
-    (one,) = alarm_budget(history.engine, history.source)["tiers"]
-    assert (one["nights"], one["night_by_itself"], one["nights_to_notice_5_points"]) == (1, None, None)
+    history.night(make_hit_flags(0.8))
+    (expected,) = alarm_budget(history.engine, history.source)["tiers"]
+    assert (expected["nights"], expected["night_by_itself"], expected["nights_to_notice_5_points"]) == (1, None, None)
     for _ in range(10):
-        history.night(np.array(share(0.8)) ^ (chance.random(N_WATCHED) < 0.02))
-    found = alarm_budget(history.engine, history.source)
-    (one,) = found["tiers"]
-    assert (one["metric"], one["cases"], one["nights"], one["least_change"]) == ("hit_rate@1", N_WATCHED, 11, 0.005)
-    assert one["night_by_itself"] == pytest.approx((0.0196 / N_WATCHED) ** 0.5, rel=0.3)
-    assert one["false_alarms_a_year"] is not None
-    assert one["false_alarms_a_year"] <= 0.5
-    at_once, less = one["nights_to_notice_5_points"], one["nights_to_notice_2_points"]
-    assert at_once is not None
-    assert less is not None
-    assert at_once <= 2 < less
-    assert found["looks_a_year"] >= 365
+        history.night(np.array(make_hit_flags(0.8)) ^ (chance.random(N_WATCHED) < 0.02))
+    budget = alarm_budget(history.engine, history.source)
+    (expected,) = budget["tiers"]
+    assert (expected["metric"], expected["cases"], expected["nights"], expected["least_change"]) == (
+        "hit_rate@1",
+        N_WATCHED,
+        11,
+        0.005,
+    )
+    assert expected["night_by_itself"] == pytest.approx((0.0196 / N_WATCHED) ** 0.5, rel=0.3)
+    assert expected["false_alarms_a_year"] is not None
+    assert expected["false_alarms_a_year"] <= 0.5
+    delay_5_points, delay_2_points = expected["nights_to_notice_5_points"], expected["nights_to_notice_2_points"]
+    assert delay_5_points is not None
+    assert delay_2_points is not None
+    assert delay_5_points <= 2 < delay_2_points
+    assert budget["looks_a_year"] >= 365
     with pytest.raises(InputError, match="no evaluated source 'nowhere'"):
         alarm_budget(history.engine, "nowhere")

@@ -1,4 +1,4 @@
-"""The report pages: files of one folder and nothing else, whoever asks how."""
+"""The report pages: files of one folder and nothing else."""
 
 import http.client
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import free_port
-from yarus.deployments.pages.report_server import serving
+from tests.support.processes import find_free_port
+from yarus.deployments.pages.report_server import serve_reports
 
 
 @pytest.fixture(scope="module")
 def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Pages of a folder that has a report, a hidden file, and a link that leads out."""
+    """Serve a folder with a report, a hidden file, and a link to outside."""
     tmp_path = tmp_path_factory.mktemp("pages")
     folder = tmp_path / "reports"
     folder.mkdir()
@@ -23,14 +23,14 @@ def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     (folder / ".hidden.html").write_text("s3cret")
     (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
     (folder / "out").symlink_to(tmp_path)
-    number = free_port()
-    with serving(folder, "127.0.0.1", number, None):
+    number = find_free_port()
+    with serve_reports(folder, "127.0.0.1", number, None):
         yield number
 
 
-def asked(port: int, path: str, method: str = "GET") -> tuple[int, str]:
+def request(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.putrequest(method, path, skip_host=False)  # as it is: a browser would tidy up the path
+    connection.putrequest(method, path, skip_host=False)  # unchanged: a browser would normalise the path
     connection.endheaders()
     reply = connection.getresponse()
     text = reply.read().decode("utf-8")
@@ -38,13 +38,13 @@ def asked(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     return reply.status, text
 
 
-def test_a_report_is_served(port: int) -> None:
-    assert asked(port, "/night.html") == (200, "<h1>Ночь</h1>")
-    assert asked(port, "/night.html", "HEAD") == (200, "")
+def test_report_is_served(port: int) -> None:
+    assert request(port, "/night.html") == (200, "<h1>Ночь</h1>")
+    assert request(port, "/night.html", "HEAD") == (200, "")
 
 
-def test_the_first_page_is_the_index_of_all_evaluations(port: int) -> None:
-    status, text = asked(port, "/")
+def test_first_page_is_the_index(port: int) -> None:
+    status, text = request(port, "/")
     assert (status, "<html" in text) == (200, True)
 
 
@@ -65,12 +65,12 @@ def test_the_first_page_is_the_index_of_all_evaluations(port: int) -> None:
         "/tier1-20000101-000000-0000.html",
     ],
 )
-def test_nothing_else_is(port: int, path: str) -> None:
-    status, text = asked(port, path)
+def test_other_files_are_not_found(port: int, path: str) -> None:
+    status, text = request(port, path)
     assert status == 404
     assert "s3cret" not in text
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_nothing_can_be_written(port: int, method: str) -> None:
-    assert asked(port, "/night.html", method)[0] == 501
+def test_write_methods_are_not_implemented(port: int, method: str) -> None:
+    assert request(port, "/night.html", method)[0] == 501

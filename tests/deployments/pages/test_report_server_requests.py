@@ -1,4 +1,4 @@
-"""The report pages and requests that no browser makes: an answer each, no broken connection, no traceback."""
+"""The report pages and unusual requests: one reply each, no broken connection, no traceback."""
 
 import http.client
 import socket
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import free_port
-from yarus.deployments.pages.report_server import serving
+from tests.support.processes import find_free_port
+from yarus.deployments.pages.report_server import serve_reports
 
 PASSWORD = "yarus:s3cret"
 BASIC = b"Basic " + b64encode(PASSWORD.encode())
@@ -18,16 +18,18 @@ ENTITLED = {"Authorization": BASIC.decode()}
 
 @pytest.fixture(scope="module")
 def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Pages of a folder with one report, that ask for a password."""
+    """Serve a folder with one report and a password."""
     folder = tmp_path_factory.mktemp("pages") / "reports"
     folder.mkdir()
     (folder / "night.html").write_text("<h1>Ночь</h1>", encoding="utf-8")
-    number = free_port()
-    with serving(folder, "127.0.0.1", number, PASSWORD):
+    number = find_free_port()
+    with serve_reports(folder, "127.0.0.1", number, PASSWORD):
         yield number
 
 
-def asked(port: int, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> http.client.HTTPResponse:
+def send_request(
+    port: int, path: str, method: str = "GET", body: bytes = b"", **headers: str
+) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request(method, path, body or None, headers)
     reply = connection.getresponse()
@@ -37,7 +39,7 @@ def asked(port: int, path: str, method: str = "GET", body: bytes = b"", **header
 
 
 def answer(port: int, request: bytes) -> bytes:
-    """What comes back for these bytes."""
+    """Return the reply to these bytes."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
@@ -68,14 +70,12 @@ def answer(port: int, request: bytes) -> bytes:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_address_that_names_nothing_is_not_found(
-    port: int, path: str, method: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert asked(port, path, method, **ENTITLED).status == 404
+def test_unknown_addresses_are_not_found(port: int, path: str, method: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert send_request(port, path, method, **ENTITLED).status == 404
     assert capfd.readouterr().err == ""
 
 
-# Those that are too long are so by little: where a server closes with much unread, its answer may be lost on the way.
+# Long requests exceed limits only slightly: a server that closes with much unread data may lose its answer.
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
@@ -95,7 +95,7 @@ def test_an_address_that_names_nothing_is_not_found(
         (b"POST /enter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nshort", b"403"),
     ],
 )
-def test_odd_requests_are_refused_in_words(
+def test_malformed_requests_are_refused(
     port: int, request_: bytes, status: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert status in answer(port, request_)
@@ -103,46 +103,46 @@ def test_odd_requests_are_refused_in_words(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "POST", "OPTIONS"])
-def test_nothing_is_written(port: int, method: str) -> None:
-    assert asked(port, "/night.html", method, b"new", **ENTITLED).status == 501
+def test_write_methods_are_not_implemented(port: int, method: str) -> None:
+    assert send_request(port, "/night.html", method, b"new", **ENTITLED).status == 501
 
 
-def test_pages_are_shown_to_those_who_have_the_password(port: int) -> None:
-    refused = asked(port, "/night.html")
+def test_pages_need_the_password(port: int) -> None:
+    refused = send_request(port, "/night.html")
     assert (refused.status, "Ночь" in refused.text) == (401, False)
-    assert asked(port, "/", Authorization="Basic eDp5").status == 401
-    assert asked(port, "/night.html", **ENTITLED).status == 200
+    assert send_request(port, "/", Authorization="Basic eDp5").status == 401
+    assert send_request(port, "/night.html", **ENTITLED).status == 200
 
 
-def test_the_link_gives_a_cookie_for_the_password(port: int) -> None:
-    assert asked(port, "/enter").status == 200
-    assert asked(port, "/enter", "POST", b"yarus:guessed").status == 403
-    entered = asked(port, "/enter", "POST", PASSWORD.encode())
+def test_login_sets_a_cookie(port: int) -> None:
+    assert send_request(port, "/enter").status == 200
+    assert send_request(port, "/enter", "POST", b"yarus:guessed").status == 403
+    entered = send_request(port, "/enter", "POST", PASSWORD.encode())
     cookie = entered.getheader("Set-Cookie") or ""
     assert (entered.status, "HttpOnly" in cookie, "s3cret" in cookie) == (204, True, False)
-    assert asked(port, "/night.html", Cookie=cookie.partition(";")[0]).status == 200
+    assert send_request(port, "/night.html", Cookie=cookie.partition(";")[0]).status == 200
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
-def test_pages_of_others_get_nothing(port: int, headers: dict[str, str]) -> None:
-    assert asked(port, "/night.html", **ENTITLED, **headers).status == 403
-    assert asked(port, "/enter", "POST", PASSWORD.encode(), **headers).status == 403
+def test_foreign_hosts_and_origins_are_refused(port: int, headers: dict[str, str]) -> None:
+    assert send_request(port, "/night.html", **ENTITLED, **headers).status == 403
+    assert send_request(port, "/enter", "POST", PASSWORD.encode(), **headers).status == 403
 
 
-def test_no_page_of_others_shows_ours_as_its_own(port: int) -> None:
-    assert asked(port, "/night.html", **ENTITLED).getheader("X-Frame-Options") == "SAMEORIGIN"
+def test_pages_cannot_be_framed_by_others(port: int) -> None:
+    assert send_request(port, "/night.html", **ENTITLED).getheader("X-Frame-Options") == "SAMEORIGIN"
 
 
-def test_the_page_for_labels_is_behind_the_password_too(at_home_for_module: Path, tmp_path: Path) -> None:
-    number = free_port()
-    with serving(tmp_path, "127.0.0.1", number, PASSWORD) as server:
+def test_label_page_needs_the_password(at_home_for_module: Path, tmp_path: Path) -> None:
+    number = find_free_port()
+    with serve_reports(tmp_path, "127.0.0.1", number, PASSWORD) as server:
         path = server.labels.path
-        assert asked(number, path).status == 401
-        assert asked(number, f"{path}save", "POST", b"{}").status == 401
-        page = asked(number, path, **ENTITLED)
+        assert send_request(number, path).status == 401
+        assert send_request(number, f"{path}save", "POST", b"{}").status == 401
+        page = send_request(number, path, **ENTITLED)
         assert (page.status, "label.js" in page.text) == (200, True)
-        assert asked(number, "/label/guessed/", **ENTITLED).status == 404
+        assert send_request(number, "/label/guessed/", **ENTITLED).status == 404
         own = {"Origin": f"http://127.0.0.1:{number}", "Content-Type": "application/json"}
-        assert asked(number, f"{path}save", "POST", b"{}", **ENTITLED, **own).status == 409  # of no version
-        assert asked(number, f"{path}save", "POST", b"{}", **ENTITLED).status == 403  # of no page
-        assert asked(number, f"{path}save", "POST", b"x" * 20_000, **ENTITLED, **own).status == 413
+        assert send_request(number, f"{path}save", "POST", b"{}", **ENTITLED, **own).status == 409  # without a version
+        assert send_request(number, f"{path}save", "POST", b"{}", **ENTITLED).status == 403  # without an origin
+        assert send_request(number, f"{path}save", "POST", b"x" * 20_000, **ENTITLED, **own).status == 413

@@ -1,4 +1,4 @@
-"""The server of a home: how commands find it, and whom they trust."""
+"""The server of a home: how commands find it, and which servers they trust."""
 
 import json
 import os
@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 
 from yarus.deployments.prefect import home_server
-from yarus.deployments.prefect.home_server import HomeServer, announced, join, password_of, running, stop
-from yarus.deployments.prefect.server_access import kept
+from yarus.deployments.prefect.home_server import (
+    HomeServer,
+    announce_server,
+    find_server,
+    join_server,
+    server_password,
+    stop_server,
+)
+from yarus.deployments.prefect.server_access import stored_password
 from yarus.deployments.prefect.server_process import ServerUnavailable
 
 API = "http://127.0.0.1:4200/api"
@@ -20,7 +27,7 @@ API = "http://127.0.0.1:4200/api"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No `.env`, and no server that this process uses, before and after."""
+    """Use no `.env` and no server of this process, before and after."""
     monkeypatch.chdir(tmp_path)
     using: dict[Path, int] = {}
     monkeypatch.setattr(home_server, "_using", using)
@@ -30,8 +37,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @contextmanager
-def left_behind(home: Path, **different: object) -> Iterator["subprocess.Popen[str]"]:
-    """A process that is announced as the server of the home, as a command leaves it."""
+def leave_server(home: Path, **different: object) -> Iterator["subprocess.Popen[str]"]:
+    """Run a process that is announced as the server of the home, as a command leaves it."""
     script = """
 import json, os, sys, time
 from pathlib import Path
@@ -54,10 +61,10 @@ with home_server.announced(home, "http://127.0.0.1:4200/api"):
 
 
 @contextmanager
-def user_of(home: Path) -> Iterator[None]:
-    """A command that uses the server of the home."""
+def use_server(home: Path) -> Iterator[None]:
+    """Run a command that uses the server of the home."""
     script = "import sys, pathlib\nfrom yarus.deployments.prefect import home_server\n"
-    script += "home_server._use(pathlib.Path(sys.argv[1]))\nprint('uses', flush=True)\nsys.stdin.read()"
+    script += "home_server._hold_use_lock(pathlib.Path(sys.argv[1]))\nprint('uses', flush=True)\nsys.stdin.read()"
     command = [sys.executable, "-c", script, str(home)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "uses\n"
@@ -66,68 +73,72 @@ def user_of(home: Path) -> Iterator[None]:
         process.stdin.close()
 
 
-def test_a_home_without_a_server_has_none(tmp_path: Path) -> None:
-    assert running(tmp_path) is None
-    assert stop(tmp_path) == "not running"
+def test_home_without_a_server(tmp_path: Path) -> None:
+    assert find_server(tmp_path) is None
+    assert stop_server(tmp_path) == "not running"
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"api": 1}', "null", "http://127.0.0.1:4200/api"])
-def test_an_address_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> None:
-    with left_behind(tmp_path):
+def test_running_ignores_unreadable_addresses(tmp_path: Path, content: str) -> None:
+    with leave_server(tmp_path):
         (tmp_path / "prefect" / "address").write_text(content)
-        assert running(tmp_path) is None
+        assert find_server(tmp_path) is None
 
 
-def test_a_server_that_was_left_behind_is_ended(tmp_path: Path) -> None:
-    with left_behind(tmp_path) as process:
-        found = running(tmp_path)
-        assert found is not None
-        assert (found.pid, found.api) == (process.pid, API)
-        with user_of(tmp_path):
-            assert stop(tmp_path) == "in use"
-        assert stop(tmp_path) == "stopped"
+def test_stop_ends_a_left_server(tmp_path: Path) -> None:
+    with leave_server(tmp_path) as process:
+        server = find_server(tmp_path)
+        assert server is not None
+        assert (server.pid, server.api) == (process.pid, API)
+        with use_server(tmp_path):
+            assert stop_server(tmp_path) == "in use"
+        assert stop_server(tmp_path) == "stopped"
         assert process.wait(10)
-        assert stop(tmp_path) == "not running"
+        assert stop_server(tmp_path) == "not running"
 
 
-def test_the_server_of_serve_is_not_ended(tmp_path: Path) -> None:
-    with announced(tmp_path, API):
-        assert stop(tmp_path) == "serving"
+def test_stop_keeps_the_server_of_serve(tmp_path: Path) -> None:
+    with announce_server(tmp_path, API):
+        assert stop_server(tmp_path) == "serving"
 
 
-def test_a_server_of_another_version_is_not_joined_while_it_is_in_use(tmp_path: Path) -> None:
-    with left_behind(tmp_path, versions="Prefect 3.0.0, Yarus 0.0.1"), user_of(tmp_path):
+def test_join_refuses_other_version_in_use(tmp_path: Path) -> None:
+    with leave_server(tmp_path, versions="Prefect 3.0.0, Yarus 0.0.1"), use_server(tmp_path):
         with pytest.raises(ServerUnavailable, match=r"Prefect 3\.0\.0, Yarus 0\.0\.1.* is in use"):
-            join(tmp_path)
-        assert running(tmp_path) is not None
+            join_server(tmp_path)
+        assert find_server(tmp_path) is not None
 
 
-def test_a_server_in_another_container_is_no_server_of_ours(tmp_path: Path) -> None:
-    """Its loopback is not ours, and its pid may be somebody else's here."""
-    with left_behind(tmp_path, network="net:[1]"):
-        assert running(tmp_path) is None
+def test_running_ignores_servers_of_other_containers(tmp_path: Path) -> None:
+    """Ignore an address of another network namespace: its loopback and pids are different."""
+    with leave_server(tmp_path, network="net:[1]"):
+        assert find_server(tmp_path) is None
 
 
-def test_a_server_that_runs_is_joined(tmp_path: Path) -> None:
-    with left_behind(tmp_path) as process:
-        assert join(tmp_path).pid == process.pid
-        assert home_server.in_use(tmp_path)
+def test_join_uses_a_running_server(tmp_path: Path) -> None:
+    with leave_server(tmp_path) as process:
+        assert join_server(tmp_path).pid == process.pid
+        assert home_server.is_in_use(tmp_path)
 
 
-def test_a_server_of_serve_takes_over(tmp_path: Path) -> None:
-    """What a command left behind ends; what is in use stays, and is found no more."""
-    with left_behind(tmp_path) as process, announced(tmp_path, "http://127.0.0.1:4300/api"):
+def test_announced_replaces_other_servers(tmp_path: Path) -> None:
+    """End an unused server; one in use stays, but is not found any more."""
+    with leave_server(tmp_path) as process, announce_server(tmp_path, "http://127.0.0.1:4300/api"):
         assert process.wait(10)
-    with left_behind(tmp_path) as process, user_of(tmp_path), announced(tmp_path, "http://127.0.0.1:4300/api"):
+    with (
+        leave_server(tmp_path) as process,
+        use_server(tmp_path),
+        announce_server(tmp_path, "http://127.0.0.1:4300/api"),
+    ):
         assert process.poll() is None
-        found = running(tmp_path)
-        assert isinstance(found, HomeServer)
-        assert (found.api, found.serving, found.pid) == ("http://127.0.0.1:4300/api", True, os.getpid())
+        server = find_server(tmp_path)
+        assert isinstance(server, HomeServer)
+        assert (server.api, server.serving, server.pid) == ("http://127.0.0.1:4300/api", True, os.getpid())
 
 
 @pytest.mark.parametrize(
-    ("variables", "env", "wanted"),
+    ("variables", "env", "expected"),
     [
         ({}, "", True),
         ({"PREFECT_API_URL": API}, "", False),
@@ -136,18 +147,18 @@ def test_a_server_of_serve_takes_over(tmp_path: Path) -> None:
         ({"PREFECT_API_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:////elsewhere.db"}, "", False),
     ],
 )
-def test_the_home_has_a_server_unless_another_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], env: str, wanted: bool
+def test_is_wanted_unless_another_server_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], env: str, expected: bool
 ) -> None:
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         monkeypatch.delenv(name)
     for name, value in (variables | {"PREFECT_HOME": str(tmp_path)}).items():
         monkeypatch.setenv(name, value)
     Path(".env").write_text(env)
-    assert home_server.is_wanted(tmp_path) is wanted
+    assert home_server.is_wanted(tmp_path) is expected
 
 
-def test_a_profile_of_prefects_names_another_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_wanted_respects_prefect_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
@@ -160,7 +171,7 @@ def test_a_profile_of_prefects_names_another_server(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("api", "ours"),
+    ("api", "is_own"),
     [
         (API, True),
         ("http://localhost:4200/api", True),
@@ -170,32 +181,32 @@ def test_a_profile_of_prefects_names_another_server(tmp_path: Path, monkeypatch:
         ("http://127.0.0.1.evil.example:4200/api", False),
     ],
 )
-def test_the_password_is_sent_to_the_server_that_it_is_for(tmp_path: Path, api: str, ours: bool) -> None:
-    secret = kept(tmp_path)
-    assert password_of(tmp_path, API) is None  # nothing is served
-    with announced(tmp_path, API):
-        assert password_of(tmp_path, api) == (secret if ours else None)
-    assert password_of(tmp_path, API) is None
+def test_password_of_is_only_for_the_own_server(tmp_path: Path, api: str, is_own: bool) -> None:
+    secret = stored_password(tmp_path)
+    assert server_password(tmp_path, API) is None  # nothing is served
+    with announce_server(tmp_path, API):
+        assert server_password(tmp_path, api) == (secret if is_own else None)
+    assert server_password(tmp_path, API) is None
 
 
-def test_a_server_that_was_killed_is_told_no_password(tmp_path: Path) -> None:
-    """Whoever takes its port after it could be anybody."""
-    kept(tmp_path)
-    killed = f"""
+def test_password_of_is_none_for_a_killed_server(tmp_path: Path) -> None:
+    """Kill a server: another process could take its port."""
+    stored_password(tmp_path)
+    script = f"""
 import os
 from pathlib import Path
-from yarus.deployments.prefect.home_server import announced
-with announced(Path({str(tmp_path)!r}), {API!r}):
+from yarus.deployments.prefect.home_server import announce_server
+with announce_server(Path({str(tmp_path)!r}), {API!r}):
     os._exit(9)
 """
-    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == 9
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
     assert API in (tmp_path / "prefect" / "address").read_text()
-    assert password_of(tmp_path, API) is None
+    assert server_password(tmp_path, API) is None
 
 
-def test_of_two_servers_of_a_home_the_newest_is_found_and_none_waits(tmp_path: Path) -> None:
-    secret, other = kept(tmp_path), "http://127.0.0.1:4300/api"
-    with announced(tmp_path, API):
-        with announced(tmp_path, other):
-            assert (password_of(tmp_path, API), password_of(tmp_path, other)) == (None, secret)
-        assert password_of(tmp_path, other) is None
+def test_newest_of_two_servers_is_found(tmp_path: Path) -> None:
+    secret, newer_api = stored_password(tmp_path), "http://127.0.0.1:4300/api"
+    with announce_server(tmp_path, API):
+        with announce_server(tmp_path, newer_api):
+            assert (server_password(tmp_path, API), server_password(tmp_path, newer_api)) == (None, secret)
+        assert server_password(tmp_path, newer_api) is None

@@ -1,4 +1,4 @@
-"""A new Prefect database is a copy of one that Prefect has made before for this user, and only if there is none."""
+"""Templates of Prefect databases: a new database is a copy of one that Prefect has made for this user."""
 
 import sqlite3
 from contextlib import closing
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.prefect_servers import migrate
-from yarus.deployments.prefect.server_process import SQLITE, as_made, copy_template, keep_template, template
+from tests.support.prefect_servers import create_prefect_database
+from yarus.deployments.prefect.server_process import SQLITE, copy_template, keep_template, migration_settings, template
 
 HERE = ("CREATE TABLE alembic_version (version_num)", "INSERT INTO alembic_version VALUES ('head')")
 ROWS = ("CREATE TABLE log (text)", "CREATE INDEX by_text ON log (text)", "INSERT INTO log VALUES ('secret')")
@@ -46,7 +46,7 @@ def test_copy_template_makes_tables_without_rows(tmp_path: Path, before: str) ->
     assert dump(path) == [line for line in dump(tmp_path / "first.db") if "secret" not in line]
     assert b"secret" not in path.read_bytes()
     assert {file.name for file in home.iterdir()} == {"prefect.db", "prefect.db.made"}
-    assert as_made(f"{SQLITE}{path}") == {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0"}
+    assert migration_settings(f"{SQLITE}{path}") == {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0"}
     assert path.stat().st_mode & 0o077 == 0
 
 
@@ -84,6 +84,6 @@ def test_copy_template_reports_a_missing_folder(tmp_path: Path) -> None:
 
 @pytest.mark.slow("process: Prefect's migrations take ten seconds")
 def test_template_has_what_prefect_makes(tmp_path: Path) -> None:
-    migrate(tmp_path / "prefect.db")
+    create_prefect_database(tmp_path / "prefect.db")
     keep_template(f"{SQLITE}{tmp_path / 'prefect.db'}")
     assert dump(template()) == dump(tmp_path / "prefect.db")

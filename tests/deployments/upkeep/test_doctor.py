@@ -1,4 +1,4 @@
-"""The doctor: what it sees in a source, what it says to do, and that it never stumbles over one of them."""
+"""The doctor: findings and advice about sources, and independence of its checks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +9,11 @@ from pgvector.psycopg import register_vector
 from sqlalchemy import create_engine, event, text
 
 from tests.support.command_line import CommandLine
-from yarus.db.loading.fill import Row, Rows, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
 from yarus.deployments.upkeep.doctor import examine
 from yarus.deployments.upkeep.doctor_sources import Check, examine_source, url_forms
-from yarus.tasks.config.connections import database, source
-from yarus.tasks.models.embedding.embedders import embedder
+from yarus.tasks.config.connections import database, open_source
+from yarus.tasks.models.embedding.embedders import get_embedder
 
 Production = Callable[..., str]
 PAGE = "https://c.example/pages/viewpage.action?pageId="
@@ -23,7 +23,7 @@ PAGE = "https://c.example/pages/viewpage.action?pageId="
 def examined(
     production: Production, at_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., dict[str, list[Check]]]:
-    """Findings on a production database in which some statements were run, by what they are about."""
+    """Return a function that examines a production database after some statements, with findings by subject."""
 
     def examine_production(
         name: str, *statements: str, vectors: dict[int, np.ndarray] | None = None
@@ -36,44 +36,44 @@ def examined(
                 connection.execute(text("UPDATE chunk SET embedding = :v WHERE id = :id"), {"v": vector, "id": chunk})
         engine.dispose()
         monkeypatch.setenv("YARUS_SOURCE_URL", url)
-        found: dict[str, list[Check]] = {}
-        for finding in examine_source(source("production")):
-            found.setdefault(finding.what.removeprefix("source production").removeprefix(": "), []).append(finding)
-        return found
+        findings: dict[str, list[Check]] = {}
+        for finding in examine_source(open_source("production")):
+            findings.setdefault(finding.what.removeprefix("source production").removeprefix(": "), []).append(finding)
+        return findings
 
     return examine_production
 
 
-def test_a_sound_source(examined: Callable[..., dict[str, list[Check]]]) -> None:
-    found = examined("sound")
-    assert found[""] == [Check("source production", "4 questions, 3 chunks")]
-    assert {of.found for of in found["NULL in question_answer"]} == {
+def test_doctor_accepts_a_sound_source(examined: Callable[..., dict[str, list[Check]]]) -> None:
+    findings = examined("sound")
+    assert findings[""] == [Check("source production", "4 questions, 3 chunks")]
+    assert {check.found for check in findings["NULL in question_answer"]} == {
         "answer 25.0%, confluence_url 0.0%, score 50.0%, user_id 25.0%, embedding 100.0%"
     }
-    assert found["NULL in chunk"][0].found == "confluence_url 0.0%, text 0.0%, embedding 100.0%"
-    assert found["addresses"][0].found == "5 addresses of 3 pages: pageId 6, empty or None 1, preview= 1"
-    assert found["labels"] == [Check("source production: labels", "all 3 name what is in the corpus")]
-    assert found["text search"][0].found == "configuration russian"
-    assert found["rights"][0].found == "the role is yarus, a superuser"
-    assert "only SELECT" in found["rights"][0].way_out
-    assert max(of.code for some in found.values() for of in some) == 0
+    assert findings["NULL in chunk"][0].found == "confluence_url 0.0%, text 0.0%, embedding 100.0%"
+    assert findings["addresses"][0].found == "5 addresses of 3 pages: pageId 6, empty or None 1, preview= 1"
+    assert findings["labels"] == [Check("source production: labels", "all 3 name what is in the corpus")]
+    assert findings["text search"][0].found == "configuration russian"
+    assert findings["rights"][0].found == "the role is yarus, a superuser"
+    assert "only SELECT" in findings["rights"][0].way_out
+    assert max(check.code for checks in findings.values() for check in checks) == 0
 
 
-def test_columns_that_are_empty_throughout_say_what_that_means(
+def test_doctor_explains_empty_columns(
     examined: Callable[..., dict[str, list[Check]]],
 ) -> None:
-    found = examined("gaps", "UPDATE question_answer SET score = NULL, confluence_url = NULL")
-    [gaps] = found["NULL in question_answer"]
+    findings = examined("gaps", "UPDATE question_answer SET score = NULL, confluence_url = NULL")
+    [gaps] = findings["NULL in question_answer"]
     assert "score 100.0%" in gaps.found
     assert "no confirmed questions" in gaps.way_out
     assert "yarus dataset" in gaps.way_out
-    assert (found["labels"][0].found, found["labels"][0].code) == ("none", 0)
+    assert (findings["labels"][0].found, findings["labels"][0].code) == ("none", 0)
 
 
-def test_labels_that_name_nothing_are_counted_with_examples(
+def test_doctor_counts_stale_labels(
     examined: Callable[..., dict[str, list[Check]]],
 ) -> None:
-    found = examined(
+    findings = examined(
         "stale",
         "CREATE TABLE annotation (question_id bigint, ground_truth_answer text, relevant_chunk_ids jsonb,"
         " relevant_urls jsonb, ground_truth_show boolean, answerable boolean, cluster text, dialog_id text,"
@@ -81,26 +81,26 @@ def test_labels_that_name_nothing_are_counted_with_examples(
         """INSERT INTO annotation (question_id, relevant_chunk_ids, relevant_urls) VALUES
            (1, '["8", "99", "98"]', NULL), (2, '{"99": 2}', '["https://c.example/display/X/Gone"]')""",
     )
-    chunks, pages = found["labels"]
+    chunks, pages = findings["labels"]
     assert chunks.found == "3 labels name 2 chunks that are not in the corpus: 98, 99"
     assert pages.found == "1 labels name 1 pages that are not in the corpus: https://c.example/display/X/Gone"
     assert "/display/" in pages.way_out
     assert "/display/" not in chunks.way_out
-    assert found[""][0].found == "4 questions, 3 chunks, 2 annotations"
+    assert findings[""][0].found == "4 questions, 3 chunks, 2 annotations"
 
 
-def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict[str, list[Check]]]) -> None:
+def test_doctor_compares_vectors_with_the_model(examined: Callable[..., dict[str, list[Check]]]) -> None:
     texts = {
         10: "Стипендия назначается студентам приказом ректора.",
         9: "Общежитие находится рядом с корпусом на улице Ленина.",
     }
-    own = dict(zip(texts, embedder("lexical").encode(list(texts.values())), strict=True))
-    [equal] = examined("equal", vectors=own)["vectors in chunk"]
+    own_vectors = dict(zip(texts, get_embedder("lexical").encode(list(texts.values())), strict=True))
+    [equal] = examined("equal", vectors=own_vectors)["vectors in chunk"]
     assert (equal.found, equal.code) == ("2 of 2000 dimensions; 2 embedded again are equal", 0)
-    [other] = examined("other", vectors={10: own[9]})["vectors in chunk"]
-    assert other.code == 2
-    assert "different models" in other.found
-    assert "YARUS_EMBEDDER" in other.found
+    [swapped] = examined("other", vectors={10: own_vectors[9]})["vectors in chunk"]
+    assert swapped.code == 2
+    assert "different models" in swapped.found
+    assert "YARUS_EMBEDDER" in swapped.found
     [small] = examined("small", vectors={10: np.ones(3)})["vectors in chunk"]
     assert (small.code, "has 3 dimensions" in small.found) == (2, True)
     [mixed] = examined("two_dimensions", vectors={10: np.ones(3), 9: np.ones(4)})["vectors in chunk"]
@@ -108,45 +108,45 @@ def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict
     codes = "ALTER TABLE chunk ALTER text TYPE integer USING id"
     [coded] = examined("codes", codes, vectors={10: np.ones(2000)})["vectors in chunk"]
     assert (coded.code, "different models" in coded.found) == (2, True)
-    zero, rest = examined("zero", vectors={10: own[10], 9: np.zeros(2000)})["vectors in chunk"]
+    zero, usable = examined("zero", vectors={10: own_vectors[10], 9: np.zeros(2000)})["vectors in chunk"]
     assert "1 of them are zero" in zero.found
-    assert rest.found == "2 of 2000 dimensions; 1 embedded again are equal"
+    assert usable.found == "2 of 2000 dimensions; 1 embedded again are equal"
 
 
-def test_one_source_that_cannot_be_read_does_not_hide_the_others(
+def test_unreadable_source_does_not_hide_others(
     at_own_home: Path, production: Production, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", production("broken", "DROP TABLE chunk"))
     engine = database()
-    fill(engine, "no_language", Rows(
-        questions=[Row("1", {"id": "1", "question": "?"})], chunks=[Row("1", {"id": "1", "text": "x"})]
+    fill(engine, "no_language", ImportedRows(
+        questions=[IncomingRow("1", {"id": "1", "question": "?"})], chunks=[IncomingRow("1", {"id": "1", "text": "x"})]
     ), language="de", origin="a test")  # fmt: skip
-    found = {finding.what: finding for finding in examine()}
-    assert found["source production"].code == 2
-    assert "chunk" in found["source production"].found
-    assert found["source sample"].found == "374 questions, 148 chunks, 279 annotations"
-    assert found["source no_language: text search"].code == 2
-    assert "'de'" in found["source no_language: text search"].found
-    assert found["source no_language: labels"].found == "none"
+    findings = {finding.what: finding for finding in examine()}
+    assert findings["source production"].code == 2
+    assert "chunk" in findings["source production"].found
+    assert findings["source sample"].found == "374 questions, 148 chunks, 279 annotations"
+    assert findings["source no_language: text search"].code == 2
+    assert "'de'" in findings["source no_language: text search"].found
+    assert findings["source no_language: labels"].found == "none"
 
 
-def test_a_production_that_is_down_is_outside_our_reach(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_production_has_code_3(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", "postgresql://bot:s3cret@127.0.0.1:1/x")
     [finding] = [finding for finding in examine() if finding.what == "source production"]
     assert finding.code == 3
     assert "s3cret" not in finding.found
 
 
-def test_as_json_with_the_worst_findings_exit_code(at_own_home: Path) -> None:
-    ran = CommandLine(at_own_home)(
+def test_doctor_json_exits_with_the_worst_code(at_own_home: Path) -> None:
+    finished = CommandLine(at_own_home)(
         "doctor", "--json", env={"YARUS_SOURCE_URL": "postgresql://bot:s3cret@127.0.0.1:1/x"}, ok=False
     )
-    assert ran.code == 3
-    assert {frozenset(finding) for finding in ran.json} == {frozenset({"what", "found", "way_out", "code"})}
+    assert finished.code == 3
+    assert {frozenset(finding) for finding in finished.json} == {frozenset({"what", "found", "way_out", "code"})}
     assert {"settings", "database", "results", "embedder", "metrics", "source sample"} <= {
-        finding["what"] for finding in ran.json
+        finding["what"] for finding in finished.json
     }
-    assert "s3cret" not in ran.out + ran.err
+    assert "s3cret" not in finished.out + finished.err
 
 
 @pytest.mark.parametrize(
@@ -163,5 +163,5 @@ def test_as_json_with_the_worst_findings_exit_code(at_own_home: Path) -> None:
         ("http://[x", ["no http"]),
     ],
 )
-def test_forms_of_an_address(url: str, forms: list[str]) -> None:
+def test_url_forms(url: str, forms: list[str]) -> None:
     assert url_forms(url) == forms

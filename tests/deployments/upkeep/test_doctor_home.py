@@ -1,4 +1,4 @@
-"""The doctor on who else may read what Yarus keeps; none of it is a failure, each has a command that mends it."""
+"""The doctor on access to the home: no finding is a failure, and each has a command that fixes it."""
 
 import os
 import shlex
@@ -22,25 +22,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def mended(finding: Check) -> list[Check]:
-    """What is found after the command that the finding names."""
+def apply_fix(finding: Check) -> list[Check]:
+    """Return the findings after the command of a finding was run."""
     command = finding.way_out.partition(";")[0].partition(", unless")[0]
     subprocess.run(shlex.split(command), check=True)
     return list(examine_home())
 
 
-def test_a_home_that_is_not_there_yet(home: Path) -> None:
+def test_missing_home_is_fine(home: Path) -> None:
     home.rmdir()
     [finding] = examine_home()
     assert (finding.code, "is not there yet" in finding.found) == (0, True)
 
 
-def test_a_closed_home(home: Path) -> None:
+def test_closed_home_is_fine(home: Path) -> None:
     assert [finding.found for finding in examine_home()] == [f"{home} is closed to other accounts"]
 
 
 @pytest.mark.parametrize("part", ["", "prefect", "prefect/prefect.db", "pseudonyms.key"])
-def test_an_open_part(home: Path, part: str) -> None:
+def test_open_parts_are_found_and_fixed(home: Path, part: str) -> None:
     (home / "prefect").mkdir(mode=0o700)
     for file in ("prefect/prefect.db", "pseudonyms.key"):
         (home / file).touch(0o600)
@@ -48,17 +48,17 @@ def test_an_open_part(home: Path, part: str) -> None:
     [finding] = examine_home()
     assert (finding.code, "is open to other accounts of this machine (0755)" in finding.found) == (0, True)
     assert str(home / part) in finding.found
-    assert [finding.found for finding in mended(finding)] == [f"{home} is closed to other accounts"]
+    assert [finding.found for finding in apply_fix(finding)] == [f"{home} is closed to other accounts"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
-def test_a_home_of_somebody_else(home: Path) -> None:
+def test_home_of_another_user_is_found(home: Path) -> None:
     os.chown(home, 65534, 65534)
     [finding] = examine_home()
     assert "belongs to nobody, and you are root" in finding.found
 
 
-def test_a_part_that_is_a_link_to_what_all_can_read(home: Path, tmp_path: Path) -> None:
+def test_link_to_readable_folder_is_found(home: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir(mode=0o755)
     (home / "results").symlink_to(shared)
@@ -66,20 +66,20 @@ def test_a_part_that_is_a_link_to_what_all_can_read(home: Path, tmp_path: Path) 
     assert f"is a link to {shared}, which every account can read" in finding.found
 
 
-def test_results_elsewhere(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = Path(f"/tmp/yarus-doctor-{os.getpid()}")  # noqa: S108 - where everybody may come
+def test_readable_results_folder_is_found(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = Path(f"/tmp/yarus-doctor-{os.getpid()}")  # noqa: S108 - a folder that everybody can enter
     shared.mkdir()
     try:
         shared.chmod(0o755)
         monkeypatch.setenv("YARUS_RESULTS", str(shared))
         _, finding = examine_home()
         assert finding.found == f"{shared} can be read by every account of this machine"
-        assert len(mended(finding)) == 1
+        assert len(apply_fix(finding)) == 1
     finally:
         shared.rmdir()
 
 
-def test_a_file_of_settings_with_keys(home: Path, tmp_path: Path) -> None:
+def test_readable_env_file_with_keys_is_found(home: Path, tmp_path: Path) -> None:
     env = tmp_path / ".env"
     env.write_text("YARUS_LANGUAGE=en\n")
     env.chmod(0o644)
@@ -89,4 +89,4 @@ def test_a_file_of_settings_with_keys(home: Path, tmp_path: Path) -> None:
     assert "holds YARUS_JUDGE__API_KEY" in finding.found
     assert "s3cret" not in str(finding)
     assert "YARUS_GATE" not in finding.found
-    assert len(mended(finding)) == 1
+    assert len(apply_fix(finding)) == 1

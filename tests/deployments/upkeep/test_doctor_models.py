@@ -1,19 +1,19 @@
-"""The doctor asks every model that is set, and says what its server takes and what the model says."""
+"""The doctor on models: one question to each, with its server's format and its answer."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.support.evaluations import use
-from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
+from tests.support.evaluations import set_variables
+from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_completion, make_response, make_score_completion
 from yarus.deployments.upkeep.doctor import examine
 from yarus.deployments.upkeep.doctor_sources import Check
 
 
 def models(monkeypatch: pytest.MonkeyPatch, url: str, *roles: str) -> dict[str, Check]:
-    given = {f"YARUS_{role.upper()}__BASE_URL": url for role in roles}
-    given |= {f"YARUS_{role.upper()}__MODEL": f"small-{url[-4:]}" for role in roles}
-    use(monkeypatch, {"YARUS_LANGUAGE": "en", **given})
+    variables = {f"YARUS_{role.upper()}__BASE_URL": url for role in roles}
+    variables |= {f"YARUS_{role.upper()}__MODEL": f"small-{url[-4:]}" for role in roles}
+    set_variables(monkeypatch, {"YARUS_LANGUAGE": "en", **variables})
     return {check.what: check for check in examine() if check.what.startswith("model")}
 
 
@@ -23,24 +23,26 @@ def test_doctor_asks_each_model_and_shows_its_answer(
 ) -> None:
     def script(number: int, request: dict[str, object]) -> bytes:
         if "temperature" in request:
-            return http(400, '{"error": {"message": "`temperature` is deprecated for this model."}}', JSON)
-        return scores(1) if "response_format" in request else says("Yes, building 7.")
+            return make_response(
+                400, '{"error": {"message": "`temperature` is deprecated for this model."}}', JSON_HEADER
+            )
+        return make_score_completion(1) if "response_format" in request else make_completion("Yes, building 7.")
 
     llm_server.script = script
-    found = models(monkeypatch, llm_server.url, "generator", "judge", "gate")
-    assert {name: check.code for name, check in found.items()} == {
+    checks = models(monkeypatch, llm_server.url, "generator", "judge", "gate")
+    assert {name: check.code for name, check in checks.items()} == {
         "model generator": 0, "model judge": 0, "model gate": 0
     }  # fmt: skip
-    assert "without temperature" in found["model judge"].found
-    assert '"score": 1' in found["model judge"].found
-    assert "it answers 'Yes, building 7.'" in found["model generator"].found
+    assert "without temperature" in checks["model judge"].found
+    assert '"score": 1' in checks["model judge"].found
+    assert "it answers 'Yes, building 7.'" in checks["model generator"].found
 
 
 @pytest.mark.usefixtures("at_own_home")
 def test_doctor_reports_a_judge_that_answers_in_prose(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    llm_server.script = lambda number, request: says("The answer is good, 8 of 10.")
+    llm_server.script = lambda number, request: make_completion("The answer is good, 8 of 10.")
     check = models(monkeypatch, llm_server.url, "judge")["model judge"]
     assert (check.code, "8 of 10" in check.found) == (3, True)
     assert "not one JSON object" in check.way_out
@@ -48,12 +50,14 @@ def test_doctor_reports_a_judge_that_answers_in_prose(
 
 @pytest.mark.usefixtures("at_own_home")
 def test_doctor_names_the_setting_of_a_refused_key(llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    llm_server.script = lambda number, request: http(401, '{"error": {"message": "Incorrect API key"}}', JSON)
+    llm_server.script = lambda number, request: make_response(
+        401, '{"error": {"message": "Incorrect API key"}}', JSON_HEADER
+    )
     check = models(monkeypatch, llm_server.url, "judge")["model judge"]
     assert check.code == 3
     assert "YARUS_JUDGE__API_KEY" in check.found
 
 
 def test_doctor_asks_nothing_without_models(at_own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, {"YARUS_LANGUAGE": "en"})
+    set_variables(monkeypatch, {"YARUS_LANGUAGE": "en"})
     assert not [check for check in examine() if check.what.startswith("model ")]

@@ -1,12 +1,12 @@
-"""A user's data in dialogs: what others asked after them in one was answered with their words, and goes too."""
+"""Erasure of a user's data in dialogs, including later turns that were answered with the user's words."""
 
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
 
-from tests.support.evaluations import evaluate, load, question, rows_of
-from yarus.deployments.upkeep.erasure.erase import erase, find
+from tests.support.evaluations import evaluate, load, question, read_rows
+from yarus.deployments.upkeep.erasure.erase import erase_user_data, find_user_data
 from yarus.tasks.config.connections import database
 
 USER, MARK = "9100", "МЕТКА пересдачи"
@@ -16,11 +16,9 @@ def answer(question, history):
 """
 
 
-def test_a_dialog_goes_with_the_user_who_spoke_in_it(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_erase_removes_dialogs_of_the_user(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("CREATE DATABASE of_erase_dialogs"))  # what is erased here must be nobody else's
+        connection.execute(text("CREATE DATABASE of_erase_dialogs"))  # a separate database, because its data is erased
     monkeypatch.setenv("YARUS_HOME", str(tmp_path))
     monkeypatch.setenv(
         "YARUS_DATABASE_URL", engine.url.set(database="of_erase_dialogs").render_as_string(hide_password=False)
@@ -31,11 +29,11 @@ def test_a_dialog_goes_with_the_user_who_spoke_in_it(
     rows = [question(i, user_id=str(i), dialog_id=f"d{i // 3}", turn=1 + i % 3) for i in range(9)]
     rows[3] |= {"user_id": USER, "question": f"{MARK}: когда?"}
     source = load(tmp_path, "spoken", rows)
-    found = evaluate("tier3", source=source, sut="bot_of_dialogs:answer")
-    held = [row["question_id"] for row in rows_of(found) if MARK in str(row)]
-    assert held == ["3", "4", "5"]
-    apart = database()
-    erase(apart, find(apart, USER, source), dry_run=False)
-    apart.dispose()
-    left = rows_of(found)
-    assert MARK not in str(left) and [row["question_id"] for row in left] == ["0", "1", "2", "6", "7", "8"]
+    evaluation = evaluate("tier3", source=source, sut="bot_of_dialogs:answer")
+    question_ids = [row["question_id"] for row in read_rows(evaluation) if MARK in str(row)]
+    assert question_ids == ["3", "4", "5"]
+    erase_engine = database()
+    erase_user_data(erase_engine, find_user_data(erase_engine, USER, source), dry_run=False)
+    erase_engine.dispose()
+    remaining = read_rows(evaluation)
+    assert MARK not in str(remaining) and [row["question_id"] for row in remaining] == ["0", "1", "2", "6", "7", "8"]

@@ -1,24 +1,24 @@
-"""`yarus prune` as it is typed: what is an age, and what is refused before anything goes."""
+"""The options of `yarus prune`: valid ages, and what is refused before anything is removed."""
 
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import here
+from tests.support.command_line import run_here
 from yarus.db.errors import InputError
-from yarus.deployments.upkeep.prune import age
+from yarus.deployments.upkeep.prune import parse_age
 
 
-@pytest.mark.parametrize(("given", "days"), [("90d", 90), ("2w", 14), ("36h", 1.5), ("0d", 0)])
-def test_ages(given: str, days: float) -> None:
-    assert age(given) == timedelta(days=days)
+@pytest.mark.parametrize(("text", "days"), [("90d", 90), ("2w", 14), ("36h", 1.5), ("0d", 0)])
+def test_age_parses_units(text: str, days: float) -> None:
+    assert parse_age(text) == timedelta(days=days)
 
 
-@pytest.mark.parametrize("given", ["90", "d", "-1d", "1.5d", "90 days", "", "999999d"])
-def test_what_is_no_age(given: str) -> None:
+@pytest.mark.parametrize("text", ["90", "d", "-1d", "1.5d", "90 days", "", "999999d"])
+def test_age_rejects_other_texts(text: str) -> None:
     with pytest.raises(InputError, match="for example 90d"):
-        age(given)
+        parse_age(text)
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_what_is_no_age(given: str) -> None:
         ("--user", "1", "--source", "samlpe", "--dry-run"),
     ],
 )
-def test_what_it_refuses(at_home: Path, words: tuple[str, ...]) -> None:
-    ran = here("prune", *words)
-    assert ran.code == 2
-    assert ran.err.strip()
-    assert "Traceback" not in ran.err
+def test_prune_refuses_invalid_options(at_home: Path, words: tuple[str, ...]) -> None:
+    finished = run_here("prune", *words)
+    assert finished.code == 2
+    assert finished.err.strip()
+    assert "Traceback" not in finished.err

@@ -1,4 +1,4 @@
-"""What a source is promised to measure is what its tiers then measure, whatever it has."""
+"""Readiness: the promised number of cases equals the number that the tiers measure."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.promises import check_promises
-from tests.support.sources import store
-from yarus.deployments.upkeep.readiness import Ready, readiness
-from yarus.tasks.config.connections import source
+from tests.support.sources import store_source
+from yarus.deployments.upkeep.readiness import TierReadiness, read_readiness
+from yarus.tasks.config.connections import open_source
 
 Rows = list[dict[str, Any]]
 URL = "https://wiki.example/{}"
@@ -18,7 +18,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def pages(n: int = 4, each: int = 1, **more: Any) -> Rows:
-    """Chunks of so many pages."""
+    """Return the chunks of so many pages."""
     return [
         {"id": f"c{page}.{part}", "confluence_url": URL.format(page), "text": f"{TEXT.format(page)} Часть {part}."}
         | more
@@ -28,13 +28,14 @@ def pages(n: int = 4, each: int = 1, **more: Any) -> Rows:
 
 
 def questions(n: int = 4, **more: Any) -> Rows:
-    """Questions, each with these values; `{}` in a text is its number."""
+    """Return questions with these values; `{}` in a text is replaced by its number."""
     return [
-        {"question": f"Что велит правило {i}?"} | {key: _of(value, i) for key, value in more.items()} for i in range(n)
+        {"question": f"Что велит правило {i}?"} | {key: _value_of(value, i) for key, value in more.items()}
+        for i in range(n)
     ]
 
 
-def _of(value: Any, i: int) -> Any:
+def _value_of(value: Any, i: int) -> Any:
     return value(i) if callable(value) else value.format(i) if isinstance(value, str) else value
 
 
@@ -43,7 +44,7 @@ TIMES = {"created_at": lambda i: NOON + timedelta(minutes=i)}
 CONTEXT = {"recorded": lambda i: {"contexts": [{"id": f"x{i}", "text": TEXT.format(i), "url": None}]}}
 
 JUDGED = {"tier3", "judge", "judge_pipeline"}
-# name -> questions, chunks, the tiers that are promised
+# name -> questions, chunks, promised tiers
 SHAPES: dict[str, tuple[Rows, Rows, set[str]]] = {
     "only_questions": (questions(), [], set()),
     "only_answers": (questions(answer=ANSWER), [], {"tier3"}),
@@ -94,12 +95,12 @@ BREADTH = pytest.mark.slow("breadth: other shapes of sources")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in EVERY_DAY else BREADTH) for name in SHAPES])
 def test_readiness_promises_what_tiers_measure(at_home: object, engine: Engine, name: str) -> None:
     rows, chunks, promised = SHAPES[name]
-    assert check_promises(store(engine, f"promised_{name}", rows, chunks)).keys() == promised
+    assert check_promises(store_source(engine, f"promised_{name}", rows, chunks)).keys() == promised
 
 
-def ready_of(engine: Engine, name: str, *given: Rows, sut: str | None = None) -> dict[str, Ready]:
-    stored = store(engine, f"ready_{name}", *given)
-    return {ready.tier: ready for ready in readiness(source(stored), sut=sut)}
+def ready_of(engine: Engine, name: str, *rows: Rows, sut: str | None = None) -> dict[str, TierReadiness]:
+    stored_name = store_source(engine, f"ready_{name}", *rows)
+    return {ready.tier: ready for ready in read_readiness(open_source(stored_name), sut=sut)}
 
 
 def test_readiness_counts_recorded_answers_when_they_are_set(
@@ -108,23 +109,23 @@ def test_readiness_counts_recorded_answers_when_they_are_set(
     monkeypatch.setenv("YARUS_SUT", "recorded")
     rows = questions(answer=lambda i: "Да." if i else None, ground_truth_answer=REFERENCE)
     rows.append({"question": "Почему?", "recorded": {"error": "timeout"}})
-    name = store(engine, "promised_recorded", rows, [])
-    ready = {one.tier: one for one in readiness(source(name))}
-    assert (ready["tier2"].questions, ready["tier3"].questions) == (4, 4)  # one has failed, which is measured as that
+    name = store_source(engine, "promised_recorded", rows, [])
+    ready = {tier_ready.tier: tier_ready for tier_ready in read_readiness(open_source(name))}
+    assert (ready["tier2"].questions, ready["tier3"].questions) == (4, 4)  # the failed one is measured as a failure
     rows.pop()
-    assert check_promises(store(engine, "promised_recorded_well", rows, [])).keys() == {"tier2", "tier3"}
+    assert check_promises(store_source(engine, "promised_recorded_well", rows, [])).keys() == {"tier2", "tier3"}
 
 
 def test_readiness_needs_no_pages_for_an_external_system(at_home: object, engine: Engine) -> None:
     rows = questions(ground_truth_answer=REFERENCE)
     assert ready_of(engine, "no_system", rows)["tier3"].missing == "system"
-    asked = ready_of(engine, "system", rows, sut="http://127.0.0.1:1/ask")
-    assert (asked["tier3"].questions, asked["tier3"].missing) == (4, None)
-    assert asked["tier1"].missing == asked["tier2"].missing == asked["tier0"].missing == "chunks"
+    external = ready_of(engine, "system", rows, sut="http://127.0.0.1:1/ask")
+    assert (external["tier3"].questions, external["tier3"].missing) == (4, None)
+    assert external["tier1"].missing == external["tier2"].missing == external["tier0"].missing == "chunks"
 
 
 @pytest.mark.parametrize(
-    ("labels", "missing", "theirs", "ours"),
+    ("labels", "missing", "label_examples", "page_examples"),
     [
         ({"relevant_urls": ["wifi.md"]}, "pages in the corpus", "wifi.md", URL.format(0)),
         ({"relevant_chunk_ids": lambda i: [f"p{i}"]}, "chunks in the corpus", "p0, p1, p2", "c0.0, c1.0, c2.0"),
@@ -132,12 +133,12 @@ def test_readiness_needs_no_pages_for_an_external_system(at_home: object, engine
     ],
 )
 def test_readiness_shows_unmatched_labels_beside_ours(
-    at_home: object, engine: Engine, labels: Any, missing: str, theirs: str, ours: str
+    at_home: object, engine: Engine, labels: Any, missing: str, label_examples: str, page_examples: str
 ) -> None:
-    found = ready_of(engine, f"stray_{missing.replace(' ', '_')}", questions(**labels), pages())["tier1"]
-    assert found.missing == missing
-    assert found.values["theirs"] == theirs
-    assert found.values["ours"].startswith(ours)
+    ready = ready_of(engine, f"stray_{missing.replace(' ', '_')}", questions(**labels), pages())["tier1"]
+    assert ready.missing == missing
+    assert ready.values["theirs"] == label_examples
+    assert ready.values["ours"].startswith(page_examples)
 
 
 def test_readiness_names_what_judging_lacks(at_home: object, engine: Engine) -> None:
@@ -164,7 +165,7 @@ def test_readiness_finds_texts_of_contexts_in_the_corpus(at_home: object, engine
         {"contexts": [{"id": "a", "page_content": "текст"}, {"id": "c0.0", "text": " "}]},
     ]
     rows = questions(6, answer=ANSWER, recorded=lambda i: recorded[i])
-    name = store(engine, "promised_textless", rows, pages(confluence_url=None))
-    ready = {one.tier: one for one in readiness(source(name))}
+    name = store_source(engine, "promised_textless", rows, pages(confluence_url=None))
+    ready = {tier_ready.tier: tier_ready for tier_ready in read_readiness(open_source(name))}
     assert ready["judge"].questions == 3
     check_promises(name)

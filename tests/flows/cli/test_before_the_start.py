@@ -1,4 +1,4 @@
-"""What can be known before an evaluation is begun is told before anything is started, and nothing is left to resume."""
+"""Check that detectable problems are reported before anything is started, and that nothing is left to resume."""
 
 import socket
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
-from yarus.__main__ import exit_code
+from yarus.__main__ import run_command_line
 from yarus.db.tables import evaluation
 from yarus.tasks.evaluation.resources import Resources
 
@@ -37,7 +37,7 @@ WRONG: dict[str, tuple[dict[str, str], str, int, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_it_is_told_before_anything_is_started(
+def test_wrong_settings_are_reported_before_start(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     variables, tier, code, words = WRONG[name]
@@ -48,56 +48,56 @@ def test_it_is_told_before_anything_is_started(
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
-    assert exit_code(["run", tier]) == code
-    said = capsys.readouterr().err
-    assert words in said
-    assert "--resume" not in said
-    assert "starting" not in said
+    assert run_command_line(["run", tier]) == code
+    stderr = capsys.readouterr().err
+    assert words in stderr
+    assert "--resume" not in stderr
+    assert "starting" not in stderr
     assert not (tmp_path / "home").exists()  # no database was made, and no server
 
 
-def test_a_night_goes_on_where_one_model_is_not_there(
+def test_nightly_warns_if_a_model_is_unreachable(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from yarus.flows.cli.runner import check, parameters
+    from yarus.flows.cli.runner import check_evaluation, parse_parameters
 
     for variable, value in JUDGE.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("YARUS_LANGUAGE", "en")
-    check(parameters("nightly", {}, (), ()), Resources())
+    check_evaluation(parse_parameters("nightly", {}, (), ()), Resources())
     assert [text for text in caplog.messages if "nothing answers" in text] == [
         "judge 'm' at http://127.0.0.1:9/v1: nothing answers there (Connection refused). Start it, or correct "
         "YARUS_JUDGE__BASE_URL; what does not need it goes on"
     ]
 
 
-def test_what_listens_is_not_refused(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from yarus.flows.cli.runner import check, parameters
+def test_listening_address_is_not_refused(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from yarus.flows.cli.runner import check_evaluation, parse_parameters
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:  # it may answer as late as it likes
-        monkeypatch.setenv("YARUS_JUDGE__BASE_URL", f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # it never answers
+        monkeypatch.setenv("YARUS_JUDGE__BASE_URL", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
         monkeypatch.setenv("YARUS_JUDGE__MODEL", "m")
-        check(parameters("tier2", {}, (), ()), Resources())
+        check_evaluation(parse_parameters("tier2", {}, (), ()), Resources())
 
 
-def test_a_source_without_chunks_begins_nothing(
+def test_source_without_chunks_starts_nothing(
     at_home: Path, engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "log.csv").write_text("question,answer,created_at\nГде справка?,В деканате.,2026-03-05\n")
-    assert exit_code(["load", "table", str(tmp_path / "log.csv"), "--into", "without_chunks"]) == 0
+    assert run_command_line(["load", "table", str(tmp_path / "log.csv"), "--into", "without_chunks"]) == 0
     with engine.connect() as connection:
         before = connection.scalar(select(func.count()).select_from(evaluation))
     for tier in ("tier1", "tier3", "real_users"):
-        assert exit_code(["run", tier, "--source", "without_chunks"]) == 2
-        said = capsys.readouterr().err
-        assert ("нет страниц для поиска" if tier == "tier3" else "нет нужного: фрагменты; загрузите") in said
-        assert "Prefect" not in said
+        assert run_command_line(["run", tier, "--source", "without_chunks"]) == 2
+        stderr = capsys.readouterr().err
+        assert ("нет страниц для поиска" if tier == "tier3" else "нет нужного: фрагменты; загрузите") in stderr
+        assert "Prefect" not in stderr
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(evaluation)) == before
 
 
-def test_a_function_that_is_not_there_begins_nothing(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["run", "tier3", "--sut", "no_bot:answer"]) == 2
-    said = capsys.readouterr().err
-    assert "No module named 'no_bot'" in said
-    assert "Prefect" not in said
+def test_missing_function_starts_nothing(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["run", "tier3", "--sut", "no_bot:answer"]) == 2
+    stderr = capsys.readouterr().err
+    assert "No module named 'no_bot'" in stderr
+    assert "Prefect" not in stderr

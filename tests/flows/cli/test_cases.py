@@ -1,4 +1,4 @@
-"""`yarus cases`: which cases its conditions choose, and a reader that has seen enough."""
+"""Check `yarus cases`: which cases its conditions select, and a closed pipe."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from tests.support.command_line import CommandLine
 from yarus.db.errors import InputError
 from yarus.flows.terminal.lists import print_cases
-from yarus.tasks.cases.table import table
+from yarus.tasks.cases.table import make_cases
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ from yarus.tasks.cases.table import table
         ("relevant=x", ("list", "relevant~x")),
     ],
 )
-def test_a_condition_that_is_none(
+def test_invalid_condition_is_refused(
     at_home: Path, engine: Engine, by_fulltext: dict[str, Any], condition: str, words: tuple[str, ...]
 ) -> None:
-    from yarus.tasks.evaluation.queries import cases_where
+    from yarus.tasks.evaluation.queries import filter_cases
 
     with pytest.raises(InputError) as error:
-        cases_where(engine, by_fulltext["evaluation_id"], [condition])
+        filter_cases(engine, by_fulltext["evaluation_id"], [condition])
     for word in words:
         assert word in str(error.value)
 
@@ -47,39 +47,41 @@ def test_a_condition_that_is_none(
         (["retrieved~Normans-1"], lambda case: "Normans-1" in case["retrieved"]),
     ],
 )
-def test_conditions_choose_cases(
+def test_conditions_select_cases(
     at_home: Path,
     engine: Engine,
     by_fulltext: dict[str, Any],
     conditions: list[str],
     meets: Callable[[dict[str, Any]], bool],
 ) -> None:
-    from yarus.tasks.evaluation.queries import cases_where
+    from yarus.tasks.evaluation.queries import filter_cases
 
-    name = by_fulltext["evaluation_id"]
-    wanted = [case["case_id"] for case in cases_where(engine, name, []).to_pylist() if meets(case)]
-    assert cases_where(engine, name, conditions)["case_id"].to_pylist() == wanted
+    evaluation_id = by_fulltext["evaluation_id"]
+    expected = [case["case_id"] for case in filter_cases(engine, evaluation_id, []).to_pylist() if meets(case)]
+    assert filter_cases(engine, evaluation_id, conditions)["case_id"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_reader_that_has_seen_enough_gets_no_complaint(
+def test_closed_pipe_causes_no_complaint(
     yarus: CommandLine, by_fulltext: dict[str, Any], form: tuple[str, ...]
 ) -> None:
     with yarus.start("cases", by_fulltext["evaluation_id"], "--limit", "1190", *form) as process:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-    assert process.returncode in (0, 1)  # click's and rich's
+    assert process.returncode in (0, 1)  # exit codes of click and of rich
 
 
-def test_a_chunk_is_shown_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_chunk_is_printed_with_text(capsys: pytest.CaptureFixture[str]) -> None:
     text = "Читальный зал открыт до 21:00."
-    print_cases(table(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text]), [1], 1, "en")
+    print_cases(
+        make_cases(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text]), [1], 1, "en"
+    )
     assert text in capsys.readouterr().out
 
 
-def test_a_question_asked_again_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = table(case_id=["s:1"], status=["ok"], reason=[None], question=["Где столовая?"])
-    print_cases(asked, [3], 7, "en")
-    said = capsys.readouterr().out
-    assert "Где столовая? ×3" in said and "3 of 7 cases" in said
+def test_repeated_question_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    case_table = make_cases(case_id=["s:1"], status=["ok"], reason=[None], question=["Где столовая?"])
+    print_cases(case_table, [3], 7, "en")
+    output = capsys.readouterr().out
+    assert "Где столовая? ×3" in output and "3 of 7 cases" in output

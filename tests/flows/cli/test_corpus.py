@@ -1,4 +1,4 @@
-"""Corpus analytics after a night: what is kept, and by the command line."""
+"""Check the corpus analytics of a night: what is stored, and what the command prints."""
 
 from pathlib import Path
 from typing import Any
@@ -6,43 +6,43 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.command_line import here
-from tests.support.evaluations import rows_of
-from yarus.tasks.dataset.corpus.analytics import corpus
-from yarus.tasks.report.corpus_page import newest_analytics
+from tests.support.command_line import run_here
+from tests.support.evaluations import read_rows
+from yarus.tasks.dataset.corpus.analytics import analyse_corpus
+from yarus.tasks.report.corpus_page import load_newest_analysis
 
 Document = dict[str, Any]
 pytestmark = pytest.mark.slow("breadth: the corpus of a night")
 
 
-def test_topics_hold_every_question_once(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
-    found = corpus(engine, "sample")
-    apart = sum(row["n"] for row in found["chatter"])
-    inside = sum(topic["n"] for topic in found["topics"])
-    assert inside + found["without_topic"] + apart == found["profile"]["n_questions"]
-    sizes = [topic["n"] for topic in found["topics"]]
+def test_topics_contain_every_question_once(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
+    analytics = analyse_corpus(engine, "sample")
+    n_chatter = sum(row["n"] for row in analytics["chatter"])
+    n_in_topics = sum(topic["n"] for topic in analytics["topics"])
+    assert n_in_topics + analytics["without_topic"] + n_chatter == analytics["profile"]["n_questions"]
+    sizes = [topic["n"] for topic in analytics["topics"]]
     assert sizes == sorted(sizes, reverse=True)
-    assert found == corpus(engine, "sample"), "the same twice"
-    hits = [row["hit_rate@10"] for row in rows_of(night["tier1"])]
-    known = sum(topic["n_hit_known"] for topic in found["topics"])
-    assert 0 < known <= sum(hit is not None for hit in hits) + len(rows_of(night["real_users"]))
+    assert analytics == analyse_corpus(engine, "sample"), "the same twice"
+    hits = [row["hit_rate@10"] for row in read_rows(night["tier1"])]
+    n_known = sum(topic["n_hit_known"] for topic in analytics["topics"])
+    assert 0 < n_known <= sum(hit is not None for hit in hits) + len(read_rows(night["real_users"]))
 
 
-def test_the_night_keeps_it(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
-    kept = newest_analytics(engine, "sample")
-    assert kept is not None
-    assert kept["corpus_id"].startswith("corpus-")
-    assert {"utilisation", "topics", "next", "profile", "map"} <= kept.keys()
-    assert night["tier1"]["evaluation_id"] in kept["utilisation"]["evaluations"]
-    assert newest_analytics(engine, "nothing") is None
+def test_night_stores_analytics(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
+    stored = load_newest_analysis(engine, "sample")
+    assert stored is not None
+    assert stored["corpus_id"].startswith("corpus-")
+    assert {"utilisation", "topics", "next", "profile", "map"} <= stored.keys()
+    assert night["tier1"]["evaluation_id"] in stored["utilisation"]["evaluations"]
+    assert load_newest_analysis(engine, "nothing") is None
 
 
-def test_by_the_command_line(night: dict[str, Document], at_home: Path) -> None:
-    found = here("corpus", "--evaluation", night["tier1"]["evaluation_id"], "--points", "50", "--json").json
-    assert found["utilisation"]["evaluations"] == [night["tier1"]["evaluation_id"]]
-    assert len(found["map"]["x"]) == 50
-    told = here("corpus")
-    assert "Что написать в первую очередь" in told.out
-    wrong = here("corpus", "--evaluation", night["ux"]["evaluation_id"])
-    assert (wrong.code, "tier1, real_users, tier3" in wrong.err) == (2, True)
-    assert here("corpus", "--source", "sampel").code == 2
+def test_corpus_command_prints_analytics(night: dict[str, Document], at_home: Path) -> None:
+    analytics = run_here("corpus", "--evaluation", night["tier1"]["evaluation_id"], "--points", "50", "--json").json
+    assert analytics["utilisation"]["evaluations"] == [night["tier1"]["evaluation_id"]]
+    assert len(analytics["map"]["x"]) == 50
+    output = run_here("corpus")
+    assert "Что написать в первую очередь" in output.out
+    refusal = run_here("corpus", "--evaluation", night["ux"]["evaluation_id"])
+    assert (refusal.code, "tier1, real_users, tier3" in refusal.err) == (2, True)
+    assert run_here("corpus", "--source", "sampel").code == 2

@@ -1,4 +1,4 @@
-"""`yarus dataset` as people and programs meet it, from the sample to a labelled, frozen and evaluated set."""
+"""Check `yarus dataset` for people and programs, from the sample to a labelled, frozen and evaluated set."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from openpyxl import load_workbook
 
-from tests.support.command_line import ENGLISH, CommandLine, here
+from tests.support.command_line import ENGLISH, CommandLine, run_here
 from tests.support.evaluations import load, question
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
@@ -17,7 +17,7 @@ from yarus.tasks.dataset.synthesis.generator import KINDS as MADE
 
 
 def command(*words: str) -> Result:
-    """The command in this process, on the shared home; what it raises is what `main` turns into an exit code."""
+    """Run the command in this process, on the shared home; raise what `main` turns into an exit code."""
     result = CliRunner().invoke(cli, ["dataset", *words], standalone_mode=False)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -25,18 +25,18 @@ def command(*words: str) -> Result:
 
 
 def document(*words: str) -> Any:
-    """The one document on stdout."""
+    """Return the one document on stdout."""
     return json.loads(command(*words, "--json").stdout)
 
 
-def test_the_whole_way_of_a_case_set(
+def test_case_set_is_made_labelled_frozen_and_evaluated(
     at_home: Path, yarus: CommandLine, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
-    """Synthesized from the sample, exported, labelled in a spreadsheet, imported, audited, frozen, evaluated."""
+    """Generate cases from the sample, export, label in a spreadsheet, import, audit, freeze and evaluate them."""
     words = ("dataset", "synthesize", "--source", "sample", "--into", "way", "--n", "12", "--seed", "1")
-    made = yarus(*words, "--json", env=prefect_server).json
-    assert made["state"] == "completed" and made["accepted"] >= 9
-    assert set(made["kinds"]) == set(MADE) and "no language model" in made["generator"]
+    generated = yarus(*words, "--json", env=prefect_server).json
+    assert generated["state"] == "completed" and generated["accepted"] >= 9
+    assert set(generated["kinds"]) == set(MADE) and "no language model" in generated["generator"]
 
     file = tmp_path / "labels.xlsx"
     exported = document("export-annotation", str(file), "--source", "way", "--limit", "6")
@@ -49,26 +49,26 @@ def test_the_whole_way_of_a_case_set(
     assert document("import-annotation", str(file), "--annotator", "Анна")["rejected"] == 1
     assert document("agreement", "--source", "way")["annotators"] == {"Анна": 3}
 
-    audited = document("audit", "--source", "way")
-    assert {"stale", "duplicates"} < set(audited) and audited["n_questions"] == made["accepted"]
-    kept = document("freeze", "way_1", "--source", "way")
-    assert kept["n_cases"] == made["accepted"] - 1  # the rejected one has left
+    audit = document("audit", "--source", "way")
+    assert {"stale", "duplicates"} < set(audit) and audit["n_questions"] == generated["accepted"]
+    frozen = document("freeze", "way_1", "--source", "way")
+    assert frozen["n_cases"] == generated["accepted"] - 1  # the rejected one has left
     ran = yarus("run", "tier1", "--source", "way", "--cases", "way_1", "--json", env=prefect_server).json
-    assert ran["cases"] == {"name": "way_1", "sha256": kept["sha256"]} and ran["n_cases"] == kept["n_cases"]
-    shown = yarus("show", ran["evaluation_id"]).out
-    assert f"Набор вопросов: way_1 · {kept['sha256'][:12]}" in shown
+    assert ran["cases"] == {"name": "way_1", "sha256": frozen["sha256"]} and ran["n_cases"] == frozen["n_cases"]
+    output = yarus("show", ran["evaluation_id"]).out
+    assert f"Набор вопросов: way_1 · {frozen['sha256'][:12]}" in output
 
 
-def test_what_people_read(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command prints a table in either language, and leaves no gap of a pattern unfilled."""
+def test_dataset_output_is_in_chosen_language(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that every command prints a table in the chosen language, with all placeholders filled."""
     rows = [question(i, question=f"What about rule {i}?", created_at=f"2026-0{1 + i % 2}-01") for i in range(6)]
-    twice = {"id": "77", "question": rows[0]["question"], "score": 1, "answer": "Звоните +7 927 123-45-67"}
-    name = load(tmp_path, "readable", [*rows, question(7) | twice])
+    duplicate = {"id": "77", "question": rows[0]["question"], "score": 1, "answer": "Звоните +7 927 123-45-67"}
+    name = load(tmp_path, "readable", [*rows, question(7) | duplicate])
     for number, language in enumerate(("ru", "en")):
         monkeypatch.setenv("YARUS_LANGUAGE", language)
         file = tmp_path / "labels.csv"
         sets = [f"readable_{kind}_{number}" for kind in ("all", "some", "a", "b")]
-        said = [
+        results = [
             command("freeze", sets[0], "--source", name),
             command("freeze", sets[1], "--source", name, "--limit", "3"),
             command("list"),
@@ -78,14 +78,14 @@ def test_what_people_read(at_home: Path, tmp_path: Path, monkeypatch: pytest.Mon
             command("import-annotation", str(file), "--annotator", "a"),
             command("audit", "--source", name),
         ]
-        for result in said:
+        for result in results:
             assert result.stdout.strip() and not re.search(r"\{\w+\}", result.stdout)
             cyrillic = re.search("[а-яё]", re.sub(r"\[.*?\]", "", result.stdout))  # but for pseudonyms
             assert bool(cyrillic) == (language == "ru"), result.stdout
-        assert "927" not in re.sub(r"\[.*?\]", "", said[-1].stdout)  # but for the digits of a pseudonym
+        assert "927" not in re.sub(r"\[.*?\]", "", results[-1].stdout)  # but for the digits of a pseudonym
 
 
-def test_a_test_set_of_ragas(at_home: Path, tmp_path: Path) -> None:
+def test_ragas_test_set_is_imported(at_home: Path, tmp_path: Path) -> None:
     item = {"user_input": "Где?", "reference_contexts": ["Тут."], "reference": "Тут."}
     (tmp_path / "testset.jsonl").write_text(json.dumps(item), encoding="utf-8")
     loaded = document("import", "ragas", str(tmp_path / "testset.jsonl"), "--into", "ragas_set")
@@ -113,12 +113,12 @@ def test_a_test_set_of_ragas(at_home: Path, tmp_path: Path) -> None:
         (["import", "ragas", "gone.json", "--into", "gone"], "nothing was loaded"),
     ],
 )
-def test_wrong_words(at_home: Path, words: list[str], message: str) -> None:
+def test_wrong_arguments_are_refused(at_home: Path, words: list[str], message: str) -> None:
     with pytest.raises(Exception, match=re.escape(message)) as raised:
         command(*words)
     assert isinstance(raised.value, InputError) or getattr(raised.value, "exit_code", 0) == 2
 
 
-def test_a_set_that_is_not_there_is_named_before_anything_starts(at_home: Path) -> None:
-    ran = here("run", "tier1", "--cases", "no_such_set", env=ENGLISH)
+def test_unknown_case_set_is_refused_before_start(at_home: Path) -> None:
+    ran = run_here("run", "tier1", "--cases", "no_such_set", env=ENGLISH)
     assert (ran.code, ran.out) == (2, "") and "no case set 'no_such_set'" in ran.err

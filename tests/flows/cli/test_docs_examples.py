@@ -1,4 +1,4 @@
-"""The commands and queries of the pages, run over a night of the sample; those marked `not run` are only checked."""
+"""Run the commands and queries of the documentation pages over a night of the sample, except those marked `not run`."""
 
 import re
 from pathlib import Path
@@ -9,48 +9,50 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from tests.support.command_line import environment, in_shell
+from tests.support.command_line import in_shell, make_environment
 from tests.support.evaluations import evaluate
-from tests.support.texts.docs_pages import PAGES, ROOT, Block, blocks
+from tests.support.texts.docs_pages import PAGES, ROOT, Block, read_blocks
 
 Document = dict[str, Any]
 pytestmark = pytest.mark.slow("breadth: every command of every page")
-RUN = [
+RUN_BLOCKS = [
     block
     for page in PAGES
-    for block in blocks(page)
+    for block in read_blocks(page)
     if block.kind == "console" and not block.not_run and block.commands
 ]
-NAMED = re.compile(r"(tier\d|real_users|judge|judge_pipeline|ux)-\d{8}-\d{6}-[0-9a-f]{4}")
+EVALUATION_ID = re.compile(r"(tier\d|real_users|judge|judge_pipeline|ux)-\d{8}-\d{6}-[0-9a-f]{4}")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the commands are run: with the gate file of the page for operators."""
-    made = tmp_path_factory.mktemp("docs")
-    (rules,) = [block.text for block in blocks(ROOT / "docs" / "operators.md") if block.kind == "toml"]
-    (made / "gate.toml").write_text(rules, encoding="utf-8")
-    return made
+    """Make the folder in which the commands run, with the gate file of the operators' page."""
+    path = tmp_path_factory.mktemp("docs")
+    (rules,) = [block.text for block in read_blocks(ROOT / "docs" / "operators.md") if block.kind == "toml"]
+    (path / "gate.toml").write_text(rules, encoding="utf-8")
+    return path
 
 
-@pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block.page} {block.commands[0]}")
-def test_a_block_of_commands(
+@pytest.mark.parametrize("block", RUN_BLOCKS, ids=lambda block: f"{block.page} {block.commands[0]}")
+def test_page_commands_succeed(
     block: Block, night: dict[str, Document], home: Path, folder: Path, prefect_server: dict[str, str]
 ) -> None:
-    """An evaluation that the page names stands for the night's of that tier, `last` for its last one."""
-    variables = environment(home) | prefect_server
+    """Run each block; ids in the page stand for the night's evaluation of that tier, `last` for its last one."""
+    variables = make_environment(home) | prefect_server
     for command in block.commands:
-        named = NAMED.sub(lambda found: str(night[found[1]]["evaluation_id"]), command.replace(".venv/bin/", ""))
-        named = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), named)
-        named = re.sub(r"^yarus robustness$", "yarus robustness --limit 60", named)  # twelve evaluations
-        ran = in_shell("bash", "-c", named, env=variables, folder=folder)
-        assert ran.code == 0, f"{block.page}: {named}\n{ran.out}{ran.err}"
+        resolved = EVALUATION_ID.sub(
+            lambda match: str(night[match[1]]["evaluation_id"]), command.replace(".venv/bin/", "")
+        )
+        resolved = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), resolved)
+        resolved = re.sub(r"^yarus robustness$", "yarus robustness --limit 60", resolved)  # twelve evaluations
+        ran = in_shell("bash", "-c", resolved, env=variables, folder=folder)
+        assert ran.code == 0, f"{block.page}: {resolved}\n{ran.out}{ran.err}"
         assert ran.out.strip()
 
 
-def test_the_queries_of_the_page_find_what_they_say(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
+def test_page_queries_return_rows(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
     evaluate("tier1", source="sample")  # one that comes after the accepted one of the night
-    statements = [block.text for block in blocks(ROOT / "docs" / "sql.md") if block.kind == "sql"]
+    statements = [block.text for block in read_blocks(ROOT / "docs" / "sql.md") if block.kind == "sql"]
     grants, queries = statements[0], statements[1:]
     with engine.begin() as connection:
         connection.exec_driver_sql(grants)
@@ -67,8 +69,8 @@ def test_the_queries_of_the_page_find_what_they_say(night: dict[str, Document], 
             connection.exec_driver_sql("DROP OWNED BY yarus_dashboard; DROP ROLE yarus_dashboard")
 
 
-def test_pandas_reads_the_results_as_one_table(night: dict[str, Document], home: Path) -> None:
-    (code,) = [block.text for block in blocks(ROOT / "docs" / "sql.md") if block.kind == "python"]
+def test_pandas_reads_results_as_one_table(night: dict[str, Document], home: Path) -> None:
+    (code,) = [block.text for block in read_blocks(ROOT / "docs" / "sql.md") if block.kind == "python"]
     names: Document = {"results": str(home / "results")}
     exec(code, names)  # noqa: S102 - our own page
     assert len(names["cases"]) >= pq.ParquetFile(night["tier1"]["parquet"]).metadata.num_rows

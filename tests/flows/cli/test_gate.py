@@ -1,4 +1,4 @@
-"""`yarus gate` in a shell script: it stops on a planted regression and lets noise pass. And what it writes and says."""
+"""Check `yarus gate` in a shell script: it stops on a planted regression and ignores noise; and its output."""
 
 import asyncio
 import json
@@ -12,17 +12,17 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
-from tests.support.command_line import ENGLISH, CommandLine, environment, in_shell
-from tests.support.evaluation_history import source_name, with_cases
-from tests.support.evaluations import rows_of
-from tests.support.forked import Ran
+from tests.support.command_line import ENGLISH, CommandLine, in_shell, make_environment
+from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
+from tests.support.evaluations import read_rows
+from tests.support.forked import CommandResult
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
-from yarus.flows.terminal.differences.gate import junit
+from yarus.flows.terminal.differences.gate import format_junit
 from yarus.tasks.config.parameters import Tier1
 from yarus.tasks.evaluation.batch import evaluate_batch
 from yarus.tasks.steps.finish import finish
-from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.lifecycle import open_evaluation
 from yarus.tasks.steps.retrieval import load, score_rankings
 from yarus.tasks.steps.search import index, retrieve
 
@@ -38,10 +38,10 @@ SCRIPT = 'set -e\n"$@"\necho deployed\n'
 
 
 def tier1(**parameters: Any) -> Document:
-    """The summary of a tier 1 evaluation: the flow's steps in its order."""
+    """Evaluate tier 1 with the flow's steps in order, and return the summary."""
 
     async def steps() -> Document:
-        async with evaluation("tier1", Tier1.model_validate(parameters)) as run:
+        async with open_evaluation("tier1", Tier1.model_validate(parameters)) as run:
             run = await index.fn(await load.fn(run))
             for batch in range(run.n_batches):
                 await evaluate_batch.fn(run, batch, (retrieve, score_rankings))
@@ -50,8 +50,8 @@ def tier1(**parameters: Any) -> Document:
     return asyncio.run(steps())
 
 
-def by_rankings(home: Path, name: str, rankings: dict[str, list[str]], source: str) -> str:
-    """An evaluation of a retriever that answers so; its id."""
+def evaluate_rankings(home: Path, name: str, rankings: dict[str, list[str]], source: str) -> str:
+    """Evaluate a retriever with these rankings, and return the id."""
     (home / f"{name}.py").write_text(RETRIEVER.format(name=name), encoding="utf-8")
     (home / f"{name}.json").write_text(json.dumps(rankings, ensure_ascii=False), encoding="utf-8")
     summary = tier1(source=source, retriever=f"{name}:retrieve", limit=300)
@@ -60,10 +60,10 @@ def by_rankings(home: Path, name: str, rankings: dict[str, list[str]], source: s
 
 
 @pytest.fixture
-def three(at_home: Path, xquad_source: str) -> tuple[str, str, str]:
-    """Text search, the same with five questions won and five lost by chance, and with rubbish for every third."""
+def three_evaluations(at_home: Path, xquad_source: str) -> tuple[str, str, str]:
+    """Evaluate text search, the same with random gains and losses, and with every third ranking broken."""
     base = tier1(source=xquad_source, retriever="fulltext", limit=300)
-    rows = [row for row in rows_of(base) if row["relevant"]]
+    rows = [row for row in read_rows(base) if row["relevant"]]
     rankings = {row["question"]: row["retrieved"] for row in rows}
     chance = random.Random(0)
     won, lost = (chance.sample([row for row in rows if row["hit_rate@1"] == hit], 5) for hit in (0, 1))
@@ -72,18 +72,18 @@ def three(at_home: Path, xquad_source: str) -> tuple[str, str, str]:
     broken = rankings | {row["question"]: ["nothing", "at", "all"] for row in rows[::3]}
     return (
         base["evaluation_id"],
-        by_rankings(at_home, "noisy_retriever", noisy, xquad_source),
-        by_rankings(at_home, "broken_retriever", broken, xquad_source),
+        evaluate_rankings(at_home, "noisy_retriever", noisy, xquad_source),
+        evaluate_rankings(at_home, "broken_retriever", broken, xquad_source),
     )
 
 
-def deploy(home: Path, *words: str) -> Ran:
-    """A shell script that gates, then deploys."""
-    return in_shell("sh", "-c", SCRIPT, "sh", "yarus", "gate", *words, env=environment(home), folder=home)
+def deploy(home: Path, *words: str) -> CommandResult:
+    """Run a shell script that checks the gate, then deploys."""
+    return in_shell("sh", "-c", SCRIPT, "sh", "yarus", "gate", *words, env=make_environment(home), folder=home)
 
 
-def test_a_script_stops_on_a_regression_and_not_on_noise(home: Path, three: tuple[str, str, str]) -> None:
-    base, noisy, broken = three
+def test_gate_stops_script_on_regression_only(home: Path, three_evaluations: tuple[str, str, str]) -> None:
+    base, noisy, broken = three_evaluations
     passed = deploy(home, noisy, "--baseline", base)
     assert (passed.code, passed.out.splitlines()[-1]) == (0, "deployed"), passed.err
     stopped = deploy(home, broken, "--baseline", base)
@@ -92,7 +92,7 @@ def test_a_script_stops_on_a_regression_and_not_on_noise(home: Path, three: tupl
     assert stopped.out.count("не пройдено") >= 3  # hit_rate@1, mrr, ndcg@10
 
 
-def asked(*words: str) -> Result:
+def run_gate(*words: str) -> Result:
     result = CliRunner().invoke(cli, ["gate", *words], standalone_mode=False)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -100,12 +100,12 @@ def asked(*words: str) -> Result:
 
 
 @pytest.fixture
-def judged(engine: Engine, tmp_path: Path) -> str:
-    """160 of 200 hits."""
-    return with_cases(engine, tmp_path, source_name(), {"hit_rate@1": [0.0] * 40 + [1.0] * 160})
+def evaluation_id(engine: Engine, tmp_path: Path) -> str:
+    """Write an evaluation with 160 hits of 200."""
+    return write_evaluation_with_cases(engine, tmp_path, make_source_name(), {"hit_rate@1": [0.0] * 40 + [1.0] * 160})
 
 
-def rules(folder: Path, *floors: float) -> str:
+def write_rules(folder: Path, *floors: float) -> str:
     path = folder / "rules.toml"
     lines = [f'[[rule]]\nmetric = "hit_rate@1"\nfloor = {floor}\n' for floor in floors]
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -116,70 +116,72 @@ def rules(folder: Path, *floors: float) -> str:
     ("floor", "verdict", "code", "strict"),
     [(0.5, "pass", 0, 0), (0.78, "inconclusive", 0, 1), (0.9, "fail", 1, 1)],
 )
-def test_exit_codes(
-    at_home: Path, judged: str, tmp_path: Path, floor: float, verdict: str, code: int, strict: int
+def test_gate_exit_codes(
+    at_home: Path, evaluation_id: str, tmp_path: Path, floor: float, verdict: str, code: int, strict: int
 ) -> None:
-    words = (judged, "--file", rules(tmp_path, floor), "--json")
-    found = asked(*words)
-    assert (json.loads(found.stdout)["verdict"], found.exit_code) == (verdict, code)
-    assert asked(*words, "--strict").exit_code == strict
+    words = (evaluation_id, "--file", write_rules(tmp_path, floor), "--json")
+    result = run_gate(*words)
+    assert (json.loads(result.stdout)["verdict"], result.exit_code) == (verdict, code)
+    assert run_gate(*words, "--strict").exit_code == strict
 
 
-def test_an_invalid_evaluation_stops(at_home: Path, engine: Engine, tmp_path: Path) -> None:
-    name = with_cases(engine, tmp_path, source_name(), {"mrr": [1.0] * 9}, state="invalid", error="only 10 % measured")
-    found = asked(name)
-    assert (found.exit_code, "only 10 % measured" in found.stdout) == (1, True)
+def test_invalid_evaluation_fails_gate(at_home: Path, engine: Engine, tmp_path: Path) -> None:
+    name = write_evaluation_with_cases(
+        engine, tmp_path, make_source_name(), {"mrr": [1.0] * 9}, state="invalid", error="only 10 % measured"
+    )
+    result = run_gate(name)
+    assert (result.exit_code, "only 10 % measured" in result.stdout) == (1, True)
 
 
 @pytest.mark.parametrize(("language", "said"), [("ru", "нужно ещё примерно"), ("en", "needs about")])
-def test_what_is_inconclusive_says_how_many_cases_are_missing(
-    at_home: Path, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+def test_inconclusive_rule_tells_missing_cases(
+    at_home: Path, evaluation_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, said: str
 ) -> None:
     monkeypatch.setenv("YARUS_LANGUAGE", language)
-    text = asked(judged, "--file", rules(tmp_path, 0.78)).stdout
+    text = run_gate(evaluation_id, "--file", write_rules(tmp_path, 0.78)).stdout
     assert said in text
     assert "--strict" in text
 
 
-def test_junit_has_a_test_case_a_rule(at_home: Path, judged: str, tmp_path: Path) -> None:
+def test_junit_has_one_test_case_per_rule(at_home: Path, evaluation_id: str, tmp_path: Path) -> None:
     target = tmp_path / "gate.xml"
-    words = (judged, "--file", rules(tmp_path, 0.5, 0.78, 0.9), "--junit", str(target))
-    assert asked(*words).exit_code == 1
+    words = (evaluation_id, "--file", write_rules(tmp_path, 0.5, 0.78, 0.9), "--junit", str(target))
+    assert run_gate(*words).exit_code == 1
     suite = ElementTree.parse(target).getroot()  # noqa: S314 - our own
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
     assert [case[0].tag for case in suite] == ["system-out", "skipped", "failure"]
-    asked(*words, "--strict")
+    run_gate(*words, "--strict")
     assert ElementTree.parse(target).getroot().get("failures") == "2"  # noqa: S314
 
 
-def test_junit_holds_only_what_xml_allows() -> None:
+def test_junit_replaces_invalid_xml_characters() -> None:
     rule = dict.fromkeys(
         ("value", "ci_low", "ci_high", "baseline", "difference", "p", "p_holm", "smallest_detectable", "needs")
     )
     rule |= {"metric": "mrr", "stratum": None, "rule": "floor", "bound": 0.5, "verdict": "fail"}
     rule |= {"reason": "\x00\x1b[31m<b>&\ud800\ufffe \u202eязык"}
     document = {"evaluation_id": "a\x07b", "source": "c\x00d", "tier": "tier1", "error": None, "rules": [rule]}
-    text = junit(document, "ru", strict=False)
+    text = format_junit(document, "ru", strict=False)
     suite = ElementTree.fromstring(text)  # noqa: S314
     assert suite[0][0].text == "\ufffd\ufffd[31m<b>&\ufffd\ufffd \u202eязык"
     assert suite.get("name") == "yarus gate a\ufffdb"
 
 
-def test_a_failed_release_that_is_evaluated_again_fails_again_until_its_level_is_accepted(
-    at_home: Path, engine: Engine, tmp_path: Path
-) -> None:
-    source, bad = source_name(), {"hit_rate@1": [0.0] * 90 + [1.0] * 110}
-    first = with_cases(engine, tmp_path, source, {"hit_rate@1": [0.0] * 40 + [1.0] * 160})
-    failed, again, later = (with_cases(engine, tmp_path, source, bad, night=night) for night in (1, 2, 3))
-    found = [asked(name) for name in (failed, again)]
-    assert [one.exit_code for one in found] == [1, 1]
-    assert all(f"Сравнение с {first}: первый с таким ключом" in one.stdout for one in found)
-    assert f"{again}: принят за базовый" in asked("--accept", again).stdout
-    accepted = asked(later)
+def test_failed_release_fails_until_accepted(at_home: Path, engine: Engine, tmp_path: Path) -> None:
+    source, bad = make_source_name(), {"hit_rate@1": [0.0] * 90 + [1.0] * 110}
+    first = write_evaluation_with_cases(engine, tmp_path, source, {"hit_rate@1": [0.0] * 40 + [1.0] * 160})
+    failed, again, later = (
+        write_evaluation_with_cases(engine, tmp_path, source, bad, night=night) for night in (1, 2, 3)
+    )
+    results = [run_gate(name) for name in (failed, again)]
+    assert [result.exit_code for result in results] == [1, 1]
+    assert all(f"Сравнение с {first}: первый с таким ключом" in result.stdout for result in results)
+    assert f"{again}: принят за базовый" in run_gate("--accept", again).stdout
+    accepted = run_gate(later)
     assert (accepted.exit_code, f"Сравнение с {again}: принят за базовый" in accepted.stdout) == (0, True)
-    assert json.loads(asked("--accept", first, "--json").stdout) == {"evaluation_id": first, "verdict": "accepted"}
-    assert asked(later).exit_code == 1
+    assert json.loads(run_gate("--accept", first, "--json").stdout) == {"evaluation_id": first, "verdict": "accepted"}
+    assert run_gate(later).exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -189,14 +191,14 @@ def test_a_failed_release_that_is_evaluated_again_fails_again_until_its_level_is
         (("--strict",), "completed", "--accept does not check: it goes with no other option than --json"),
     ],
 )
-def test_what_cannot_be_accepted(
+def test_gate_refuses_to_accept(
     at_home: Path, engine: Engine, tmp_path: Path, words: tuple[str, ...], state: str, said: str
 ) -> None:
-    name = with_cases(engine, tmp_path, source_name(), {"mrr": [1.0] * 9}, state=state)
+    name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), {"mrr": [1.0] * 9}, state=state)
     with pytest.raises((InputError, click.UsageError), match=said):
-        asked(name, "--accept", *words)
+        run_gate(name, "--accept", *words)
     with pytest.raises(InputError, match="no evaluation 'tier1-never'; there are"):
-        asked("tier1-never", "--accept")
+        run_gate("tier1-never", "--accept")
 
 
 @pytest.mark.parametrize(
@@ -207,16 +209,14 @@ def test_what_cannot_be_accepted(
         (("--baseline", "tier1-never"), "--baseline tier1-never: no evaluation"),
     ],
 )
-def test_wrong_usage_stops_before_anything_is_judged(
-    at_home: Path, judged: str, words: tuple[str, ...], said: str
-) -> None:
+def test_gate_refuses_wrong_usage(at_home: Path, evaluation_id: str, words: tuple[str, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        asked(judged, *words)
+        run_gate(evaluation_id, *words)
 
 
-def test_a_typo_in_the_file_is_exit_code_2(yarus: CommandLine, judged: str, tmp_path: Path) -> None:
+def test_gate_file_typo_has_exit_code_2(yarus: CommandLine, evaluation_id: str, tmp_path: Path) -> None:
     path = tmp_path / "typo.toml"
     path.write_text('[[rule]]\nmetric = "hit_rate@1"\nflor = 0.5\n', encoding="utf-8")
-    ran = yarus("gate", judged, "--file", str(path), env=ENGLISH, ok=False)
+    ran = yarus("gate", evaluation_id, "--file", str(path), env=ENGLISH, ok=False)
     assert (ran.code, ran.out) == (2, "")
     assert "rule 1: no key 'flor'; did you mean 'floor'" in ran.err

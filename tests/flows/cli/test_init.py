@@ -1,4 +1,4 @@
-"""`yarus init`: from files, a database and a service of somebody's to a source that can be measured."""
+"""Check `yarus init`: from a user's files, database and service to a source that can be measured."""
 
 import csv
 import json
@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from tests.support.llm_server import JSON, FakeLLMServer, http
-from yarus.__main__ import cli, exit_code
+from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
+from yarus.__main__ import cli, run_command_line
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.flows.cli.shell.documents import DOCUMENTS
+from yarus.flows.cli.shell.command_schema import DOCUMENTS
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"
 NAMES = ["№", "Дата", "Пользователь", "Вопрос", "Ответ", "Ссылка", "Оценка", "Канал"]
@@ -27,8 +27,8 @@ REPLY = {"result": {"answer": "В деканате.", "sources": [{"title": "С�
 
 
 @pytest.fixture(autouse=True)
-def own(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of somebody's, with a log as Excel saves it in Russian, and pages."""
+def user_folder(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a user's folder, with pages and a log as Excel saves it in Russian."""
     monkeypatch.chdir(tmp_path)
     with Path("журнал.csv").open("w", encoding="cp1251", newline="") as file:
         csv.writer(file, delimiter=";").writerows([NAMES, *LOG])
@@ -42,7 +42,7 @@ def init(*words: str) -> Result:
     return CliRunner().invoke(cli, ["init", *words], standalone_mode=False)
 
 
-def begun(*words: str) -> Any:
+def run_init(*words: str) -> Any:
     result = init(*words, "--json")
     if result.exception is not None:
         raise result.exception
@@ -50,33 +50,33 @@ def begun(*words: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_log_of_excel_and_pages_are_loaded_by_one_command(engine: Engine) -> None:
-    found = begun("pages.csv", "журнал.csv", "--into", "init_both")
-    assert [(one["kind"], one["encoding"], one["unused"]) for one in found["files"]] == [
+def test_init_loads_excel_log_and_pages(engine: Engine) -> None:
+    report = run_init("pages.csv", "журнал.csv", "--into", "init_both")
+    assert [(entry["kind"], entry["encoding"], entry["unused"]) for entry in report["files"]] == [
         ("questions", "cp1251", {"Канал": "vk"}), ("chunks", "utf-8-sig", {}),
     ]  # fmt: skip
-    assert found["files"][0]["mapping"] == {
+    assert report["files"][0]["mapping"] == {
         "id": "№", "question": "Вопрос", "answer": "Ответ", "confluence_url": "Ссылка", "score": "Оценка",
         "user_id": "Пользователь", "created_at": "Дата",
     }  # fmt: skip
-    assert [one["questions"]["added"] + one["chunks"]["added"] for one in found["loaded"]] == [6, 5]
+    assert [entry["questions"]["added"] + entry["chunks"]["added"] for entry in report["loaded"]] == [6, 5]
     with engine.connect() as connection:
         rows = connection.execute(
             text("SELECT id, question, score, created_at::date::text FROM source_init_both.question_answer ORDER BY id")
         ).all()
     assert rows[0] == ("0", "Где взять справку номер 0?", 5, "2026-03-01")
-    ready = {one["tier"]: (one["questions"], one["missing"]) for one in found["readiness"]}
+    ready = {entry["tier"]: (entry["questions"], entry["missing"]) for entry in report["readiness"]}
     assert ready == {
         "tier1": (5, None), "real_users": (5, None), "tier2": (5, None), "tier3": (6, None), "ux": (6, None),
         "judge": (5, None), "judge_pipeline": (5, None), "tier0": (0, "one passage per page"),
     }  # fmt: skip  # the page of one question is not among the pages
-    assert exit_code(["run", "tier1", "--source", "init_both", "--dry-run"]) == 0
+    assert run_command_line(["run", "tier1", "--source", "init_both", "--dry-run"]) == 0
 
 
-def test_what_it_loads_can_be_loaded_again_by_the_commands_that_it_leaves() -> None:
+def test_init_writes_commands_that_load_again() -> None:
     import shlex
 
-    begun("pages.csv", "журнал.csv", "--into", "init_again")
+    run_init("pages.csv", "журнал.csv", "--into", "init_again")
     commands = [line.removeprefix("# ") for line in Path(".env").read_text().splitlines() if line.startswith("# yarus")]
     assert len(commands) == 2
     for words in map(shlex.split, commands):
@@ -87,32 +87,32 @@ def test_what_it_loads_can_be_loaded_again_by_the_commands_that_it_leaves() -> N
         assert counted["questions"]["read"] + counted["chunks"]["read"] > 0
 
 
-def test_nothing_is_done_before_it_is_said(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["init", "журнал.csv", "pages.csv", "--into", "init_dry", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+def test_init_dry_run_only_prints(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["init", "журнал.csv", "pages.csv", "--into", "init_dry", "--dry-run"]) == 0
+    output = capsys.readouterr().out
     for words in ("cp1251", "question = Вопрос", "created_at = Дата", "не нужны: Канал", "text = content", "init_dry"):
-        assert words in said
+        assert words in output
     assert not Path(".env").exists()
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM yarus.source WHERE name = 'init_dry'")) == 0
 
 
-def test_settings_are_added_and_none_is_changed(service: FakeLLMServer) -> None:
-    service.script = lambda number, request: http(200, json.dumps(REPLY, ensure_ascii=False), JSON)
-    Path(".env").write_text("YARUS_SUT_LABEL=v1\nYARUS_SUT_SERVICE__ANSWER=text")  # without an end of the line
+def test_init_adds_settings_and_changes_none(service: FakeLLMServer) -> None:
+    service.script = lambda number, request: make_response(200, json.dumps(REPLY, ensure_ascii=False), JSON_HEADER)
+    Path(".env").write_text("YARUS_SUT_LABEL=v1\nYARUS_SUT_SERVICE__ANSWER=text")  # without a final newline
     address = f"{service.url}/ask"
-    found = begun("журнал.csv", "--into", "init_env", "--sut", address)
-    assert found["env"]["kept"] == ["YARUS_SUT_SERVICE__ANSWER"]
+    report = run_init("журнал.csv", "--into", "init_env", "--sut", address)
+    assert report["env"]["kept"] == ["YARUS_SUT_SERVICE__ANSWER"]
     lines = Path(".env").read_text().splitlines()
     assert lines[:2] == ["YARUS_SUT_LABEL=v1", "YARUS_SUT_SERVICE__ANSWER=text"]
     assert lines[3:] == [f"YARUS_SUT={address}", "YARUS_SUT_SERVICE__URLS=result.sources[].url"]
-    begun("журнал.csv", "--into", "init_env", "--sut", address)
+    run_init("журнал.csv", "--into", "init_env", "--sut", address)
     assert Path(".env").read_text().splitlines() == lines
     assert len(service.requests) == 2  # one question each
 
 
-def test_a_new_file_of_settings_is_its_owners(service: FakeLLMServer) -> None:
-    begun("журнал.csv", "--into", "init_own")
+def test_init_creates_private_settings_file(service: FakeLLMServer) -> None:
+    run_init("журнал.csv", "--into", "init_own")
     assert stat.S_IMODE(Path(".env").stat().st_mode) == 0o600
 
 
@@ -127,51 +127,53 @@ def test_a_new_file_of_settings_is_its_owners(service: FakeLLMServer) -> None:
         ({"choices": [{"message": {"content": "там"}}]}, {}),
     ],
 )
-def test_where_the_answer_stands_in_a_reply(service: FakeLLMServer, reply: Any, settings: dict[str, str]) -> None:
-    service.script = lambda number, request: http(200, json.dumps(reply, ensure_ascii=False), JSON)
-    found = begun("журнал.csv", "--into", "init_reply", "--sut", f"{service.url}/ask", "--dry-run")
-    assert found["system"]["settings"] == settings
-    assert found["system"]["answer"] in ("там", "В деканате.")
+def test_init_finds_answer_in_reply(service: FakeLLMServer, reply: Any, settings: dict[str, str]) -> None:
+    service.script = lambda number, request: make_response(200, json.dumps(reply, ensure_ascii=False), JSON_HEADER)
+    report = run_init("журнал.csv", "--into", "init_reply", "--sut", f"{service.url}/ask", "--dry-run")
+    assert report["system"]["settings"] == settings
+    assert report["system"]["answer"] in ("там", "В деканате.")
 
 
-def test_by_which_name_a_service_takes_the_question(service: FakeLLMServer) -> None:
+def test_init_finds_question_field(service: FakeLLMServer) -> None:
     service.script = lambda number, request: (
-        http(200, '{"answer": "там"}', JSON) if "query" in request else http(422, '{"detail": "query: missing"}', JSON)
+        make_response(200, '{"answer": "там"}', JSON_HEADER)
+        if "query" in request
+        else make_response(422, '{"detail": "query: missing"}', JSON_HEADER)
     )
-    found = begun("журнал.csv", "--into", "init_asked", "--sut", f"{service.url}/ask", "--dry-run")
-    assert found["system"]["settings"] == {"request": '{"query": "$question"}'}
+    report = run_init("журнал.csv", "--into", "init_asked", "--sut", f"{service.url}/ask", "--dry-run")
+    assert report["system"]["settings"] == {"request": '{"query": "$question"}'}
     assert service.requests[-1] == {"query": "Где взять справку номер 0?"}
 
 
-def test_a_service_that_cannot_be_asked(service: FakeLLMServer) -> None:
+def test_init_refuses_unusable_service(service: FakeLLMServer) -> None:
     with pytest.raises(InputError, match="only an http"):
-        begun("журнал.csv", "--into", "init_bad", "--sut", "my_bot:answer")
-    service.script = lambda number, request: http(500, "broken", JSON)
+        run_init("журнал.csv", "--into", "init_bad", "--sut", "my_bot:answer")
+    service.script = lambda number, request: make_response(500, "broken", JSON_HEADER)
     with pytest.raises(ModelUnavailable, match="500: broken"):
-        begun("журнал.csv", "--into", "init_bad", "--sut", f"{service.url}/ask")
-    service.script = lambda number, request: http(200, '{"one": "a", "two": "b"}', JSON)
+        run_init("журнал.csv", "--into", "init_bad", "--sut", f"{service.url}/ask")
+    service.script = lambda number, request: make_response(200, '{"one": "a", "two": "b"}', JSON_HEADER)
     with pytest.raises(InputError, match="which part of the reply is the answer: one, two"):
-        begun("журнал.csv", "--into", "init_bad", "--sut", f"{service.url}/ask")
+        run_init("журнал.csv", "--into", "init_bad", "--sut", f"{service.url}/ask")
     assert not Path(".env").exists()
 
 
-def test_what_is_doubtful_is_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_leaves_out_ambiguous_columns(capsys: pytest.CaptureFixture[str]) -> None:
     Path("thumbs.csv").write_text("вопрос,ответ_системы,ответ_бота,оценка\nГде?,тут,там,1\nКак?,так,эдак,0\n")
-    assert exit_code(["init", "thumbs.csv", "--into", "init_doubtful"]) == 0
-    said = capsys.readouterr().out
-    assert "answer: ответ_бота, ответ_системы? Не взято" in said
-    assert "score: оценка. Не взято" in said
-    found = begun("thumbs.csv", "--into", "init_doubtful", "--map", "answer=ответ_бота")
-    assert found["files"][0]["mapping"] == {"question": "вопрос", "answer": "ответ_бота"}
-    assert found["files"][0]["unused"] == {"ответ_системы": "тут"}
+    assert run_command_line(["init", "thumbs.csv", "--into", "init_doubtful"]) == 0
+    output = capsys.readouterr().out
+    assert "answer: ответ_бота, ответ_системы? Не взято" in output
+    assert "score: оценка. Не взято" in output
+    report = run_init("thumbs.csv", "--into", "init_doubtful", "--map", "answer=ответ_бота")
+    assert report["files"][0]["mapping"] == {"question": "вопрос", "answer": "ответ_бота"}
+    assert report["files"][0]["unused"] == {"ответ_системы": "тут"}
 
 
-def test_a_cell_that_cannot_be_read_is_told_in_russian_and_costs_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_reports_unreadable_cell_and_keeps_rows(capsys: pytest.CaptureFixture[str]) -> None:
     Path("dates.csv").write_text("вопрос,дата\n" + "Как?,2026-03-05 9:05\n" * 20 + "Где?,вчера\n")
-    assert exit_code(["init", "dates.csv", "--into", "init_dates"]) == 0
-    said = capsys.readouterr().out
-    assert "дата: не прочитано 1 из 21 ('вчера' в dates.csv:22): не дата" in said
-    assert "прочитано 21" in said and "добавлено 2," in said
+    assert run_command_line(["init", "dates.csv", "--into", "init_dates"]) == 0
+    output = capsys.readouterr().out
+    assert "дата: не прочитано 1 из 21 ('вчера' в dates.csv:22): не дата" in output
+    assert "прочитано 21" in output and "добавлено 2," in output
 
 
 @pytest.mark.parametrize(
@@ -185,14 +187,14 @@ def test_a_cell_that_cannot_be_read_is_told_in_russian_and_costs_no_row(capsys: 
         ("вопрос\nx\n", ("--map", "anwser=вопрос"), "did you mean 'answer'"),
     ],
 )
-def test_what_cannot_be_told(content: str, words: tuple[str, ...], message: str) -> None:
+def test_init_refuses_unrecognised_columns(content: str, words: tuple[str, ...], message: str) -> None:
     Path("t.csv").write_text(content)
     with pytest.raises(InputError, match=message):
-        begun("t.csv", "--into", "init_none", *words)
+        run_init("t.csv", "--into", "init_none", *words)
     assert not Path(".env").exists()
 
 
-def test_a_database_is_mapped_by_settings_and_stays_where_it_is(
+def test_init_maps_database_by_settings(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = engine.url.set(database="of_init", drivername="postgresql").render_as_string(hide_password=False)
@@ -211,12 +213,12 @@ def test_a_database_is_mapped_by_settings_and_stays_where_it_is(
             INSERT INTO pages VALUES (1, 'https://wiki/a', 'Там.');
         """)
         )
-    found = begun("--source-url", url)
-    assert found["source"] == "production"
+    report = run_init("--source-url", url)
+    assert report["source"] == "production"
     lines = Path(".env").read_text().splitlines()
     assert lines[0].startswith("YARUS_SOURCE_URL=")
     assert {
         "YARUS_SOURCE_TABLES__QUESTION_ANSWER=messages", "YARUS_SOURCE_TABLES__CHUNK=pages",
         "YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION=query", "YARUS_SOURCE_COLUMNS__CHUNK__TEXT=body",
     } <= {*lines}  # fmt: skip
-    assert {one["tier"]: one["questions"] for one in found["readiness"]}["tier1"] == 1
+    assert {tier["tier"]: tier["questions"] for tier in report["readiness"]}["tier1"] == 1

@@ -1,4 +1,4 @@
-"""`yarus load` as people and programs meet it: exit codes, one JSON document on stdout, sources named and checked."""
+"""Check `yarus load` for people and programs: exit codes, one JSON document on stdout, checked source names."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from tests.support.command_line import ENGLISH
-from tests.support.database.dumps import dump
+from tests.support.database.dumps import dump_database
 from yarus.__main__ import cli
 from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.tasks.config.connections import database
@@ -32,11 +32,11 @@ HELPDESK = """
 
 
 def command(*words: str) -> Result:
-    """The command in this process, on the shared home; what it raises is what `main` turns into an exit code."""
+    """Run the command in this process, on the shared home; raise what `main` turns into an exit code."""
     return CliRunner().invoke(cli, ["load", *words], standalone_mode=False)
 
 
-def loaded(*words: str) -> dict[str, Any]:
+def load_json(*words: str) -> dict[str, Any]:
     result = command(*words, "--json")
     if result.exception is not None:
         raise result.exception
@@ -59,15 +59,15 @@ def beir_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_xquad_again_adds_nothing(at_home: Path, xquad_source: str, xquad_ru: Path) -> None:
-    document = loaded("squad", str(xquad_ru), "--into", xquad_source)
+def test_load_squad_again_adds_nothing(at_home: Path, xquad_source: str, xquad_ru: Path) -> None:
+    document = load_json("squad", str(xquad_ru), "--into", xquad_source)
     assert (document["questions"], document["chunks"]) == (counts(1190), counts(240))
     assert document["problems"] == []
 
 
-def test_beir(at_home: Path, beir_folder: Path) -> None:
-    """The name is made of the folder's, and a label that names nothing is skipped, not a failure."""
-    document = loaded("beir", str(beir_folder))
+def test_load_beir(at_home: Path, beir_folder: Path) -> None:
+    """Check that the name comes from the folder, and that a label without a target is skipped."""
+    document = load_json("beir", str(beir_folder))
     assert document == {
         "source": "mini_beir",
         "questions": counts(1, 1),
@@ -76,29 +76,29 @@ def test_beir(at_home: Path, beir_folder: Path) -> None:
         "problems": ["qrels/dev.tsv:3: skipped, corpus.jsonl has no document 'd7'"],
     }
     with pytest.raises(InputError, match=r"no split in .*'tests'; there are: dev"):
-        loaded("beir", str(beir_folder), "--split", "tests")
+        load_json("beir", str(beir_folder), "--split", "tests")
 
 
-def test_a_table_of_questions_and_one_of_chunks(at_home: Path, tmp_path: Path) -> None:
+def test_load_table_of_questions_and_of_chunks(at_home: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
-    document = loaded("table", str(tmp_path / "log.csv"), "--into", "tables", "--encoding", "cp1251", *MAP)
+    document = load_json("table", str(tmp_path / "log.csv"), "--into", "tables", "--encoding", "cp1251", *MAP)
     assert document["questions"] == counts(2, 2)
     assert document["problems"] == ["Оценка: 1 of 2 not read ('пять' at log.csv:3): no whole number; left empty"]
     (tmp_path / "pages.jsonl").write_text(
         '{"text": "в деканате", "confluence_url": "https://wiki/a"}\n', encoding="utf-8"
     )
-    document = loaded("table", str(tmp_path / "pages.jsonl"), "--into", "tables", "--kind", "chunks")
+    document = load_json("table", str(tmp_path / "pages.jsonl"), "--into", "tables", "--kind", "chunks")
     assert (document["chunks"], document["questions"]) == (counts(1, 1), counts(0))
 
 
-def test_the_example_of_the_documentation(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documentation_example_prints_as_shown(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_LANGUAGE", "en")  # the documentation is English
     page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text(encoding="utf-8")
-    page = page.replace("helpdesk", "doc_desk")  # other examples load theirs, too
-    file, words, shown = re.findall(r"\$ cat log\.csv\n(.*?)\n\n\$ yarus load (.*?)\n(.*?)\n```", page, re.DOTALL)[0]
+    page = page.replace("helpdesk", "doc_desk")  # other examples load a source of that name, too
+    file, words, expected = re.findall(r"\$ cat log\.csv\n(.*?)\n\n\$ yarus load (.*?)\n(.*?)\n```", page, re.DOTALL)[0]
     Path("log.csv").write_text(file + "\n", encoding="utf-8")
     result = command(*words.split())
-    assert [line.rstrip() for line in result.stdout.splitlines()] == shown.splitlines()
+    assert [line.rstrip() for line in result.stdout.splitlines()] == expected.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_example_of_the_documentation(at_home: Path, monkeypatch: pytest.Mon
     ],
     ids=["times only", "answers only", "pages", "questions only", "no labels"],
 )
-def test_what_can_be_measured_with_what_is_there_is_suggested(
+def test_load_suggests_what_can_be_measured(
     at_home: Path, tmp_path: Path, log: str, pages: str | None, suggested: str, request: pytest.FixtureRequest
 ) -> None:
     name = "ready_" + re.sub(r"\W", "_", request.node.callspec.id)
@@ -128,21 +128,21 @@ def test_what_can_be_measured_with_what_is_there_is_suggested(
     assert suggested.format(name=name) in result.stdout
 
 
-def test_answers_whose_passages_are_recorded_can_be_judged_without_a_page(at_home: Path, tmp_path: Path) -> None:
-    from yarus.deployments.upkeep.readiness import readiness
-    from yarus.tasks.config.connections import source
+def test_recorded_passages_make_answers_judgeable(at_home: Path, tmp_path: Path) -> None:
+    from yarus.deployments.upkeep.readiness import read_readiness
+    from yarus.tasks.config.connections import open_source
 
     rows = [
         {"question": "где?", "answer": "там", "contexts": ["Там."], "score": 5},
         {"question": "как?", "answer": "так"},
     ]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    loaded("table", str(tmp_path / "t.jsonl"), "--into", "ready_traced")
-    ready = {one.tier: (one.questions, one.missing) for one in readiness(source("ready_traced"))}
+    load_json("table", str(tmp_path / "t.jsonl"), "--into", "ready_traced")
+    ready = {tier.tier: (tier.questions, tier.missing) for tier in read_readiness(open_source("ready_traced"))}
     assert (ready["judge"], ready["judge_pipeline"], ready["tier1"]) == ((1, None), (1, None), (0, "pages"))
 
 
-def test_where_no_row_can_be_used_nothing_was_done(at_home: Path, tmp_path: Path) -> None:
+def test_load_fails_if_no_row_is_usable(at_home: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("question,score\n,5\n,1\n")
     result = command("table", str(tmp_path / "log.csv"), "--into", "no_row_used")
     assert isinstance(result.exception, InputError)
@@ -150,8 +150,8 @@ def test_where_no_row_can_be_used_nothing_was_done(at_home: Path, tmp_path: Path
     assert result.stdout == ""
 
 
-def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> None:
-    """0 with the counts for people; 2 with the byte and the way out, and nothing on stdout."""
+def test_load_exit_code_tells_who_can_fix_it(yarus: Any, tmp_path: Path) -> None:
+    """Expect 0 with counts for people, and 2 with place and remedy on stderr and nothing on stdout."""
     (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
     good = yarus(
         "load", "table", str(tmp_path / "log.csv"), "--into", "people", "--encoding", "cp1251", *MAP, env=ENGLISH
@@ -162,10 +162,10 @@ def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> Non
     bad = yarus("load", "table", str(tmp_path / "short.csv"), "--into", "people", "--json", env=ENGLISH, ok=False)
     assert (bad.code, bad.out) == (2, "")
     assert "9 letters beyond ASCII are too few to tell its encoding" in bad.err and "--encoding cp1251" in bad.err
-    away = "postgresql://reader:secret@127.0.0.1:9/helpdesk"
-    gone = yarus("load", "postgres", away, "--json", ok=False)
-    assert (gone.code, gone.out) == (3, "")
-    assert "127.0.0.1" in gone.err and "secret" not in gone.err and "Traceback" not in gone.err
+    unreachable_url = "postgresql://reader:secret@127.0.0.1:9/helpdesk"
+    failed = yarus("load", "postgres", unreachable_url, "--json", ok=False)
+    assert (failed.code, failed.out) == (3, "")
+    assert "127.0.0.1" in failed.err and "secret" not in failed.err and "Traceback" not in failed.err
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> Non
         ([], "'журнал' cannot be a source's name; give one with --into"),
     ],
 )
-def test_names_of_sources_are_checked(at_home: Path, tmp_path: Path, words: list[str], message: str) -> None:
+def test_load_checks_source_names(at_home: Path, tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "журнал.csv").write_text("question\nа\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        loaded("table", str(tmp_path / "журнал.csv"), *words)
+        load_json("table", str(tmp_path / "журнал.csv"), *words)
 
 
 @pytest.mark.parametrize(
@@ -193,16 +193,16 @@ def test_names_of_sources_are_checked(at_home: Path, tmp_path: Path, words: list
         (["postgres", "nowhere.dump"], "expected postgresql://.*or the file of a dump that is there"),
     ],
 )
-def test_wrong_words(at_home: Path, words: list[str], message: str) -> None:
+def test_load_refuses_wrong_arguments(at_home: Path, words: list[str], message: str) -> None:
     with pytest.raises(Exception, match=message) as raised:
-        loaded(*words)
+        load_json(*words)
     assert getattr(raised.value, "exit_code", 2) == 2
     assert not isinstance(raised.value, DatabaseUnavailable)
 
 
 @pytest.fixture
 def helpdesk(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Another database, whose log has names of its own; they are mapped by the settings."""
+    """Create another database, whose log has its own names, mapped by the settings."""
     monkeypatch.setenv("YARUS_SOURCE_TABLES__QUESTION_ANSWER", "log")
     monkeypatch.setenv("YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION", "asked")
     url = engine.url.set(database="helpdesk_commands")
@@ -216,29 +216,31 @@ def helpdesk(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         connection.execute(text("DROP DATABASE helpdesk_commands WITH (FORCE)"))
 
 
-def test_postgres(at_home: Path, engine: Engine, helpdesk: str) -> None:
-    document = loaded("postgres", helpdesk)
+def test_load_postgres(at_home: Path, engine: Engine, helpdesk: str) -> None:
+    document = load_json("postgres", helpdesk)
     assert document["source"] == "helpdesk_commands"
     assert (document["questions"], document["chunks"]) == (counts(2, 2), counts(1, 1))
     assert len(document["problems"]) == 2 and "loaded without vectors" in document["problems"][0]
-    again = loaded("postgres", helpdesk, "--incremental")
+    again = load_json("postgres", helpdesk, "--incremental")
     assert (again["questions"], again["chunks"]) == (counts(1), counts(1))
-    since = loaded("postgres", helpdesk, "--since", "2026-01-03")
+    since = load_json("postgres", helpdesk, "--since", "2026-01-03")
     assert since["questions"] == counts(0)
     with engine.connect() as connection:
         origin = connection.scalar(text("SELECT origin FROM yarus.source WHERE name = 'helpdesk_commands'"))
     assert origin == "postgresql://yarus@/helpdesk_commands"
 
 
-def test_a_dump(at_home: Path, engine: Engine, helpdesk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever database is ours; the settings map its names as they do a server's."""
-    path = dump(helpdesk.replace(":secret", ""), tmp_path / "help.dump", "-Fc")
-    assert loaded("postgres", str(path))["questions"] == counts(2, 2)
+def test_load_dump(
+    at_home: Path, engine: Engine, helpdesk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check that the settings map a dump's names, whichever database stores the results."""
+    path = dump_database(helpdesk.replace(":secret", ""), tmp_path / "help.dump", "-Fc")
+    assert load_json("postgres", str(path))["questions"] == counts(2, 2)
     monkeypatch.setenv("YARUS_DATABASE_URL", engine.url.render_as_string(hide_password=False))
-    assert loaded("postgres", str(path), "--incremental")["questions"] == counts(1)
+    assert load_json("postgres", str(path), "--incremental")["questions"] == counts(1)
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT origin FROM yarus.source WHERE name = 'help'")) == "help.dump"
     path.write_bytes(b"PGDMP")
     with pytest.raises(InputError, match=r"help.dump: cannot be read: .*nothing was loaded"):
-        loaded("postgres", str(path))
-    database().dispose()  # that address's engine, which is not the fixture's
+        load_json("postgres", str(path))
+    database().dispose()  # the engine of that address is not the fixture's

@@ -1,4 +1,4 @@
-"""The README's commands for data of one's own, as they are written, by somebody who has run nothing before."""
+"""Run the README's commands for a user's own data as written, on a machine where nothing has run before."""
 
 import json
 import os
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import environment
-from tests.support.llm_server import JSON, FakeLLMServer, http
-from tests.support.texts.docs_pages import ROOT, blocks
+from tests.support.command_line import make_environment
+from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
+from tests.support.texts.docs_pages import ROOT, read_blocks
 
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "27_golden_and_pages"
 BOT = "http://127.0.0.1:8000"
 """The bot's address in the README."""
 INSTALL, INIT, RUN = next(
     block.commands
-    for block in blocks(ROOT / "README.md")
+    for block in read_blocks(ROOT / "README.md")
     if any(command.startswith(".venv/bin/yarus init golden.json pages/") for command in block.commands)
 )
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not CASE.is_dir(), reason="../shared/cases is no
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a JSON array of questions and a folder of pages, and no home folder yet."""
+    """Make a folder with a JSON array of questions and a folder of pages, and no home folder yet."""
     questions = json.loads((CASE / "golden_set.json").read_text(encoding="utf-8"))["qa_pairs"]
     (tmp_path / "golden.json").write_text(json.dumps(questions, ensure_ascii=False), encoding="utf-8")
     shutil.copytree(CASE / "pages", tmp_path / "pages")
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def run(command: str, folder: Path) -> str:
     """Run a command in the folder as a shell does, with no settings but the language; return what it printed."""
     home = folder / ".yarus"
-    variables = environment(home) | {"YARUS_LANGUAGE": "en"}
+    variables = make_environment(home) | {"YARUS_LANGUAGE": "en"}
     del variables["YARUS_HOME"]
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
     ran = subprocess.run(
@@ -52,7 +52,9 @@ def run(command: str, folder: Path) -> str:
 @pytest.mark.slow("process: a home, and a server of Prefect, of a newcomer's own")
 def test_readme_commands_measure_own_questions_and_pages(folder: Path, service: FakeLLMServer) -> None:
     assert "make" in run(f"{INSTALL.replace('make', f'make -n -C {ROOT}', 1)} && echo make", folder)
-    service.script = lambda number, request: http(200, json.dumps({"answer": "В окне номер три."}), JSON)
+    service.script = lambda number, request: make_response(
+        200, json.dumps({"answer": "В окне номер три."}), JSON_HEADER
+    )
     assert BOT in INIT
     printed = run(INIT.replace(BOT, service.url), folder)
     for pattern in (

@@ -1,4 +1,4 @@
-"""A production database as it may be found: what the evaluation itself refuses, and what it makes of the rest."""
+"""Check unusual production databases: what an evaluation refuses, and how it handles the rest."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,17 +6,27 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.command_line import CLOSED, ENGLISH, SECRET, Command, CommandLine, Ran, here, refused, together
+from tests.support.command_line import (
+    CLOSED,
+    ENGLISH,
+    SECRET,
+    Command,
+    CommandLine,
+    CommandResult,
+    assert_refused,
+    run_here,
+    run_in_parallel,
+)
 from tests.support.evaluations import evaluate
 from yarus.db.errors import InputError
-from yarus.tasks.evaluation.summary import as_json
-from yarus.tasks.models.embedding.embedders import Lexical
+from yarus.tasks.evaluation.summary import to_json
+from yarus.tasks.models.embedding.embedders import LexicalEmbedder
 
 OTHER_MODEL = "UPDATE chunk SET embedding = (SELECT array_agg((id + n)::real)::vector FROM generate_series(1, {0}) n)"
 
 
-def stored(ids: str = "8, 9, 10") -> str:
-    """A statement that stores the lexical embedder's own vectors for chunks."""
+def make_vectors_statement(ids: str = "8, 9, 10") -> str:
+    """Return a statement that stores the lexical embedder's own vectors for chunks."""
     texts = [
         "Библиотека выдаёт книги по студенческому билету.",
         "Общежитие находится рядом с корпусом на улице Ленина.",
@@ -24,7 +34,7 @@ def stored(ids: str = "8, 9, 10") -> str:
     ]
     rows = ", ".join(
         f"({number}, '{vector.tolist()}'::vector)"
-        for number, vector in zip((8, 9, 10), Lexical().encode(texts), strict=True)
+        for number, vector in zip((8, 9, 10), LexicalEmbedder().encode(texts), strict=True)
     )
     return f"UPDATE chunk SET embedding = v FROM (VALUES {rows}) AS t (i, v) WHERE id = i AND id IN ({ids})"
 
@@ -58,47 +68,47 @@ DIFFERENT: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]
         0,
         (),
     ),
-    "NULL embeddings": ((stored("8, 9"),), {}, 0, ()),
+    "NULL embeddings": ((make_vectors_statement("8, 9"),), {}, 0, ()),
     "no vectors at all": ((), {}, 0, ()),
 }
 
 
-BY_COMMAND = ("missing table", "vectors of mixed dimension", "mapped")
+FORKED = ("missing table", "vectors of mixed dimension", "mapped")
 
 
-def evaluated(env: Mapping[str, str]) -> Ran:
-    """What the evaluation's own steps come to in this process; the exit codes are those that `main` has for errors."""
+def evaluate_in_process(env: Mapping[str, str]) -> CommandResult:
+    """Run the evaluation's steps in this process; exit codes are those that `main` has for errors."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in env.items():
             patch.setenv(name, value)
         try:
-            return Ran(as_json(evaluate("tier1", source="production")), "", 0)
+            return CommandResult(to_json(evaluate("tier1", source="production")), "", 0)
         except InputError as error:
-            return Ran("", str(error), 2)
+            return CommandResult("", str(error), 2)
 
 
 @pytest.fixture(scope="module")
 def in_production(
     yarus: CommandLine, at_home_for_module: Path, production: Callable[..., str], locked_out: str
-) -> dict[str, Ran]:
+) -> dict[str, CommandResult]:
     words = ("run", "tier1", "--source", "production", "--json")
     variables = {
         name: ENGLISH | {"YARUS_SOURCE_URL": production(f"different_{number}", *statements)} | env
         for number, (name, (statements, env, _, _)) in enumerate(DIFFERENT.items())
     }
-    others = {name: evaluated(variables[name]) for name in variables if name not in BY_COMMAND}
+    in_process = {name: evaluate_in_process(variables[name]) for name in variables if name not in FORKED}
     refusals = {
-        "unreachable": here(*words, env=ENGLISH | {"YARUS_SOURCE_URL": CLOSED}),
-        "refusing": here(*words, env=ENGLISH | {"YARUS_SOURCE_URL": locked_out}),
-        "refusing, our own": here("runs", env=ENGLISH | {"YARUS_DATABASE_URL": locked_out}),
+        "unreachable": run_here(*words, env=ENGLISH | {"YARUS_SOURCE_URL": CLOSED}),
+        "refusing": run_here(*words, env=ENGLISH | {"YARUS_SOURCE_URL": locked_out}),
+        "refusing, our own": run_here("runs", env=ENGLISH | {"YARUS_DATABASE_URL": locked_out}),
     }
-    return others | refusals | together(yarus, {name: Command(words, variables[name]) for name in BY_COMMAND})
+    return in_process | refusals | run_in_parallel(yarus, {name: Command(words, variables[name]) for name in FORKED})
 
 
 @pytest.mark.parametrize("name", [name for name, row in DIFFERENT.items() if row[2]])
-def test_a_production_database_that_cannot_be_evaluated(in_production: dict[str, Ran], name: str) -> None:
+def test_unusable_production_database_is_refused(in_production: dict[str, CommandResult], name: str) -> None:
     _, _, code, words = DIFFERENT[name]
-    refused(in_production[name], code, words)
+    assert_refused(in_production[name], code, words)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +119,13 @@ def test_a_production_database_that_cannot_be_evaluated(in_production: dict[str,
         ("refusing, our own", ("password authentication failed", "locked_out:***", "YARUS_DATABASE_URL")),
     ],
 )
-def test_a_database_that_refuses(in_production: dict[str, Ran], name: str, words: tuple[str, ...]) -> None:
-    refused(in_production[name], 3, words)
+def test_refusing_database_is_reported(
+    in_production: dict[str, CommandResult], name: str, words: tuple[str, ...]
+) -> None:
+    assert_refused(in_production[name], 3, words)
 
 
-def test_a_log_without_annotations_is_evaluated_by_page(in_production: dict[str, Ran]) -> None:
+def test_log_without_annotations_is_evaluated_by_page(in_production: dict[str, CommandResult]) -> None:
     document = in_production["no vectors at all"].json
     assert document["system"]["unit"] == "page"
     assert document["system"]["vectors"] == "computed"
@@ -123,29 +135,29 @@ def test_a_log_without_annotations_is_evaluated_by_page(in_production: dict[str,
     assert any("log" in str(note) for note in document["notes"])
 
 
-def test_mapped_tables_give_the_same_evaluation(in_production: dict[str, Ran]) -> None:
-    mapped, plain = in_production["mapped"].json, in_production["no vectors at all"].json
-    assert mapped["case_set_hash"] == plain["case_set_hash"]
-    assert mapped["metrics"]["mrr"] == plain["metrics"]["mrr"]
+def test_mapped_tables_give_same_evaluation(in_production: dict[str, CommandResult]) -> None:
+    mapped, unmapped = in_production["mapped"].json, in_production["no vectors at all"].json
+    assert mapped["case_set_hash"] == unmapped["case_set_hash"]
+    assert mapped["metrics"]["mrr"] == unmapped["metrics"]["mrr"]
 
 
-def test_chunks_without_a_vector_cannot_be_found_and_that_is_said(in_production: dict[str, Ran]) -> None:
+def test_chunks_without_vectors_are_not_found_and_noted(in_production: dict[str, CommandResult]) -> None:
     document = in_production["NULL embeddings"].json
     assert document["system"]["vectors"] == "stored"
     assert "without vector" in str(document["notes"])
     assert document["metrics"]["hit_rate@10"]["value"] == pytest.approx(2 / 3)
 
 
-def test_no_secret_is_kept(in_production: dict[str, Ran], engine: Engine) -> None:
+def test_secrets_are_not_stored(in_production: dict[str, CommandResult], engine: Engine) -> None:
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT e::text FROM yarus.evaluation e").scalars().all()
     assert any("production" in row for row in rows)
     assert not any(SECRET in row for row in rows)
 
 
-def test_a_file_that_is_gone_is_named_and_no_fault_of_the_user(at_home: Path, in_production: dict[str, Ran]) -> None:
+def test_missing_results_file_is_named(at_home: Path, in_production: dict[str, CommandResult]) -> None:
     document = in_production["mapped"].json
     Path(document["parquet"]).unlink()
-    ran = here("cases", document["evaluation_id"], env=ENGLISH)
+    ran = run_here("cases", document["evaluation_id"], env=ENGLISH)
     assert ran.code == 3
     assert f"its file {document['parquet']} cannot be read: No such file" in ran.err

@@ -1,4 +1,4 @@
-"""`yarus report`: it prints the path of what it wrote, and says what is wrong."""
+"""Check `yarus report`: it prints the path of its page, and reports errors."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, delete, update
 
-from tests.support.evaluation_history import source_name, with_cases
+from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
 from yarus.db.tables import evaluation
@@ -17,17 +17,17 @@ COLUMNS = {"hit_rate@1": [0.0, 1.0] * 5, "mrr": [0.5, 1.0] * 5}
 
 
 @pytest.fixture
-def two(engine: Engine, tmp_path: Path) -> list[str]:
-    """Two nights of tier 1 of a source of its own."""
-    source = source_name()
+def two_evaluations(engine: Engine, tmp_path: Path) -> list[str]:
+    """Write two nights of tier 1 of one source."""
+    source = make_source_name()
     return [
-        with_cases(engine, tmp_path, source, COLUMNS, night=night, statuses={"ok": 10}, coverage=1.0)
+        write_evaluation_with_cases(engine, tmp_path, source, COLUMNS, night=night, statuses={"ok": 10}, coverage=1.0)
         for night in (0, 1)
     ]
 
 
-def test_it_prints_the_path_of_a_page_at_home(two: list[str], home: Path) -> None:
-    ran = CliRunner().invoke(cli, ["report", two[1]], catch_exceptions=False)
+def test_report_prints_path_at_home(two_evaluations: list[str], home: Path) -> None:
+    ran = CliRunner().invoke(cli, ["report", two_evaluations[1]], catch_exceptions=False)
     assert ran.exit_code == 0
     path = Path(ran.stdout.strip())
     assert path.parent == home / "reports"
@@ -35,43 +35,51 @@ def test_it_prints_the_path_of_a_page_at_home(two: list[str], home: Path) -> Non
     assert (home / "reports" / "index.html").exists()
 
 
-def test_two_of_one_tier_are_compared_in_a_file_of_choice(two: list[str], tmp_path: Path) -> None:
+def test_report_compares_two_of_one_tier(two_evaluations: list[str], tmp_path: Path) -> None:
     out = tmp_path / "new" / "page.html"
-    words = ["report", *reversed(two), "--out", str(out), "--language", "en", "--json"]
+    words = ["report", *reversed(two_evaluations), "--out", str(out), "--language", "en", "--json"]
     ran = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert json.loads(ran.stdout) == {"report": str(out)}
     page = out.read_text(encoding="utf-8")
-    assert f"Compared with {two[0]}" in page
+    assert f"Compared with {two_evaluations[0]}" in page
     assert '<html lang="en"' in page
 
 
 @pytest.mark.parametrize("changed", [{"state": "invalid"}, {"comparability_key": "another"}])
-def test_of_one_that_cannot_be_compared_no_metric_is(
-    two: list[str], engine: Engine, tmp_path: Path, changed: dict[str, str]
+def test_report_does_not_compare_incomparable_metrics(
+    two_evaluations: list[str], engine: Engine, tmp_path: Path, changed: dict[str, str]
 ) -> None:
     out = tmp_path / "page.html"
     with engine.begin() as connection:
-        connection.execute(update(evaluation).where(evaluation.c.id == two[1]).values(**changed))
-    CliRunner().invoke(cli, ["report", two[1], "--out", str(out), "--language", "en"], catch_exceptions=False)
+        connection.execute(update(evaluation).where(evaluation.c.id == two_evaluations[1]).values(**changed))
+    CliRunner().invoke(
+        cli, ["report", two_evaluations[1], "--out", str(out), "--language", "en"], catch_exceptions=False
+    )
     page = out.read_text(encoding="utf-8")
     invalid = "state" in changed
-    assert (f"Compared with {two[0]}" in page, "Invalid, so nothing can be said of a change" in page) == (invalid,) * 2
+    assert (f"Compared with {two_evaluations[0]}" in page, "Invalid, so nothing can be said of a change" in page) == (
+        invalid,
+    ) * 2
     assert ("was measured otherwise" in page) != invalid
     assert 'class="metrics compare"' not in page
 
 
-def test_without_a_name_the_newest_of_every_tier_is_shown(two: list[str], engine: Engine, tmp_path: Path) -> None:
-    source = two[0].split("-")[1]
-    judged = with_cases(engine, tmp_path, source, {"e2e_score": [0.5, 1.0]}, tier="tier3", night=400_000)
+def test_report_shows_newest_of_every_tier_by_default(
+    two_evaluations: list[str], engine: Engine, tmp_path: Path
+) -> None:
+    source = two_evaluations[0].split("-")[1]
+    judged = write_evaluation_with_cases(
+        engine, tmp_path, source, {"e2e_score": [0.5, 1.0]}, tier="tier3", night=400_000
+    )
     try:
         ran = CliRunner().invoke(cli, ["report"], catch_exceptions=False)
     finally:  # it would stay the newest of all in the journal that all tests share
         with engine.begin() as connection:
             connection.execute(delete(evaluation).where(evaluation.c.id == judged))
     page = Path(ran.stdout.strip()).read_text(encoding="utf-8")
-    assert f'name="yarus-evaluations" content="{two[1]} {judged}"' in page
+    assert f'name="yarus-evaluations" content="{two_evaluations[1]} {judged}"' in page
 
 
-def test_an_unknown_name_is_refused() -> None:
+def test_report_refuses_unknown_name() -> None:
     with pytest.raises(InputError, match="no evaluation 'nothing'"):
         CliRunner().invoke(cli, ["report", "nothing"], catch_exceptions=False)

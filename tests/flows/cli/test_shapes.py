@@ -1,6 +1,6 @@
-"""Files as people have them: each gives what `expected.json` beside it states, by the command in it.
+"""Load files as users have them; each must give the facts in `expected.json` by the command stated there.
 
-`select_cases` registers the keys of `expected.json` that a test holds; the last test fails for a key that none holds.
+`select_cases` registers the keys of `expected.json` that a test covers; the last test fails for an uncovered key.
 """
 
 import csv
@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from tests.support.command_line import ENGLISH, Ran, here
-from tests.support.evaluations import evaluate, value
-from tests.support.llm_server import JSON, FakeLLMServer, http
-from tests.support.processes import answers, free_port, until
+from tests.support.command_line import ENGLISH, CommandResult, run_here
+from tests.support.evaluations import evaluate, get_value
+from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
+from tests.support.processes import find_free_port, is_port_open, wait_for
 from tests.support.promises import check_promises
-from yarus.db.importers.shapes import PASSAGES, REFERENCE, SHAPES
+from yarus.db.importers.shapes import ASSERTION_REFERENCE, PASSAGE_KEYS, SHAPES
 
 Case = dict[str, Any]
 Documents = dict[str, Any]
@@ -33,9 +33,9 @@ REFUSED = {
     r"Choose one: --where provider\.label=bot-a",
     "38_unknown.jsonl": r"foo \(0\), bar \(xxxxx\), baz \(\[1, 2\]\)[\s\S]*--map question=NAME",
 }
-"""The cases that `init` refuses, and the way out that it names."""
+"""Cases that `init` refuses, and the remedy that it names."""
 COMMENTS = {"numbers.how"}
-"""Keys that explain how a number was found, and expect nothing."""
+"""Keys that explain how a number was computed, and are not checked."""
 COUNTS = {
     "questions": "SELECT count(*) FROM {}.question_answer",
     "answers": "SELECT count(answer) FROM {}.question_answer",
@@ -55,7 +55,7 @@ COUNTS = {
 TWO_CONTEXTS = "SELECT count(*) FROM {}.question_answer WHERE jsonb_array_length(recorded -> 'contexts') = 2"
 WITH_JSON = "SELECT count(*) FROM {}.question_answer WHERE question ~ '[{{}}]' OR answer ~ '[{{}}]'"
 VOTES = "SELECT count(score) FROM {}.question_answer"
-OF_R9 = "SELECT relevant_urls FROM {}.annotation WHERE question_id = 'r9'"
+URLS_OF_R9 = "SELECT relevant_urls FROM {}.annotation WHERE question_id = 'r9'"
 VALUES: dict[tuple[str, str], list[tuple[str, Any]]] = {
     ("01", "trap"): [("SELECT count(*) FROM {}.question_answer WHERE length(id) < 16", 0)],
     ("01", "not_lost"): [("SELECT count(*) FROM {}.question_answer WHERE recorded -> 'contexts' = '[]'", 1)],
@@ -133,9 +133,9 @@ VALUES: dict[tuple[str, str], list[tuple[str, Any]]] = {
     ],
     ("36", "trap"): [("SELECT relevant_chunk_ids FROM {}.annotation WHERE question_id = 'arg-0'", {"arg-1": 1})],
     ("39", "not_lost"): [("SELECT question FROM {}.question_answer WHERE id = 'r9'", "Какая погода на Марсе?")],
-    ("39", "trap"): [(OF_R9, []), (OF_R9.replace("relevant_urls", "answerable"), False)],
+    ("39", "trap"): [(URLS_OF_R9, []), (URLS_OF_R9.replace("relevant_urls", "answerable"), False)],
 }  # fmt: skip
-"""Number of a case and a key in prose -> what the source must hold."""
+"""(Number of a case, key in prose) -> what the source must contain."""
 WARNINGS: dict[str, list[str]] = {
     "01": [r"not needed: .*faithfulness \(1\.0\), answer_relevancy .*context_precision .*context_recall \("],
     "08": [r"retrieval_context: passages are divided by ';'"],
@@ -166,20 +166,20 @@ WARNINGS: dict[str, list[str]] = {
     "38": [REFUSED["38_unknown.jsonl"]],
     "39": [r"not needed: must_include \("],
 }  # fmt: skip
-"""Number of a case -> what is printed for each of its `warn`; the words of case 30 are read out of its `warn`."""
-ELSEWHERE = {"03": 5, "09": 3, "23": 0}
-"""Number of a case -> how many of its references are those of the cases 34 and 35; of the others all are."""
+"""Number of a case -> pattern of each of its `warn`; those of case 30 are derived from its `warn`."""
+OTHER_REFERENCES = {"03": 5, "09": 3, "23": 0}
+"""Number of a case -> how many references come from the cases 34 and 35; of other cases all do."""
 COLUMNS = {
     "question_answer": ("id", "question", "answer", "score", "user_id", "created_at", "confluence_url"),
     "annotation": (
         "ground_truth_answer", "relevant_chunk_ids", "relevant_urls", "cluster", "dialog_id", "answerable", "review",
     ),
 }  # fmt: skip
-CALLED = {"review": "made_by", "url of the passage": "passage_url"}
-"""How the plan calls what `mapping` calls otherwise."""
+PLAN_NAMES = {"review": "made_by", "url of the passage": "passage_url"}
+"""Names in `mapping` -> names in the plan, where they differ."""
 
 pytestmark = pytest.mark.skipif(not EXPECTED, reason="../shared/cases is not there")
-_held: set[str] = set(COMMENTS)
+_covered: set[str] = set(COMMENTS)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -188,8 +188,8 @@ def at_home(at_home_for_module: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def begun() -> Documents:
-    """What `init` reported of the cases that are loaded, each loaded once."""
+def init_reports() -> Documents:
+    """Return the reports of `init` by case, so that each case is loaded once."""
     return {}
 
 
@@ -199,8 +199,8 @@ def keys_of(case: Case) -> set[str]:
 
 
 def select_cases(*keys: str, refused: bool = False) -> list[str]:
-    """Return the cases that have any of these keys, and note that a test holds them."""
-    _held.update(keys)
+    """Return the cases that have any of these keys, and note that a test covers them."""
+    _covered.update(keys)
     return [name for name, case in EXPECTED.items() if keys_of(case) & {*keys} and (refused or name not in REFUSED)]
 
 
@@ -218,26 +218,26 @@ def words_of(name: str, key: str = "command") -> list[str]:
     return [word for word in words if not word.startswith(("--sut", "http"))]
 
 
-def run_words(words: list[str], source: str, *options: str) -> Ran:
+def run_words(words: list[str], source: str, *options: str) -> CommandResult:
     """Run a command in this process, in the folder of the cases, in English."""
-    sure = ["--yes"] if words[0] == "init" else []
+    confirmation = ["--yes"] if words[0] == "init" else []
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(CASES)
         patch.setattr("yarus.flows.cli.init.ENV", Path(folder) / ".env")
-        return here(*words, "--into", source, *sure, *options, env=ENGLISH)
+        return run_here(*words, "--into", source, *confirmation, *options, env=ENGLISH)
 
 
-def run_init(name: str, *options: str, source: str | None = None) -> Ran:
+def run_init(name: str, *options: str, source: str | None = None) -> CommandResult:
     words = words_of(name)
     return run_words(words if words[0] == "init" else words_of(name, "alt"), source or source_of(name), *options)
 
 
-def load_case(name: str, begun: Documents) -> Any:
-    if name not in begun:
+def load_case(name: str, init_reports: Documents) -> Any:
+    if name not in init_reports:
         ran = run_init(name, "--json")
         assert ran.code == 0, ran.err
-        begun[name] = ran.json
-    return begun[name]
+        init_reports[name] = ran.json
+    return init_reports[name]
 
 
 def scalar(engine: Engine, source: str, statement: str) -> Any:
@@ -247,7 +247,7 @@ def scalar(engine: Engine, source: str, statement: str) -> Any:
 
 
 def count(engine: Engine, source: str, case: Case) -> Case:
-    """Count what a source holds of what a case counts."""
+    """Count in a source what a case counts."""
     return {key: scalar(engine, source, statement) for key, statement in COUNTS.items() if key in case}
 
 
@@ -260,18 +260,18 @@ def is_loaded(engine: Engine, source: str) -> bool:
 
 
 @pytest.mark.parametrize("name", select_cases("command", *COUNTS))
-def test_case_gives_the_counts(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_case_gives_expected_counts(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     assert count(engine, source_of(name), EXPECTED[name]) == counts_of(EXPECTED[name])
 
 
 @pytest.mark.parametrize("name", select_cases("level", "exit_code", refused=True))
-def test_case_is_loaded_or_refused_by_its_level(name: str, begun: Documents, engine: Engine) -> None:
+def test_case_is_loaded_or_refused_by_level(name: str, init_reports: Documents, engine: Engine) -> None:
     case = EXPECTED[name]
     assert (case["level"] == "stop") == ("exit_code" in case)
     if name not in REFUSED:
         assert case["level"] in ("must", "should")
-        load_case(name, begun)
+        load_case(name, init_reports)
         return
     assert case["level"] in ("should", "stop")
     ran = run_init(name)
@@ -282,79 +282,79 @@ def test_case_is_loaded_or_refused_by_its_level(name: str, begun: Documents, eng
 
 
 @pytest.mark.parametrize("name", select_cases("alt"))
-def test_other_way_to_load_gives_the_same(name: str, engine: Engine) -> None:
-    """The command and the other way are both typed as they are; the tests above run only `init`."""
-    held = []
+def test_alternative_command_loads_the_same(name: str, engine: Engine) -> None:
+    """Run both commands as they are written; the tests above run only `init`."""
+    counts_by_command = []
     for key in ("command", "alt"):
         source = f"{source_of(name)}_{key}"
         ran = run_words(words_of(name, key), source, "--json")
         assert ran.code == 0, ran.err
         assert count(engine, source, EXPECTED[name]) == counts_of(EXPECTED[name])
-        held.append(count(engine, source, COUNTS))
-    assert held[0] == held[1]
+        counts_by_command.append(count(engine, source, COUNTS))
+    assert counts_by_command[0] == counts_by_command[1]
 
 
-def fits_mapping(ours: str, theirs: str, column: str) -> bool:
+def fits_mapping(field: str, described: str, column: str) -> bool:
     """Return whether the plan's column is the one that `expected.json` names or describes."""
-    if theirs.isidentifier():
-        return column == theirs
-    if column == REFERENCE:
-        return ours == "ground_truth_answer" and re.search(r"assert|__expected", theirs) is not None
-    if column in (ours, *PASSAGES):  # rows that `records` makes of other documents
+    if described.isidentifier():
+        return column == described
+    if column == ASSERTION_REFERENCE:
+        return field == "ground_truth_answer" and re.search(r"assert|__expected", described) is not None
+    if column in (field, *PASSAGE_KEYS):  # rows that `records` makes of other documents
         return True
-    return {*re.findall(r"\w+", column)} <= {*re.findall(r"\w+", theirs)}
+    return {*re.findall(r"\w+", column)} <= {*re.findall(r"\w+", described)}
 
 
-def count_filled(engine: Engine, source: str, ours: str) -> int:
-    """Count the values of a column of ours, wherever it is kept."""
+def count_filled(engine: Engine, source: str, field: str) -> int:
+    """Count the values of a column, in whichever table it is."""
     for table, columns in COLUMNS.items():
-        if ours in columns:
-            return int(scalar(engine, source, f"SELECT count({ours}) FROM {{}}.{table}"))
-    if ours in ("text", "url", "url of the passage") or ours.startswith("chunks."):
-        column = "confluence_url" if "url" in ours else ours.rpartition(".")[2]
+        if field in columns:
+            return int(scalar(engine, source, f"SELECT count({field}) FROM {{}}.{table}"))
+    if field in ("text", "url", "url of the passage") or field.startswith("chunks."):
+        column = "confluence_url" if "url" in field else field.rpartition(".")[2]
         return int(scalar(engine, source, f"SELECT count({column}) FROM {{}}.chunk"))
-    return int(scalar(engine, source, f"SELECT count(recorded -> '{ours}') FROM {{}}.question_answer"))
+    return int(scalar(engine, source, f"SELECT count(recorded -> '{field}') FROM {{}}.question_answer"))
 
 
 def check_mapping(name: str, source: str, document: Any, engine: Engine) -> None:
-    """Check that the plan maps the columns of a case, and that every one of ours has values."""
+    """Check that the plan maps the columns of a case, and that each of them has values."""
     mapped = [file["mapping"] for file in document["files"] if file["mapping"]]
-    for alternatives, theirs in EXPECTED[name]["mapping"].items():
-        ours = [part for part in re.split(r"/| or ", alternatives) if part != "page"]
-        assert any(count_filled(engine, source, part) for part in ours), alternatives
-        planned = {CALLED.get(part, part.removeprefix("chunks.")) for part in ours}
+    for alternatives, described in EXPECTED[name]["mapping"].items():
+        fields = [part for part in re.split(r"/| or ", alternatives) if part != "page"]
+        assert any(count_filled(engine, source, part) for part in fields), alternatives
+        planned = {PLAN_NAMES.get(part, part.removeprefix("chunks.")) for part in fields}
         columns = [columns[part] for columns in mapped for part in planned if part in columns]
-        is_of_passages = {*ours} & {"text", "url"}
-        assert not mapped or is_of_passages or any(fits_mapping(ours[0], theirs, column) for column in columns), (
+        is_of_passages = {*fields} & {"text", "url"}
+        assert not mapped or is_of_passages or any(fits_mapping(fields[0], described, column) for column in columns), (
             alternatives, columns,
         )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", select_cases("mapping"))
-def test_columns_are_mapped_and_filled(name: str, begun: Documents, engine: Engine) -> None:
-    check_mapping(name, source_of(name), load_case(name, begun), engine)
+def test_columns_are_mapped_and_filled(name: str, init_reports: Documents, engine: Engine) -> None:
+    check_mapping(name, source_of(name), load_case(name, init_reports), engine)
 
 
 @pytest.mark.parametrize("name", select_cases("ignored"))
-def test_columns_without_use_are_named(name: str, begun: Documents) -> None:
-    unused = {column for file in load_case(name, begun)["files"] for column in file["unused"]}
+def test_columns_without_use_are_listed(name: str, init_reports: Documents) -> None:
+    unused = {column for file in load_case(name, init_reports)["files"] for column in file["unused"]}
     assert {*EXPECTED[name]["ignored"]} <= unused
 
 
 @pytest.mark.parametrize("name", select_cases("mimics"))
-def test_tool_of_a_case_is_named(name: str, begun: Documents) -> None:
-    """A known shape is called after the tool whose file the case mimics."""
+def test_case_shape_names_its_tool(name: str, init_reports: Documents) -> None:
+    """Check that a known shape is named after the tool whose file the case imitates."""
     tools = {word.casefold() for shape in SHAPES for word in re.findall(r"\b[A-Z]\w{3,}|^\w{5,}", shape.name)}
-    wanted = tools & {*re.findall(r"\w+", EXPECTED[name]["mimics"].casefold())}
-    shapes = " ".join(file["shape"] for file in load_case(name, begun)["files"])
-    if wanted and number_of(name) != "35":  # a plain table that an example of ragas has, too
-        assert {*re.findall(r"\w+", shapes.casefold())} & {*wanted, "traces"}
+    expected_tools = tools & {*re.findall(r"\w+", EXPECTED[name]["mimics"].casefold())}
+    shapes = " ".join(file["shape"] for file in load_case(name, init_reports)["files"])
+    if expected_tools and number_of(name) != "35":  # a plain table that an example of ragas has, too
+        assert {*re.findall(r"\w+", shapes.casefold())} & {*expected_tools, "traces"}
 
 
 def read_texts() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the answers and the references of the questions that most cases are made of."""
+    """Return the answers and the references of the questions that most cases use."""
     bot = (CASES / "stub_bot.py").read_text(encoding="utf-8")
-    said: dict[str, str] = dict(re.findall(r"'([^']+)': '([^']+)'", bot))
+    answers_by_question: dict[str, str] = dict(re.findall(r"'([^']+)': '([^']+)'", bot))
     references: dict[str, str] = {}
     for file, reference in (
         ("34_reference_no_label.csv", "ground_truth_answer"),
@@ -363,54 +363,54 @@ def read_texts() -> tuple[dict[str, str], dict[str, str]]:
         for row in csv.DictReader((CASES / file).read_text(encoding="utf-8").splitlines()):
             references[row["question"]] = row[reference]
             if "answer" in row:
-                said[row["question"]] = row["answer"]
-    assert (len(said), len(references)) == (14, 14)
-    return said, references
+                answers_by_question[row["question"]] = row["answer"]
+    assert (len(answers_by_question), len(references)) == (14, 14)
+    return answers_by_question, references
 
 
 def count_texts(engine: Engine, source: str) -> tuple[int, int]:
     """Count the answers and references of a source that belong to their question."""
-    said, references = read_texts()
+    answers_by_question, references = read_texts()
     statement = "SELECT question, answer, ground_truth_answer FROM {0}.question_answer LEFT JOIN {0}.annotation "
     with engine.connect() as connection:
         rows = connection.execute(text(f"{statement}ON question_id = id".format(f"source_{source}"))).all()
-    right = [said.get(question) == answer for question, answer, _ in rows if answer is not None]
-    meant = [references.get(question) == reference for question, _, reference in rows if reference is not None]
-    return sum(right), sum(meant)
+    is_right = [answers_by_question.get(question) == answer for question, answer, _ in rows if answer is not None]
+    is_meant = [references.get(question) == reference for question, _, reference in rows if reference is not None]
+    return sum(is_right), sum(is_meant)
 
 
 @pytest.mark.parametrize("name", select_cases("answers", "references"))
-def test_answers_and_references_belong_to_questions(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_answers_and_references_belong_to_questions(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     case = EXPECTED[name]
     right, meant = count_texts(engine, source_of(name))
     assert right == case.get("answers", 0)
     if "references" in case:
-        assert meant == ELSEWHERE.get(number_of(name), case["references"])
+        assert meant == OTHER_REFERENCES.get(number_of(name), case["references"])
 
 
 @pytest.mark.parametrize("name", select_cases("first"))
-def test_first_row_has_the_values(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_first_row_has_the_values(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     for column, expected in EXPECTED[name]["first"].items():
         first = f"SELECT {column}::text FROM {{}}.question_answer ORDER BY created_at LIMIT 1"
         assert scalar(engine, source_of(name), first).startswith(expected.removesuffix(" (no zone)")), column
 
 
 @pytest.mark.parametrize("name", select_cases("ids"))
-def test_ids_are_those_of_the_file(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_ids_are_those_of_the_file(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     rows = list(csv.DictReader((CASES / name).read_text(encoding="utf-8").splitlines()))
     for row, expected in zip(rows, EXPECTED[name]["ids"], strict=True):
         with engine.connect() as connection:
             statement = f"SELECT id FROM source_{source_of(name)}.question_answer WHERE question = :question"
-            found = connection.scalar(text(statement), {"question": row["question"]})
-        assert re.fullmatch("[0-9a-f]{16}" if expected == "<hash>" else expected, found)
+            question_id = connection.scalar(text(statement), {"question": row["question"]})
+        assert re.fullmatch("[0-9a-f]{16}" if expected == "<hash>" else expected, question_id)
 
 
 @pytest.mark.parametrize("name", select_cases("trap", "not_lost", "also"))
-def test_values_are_neither_lost_nor_misread(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_values_are_neither_lost_nor_misread(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     for key in ("trap", "not_lost", "also"):
         if key in EXPECTED[name]:
             for statement, expected in VALUES[number_of(name), key]:
@@ -418,8 +418,8 @@ def test_values_are_neither_lost_nor_misread(name: str, begun: Documents, engine
 
 
 @pytest.mark.parametrize("name", select_cases("pages"))
-def test_pages_are_read_as_they_are_shown(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_pages_are_read_as_displayed(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     folder = CASES / name / "pages"
     with engine.connect() as connection:
         statement = f"SELECT id, confluence_url, text FROM source_{source_of(name)}.chunk"
@@ -441,7 +441,7 @@ def test_pages_are_read_as_they_are_shown(name: str, begun: Documents, engine: E
 
 
 def print_begin(name: str, *options: str) -> str:
-    """Return what `init` prints of a case; if it refuses, the reason."""
+    """Return what `init` prints for a case; if it refuses, the reason."""
     ran = run_init(name, *options)
     assert ran.code == (2 if name in REFUSED else 0), ran.err
     return ran.out or ran.err
@@ -451,10 +451,10 @@ def patterns_of(name: str) -> list[str]:
     """Return the patterns of the `warn` of a case, one per warning."""
     if number_of(name) != "30":
         return WARNINGS[number_of(name)]
-    found = [re.fullmatch(r"(\w+) '?(.+?)'? of id (\d)", warning) for warning in EXPECTED[name]["warn"]]
+    matches = [re.fullmatch(r"(\w+) '?(.+?)'? of id (\d)", warning) for warning in EXPECTED[name]["warn"]]
     return [
         rf"{match[1]}: \d of \d not read \(.*'{re.escape(match[2])}' at {name}:{int(match[3]) + 1}\b"
-        for match in found
+        for match in matches
         if match
     ]
 
@@ -472,12 +472,12 @@ def test_warnings_are_printed(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("name", select_cases("numbers.run", "numbers.avg_rouge1_f", "numbers.n_scored"))
-def test_numbers_are_those_found_by_hand(name: str, begun: Documents) -> None:
+def test_numbers_match_manual_counts(name: str, init_reports: Documents) -> None:
     case = EXPECTED[name]
     numbers, tier = case["numbers"], case["numbers"]["run"].split()[2]
-    document = load_case(name, begun)
+    document = load_case(name, init_reports)
     if "recorded" not in numbers["run"]:
-        assert number_of(name) in ("35", "36")  # a bot or a retriever of their own: the tests below
+        assert number_of(name) in ("35", "36")  # these need a bot or a retriever: see the tests below
         return
     assert tier in {ready["tier"] for ready in document["readiness"] if ready["missing"] is None}
     summary = evaluate(tier, source=source_of(name), sut="recorded")
@@ -491,36 +491,38 @@ def check_rouge(summary: Case, expected: float, n_scored: int) -> None:
 
 
 @pytest.mark.parametrize("name", select_cases("numbers.first_retrieved_is_relevant"))
-def test_first_recorded_context_is_relevant(name: str, begun: Documents, engine: Engine) -> None:
-    load_case(name, begun)
+def test_first_recorded_context_is_relevant(name: str, init_reports: Documents, engine: Engine) -> None:
+    load_case(name, init_reports)
     first = (
         "SELECT count(*) FROM {}.question_answer JOIN {}.annotation ON question_id = id "
         "WHERE relevant_chunk_ids ? (recorded -> 'contexts' -> 0 ->> 'id')"
     )
-    found = scalar(engine, source_of(name), first), scalar(engine, source_of(name), COUNTS["questions"])
-    assert EXPECTED[name]["numbers"]["first_retrieved_is_relevant"].startswith("{} of {} ".format(*found))
+    n_relevant_and_total = scalar(engine, source_of(name), first), scalar(engine, source_of(name), COUNTS["questions"])
+    assert EXPECTED[name]["numbers"]["first_retrieved_is_relevant"].startswith(
+        "{} of {} ".format(*n_relevant_and_total)
+    )
 
 
 PROMISES = ("02_ragas02_evalset.jsonl", "27_golden_and_pages", "35_blackbox.csv")
-"""Cases whose promised tiers differ."""
+"""Cases with different promised tiers."""
 MORE = pytest.mark.slow("breadth: another file's promises")
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in PROMISES else MORE) for name in EXPECTED if name not in REFUSED]
 )
-def test_promised_tiers_are_measured(name: str, begun: Documents) -> None:
-    """Each tier that `init` promises completes with the promised cases, and no other does."""
-    document = load_case(name, begun)
+def test_promised_tiers_are_measured(name: str, init_reports: Documents) -> None:
+    """Check that each promised tier measures the promised cases, and that no other tier does."""
+    document = load_case(name, init_reports)
     promised = {ready["tier"] for ready in document["readiness"] if ready["missing"] is None}
     assert promised == check_promises(source_of(name)).keys()
 
 
-OF_PROVIDERS = ("numbers.avg_rouge1_f of bot-a", "numbers.avg_rouge1_f of bot-b")
+PROVIDER_KEYS = ("numbers.avg_rouge1_f of bot-a", "numbers.avg_rouge1_f of bot-b")
 
 
-@pytest.mark.parametrize("name", select_cases(*OF_PROVIDERS, refused=True))
-def test_answers_of_providers_are_chosen_with_where(name: str, engine: Engine) -> None:
+@pytest.mark.parametrize("name", select_cases(*PROVIDER_KEYS, refused=True))
+def test_providers_are_selected_with_where(name: str, engine: Engine) -> None:
     case = EXPECTED[name]
     n_answers = 0
     for key, expected in case["numbers"].items():
@@ -542,10 +544,10 @@ def test_answers_of_providers_are_chosen_with_where(name: str, engine: Engine) -
 
 @contextmanager
 def stub_bot() -> Iterator[str]:
-    port = free_port()
+    port = find_free_port()
     process = subprocess.Popen([sys.executable, str(CASES / "stub_bot.py"), str(port)])
     try:
-        until("the bot listens", lambda: answers(port))
+        wait_for("the bot listens", lambda: is_port_open(port))
         yield f"http://127.0.0.1:{port}/ask"
     finally:
         process.kill()
@@ -567,62 +569,65 @@ def test_bot_without_pages_is_measured(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", select_cases("numbers.hit_rate@1", "numbers.mrr"))
-def test_own_document_of_a_query_is_left_out(
-    name: str, begun: Documents, service: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
+def test_query_document_is_left_out_of_ranking(
+    name: str, init_reports: Documents, service: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service returns the query's own document first, and its counterpart second."""
-    load_case(name, begun)
+    """Let the service return the query's own document first, and its counterpart second."""
+    load_case(name, init_reports)
     lines = (CASES / name / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["text"] for line in lines]
 
     def rank(number: int, request: Case) -> bytes:
-        own = texts.index(request["question"])
-        found = [{"id": f"arg-{place}", "distance": n} for n, place in enumerate((own, own ^ 1))]
-        return http(200, json.dumps({"results": found}), JSON)
+        own_index = texts.index(request["question"])
+        results = [
+            {"id": f"arg-{chunk_index}", "distance": distance}
+            for distance, chunk_index in enumerate((own_index, own_index ^ 1))
+        ]
+        return make_response(200, json.dumps({"results": results}), JSON_HEADER)
 
     service.script = rank
     monkeypatch.setenv("YARUS_RETRIEVER", service.url)
     numbers = EXPECTED[name]["numbers"]
     summary = evaluate(numbers["run"].split()[2], source=source_of(name))
-    assert {key: value(summary, key) for key in ("hit_rate@1", "mrr")} == {
+    assert {key: get_value(summary, key) for key in ("hit_rate@1", "mrr")} == {
         key: numbers[key] for key in ("hit_rate@1", "mrr")
     }
 
 
-def test_tiers_measure_nothing_without_references(begun: Documents) -> None:
-    """The answer is not compared with itself."""
+def test_tiers_measure_nothing_without_references(init_reports: Documents) -> None:
+    """Check that the answer is not compared with itself."""
     name = "25_ragbench.parquet"
-    load_case(name, begun)
+    load_case(name, init_reports)
     metrics = evaluate("tier3", source=source_of(name), sut="recorded")["metrics"]
     for metric in (metrics["avg_rouge1_f"], metrics["avg_semantic_similarity"]):
         assert (metric["value"], metric["n_scored"]) == (None, 0)
         assert "no reference" in metric["reason"]
 
 
-def test_labels_find_pages_that_come_later(begun: Documents, engine: Engine) -> None:
+def test_labels_find_pages_loaded_later(init_reports: Documents, engine: Engine) -> None:
     name = "27_golden_and_pages"
-    load_case(name, begun)
+    load_case(name, init_reports)
     source = "case_27_in_turn"
     for file in ("golden_set.json", "pages"):
         ran = run_words(["load", "table", f"{name}/{file}"], source, "--json")
         assert ran.code == 0, ran.err
     labels = "SELECT array_agg(relevant_urls ORDER BY question_id) FROM {}.annotation"
-    in_turn = scalar(engine, source, labels)
-    assert in_turn == scalar(engine, source_of(name), labels)
-    assert any("://" in page for pages in in_turn for page in pages)
+    loaded_in_turn = scalar(engine, source, labels)
+    assert loaded_in_turn == scalar(engine, source_of(name), labels)
+    assert any("://" in page for pages in loaded_in_turn for page in pages)
 
 
-def test_pages_are_not_mentioned_when_no_passage_names_one(begun: Documents) -> None:
+def test_pages_are_not_mentioned_if_no_passage_has_one(init_reports: Documents) -> None:
     name = "30_one_bad_cell.csv"
-    load_case(name, begun)
+    load_case(name, init_reports)
     summary = evaluate("tier3", source=source_of(name))
     assert (summary["production"] or {"page": None})["page"] is None
     assert not [note for note in summary["notes"] if note["note"] == "unknown ids"]
 
 
-def test_every_key_and_prose_is_held_by_a_test() -> None:
-    """A key of `expected.json` that no test selects, and a warning, trap or value without its line in the tables."""
-    assert {key for case in EXPECTED.values() for key in keys_of(case)} == _held
+def test_every_key_is_covered_by_a_test() -> None:
+    """Find keys that no test selects, and warnings or values without an entry in the tables."""
+    assert {key for case in EXPECTED.values() for key in keys_of(case)} == _covered
     with_prose = {
         (number_of(name), key) for name, case in EXPECTED.items() for key in ("trap", "not_lost", "also") if key in case
     }

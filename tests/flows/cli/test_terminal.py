@@ -1,4 +1,4 @@
-"""What a terminal would obey does not reach it: not in results, not in messages, not in what is logged."""
+"""Check that control characters do not reach the terminal: not in results, messages or logs."""
 
 import logging
 import unicodedata
@@ -7,40 +7,42 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluation_history import source_name, with_cases
-from yarus.__main__ import exit_code
-from yarus.tasks.config.secrets import keep_logs_clean
+from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
+from yarus.__main__ import run_command_line
+from yarus.tasks.config.secrets import install_log_redaction
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202etxt\u2066\x9b31m\ud83d\x00"
 
 
-def obeyed(text: str) -> list[str]:
-    return [sign for sign in text if unicodedata.category(sign)[0] == "C" and sign not in "\n\t"]
+def find_control_characters(text: str) -> list[str]:
+    return [character for character in text if unicodedata.category(character)[0] == "C" and character not in "\n\t"]
 
 
-def test_a_message_about_a_foreign_name(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["load", "table", f"no {EVIL[:-2]} file.csv", "--into", "nothing"]) == 2
-    said = capsys.readouterr().err
-    assert "file.csv" in said
-    assert not obeyed(said)
+def test_message_escapes_foreign_name(at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["load", "table", f"no {EVIL[:-2]} file.csv", "--into", "nothing"]) == 2
+    stderr = capsys.readouterr().err
+    assert "file.csv" in stderr
+    assert not find_control_characters(stderr)
 
 
-def test_cases_and_reasons(engine: Engine, at_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = EVIL[:-2]  # half an emoji is in no file of results, and NUL in no database
+def test_output_escapes_cases_and_reasons(
+    engine: Engine, at_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EVIL[:-2]  # results files cannot store half an emoji, and databases no NUL
     columns = {"question": [f"what {text}?"], "status": ["sut_error"], "reason": [f"it said {text}"], "mrr": [None]}
-    name = with_cases(
-        engine, tmp_path, source_name(), columns, error=f"ended {text}", sut_label=text, statuses={"ok": 1}
+    name = write_evaluation_with_cases(
+        engine, tmp_path, make_source_name(), columns, error=f"ended {text}", sut_label=text, statuses={"ok": 1}
     )
     for command in (["cases", name], ["show", name], ["runs"], ["trend", "mrr"], ["gate", name]):
-        exit_code(command)
-        said = capsys.readouterr()
-        assert said.out + said.err
-        assert not obeyed(said.out + said.err), command
+        run_command_line(command)
+        captured = capsys.readouterr()
+        assert captured.out + captured.err
+        assert not find_control_characters(captured.out + captured.err), command
 
 
-def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    keep_logs_clean()
+def test_log_escapes_control_characters(caplog: pytest.LogCaptureFixture) -> None:
+    install_log_redaction()
     with caplog.at_level(logging.WARNING, logger="yarus"):
         logging.getLogger("yarus").warning("the judge said %s", EVIL)
     assert "the judge said" in caplog.text
-    assert not obeyed(caplog.text)
+    assert not find_control_characters(caplog.text)

@@ -1,4 +1,4 @@
-"""A clock that jumps: durations are not its business, and dates stay in order."""
+"""Check a clock that jumps: durations do not depend on it, and dates stay in order."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -8,34 +8,34 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import here
-from tests.support.evaluations import evaluate, load, question, rows_of
+from tests.support.command_line import run_here
+from tests.support.evaluations import evaluate, load, question, read_rows
 from yarus.db import analyses, journal
 from yarus.tasks.config.connections import database
 from yarus.tasks.models.server_errors import parse_retry_after_s
 
 
 @pytest.fixture
-def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our dates are an hour earlier each time the clock is looked at."""
+def jumping_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the clock an hour back each time it is read."""
     hours = count()
 
-    class Jumping:
+    class JumpingDatetime:
         @staticmethod
         def now(zone: Any = None) -> datetime:
             return datetime.now(zone) - timedelta(hours=next(hours))
 
     for module in (journal, analyses):
-        monkeypatch.setattr(module, "datetime", Jumping)
+        monkeypatch.setattr(module, "datetime", JumpingDatetime)
 
 
-def test_an_evaluation_ends_after_it_has_started(at_home: Path, tmp_path: Path, jumping: None) -> None:
+def test_evaluation_ends_after_start_when_clock_jumps(at_home: Path, tmp_path: Path, jumping_clock: None) -> None:
     source = load(tmp_path, "jumping", [question(i) for i in range(10)])
     for _ in range(3):
         summary = evaluate("tier1", source=source)
         assert summary["state"] == "completed"
         assert summary["started_at"] <= summary["finished_at"]
-        assert all(row["latency_ms"] is None or 0 <= row["latency_ms"] < 60_000 for row in rows_of(summary))
+        assert all(row["latency_ms"] is None or 0 <= row["latency_ms"] < 60_000 for row in read_rows(summary))
     for words in (
         ("report", "--out", str(tmp_path / "report.html")),
         ("trend", "mrr", "--source", source),
@@ -43,19 +43,19 @@ def test_an_evaluation_ends_after_it_has_started(at_home: Path, tmp_path: Path, 
         ("show", summary["evaluation_id"]),
         ("prune", "--older-than", "1h", "--dry-run"),
     ):
-        assert here(*words).code == 0
+        assert run_here(*words).code == 0
 
 
-def test_an_analysis_ends_after_it_has_started(at_home: Path, jumping: None) -> None:
-    with analyses.analysing(database(), "sweep", "s", {}) as analysis_id:
-        analyses.keep(database(), analysis_id, {}, "completed")
-    row = analyses.find(database(), "sweep", analysis_id)
+def test_analysis_ends_after_start_when_clock_jumps(at_home: Path, jumping_clock: None) -> None:
+    with analyses.open_analysis(database(), "sweep", "s", {}) as analysis_id:
+        analyses.save_analysis(database(), analysis_id, {}, "completed")
+    row = analyses.find_analysis(database(), "sweep", analysis_id)
     assert row["started_at"] <= row["finished_at"]
 
 
 @pytest.mark.parametrize("hours", [-30, 0, 30])
-def test_a_server_whose_clock_differs_says_how_long_to_wait(hours: int) -> None:
-    theirs = (datetime.now(UTC) + timedelta(hours=hours)).replace(microsecond=0)
-    date, later = (format_datetime(at, usegmt=True) for at in (theirs, theirs + timedelta(seconds=7)))
+def test_retry_after_uses_server_clock(hours: int) -> None:
+    server_time = (datetime.now(UTC) + timedelta(hours=hours)).replace(microsecond=0)
+    date, later = (format_datetime(moment, usegmt=True) for moment in (server_time, server_time + timedelta(seconds=7)))
     assert parse_retry_after_s(later, date) == 7
     assert parse_retry_after_s(date, later) == 0

@@ -1,4 +1,4 @@
-"""A function of the user's that does what functions should not: it costs one case its value, never the run."""
+"""Check user functions that misbehave: only the case fails, never the run."""
 
 import json
 import signal
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import ENGLISH, CommandLine
-from tests.support.evaluations import load, question, rows_of
-from tests.support.processes import until
+from tests.support.evaluations import load, question, read_rows
+from tests.support.processes import wait_for
 
 CASES = 9
 MODULE = """
@@ -67,26 +67,26 @@ def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -
         ("tier3", "--sut", "misbehaving:answer"),
     ],
 )
-def test_whatever_it_raises_costs_one_case_its_value(yarus: CommandLine, source: str, words: tuple[str, ...]) -> None:
+def test_raised_error_fails_only_its_case(yarus: CommandLine, source: str, words: tuple[str, ...]) -> None:
     env = {"YARUS_MIN_COVERAGE": "0.1"}
-    done = yarus("run", words[0], "--source", source, "--json", *words[1:], env=env)
-    summary = json.loads(done.out)  # nothing that it said stands there
+    result = yarus("run", words[0], "--source", source, "--json", *words[1:], env=env)
+    summary = json.loads(result.out)  # none of its output is there
     assert summary["state"] == "completed"
-    rows = sorted(rows_of(summary), key=lambda row: int(row["question"].split()[3].strip(",")))
+    rows = sorted(read_rows(summary), key=lambda row: int(row["question"].split()[3].strip(",")))
     assert [row["status"] for row in rows] == ["sut_error"] * len(RAISED) + ["ok"] * (CASES - len(RAISED))
-    for row, words_ in zip(rows, RAISED, strict=False):
-        assert row["reason"].startswith(words_)
-    for said in ("said by a function", "said by a program", "written to the descriptor"):
-        assert said in done.err
+    for row, reason_start in zip(rows, RAISED, strict=False):
+        assert row["reason"].startswith(reason_start)
+    for text in ("said by a function", "said by a program", "written to the descriptor"):
+        assert text in result.err
 
 
-def test_a_module_that_ends_the_run_when_it_is_imported_is_refused(
-    yarus: CommandLine, source: str, at_home_for_module: Path
-) -> None:
+def test_module_that_exits_on_import_is_refused(yarus: CommandLine, source: str, at_home_for_module: Path) -> None:
     (at_home_for_module / "leaving.py").write_text("print('imported')\nraise KeyboardInterrupt\n", encoding="utf-8")
-    done = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", env=ENGLISH, ok=False)
-    assert (done.code, done.out) == (2, "")
-    assert "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in done.err
+    result = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", env=ENGLISH, ok=False)
+    assert (result.code, result.out) == (2, "")
+    assert (
+        "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in result.err
+    )
 
 
 SLOW = """
@@ -101,14 +101,12 @@ def answer(question):
 
 @pytest.mark.slow("process: a function that hears of a stop late")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_by_the_person_still_stops(
-    yarus: CommandLine, source: str, at_home_for_module: Path, stop: signal.Signals
-) -> None:
+def test_user_stop_still_stops(yarus: CommandLine, source: str, at_home_for_module: Path, stop: signal.Signals) -> None:
     (at_home_for_module / "slow_to_answer.py").write_text(SLOW, encoding="utf-8")
-    asked = at_home_for_module / "asked"
-    asked.unlink(missing_ok=True)
+    marker = at_home_for_module / "asked"
+    marker.unlink(missing_ok=True)
     process = yarus.fork("run", "tier3", "--source", source, "--sut", "slow_to_answer:answer")
-    until("question", asked.exists)
+    wait_for("question", marker.exists)
     process.signal(stop)
     started = time.monotonic()
     assert process.ran().code == 130

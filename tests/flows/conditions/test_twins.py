@@ -1,4 +1,4 @@
-"""Twins on XQuAD: a fifth of the paragraphs stands there twice, under addresses that sort first."""
+"""Check duplicates on XQuAD: a fifth of the paragraphs occurs twice, under addresses that sort first."""
 
 import json
 import random
@@ -15,42 +15,43 @@ COMPARED = ("hit_rate@1", "mrr", "recall@10", "precision@5", "ndcg@10", "judged@
 
 @pytest.fixture(scope="module")
 def doubled(yarus: CommandLine, xquad_ru: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """XQuAD-ru with 48 of its 240 paragraphs once more, without questions, in an article that comes first."""
-    known = json.loads(xquad_ru.read_text(encoding="utf-8"))
-    paragraphs = [paragraph["context"] for article in known["data"] for paragraph in article["paragraphs"]]
-    again = random.Random(0).sample(paragraphs, len(paragraphs) // 5)
-    copies = {"title": "0", "paragraphs": [{"context": text, "qas": []} for text in again]}
+    """Load XQuAD-ru with 48 of its 240 paragraphs once more, without questions, in an article that comes first."""
+    xquad = json.loads(xquad_ru.read_text(encoding="utf-8"))
+    paragraphs = [paragraph["context"] for article in xquad["data"] for paragraph in article["paragraphs"]]
+    repeated = random.Random(0).sample(paragraphs, len(paragraphs) // 5)
+    copies = {"title": "0", "paragraphs": [{"context": text, "qas": []} for text in repeated]}
     file = tmp_path_factory.mktemp("twins") / "twins.json"
-    file.write_text(json.dumps({"data": [copies, *known["data"]]}), encoding="utf-8")
+    file.write_text(json.dumps({"data": [copies, *xquad["data"]]}), encoding="utf-8")
     assert yarus("load", "squad", str(file), "--into", SOURCE, "--json").json["chunks"]["added"] == 288
     return SOURCE
 
 
 def run(yarus: CommandLine, source: str, *more: str) -> dict[str, Any]:
     words = ("run", "tier1", "--source", source, "--retriever", "dense", "--limit", "300")
-    found: dict[str, Any] = yarus(*words, *more, "--json").json
-    return found
+    summary: dict[str, Any] = yarus(*words, *more, "--json").json
+    return summary
 
 
 @pytest.mark.slow("prefect: three evaluations")
-def test_a_corpus_with_twins_scores_as_without(yarus: CommandLine, doubled: str, xquad_ru: Path) -> None:
-    """Every metric is what it is without the copies; counted apart, the copies that come first are misses."""
+def test_corpus_with_duplicates_scores_as_without(yarus: CommandLine, doubled: str, xquad_ru: Path) -> None:
+    """Compare with and without copies; counted separately, the copies that come first are misses."""
     yarus("load", "squad", str(xquad_ru), "--into", "xquad_single", "--json")
-    single, one = run(yarus, "xquad_single"), run(yarus, doubled)
-    apart = run(yarus, doubled, "--twins", "false")
-    assert {"note": "twin chunks", "n": 48} in one["notes"]
-    values = [[of["metrics"][name]["value"] for name in COMPARED] for of in (single, one, apart)]
+    single, merged = run(yarus, "xquad_single"), run(yarus, doubled)
+    separate = run(yarus, doubled, "--twins", "false")
+    assert {"note": "twin chunks", "n": 48} in merged["notes"]
+    values = [[summary["metrics"][name]["value"] for name in COMPARED] for summary in (single, merged, separate)]
     assert values[0] == pytest.approx(values[1], rel=0, abs=1e-12)
     assert values[2][0] < values[0][0] - 0.1
-    assert (one["system"]["twins"], apart["system"]["twins"]) == ("one", "apart")
-    assert one["comparability_key"] != apart["comparability_key"]
+    assert (merged["system"]["twins"], separate["system"]["twins"]) == ("one", "apart")
+    assert merged["comparability_key"] != separate["comparability_key"]
     assert single["incomplete"]["questions"] is None  # every question has a label
     assert all(
-        one["incomplete"]["if_right"][name] >= one["metrics"][name]["value"] for name in one["incomplete"]["if_right"]
+        merged["incomplete"]["if_right"][name] >= merged["metrics"][name]["value"]
+        for name in merged["incomplete"]["if_right"]
     )
 
 
-def test_the_audit_lists_them(yarus: CommandLine, doubled: str) -> None:
+def test_audit_lists_duplicates(yarus: CommandLine, doubled: str) -> None:
     twins = yarus("dataset", "audit", "--source", doubled, "--json").json["twins"]
     assert (twins["count"], twins["pages"]) == (48, 0)
     assert all(len(group) == 2 and group[0].startswith("0-") for group in twins["examples"])

@@ -1,4 +1,4 @@
-"""A bot that forgets what was said before loses on follow-up questions, and on nothing else; on dialogs from XQuAD."""
+"""Check that a bot without memory loses only on follow-up questions; on dialogs made from XQuAD."""
 
 import json
 import math
@@ -10,48 +10,50 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluations import PAGE, Document, evaluate, load, use
-from tests.support.llm_server import JSON, FakeLLMServer, http
-from yarus.tasks.cases.text import sentences, words
+from tests.support.evaluations import PAGE_URL, Document, evaluate, load, set_variables
+from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
+from yarus.tasks.cases.text import split_sentences, word_stems
 from yarus.tasks.comparison.compare import compare
 
 TURNS, DIALOGS = 3, 70
-ASKS = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'
-FORGETS = '{"messages": [{"role": "user", "content": "$question"}]}'
+REQUEST_WITH_HISTORY = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'
+REQUEST_WITHOUT_HISTORY = '{"messages": [{"role": "user", "content": "$question"}]}'
 
 
-def without_names(asked: str) -> str | None:
-    """A question as it follows on another one, its subject left out: «Что пела Леди Гага?» is «А что пела?».
+def remove_names(text: str) -> str | None:
+    """Return a question as a follow-up without its subject: «Что пела Леди Гага?» becomes «А что пела?».
+
+    None if it names nothing, because a user would ask the same.
 
     None where it names nothing: a user would ask the same.
     """
-    first, *rest = asked.rstrip(" ?").split()
-    kept = [first.lower(), *(word for word in rest if not word[:1].isupper())]
-    if len(kept) > len(rest):
+    first, *further = text.rstrip(" ?").split()
+    remaining_words = [first.lower(), *(word for word in further if not word[:1].isupper())]
+    if len(remaining_words) > len(further):
         return None
-    while len(kept) > 1 and len(kept[-1]) < 3:  # the preposition of what is left out
-        kept.pop()
-    return f"А {' '.join(kept)}?"
+    while len(remaining_words) > 1 and len(remaining_words[-1]) < 3:  # the preposition of a removed name
+        remaining_words.pop()
+    return f"А {' '.join(remaining_words)}?"
 
 
-def dialogs_of(file: Path) -> tuple[list[Document], list[Document]]:
-    """Questions and chunks: of a paragraph the first question, and those after it without their names."""
+def read_dialogs(file: Path) -> tuple[list[Document], list[Document]]:
+    """Return questions and chunks: the first question of each paragraph, and later ones without their names."""
     questions: list[Document] = []
     chunks: list[Document] = []
     for page, article in enumerate(json.loads(file.read_text(encoding="utf-8"))["data"]):
         for paragraph in article["paragraphs"]:
             number = len(chunks)
             text = paragraph["context"].strip("\ufeff")
-            chunks.append({"id": f"c{number}", "confluence_url": PAGE.format(page), "text": text})
-            said = [
-                (without_names(qa["question"]) if turn else qa["question"], qa)
+            chunks.append({"id": f"c{number}", "confluence_url": PAGE_URL.format(page), "text": text})
+            candidates = [
+                (remove_names(qa["question"]) if turn else qa["question"], qa)
                 for turn, qa in enumerate(paragraph["qas"])
             ]
-            kept = [(asked, qa) for asked, qa in said if asked][:TURNS]
+            turns = [(wording, qa) for wording, qa in candidates if wording][:TURNS]
             questions += [
                 {
                     "id": qa["id"],
-                    "question": asked,
+                    "question": wording,
                     "ground_truth_answer": qa["answers"][0]["text"],
                     "relevant_chunk_ids": [f"c{number}"],
                     "answerable": True,
@@ -59,63 +61,63 @@ def dialogs_of(file: Path) -> tuple[list[Document], list[Document]]:
                     "dialog_id": f"paragraph {number}",
                     "turn": turn,
                 }
-                for turn, (asked, qa) in enumerate(kept, start=1)
-                if len(kept) > 1
+                for turn, (wording, qa) in enumerate(turns, start=1)
+                if len(turns) > 1
             ]
     return questions, chunks
 
 
-def answers_from(chunks: Sequence[Document]) -> Callable[[int, Document], bytes]:
-    """A bot that looks for the words of all that the user has said, the rarer the better, and says the two sentences of
-    what it found that have most of the question's.
-    """
-    known = [words(chunk["text"]) for chunk in chunks]
-    seen = Counter(word for of in known for word in of)
+def make_bot(chunks: Sequence[Document]) -> Callable[[int, Document], bytes]:
+    """Return a bot that finds the chunk by all words of the user, and answers with its two best sentences."""
+    chunk_words = [word_stems(chunk["text"]) for chunk in chunks]
+    frequencies = Counter(word for words_of_chunk in chunk_words for word in words_of_chunk)
 
     def script(number: int, request: Document) -> bytes:
-        asked = words(request["messages"][-1]["content"])
-        said = [message["content"] for message in request["messages"] if message["role"] == "user"]
-        wanted = set().union(*map(words, said))
-        weights = {word: math.log(len(chunks) / seen[word]) for word in wanted if word in seen}
-        best = max(range(len(chunks)), key=lambda i: math.fsum(weights[word] for word in wanted & known[i]))
-        ordered = sorted(sentences(chunks[best]["text"]), key=lambda sentence: -len(asked & words(sentence)))
+        question_words = word_stems(request["messages"][-1]["content"])
+        user_messages = [message["content"] for message in request["messages"] if message["role"] == "user"]
+        all_words = set().union(*map(word_stems, user_messages))
+        weights = {word: math.log(len(chunks) / frequencies[word]) for word in all_words if word in frequencies}
+        best = max(range(len(chunks)), key=lambda i: math.fsum(weights[word] for word in all_words & chunk_words[i]))
+        ordered = sorted(
+            split_sentences(chunks[best]["text"]), key=lambda sentence: -len(question_words & word_stems(sentence))
+        )
         reply = {
             "answer": " ".join(ordered[:2]),
             "urls": [chunks[best]["confluence_url"]],
             "contexts": [chunks[best]["text"]],
         }
-        return http(200, json.dumps(reply, ensure_ascii=False), JSON)
+        return make_response(200, json.dumps(reply, ensure_ascii=False), JSON_HEADER)
 
     return script
 
 
 @pytest.mark.slow("breadth: what a difference comes to on real dialogs")
-def test_what_forgets_loses_on_follow_ups_and_ties_on_first_turns(
+def test_forgetful_bot_loses_only_on_follow_ups(
     service: FakeLLMServer, xquad_ru: Path, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    questions, chunks = dialogs_of(xquad_ru)
+    questions, chunks = read_dialogs(xquad_ru)
     dialogs = list(dict.fromkeys(row["dialog_id"] for row in questions))[:DIALOGS]
     questions = [row for row in questions if row["dialog_id"] in dialogs]
     first = {row["id"] for row in questions if row["turn"] == 1}
-    service.script = answers_from(chunks)
+    service.script = make_bot(chunks)
     source = load(tmp_path, "dialogs_xquad_dialogs", questions, chunks)
-    told: dict[str, Any] = {}
-    for name, request in (("forgets", FORGETS), ("remembers", ASKS)):
-        use(monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": request})
-        told[name] = evaluate("tier3", source=source, sut=f"{service.url}/ask")
-        assert told[name]["state"] == "completed"
-    assert [told[name]["system"]["takes_history"] for name in told] == [False, True]
-    assert len({one["comparability_key"] for one in told.values()}) == 1
-    sides = (told[name]["evaluation_id"] for name in told)
-    found = compare(engine, *sides, only=("avg_e2e_score", "avg_history_use", "hit_rate@1"))
-    assert found["metrics"]["avg_history_use"]["verdict"] == "improved"
+    summaries: dict[str, Any] = {}
+    for name, request in (("forgets", REQUEST_WITHOUT_HISTORY), ("remembers", REQUEST_WITH_HISTORY)):
+        set_variables(monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": request})
+        summaries[name] = evaluate("tier3", source=source, sut=f"{service.url}/ask")
+        assert summaries[name]["state"] == "completed"
+    assert [summaries[name]["system"]["takes_history"] for name in summaries] == [False, True]
+    assert len({summary["comparability_key"] for summary in summaries.values()}) == 1
+    sides = (summaries[name]["evaluation_id"] for name in summaries)
+    comparison = compare(engine, *sides, only=("avg_e2e_score", "avg_history_use", "hit_rate@1"))
+    assert comparison["metrics"]["avg_history_use"]["verdict"] == "improved"
     for metric in ("avg_e2e_score", "hit_rate@1"):
-        follow_up = found["slices"]["place"]["follow_up"][metric]
+        follow_up = comparison["slices"]["place"]["follow_up"][metric]
         assert follow_up["ci_low"] > 0, metric
         assert follow_up["n"] == len(questions) - len(first)
-    tie = found["slices"]["place"]["standalone"]["avg_e2e_score"]
+    tie = comparison["slices"]["place"]["standalone"]["avg_e2e_score"]
     assert tie["n"] == len(first) and tie["ci_low"] <= 0 <= tie["ci_high"] and tie["p"] > 0.5
-    forgets, remembers = (told[name]["strata"] for name in told)
+    forgets, remembers = (summaries[name]["strata"] for name in summaries)
     for metric in ("avg_e2e_score", "hit_rate@1", "mrr", "refusal_rate"):
         assert forgets["standalone"][metric] == remembers["standalone"][metric]
     assert forgets["standalone"]["avg_history_use"]["value"] is None

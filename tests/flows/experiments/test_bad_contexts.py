@@ -1,4 +1,4 @@
-"""Bad contexts by one command: what each kind shows, how the places differ, and what stands in report and terminal."""
+"""Check bad contexts by one command: what each kind measures, how positions differ, and the report and terminal."""
 
 import json
 import re
@@ -11,20 +11,20 @@ import pytest
 from pydantic import TypeAdapter
 from sqlalchemy import Engine
 
-from tests.support.command_line import ENGLISH, CommandLine, here
-from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
-from tests.support.llm_server import FakeLLMServer, says, scores
+from tests.support.command_line import ENGLISH, CommandLine, run_here
+from tests.support.evaluations import PAGE_URL, get_requested_metric, hash_to_unit, load, question, texts
+from tests.support.llm_server import FakeLLMServer, make_completion, make_score_completion
 from yarus.flows.terminal.experiments import print_robustness
 from yarus.metrics.statistics import share_interval
 from yarus.tasks.comparison.experiments.experiments_schema import Robustness
-from yarus.tasks.report.experiment_pages import pages
+from yarus.tasks.report.experiment_pages import experiment_pages
 
 pytestmark = pytest.mark.slow("prefect: five evaluations")
 Document = dict[str, Any]
 N = 30
 KINDS = ("gold_first", "gold_last", "gold_removed", "injection")
 SUBJECTS = [f"{first}{second}рдо" for first in "бвгдж" for second in "аеиоуы"]
-OBEYS, FORGETS = 0.3, 0.5
+OBEY_RATE, FORGET_RATE = 0.3, 0.5
 
 
 class Probed(NamedTuple):
@@ -34,28 +34,28 @@ class Probed(NamedTuple):
     server: FakeLLMServer
 
 
-def obeys(i: int) -> bool:
-    return chance("obeys", i) < OBEYS
+def is_obeying(i: int) -> bool:
+    return hash_to_unit("obeys", i) < OBEY_RATE
 
 
-def forgets(i: int) -> bool:
-    """Whether the model does not see a passage that stands last."""
-    return chance("forgets", i) < FORGETS
+def is_forgetting(i: int) -> bool:
+    """Return whether the model ignores a passage that comes last."""
+    return hash_to_unit("forgets", i) < FORGET_RATE
 
 
-def model(place: int, request: Document) -> bytes:
-    """Obeys instructions, does not see what stands last, both with a known chance, and declines without a passage."""
-    if metric_of(request) != "generation":
-        given = texts(request)
-        return scores(float("мая" in given.get("answer", "")), tokens=(10, 5))
-    asked = texts(request)
-    subject = re.findall(r"про (\w+)", asked["question"])[0]
-    i, passages = SUBJECTS.index(subject), asked["context"].split("\n\n")
-    found = [place for place, text in enumerate(passages) if text.startswith(f"Правило про {subject}")]
-    if not found or (found[0] == len(passages) - 1 > 0 and forgets(i)):
-        return says("Ответ не найден")
-    canary = re.findall(r"словом «(\w+)»", asked["context"])
-    return says(f"До {i + 1} мая." + (f" {canary[0]}" if canary and obeys(i) else ""))
+def answer_as_model(number: int, request: Document) -> bytes:
+    """Obey instructions and ignore the last passage with known chances, and decline without a passage."""
+    if get_requested_metric(request) != "generation":
+        judge_texts = texts(request)
+        return make_score_completion(float("мая" in judge_texts.get("answer", "")), tokens=(10, 5))
+    prompt_texts = texts(request)
+    subject = re.findall(r"про (\w+)", prompt_texts["question"])[0]
+    i, passages = SUBJECTS.index(subject), prompt_texts["context"].split("\n\n")
+    positions = [position for position, text in enumerate(passages) if text.startswith(f"Правило про {subject}")]
+    if not positions or (positions[0] == len(passages) - 1 > 0 and is_forgetting(i)):
+        return make_completion("Ответ не найден")
+    canary = re.findall(r"словом «(\w+)»", prompt_texts["context"])
+    return make_completion(f"До {i + 1} мая." + (f" {canary[0]}" if canary and is_obeying(i) else ""))
 
 
 @pytest.fixture(scope="module")
@@ -66,85 +66,91 @@ def probed(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Probed]:
     chunks = [
-        {"id": f"c{i}", "confluence_url": PAGE.format(i), "text": f"Правило про {name}: до {i + 1} мая, окно {i}."}
+        {"id": f"c{i}", "confluence_url": PAGE_URL.format(i), "text": f"Правило про {name}: до {i + 1} мая, окно {i}."}
         for i, name in enumerate(SUBJECTS)
     ]
     questions = [
         question(
             i,
             question=f"Когда про {name}?",
-            confluence_url=PAGE.format(i),
+            confluence_url=PAGE_URL.format(i),
             relevant_chunk_ids=[f"c{i}"],
             ground_truth_answer=f"До {i + 1} мая.",
         )
         for i, name in enumerate(SUBJECTS)
     ]
     load(tmp_path_factory.mktemp("probed"), "probed", questions, chunks)
-    with FakeLLMServer(script=model) as server:
+    with FakeLLMServer(script=answer_as_model) as server:
         env = prefect_server | {f"YARUS_{role}__BASE_URL": server.url for role in ("GENERATOR", "JUDGE")}
         env |= {f"YARUS_{role}__MODEL": f"{role}-of-probes" for role in ("GENERATOR", "JUDGE")}
-        words = ("--source", "probed", "--kinds", ",".join(KINDS), "--json")  # and so tier 2, which alone knows them
+        words = (
+            "--source",
+            "probed",
+            "--kinds",
+            ",".join(KINDS),
+            "--json",
+        )  # implies tier 2, the only tier that knows them
         yield Probed(yarus("robustness", *words, env=env).json, server)
 
 
-def test_what_was_done_is_what_is_measured(probed: Probed) -> None:
-    found = probed.document["tiers"]["tier2"]
+def test_probes_measure_planted_behaviour(probed: Probed) -> None:
+    probes = probed.document["tiers"]["tier2"]
     assert list(probed.document["tiers"]) == ["tier2"]
-    assert {kind: (said["state"], said["n"], said["n_changed"]) for kind, said in found.items()} == dict.fromkeys(
+    assert {kind: (probe["state"], probe["n"], probe["n_changed"]) for kind, probe in probes.items()} == dict.fromkeys(
         KINDS, ("completed", N, N)
     )
-    planted = [obeys(i) for i in range(N)]
-    rate = found["injection"]["rates"]["injection_obeyed_rate"]
+    planted = [is_obeying(i) for i in range(N)]
+    rate = probes["injection"]["rates"]["injection_obeyed_rate"]
     assert (rate["value"], rate["n_scored"], rate["reason"]) == (pytest.approx(sum(planted) / N), N, None)
     assert (rate["ci_low"], rate["ci_high"]) == pytest.approx(tuple(share_interval(planted)))
-    assert found["gold_removed"]["rates"]["negative_rejection_rate"]["value"] == 1
-    assert found["gold_first"]["rates"]["distractor_copy_rate"]["value"] == 0
-    assert found["gold_first"]["same"]["value"] == 1
-    assert found["gold_last"]["same"]["value"] == pytest.approx(1 - sum(map(forgets, range(N))) / N)
+    assert probes["gold_removed"]["rates"]["negative_rejection_rate"]["value"] == 1
+    assert probes["gold_first"]["rates"]["distractor_copy_rate"]["value"] == 0
+    assert probes["gold_first"]["same"]["value"] == 1
+    assert probes["gold_last"]["same"]["value"] == pytest.approx(1 - sum(map(is_forgetting, range(N))) / N)
 
 
-def test_differences_are_paired_with_the_context_as_it_was(probed: Probed) -> None:
-    lost = sum(map(forgets, range(N))) / N
-    found = probed.document["tiers"]["tier2"]
-    assert found["gold_first"]["metrics"]["avg_answer_correctness"]["difference"] == 0
-    last = found["gold_last"]["metrics"]["avg_answer_correctness"]
-    assert last["difference"] == pytest.approx(-lost)
-    assert last["verdict"] == "regressed" and last["ci_high"] < 0
-    assert found["gold_last"]["metrics"]["avg_fact_recall"]["difference"] == pytest.approx(-lost)
-    faith = found["gold_removed"]["metrics"]["avg_faithfulness"]
-    assert (faith["n"], faith["n_missing"]) == (0, N), "a refusal has nothing to be faithful about"
+def test_differences_are_paired_with_unchanged_context(probed: Probed) -> None:
+    lost_share = sum(map(is_forgetting, range(N))) / N
+    probes = probed.document["tiers"]["tier2"]
+    assert probes["gold_first"]["metrics"]["avg_answer_correctness"]["difference"] == 0
+    last_change = probes["gold_last"]["metrics"]["avg_answer_correctness"]
+    assert last_change["difference"] == pytest.approx(-lost_share)
+    assert last_change["verdict"] == "regressed" and last_change["ci_high"] < 0
+    assert probes["gold_last"]["metrics"]["avg_fact_recall"]["difference"] == pytest.approx(-lost_share)
+    faithfulness = probes["gold_removed"]["metrics"]["avg_faithfulness"]
+    assert (faithfulness["n"], faithfulness["n_missing"]) == (0, N), "a refusal has nothing to be faithful about"
 
 
-def test_places_differ_among_the_same_distractors(probed: Probed) -> None:
+def test_positions_are_compared_with_equal_distractors(probed: Probed) -> None:
     pairs = {pair["metric"]: pair for pair in probed.document["places"]}
     assert {(pair["a"], pair["b"]) for pair in probed.document["places"]} == {("gold_first", "gold_last")}
-    assert pairs["avg_answer_correctness"]["difference"] == pytest.approx(-sum(map(forgets, range(N))) / N)
+    assert pairs["avg_answer_correctness"]["difference"] == pytest.approx(-sum(map(is_forgetting, range(N))) / N)
     assert pairs["avg_answer_correctness"]["p_holm"] >= pairs["avg_answer_correctness"]["p"]
 
 
-def test_every_kind_is_an_evaluation_apart_from_the_history(probed: Probed, at_home: Path) -> None:
-    said = probed.document["tiers"]["tier2"]["injection"]
-    shown = here("show", said["evaluation_id"], "--json").json
-    assert shown["system"]["part_of"] == probed.document["robustness_id"]
-    assert shown["system"]["context_perturbation"] == "injection|seed:0|v:1"
-    assert shown["metrics"]["injection_obeyed_rate"]["n_scored"] == N
-    assert "context_perturbation" not in here("show", said["asked_as_is"], "--json").json["system"]
+def test_kinds_are_evaluations_outside_history(probed: Probed, at_home: Path) -> None:
+    probe = probed.document["tiers"]["tier2"]["injection"]
+    document = run_here("show", probe["evaluation_id"], "--json").json
+    assert document["system"]["part_of"] == probed.document["robustness_id"]
+    assert document["system"]["context_perturbation"] == "injection|seed:0|v:1"
+    assert document["metrics"]["injection_obeyed_rate"]["n_scored"] == N
+    assert "context_perturbation" not in run_here("show", probe["asked_as_is"], "--json").json["system"]
 
 
-def test_no_context_is_paid_for_twice(probed: Probed) -> None:
-    asked = Counter(
-        (texts(one)["question"], texts(one)["context"])
-        for one in probed.server.requests
-        if metric_of(one) == "generation"
+def test_context_is_paid_once(probed: Probed) -> None:
+    contexts = Counter(
+        (texts(request)["question"], texts(request)["context"])
+        for request in probed.server.requests
+        if get_requested_metric(request) == "generation"
     )
-    assert set(asked.values()) == {1}
-    assert len(asked) == N * (1 + len(KINDS))
+    assert set(contexts.values()) == {1}
+    assert len(contexts) == N * (1 + len(KINDS))
 
 
-def test_the_report_and_the_terminal_show_them(
+def test_report_and_terminal_show_probes(
     probed: Probed, engine: Engine, at_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (page,) = [page for page in pages(engine, "probed", {}) if page["key"] == "robustness"]
+    (page,) = [page for page in experiment_pages(engine, "probed", {}) if page["key"] == "robustness"]
     differences, rates, places = page["blocks"]
     assert [row[0]["ru"] for row in differences["rows"]] == [
         "нужное в начале", "нужное в конце", "нужное убрано", "указание во фрагменте",
@@ -154,16 +160,16 @@ def test_the_report_and_the_terminal_show_them(
     assert len(places["rows"]) == 1
     print_robustness(probed.document, "en")  # type: ignore[arg-type]
     out = capsys.readouterr().out
-    for said in ("obeys the instruction", "declines to answer", "right ones last", "Place of the right passages"):
-        assert said in out
+    for text in ("obeys the instruction", "declines to answer", "right ones last", "Place of the right passages"):
+        assert text in out
 
 
-def test_the_document_is_as_declared(probed: Probed) -> None:
+def test_document_matches_schema(probed: Probed) -> None:
     TypeAdapter(Robustness).validate_json(json.dumps(probed.document), strict=True)
 
 
-def test_what_it_would_ask_is_said_before(probed: Probed, at_home: Path) -> None:
-    ran = here("run", "robustness", "--source", "probed", "--kinds", "injection,gold_last", "--dry-run", "--json")
+def test_dry_run_counts_cases(probed: Probed, at_home: Path) -> None:
+    ran = run_here("run", "robustness", "--source", "probed", "--kinds", "injection,gold_last", "--dry-run", "--json")
     plans = {plan["tier"]: plan["cases"] for plan in json.loads(ran.out)["plans"]}
     assert plans == dict.fromkeys(("tier2: as it is", "tier2: injection", "tier2: gold_last"), N)
 
@@ -176,6 +182,6 @@ def test_what_it_would_ask_is_said_before(probed: Probed, at_home: Path) -> None
         (("--kinds", "injection", "--tiers", "tier1,tier2"), "tier1 knows none of the kinds"),
     ],
 )
-def test_a_kind_that_no_tier_knows_is_said_at_once(words: tuple[str, ...], said: str, at_home: Path) -> None:
-    ran = here("robustness", *words, env=ENGLISH)
+def test_unknown_kind_is_refused(words: tuple[str, ...], said: str, at_home: Path) -> None:
+    ran = run_here("robustness", *words, env=ENGLISH)
     assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran

@@ -1,4 +1,4 @@
-"""A judge beside people who compared pairs of answers: RAGChecker's own, and files that are none."""
+"""Check a judge against people who compared pairs of answers: RAGChecker's own, and invalid files."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy.stats import pearsonr
 
-from tests.support.command_line import ENGLISH, here
+from tests.support.command_line import ENGLISH, run_here
 from yarus.metrics.preferences import accuracy, pearson
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "ragchecker"
@@ -15,18 +15,18 @@ LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragche
 
 
 @pytest.mark.slow("breadth: published figures, by 280 pairs")
-def test_people_and_ragchecker_are_where_they_were_published(at_home: Path) -> None:
+def test_agreement_matches_published_figures(at_home: Path) -> None:
     if not LABELLED.exists():
         pytest.skip(f"needs RAGChecker's files in {FOLDER}")
-    found = here("examine", str(LABELLED), "--scored", str(SCORED), "--json").json
-    assert (found["pairs"], found["stand_in"]) == (280, True)
-    people = {aspect: of["pearson"] for aspect, of in found["people"].items()}
+    document = run_here("examine", str(LABELLED), "--scored", str(SCORED), "--json").json
+    assert (document["pairs"], document["stand_in"]) == (280, True)
+    people = {aspect: agreement["pearson"] for aspect, agreement in document["people"].items()}
     assert people == pytest.approx({"correctness": 0.637, "completeness": 0.719, "overall": 0.701}, abs=5e-4)
-    theirs = {aspect: of["pearson"] for aspect, of in found["others"]["ragchecker"].items()}
-    assert theirs == pytest.approx({"correctness": 0.497, "completeness": 0.607, "overall": 0.619}, abs=5e-4)
-    for of in (*found["prompts"]["e2e_score"].values(), *found["people"].values()):
-        assert of["pearson_low"] < of["pearson"] < of["pearson_high"]
-        assert 0.5 < of["accuracy_low"] < of["accuracy"] < of["accuracy_high"] < 1
+    ragchecker = {aspect: agreement["pearson"] for aspect, agreement in document["others"]["ragchecker"].items()}
+    assert ragchecker == pytest.approx({"correctness": 0.497, "completeness": 0.607, "overall": 0.619}, abs=5e-4)
+    for agreement in (*document["prompts"]["e2e_score"].values(), *document["people"].values()):
+        assert agreement["pearson_low"] < agreement["pearson"] < agreement["pearson_high"]
+        assert 0.5 < agreement["accuracy_low"] < agreement["accuracy"] < agreement["accuracy_high"] < 1
 
 
 def row(number: int = 0, **more: Any) -> dict[str, Any]:
@@ -48,30 +48,33 @@ def row(number: int = 0, **more: Any) -> dict[str, Any]:
         (json.dumps([row(), row(), row(1)]), "not every pair was labelled by as many people"),
     ],
 )
-def test_a_file_that_is_none_is_refused(at_home: Path, tmp_path: Path, content: str, says: str) -> None:
+def test_invalid_file_is_refused(at_home: Path, tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(content, encoding="utf-8")
-    done = here("examine", str(file), env=ENGLISH)
-    assert done.code == 2
-    assert says in done.err and str(file) in done.err
+    result = run_here("examine", str(file), env=ENGLISH)
+    assert result.code == 2
+    assert says in result.err and str(file) in result.err
 
 
-def test_one_person_and_one_pair(at_home: Path, tmp_path: Path) -> None:
+def test_single_pair_and_person_have_no_correlation(at_home: Path, tmp_path: Path) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps([row()]), encoding="utf-8")
-    found = here("examine", str(file), "--json").json
-    assert found["people"] == {"correctness": None, "completeness": None, "overall": None}
-    assert found["prompts"]["e2e_score"]["overall"]["pearson"] is None
-    assert found["prompts"]["e2e_score"]["overall"]["accuracy"] == 1
-    shown = here("examine", str(file))
-    assert shown.code == 0
-    assert "не языковая модель" in shown.out or "No language model judged" in shown.out
+    document = run_here("examine", str(file), "--json").json
+    assert document["people"] == {"correctness": None, "completeness": None, "overall": None}
+    assert document["prompts"]["e2e_score"]["overall"]["pearson"] is None
+    assert document["prompts"]["e2e_score"]["overall"]["accuracy"] == 1
+    output = run_here("examine", str(file))
+    assert output.code == 0
+    assert "не языковая модель" in output.out or "No language model judged" in output.out
 
 
-def test_the_correlation_is_scipys_over_both_people() -> None:
-    apart, labels = [0.5, -0.25, 0.0, 0.75], [[2, 1], [-1, 0], [1, -1], [2, 2]]
-    stacked = [value for value in apart for _ in range(2)], [label for of in labels for label in of]
-    assert pearson(apart, labels) == pytest.approx(pearsonr(*stacked).statistic, abs=1e-12)
-    assert accuracy(apart, labels) == 1
+def test_pearson_matches_scipy_over_two_people() -> None:
+    differences, labels = [0.5, -0.25, 0.0, 0.75], [[2, 1], [-1, 0], [1, -1], [2, 2]]
+    stacked = (
+        [value for value in differences for _ in range(2)],
+        [label for labels_of_pair in labels for label in labels_of_pair],
+    )
+    assert pearson(differences, labels) == pytest.approx(pearsonr(*stacked).statistic, abs=1e-12)
+    assert accuracy(differences, labels) == 1
     with pytest.raises(ValueError, match="one row of labels"):
         pearson([1, 2], [[1]])

@@ -1,4 +1,4 @@
-"""Sources, re-rankers and prompts swept by one command: every arm, what is shared, compared, and goes wrong."""
+"""Check sweeps of sources, re-rankers and prompts by one command: arms, shared calls, comparisons, failures."""
 
 import json
 from collections import Counter
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple, cast
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.command_line import ENGLISH, CommandLine, Ran, here
-from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
-from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
+from tests.support.command_line import ENGLISH, CommandLine, CommandResult, run_here
+from tests.support.evaluations import PAGE_URL, get_requested_metric, hash_to_unit, load, question, texts
+from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_completion, make_response, make_score_completion
 from yarus.flows.terminal.experiments import print_sweep
 from yarus.tasks.comparison.experiments.experiments_schema import Sweep
-from yarus.tasks.report.experiment_pages import pages
+from yarus.tasks.report.experiment_pages import experiment_pages
 
 pytestmark = pytest.mark.slow("breadth: more axes of a sweep")
 Document = dict[str, Any]
 QUESTIONS = 8
 BROKEN = 5
-"""The question that the re-ranking service fails at."""
+"""The question for which the re-ranking service fails."""
 DEPTH = 50
 FUNCTION = """
 def longest(question, texts):
@@ -29,7 +29,7 @@ def longest(question, texts):
 
 
 class Swept(NamedTuple):
-    ran: Ran
+    ran: CommandResult
     retriever: FakeLLMServer
     reranker: FakeLLMServer
     models: FakeLLMServer
@@ -38,59 +38,59 @@ class Swept(NamedTuple):
 
     @property
     def document(self) -> Document:
-        found: Document = self.ran.json
-        return found
+        result: Document = self.ran.json
+        return result
 
 
-def models_say(number: int, request: Document) -> Any:
-    """The generator says the first words of the context, two or four of them by the prompt."""
+def answer_as_generator(number: int, request: Document) -> Any:
+    """Answer with the first two or four words of the context, depending on the prompt."""
     prompt = request["messages"][0]["content"]
-    if metric_of(request) == "generation":
+    if get_requested_metric(request) == "generation":
         words = texts(request).get("context", "ничего").split()
-        return says(" ".join(words[: 2 if prompt.startswith("Кратко") else 4]), tokens=(100, 10))
-    return scores(round(chance(prompt), 1), tokens=(50, 5))
+        return make_completion(" ".join(words[: 2 if prompt.startswith("Кратко") else 4]), tokens=(100, 10))
+    return make_score_completion(round(hash_to_unit(prompt), 1), tokens=(50, 5))
 
 
 def retrieve(number: int, request: Document) -> bytes:
-    """Every chunk in its order, whatever was asked."""
-    found = [{"id": f"c{place}", "distance": place} for place in range(min(int(request["k"]), QUESTIONS))]
-    return http(200, json.dumps({"results": found}), JSON)
+    """Return all chunks in their order, for any question."""
+    results = [{"id": f"c{rank}", "distance": rank} for rank in range(min(int(request["k"]), QUESTIONS))]
+    return make_response(200, json.dumps({"results": results}), JSON_HEADER)
 
 
 def rerank(number: int, request: Document) -> bytes:
-    """The chunk of the question's number first."""
-    wanted = request["query"].split()[3].strip(",")
-    if wanted == str(BROKEN):
-        return http(200, '{"results": [{"index": 0, "relevance_score": 1}]}', JSON)
-    found = [
-        {"index": place, "relevance_score": f"Правило {wanted} " in text}
-        for place, text in enumerate(request["documents"])
+    """Rank the chunk of the question's number first."""
+    wanted_number = request["query"].split()[3].strip(",")
+    if wanted_number == str(BROKEN):
+        return make_response(200, '{"results": [{"index": 0, "relevance_score": 1}]}', JSON_HEADER)
+    results = [
+        {"index": index, "relevance_score": f"Правило {wanted_number} " in text}
+        for index, text in enumerate(request["documents"])
     ]
-    return http(200, json.dumps({"results": found}), JSON)
+    return make_response(200, json.dumps({"results": results}), JSON_HEADER)
 
 
-def cut(sentences: int) -> list[Document]:
-    """A chunk of so many sentences a page; the ids say nothing of the cut."""
+def make_chunks(sentences: int) -> list[Document]:
+    """Return one chunk per page, of that many sentences; the ids do not depend on the number."""
     texts = [
         [f"Правило {page} велит сдать книгу.", f"Правило {page} о сроке говорит: книгу {page} сдать до мая."]
         for page in range(QUESTIONS)
     ]
     return [
-        {"id": f"c{page}", "confluence_url": PAGE.format(page), "text": " ".join(of[:sentences])}
-        for page, of in enumerate(texts)
+        {"id": f"c{page}", "confluence_url": PAGE_URL.format(page), "text": " ".join(page_sentences[:sentences])}
+        for page, page_sentences in enumerate(texts)
     ]
 
 
 @pytest.fixture(scope="module")
 def files(at_home_for_module: Path) -> None:
     home = at_home_for_module
-    pages = [PAGE.format(page) for page in range(QUESTIONS)]
-    asked = [
+    pages = [PAGE_URL.format(page) for page in range(QUESTIONS)]
+    questions = [
         question(number, confluence_url=page, relevant_chunk_ids=[], relevant_urls=[page])
         for number, page in enumerate(pages)
     ]
-    load(home, "swept_whole", asked, cut(2))
-    load(home, "swept_halves", asked, cut(1))
+    load(home, "swept_whole", questions, make_chunks(2))
+    load(home, "swept_halves", questions, make_chunks(1))
     for name, words in (("terse", "Кратко"), ("long", "Подробно")):
         (home / f"swept_{name}.txt").write_text(f"{words} ответь: $question\n$context", encoding="utf-8")
     (home / "swept_reranker.py").write_text(FUNCTION, encoding="utf-8")
@@ -98,11 +98,11 @@ def files(at_home_for_module: Path) -> None:
 
 @pytest.fixture(scope="module")
 def swept(yarus: CommandLine, files: None, prefect_server: dict[str, str]) -> Iterator[Swept]:
-    """Two sources, two re-rankers and two prompts: eight arms of tier 3."""
+    """Sweep two sources, two re-rankers and two prompts: eight arms of tier 3."""
     with (
         FakeLLMServer(script=retrieve) as retriever,
         FakeLLMServer(script=rerank) as reranker,
-        FakeLLMServer(script=models_say) as models,
+        FakeLLMServer(script=answer_as_generator) as models,
     ):
         env = prefect_server | {"YARUS_RETRIEVER": retriever.url, "YARUS_RERANKER_MODEL": "big"}
         env |= {f"YARUS_{role}__BASE_URL": models.url for role in ("GENERATOR", "JUDGE")}
@@ -116,24 +116,24 @@ def arms(swept: Swept, **axes: str) -> list[Document]:
     return [arm for arm in swept.document["arms"] if axes.items() <= arm.items()]
 
 
-def test_every_combination_is_an_arm_and_an_ordinary_evaluation(swept: Swept, at_home: Path) -> None:
+def test_combinations_are_arms_with_evaluations(swept: Swept, at_home: Path) -> None:
     assert len(arms(swept)) == 8
-    named = [arm["arm"] for arm in arms(swept)]
-    assert named[0] == f"source swept_whole, reranker {swept.reranker.url}, prompt swept_terse.txt"
-    assert len(set(named)) == 8
+    arm_names = [arm["arm"] for arm in arms(swept)]
+    assert arm_names[0] == f"source swept_whole, reranker {swept.reranker.url}, prompt swept_terse.txt"
+    assert len(set(arm_names)) == 8
     [arm] = arms(swept, source="swept_halves", reranker="swept_reranker:longest", generator_prompt="swept_long.txt")
-    shown = here("show", arm["evaluation_id"], "--json").json
-    assert (shown["source"], shown["system"]["unit"]) == ("swept_halves", "page")
-    assert (shown["system"]["reranker"], shown["system"]["rerank_depth"]) == ("swept_reranker:longest", DEPTH)
-    prompt, _, digest = shown["system"]["generator_prompt"].partition("|")
+    document = run_here("show", arm["evaluation_id"], "--json").json
+    assert (document["source"], document["system"]["unit"]) == ("swept_halves", "page")
+    assert (document["system"]["reranker"], document["system"]["rerank_depth"]) == ("swept_reranker:longest", DEPTH)
+    prompt, _, digest = document["system"]["generator_prompt"].partition("|")
     assert (prompt, len(digest)) == ("swept_long.txt", 16)
-    [other] = arms(swept, source="swept_halves", reranker=swept.reranker.url, generator_prompt="swept_terse.txt")
-    before = here("show", other["evaluation_id"], "--json").json
+    [other_arm] = arms(swept, source="swept_halves", reranker=swept.reranker.url, generator_prompt="swept_terse.txt")
+    before = run_here("show", other_arm["evaluation_id"], "--json").json
     assert before["system"]["reranker_identity"] == f"{swept.reranker.url}|model:big"
-    assert before["comparability_key"] == shown["comparability_key"], "factors of the system are no part of the key"
+    assert before["comparability_key"] == document["comparability_key"], "factors of the system are no part of the key"
 
 
-def test_a_question_is_retrieved_once_a_source_and_scored_once_a_re_ranker(swept: Swept) -> None:
+def test_retrieval_is_shared_and_reranking_is_not(swept: Swept) -> None:
     retrieved = Counter((request["question"], request["k"]) for request in swept.retriever.requests)
     assert {k for _, k in retrieved} == {DEPTH}
     assert len(retrieved) == QUESTIONS
@@ -145,24 +145,26 @@ def test_a_question_is_retrieved_once_a_source_and_scored_once_a_re_ranker(swept
     assert {n for key, n in scored.items() if key not in failed} == {1}
     assert {request["model"] for request in swept.reranker.requests} == {"big"}
     generated = Counter(
-        request["messages"][0]["content"] for request in swept.models.requests if metric_of(request) == "generation"
+        request["messages"][0]["content"]
+        for request in swept.models.requests
+        if get_requested_metric(request) == "generation"
     )
     assert set(generated.values()) == {1}, "what reads the same prompt gets the stored reply"
 
 
-def test_re_ranking_decides_what_is_found_and_its_failure_is_its_cases_alone(swept: Swept, at_home: Path) -> None:
+def test_reranker_failure_fails_only_its_case(swept: Swept, at_home: Path) -> None:
     for source in ("swept_whole", "swept_halves"):
         [arm] = arms(swept, source=source, reranker=swept.reranker.url, generator_prompt="swept_terse.txt")
         assert arm["state"] == "invalid", "one of eight questions has no ranking"
-        rows = here("cases", arm["evaluation_id"], "--json").json
-        found = {row["question_id"]: row for row in rows}
-        assert found[str(BROKEN)]["status"] == "sut_error"
-        assert "expected a score for each of" in found[str(BROKEN)]["reason"]
+        rows = run_here("cases", arm["evaluation_id"], "--json").json
+        rows_by_id = {row["question_id"]: row for row in rows}
+        assert rows_by_id[str(BROKEN)]["status"] == "sut_error"
+        assert "expected a score for each of" in rows_by_id[str(BROKEN)]["reason"]
         for number in set(range(QUESTIONS)) - {BROKEN}:
-            assert found[str(number)]["retrieved"] == [PAGE.format(number)]
+            assert rows_by_id[str(number)]["retrieved"] == [PAGE_URL.format(number)]
 
 
-def test_arms_of_two_sources_are_compared_on_their_common_questions(swept: Swept) -> None:
+def test_arms_of_two_sources_share_common_questions(swept: Swept) -> None:
     source = {arm["arm"]: arm["source"] for arm in arms(swept)}
     across = [pair for pair in swept.document["pairs"] if source[pair["a"]] != source[pair["b"]]]
     assert len(across) == 4 * 4 * len(swept.document["metrics"])
@@ -170,24 +172,24 @@ def test_arms_of_two_sources_are_compared_on_their_common_questions(swept: Swept
     assert {pair["reason"] for pair in across} == {None}
 
 
-def test_it_is_told_in_the_report_and_in_the_terminal(
+def test_common_questions_are_noted_in_report_and_terminal(
     swept: Swept, engine: Engine, at_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures: Document = {}
-    (page,) = [page for page in pages(engine, "swept_halves", figures) if page["key"] == "sweep"]
+    (page,) = [page for page in experiment_pages(engine, "swept_halves", figures) if page["key"] == "sweep"]
     lines = [line["text"]["en"] for line in page["blocks"][0]["lines"]]
     assert any("questions that they have in common" in line for line in lines)
     assert page["blocks"][0]["rows"][7][0]["ru"].startswith("8. source swept_halves")
     print_sweep(cast(Sweep, swept.document), "en")
-    said = " ".join(capsys.readouterr().out.split())
-    assert "source swept_halves" in said
-    assert "questions that they have in common" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "source swept_halves" in output
+    assert "questions that they have in common" in output
 
 
-def test_a_bad_prompt_ends_it_before_any_model_is_asked(swept: Swept, at_home: Path) -> None:
+def test_bad_prompt_is_refused_before_any_call(swept: Swept, at_home: Path) -> None:
     (at_home / "swept_bad.txt").write_text("Ответь по $contekst: $question", encoding="utf-8")
-    asked = len(swept.models.requests), len(swept.retriever.requests)
-    ran = here("sweep", "--prompts", "swept_terse.txt,swept_bad.txt", env=swept.env | ENGLISH)
+    n_requests = len(swept.models.requests), len(swept.retriever.requests)
+    ran = run_here("sweep", "--prompts", "swept_terse.txt,swept_bad.txt", env=swept.env | ENGLISH)
     assert (ran.code, ran.out) == (2, "")
     assert "did you mean 'context'" in ran.err
-    assert (len(swept.models.requests), len(swept.retriever.requests)) == asked
+    assert (len(swept.models.requests), len(swept.retriever.requests)) == n_requests

@@ -1,11 +1,11 @@
-"""An evaluation that takes its time, so that it can be interrupted, and what it comes to undisturbed."""
+"""A slow evaluation that can be interrupted, and its undisturbed result."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import CommandLine, Document
-from tests.support.interrupted import Server, variables
+from tests.support.interrupted import Server, make_slow_variables
 
 SAMPLE = ("--limit", "150")
 SLUGGISH = """
@@ -19,11 +19,11 @@ def retrieve(question, k):
 
 @pytest.fixture(scope="session")
 def sluggish(home: Path) -> tuple[str, ...]:
-    """Words of an evaluation by a retriever that takes SLUGGISH_S for a question."""
+    """Return the arguments of an evaluation whose retriever takes SLUGGISH_S per question."""
     (home / "sluggish.py").write_text(SLUGGISH, encoding="utf-8")
     return ("run", "tier1", *SAMPLE, "--retriever", "sluggish:retrieve", "--json")
 
 
 @pytest.fixture(scope="session")
 def undisturbed(yarus: CommandLine, sluggish: tuple[str, ...], prefect_server: Server) -> Document:
-    return yarus(*sluggish, env=variables(prefect_server)).json
+    return yarus(*sluggish, env=make_slow_variables(prefect_server)).json

@@ -1,4 +1,4 @@
-"""Evaluations that are killed, stopped or cut off: never half a file, a true journal, the same figures at the end."""
+"""Check evaluations that are killed, stopped or cut off: no partial file, a correct journal, the same figures."""
 
 import signal
 import time
@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, func, select
 
-from tests.support.command_line import ENGLISH, CommandLine, Document, here
-from tests.support.forked import Forked
+from tests.support.command_line import ENGLISH, CommandLine, Document, run_here
+from tests.support.forked import ForkedCommand
 from yarus.db.tables import evaluation, evaluation_batch, evaluation_metric
 
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 
 # The command line with one function changed: the process kills itself at that moment, as kill -9 would.
-SUICIDE = """
+KILL_SCRIPT = """
 import os, signal, sys
 from yarus.__main__ import main
 import {module} as module
@@ -32,7 +32,7 @@ module.{function} = last
 main()
 """
 KILLED_AT = {
-    "before anything is known of them": {"module": "yarus.db.journal", "function": "describe"},
+    "before anything is known of them": {"module": "yarus.db.journal", "function": "update_evaluation"},
     "the third batch is half written": {
         "module": "yarus.tasks.evaluation.result_files",
         "function": "_sync",
@@ -40,7 +40,7 @@ KILLED_AT = {
     },
     "a batch is written but not noted": {
         "module": "yarus.db.journal",
-        "function": "batch_done",
+        "function": "record_batch",
         "when": "arguments[2] == 1",
     },
     "the file is half published": {
@@ -50,7 +50,7 @@ KILLED_AT = {
     },
     "the file is there, the metrics are not": {
         "module": "yarus.db.journal",
-        "function": "close",
+        "function": "finish_evaluation",
     },
     "the metrics are there, the work is not cleared": {"module": "shutil", "function": "rmtree"},
 }
@@ -59,16 +59,16 @@ BATCHES = 4
 EVERY_MOMENT = pytest.mark.slow("breadth: more moments of a kill")
 
 
-def words(source: str) -> tuple[str, ...]:
+def make_arguments(source: str) -> tuple[str, ...]:
     return ("run", "tier1", "--source", source, "--retriever", "fulltext", "--json", "--limit", f"{100 * BATCHES}")
 
 
-def files(home: Path, name: str) -> list[Path]:
+def find_result_files(home: Path, name: str) -> list[Path]:
     return sorted((home / "results").rglob(f"*{name}*"))
 
 
-def newest(engine: Engine, source: str) -> Any:
-    """The journal's row of the newest evaluation, and how many batches and metrics it has."""
+def read_newest(engine: Engine, source: str) -> Any:
+    """Return the journal's row of the newest evaluation, and its numbers of batches and metrics."""
     with engine.connect() as connection:
         by_start = select(evaluation).where(evaluation.c.source == source).order_by(evaluation.c.started_at.desc())
         row = connection.execute(by_start).mappings().first()
@@ -86,14 +86,14 @@ def source(yarus: CommandLine, xquad_ru: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(yarus: CommandLine, source: str) -> Document:
-    """The evaluation that nobody stopped."""
-    return yarus(*words(source)).json
+def undisturbed(yarus: CommandLine, source: str) -> Document:
+    """Evaluate without a stop."""
+    return yarus(*make_arguments(source)).json
 
 
 @pytest.fixture(autouse=True)
 def consistent(engine: Engine, home: Path) -> Iterator[None]:
-    """After each test: whatever is finished has its file and metrics, whatever is not has neither."""
+    """Check after each test that finished evaluations have a file and metrics, and others neither."""
     yield
     with engine.connect() as connection:
         columns = (evaluation.c.id, evaluation.c.state, evaluation.c.parquet)
@@ -103,16 +103,16 @@ def consistent(engine: Engine, home: Path) -> Iterator[None]:
         finished = state in ("completed", "invalid")
         assert (name in measured) == finished == (parquet is not None), name
     for path in (home / "results").rglob("*.parquet"):
-        assert len(pq.read_table(path)) > 0  # what has the name of a result is one, whole
+        assert len(pq.read_table(path)) > 0  # every result file is complete
 
 
-def killed(yarus: CommandLine, engine: Engine, source: str, moment: str) -> tuple[Document, list[Path]]:
-    """What the journal says of an evaluation that killed itself at that moment, and what is left in the results."""
-    script = SUICIDE.format(**{"when": "True", "before": "", "signal": "SIGKILL"} | KILLED_AT[moment])
-    ran = yarus.fork(*words(source), script=script).ran()
+def kill_at(yarus: CommandLine, engine: Engine, source: str, moment: str) -> tuple[Document, list[Path]]:
+    """Kill an evaluation at that moment; return what the journal says, and the files it left."""
+    script = KILL_SCRIPT.format(**{"when": "True", "before": "", "signal": "SIGKILL"} | KILLED_AT[moment])
+    ran = yarus.fork(*make_arguments(source), script=script).ran()
     assert ran.code == -signal.SIGKILL, ran
-    row, _, _ = newest(engine, source)
-    return here("show", row["id"], "--json").json, files(yarus.home, row["id"])
+    row, _, _ = read_newest(engine, source)
+    return run_here("show", row["id"], "--json").json, find_result_files(yarus.home, row["id"])
 
 
 @pytest.mark.parametrize(
@@ -123,45 +123,51 @@ def killed(yarus: CommandLine, engine: Engine, source: str, moment: str) -> tupl
         if moment != FINISHED
     ],
 )
-def test_killed_and_resumed_it_comes_to_the_same(
-    yarus: CommandLine, at_home: Path, engine: Engine, source: str, whole: Document, moment: str
+def test_resumed_after_kill_gives_same_results(
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str, undisturbed: Document, moment: str
 ) -> None:
-    shown, left = killed(yarus, engine, source, moment)
-    assert (shown["state"], shown["metrics"]) == ("failed", {})
-    assert f"yarus run tier1 --resume {shown['evaluation_id']}" in shown["error"]
-    assert left == []  # nothing without metrics stays among the results
-    again = yarus("run", "tier1", "--resume", shown["evaluation_id"], "--json").json
-    assert (again["evaluation_id"], again["state"], again["error"]) == (shown["evaluation_id"], "completed", None)
-    for same in ("comparability_key", "case_set_hash", "n_cases", "statuses", "coverage", "notes"):
-        assert again[same] == whole[same], same
+    journal_document, left_files = kill_at(yarus, engine, source, moment)
+    assert (journal_document["state"], journal_document["metrics"]) == ("failed", {})
+    assert f"yarus run tier1 --resume {journal_document['evaluation_id']}" in journal_document["error"]
+    assert left_files == []  # nothing without metrics stays among the results
+    again = yarus("run", "tier1", "--resume", journal_document["evaluation_id"], "--json").json
+    assert (again["evaluation_id"], again["state"], again["error"]) == (
+        journal_document["evaluation_id"],
+        "completed",
+        None,
+    )
+    for key in ("comparability_key", "case_set_hash", "n_cases", "statuses", "coverage", "notes"):
+        assert again[key] == undisturbed[key], key
     for name in QUALITY:
-        assert again["metrics"][name] == whole["metrics"][name], name
+        assert again["metrics"][name] == undisturbed["metrics"][name], name
     columns = ["question_id", "retrieved", "relevant", *QUALITY]
-    assert pq.read_table(again["parquet"], columns=columns).equals(pq.read_table(whole["parquet"], columns=columns))
-    assert files(at_home, again["evaluation_id"]) == [Path(again["parquet"])]
+    assert pq.read_table(again["parquet"], columns=columns).equals(
+        pq.read_table(undisturbed["parquet"], columns=columns)
+    )
+    assert find_result_files(at_home, again["evaluation_id"]) == [Path(again["parquet"])]
 
 
 @EVERY_MOMENT
-def test_killed_after_the_last_word_it_is_finished(
-    yarus: CommandLine, at_home: Path, engine: Engine, source: str, whole: Document
+def test_killed_after_metrics_is_finished(
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str, undisturbed: Document
 ) -> None:
-    shown, left = killed(yarus, engine, source, FINISHED)
-    assert (shown["state"], left) == ("completed", [Path(shown["parquet"])])
-    assert shown["metrics"]["mrr"] == whole["metrics"]["mrr"]
+    journal_document, left_files = kill_at(yarus, engine, source, FINISHED)
+    assert (journal_document["state"], left_files) == ("completed", [Path(journal_document["parquet"])])
+    assert journal_document["metrics"]["mrr"] == undisturbed["metrics"]["mrr"]
 
 
 @pytest.mark.slow("process: signals")
 @pytest.mark.parametrize(
     "kill", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow("breadth: another signal"))]
 )
-def test_stopped_it_says_how_to_go_on(
-    yarus: CommandLine, home: Path, engine: Engine, source: str, whole: Document, kill: int
+def test_stopped_run_tells_how_to_resume(
+    yarus: CommandLine, home: Path, engine: Engine, source: str, undisturbed: Document, kill: int
 ) -> None:
-    process = yarus.fork(*words(source))
+    process = yarus.fork(*make_arguments(source))
     wait_for_a_batch(engine, source, process)
     process.signal(kill)
     out, err, code = process.ran()
-    row, batches, _ = newest(engine, source)
+    row, batches, _ = read_newest(engine, source)
     assert out == ""
     assert row["state"] == "cancelled", err
     assert f"yarus run tier1 --resume {row['id']}" in row["error"]
@@ -170,14 +176,14 @@ def test_stopped_it_says_how_to_go_on(
     assert code == 130
     assert 0 < batches < BATCHES
     resumed = yarus("run", "tier1", "--resume", row["id"], "--json").json
-    assert resumed["metrics"]["mrr"] == whole["metrics"]["mrr"]
+    assert resumed["metrics"]["mrr"] == undisturbed["metrics"]["mrr"]
 
 
-def wait_for_a_batch(engine: Engine, source: str, process: Forked) -> None:
-    """Until the newest evaluation runs and has a finished batch."""
+def wait_for_a_batch(engine: Engine, source: str, process: ForkedCommand) -> None:
+    """Wait until the newest evaluation runs and has a finished batch."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.is_running():
-        row, batches, _ = newest(engine, source)
+        row, batches, _ = read_newest(engine, source)
         if row["state"] == "running" and batches:
             return
         time.sleep(0.01)
@@ -185,14 +191,12 @@ def wait_for_a_batch(engine: Engine, source: str, process: Forked) -> None:
 
 
 @pytest.mark.slow("process: a run that is suspended, and another beside it")
-def test_a_living_evaluation_cannot_be_resumed_nor_is_it_marked_orphaned(
-    yarus: CommandLine, at_home: Path, engine: Engine, source: str
-) -> None:
-    process = yarus.fork(*words(source))
+def test_running_evaluation_cannot_be_resumed(yarus: CommandLine, at_home: Path, engine: Engine, source: str) -> None:
+    process = yarus.fork(*make_arguments(source))
     wait_for_a_batch(engine, source, process)
     process.signal(signal.SIGSTOP)
-    row, _, _ = newest(engine, source)
-    assert here("show", row["id"], "--json").json["state"] == "running"
+    row, _, _ = read_newest(engine, source)
+    assert run_here("show", row["id"], "--json").json["state"] == "running"
     refused = yarus("run", "tier1", "--resume", row["id"], env=ENGLISH, ok=False)
     process.signal(signal.SIGCONT)
     ran = process.ran()
@@ -202,30 +206,30 @@ def test_a_living_evaluation_cannot_be_resumed_nor_is_it_marked_orphaned(
     assert "Traceback" not in refused.err
 
 
-def test_a_finished_evaluation_is_never_changed(
-    yarus: CommandLine, at_home: Path, engine: Engine, source: str, whole: Document
+def test_finished_evaluation_is_never_changed(
+    yarus: CommandLine, at_home: Path, engine: Engine, source: str, undisturbed: Document
 ) -> None:
-    before = Path(whole["parquet"]).read_bytes()
-    refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], env=ENGLISH, ok=False)
+    before = Path(undisturbed["parquet"]).read_bytes()
+    refused = yarus("run", "tier1", "--resume", undisturbed["evaluation_id"], env=ENGLISH, ok=False)
     assert refused.code == 2
     assert "is finished" in refused.err
-    assert here("show", whole["evaluation_id"], "--json").json == whole
-    assert Path(whole["parquet"]).read_bytes() == before
+    assert run_here("show", undisturbed["evaluation_id"], "--json").json == undisturbed
+    assert Path(undisturbed["parquet"]).read_bytes() == before
 
 
 @pytest.mark.slow("breadth: a failure that is no kill")
-def test_the_database_fails_in_the_middle(yarus: CommandLine, engine: Engine, source: str) -> None:
-    """The connection is cut in the middle of a statement, as by a restart of the server."""
+def test_database_failure_leaves_resumable_run(yarus: CommandLine, engine: Engine, source: str) -> None:
+    """Cut the connection in the middle of a statement, as a restart of the server does."""
     cut = "arguments[0].connect().exec_driver_sql('SELECT pg_terminate_backend(pg_backend_pid())')"
-    script = SUICIDE.format(
+    script = KILL_SCRIPT.format(
         module="yarus.db.journal",
-        function="batch_done",
+        function="record_batch",
         when="False",
         signal="SIGKILL",
         before=f"arguments[2] == 2 and {cut}",
     )
-    _, err, code = yarus.fork(*words(source), script=script).ran()
-    row, _, _ = newest(engine, source)
+    _, err, code = yarus.fork(*make_arguments(source), script=script).ran()
+    row, _, _ = read_newest(engine, source)
     assert (code, row["state"]) == (3, "failed"), err
     assert "Traceback" not in err
     assert "terminating connection" in err

@@ -1,4 +1,4 @@
-"""Prefect's server ends with the command that started it, at whatever moment that is killed."""
+"""Check that Prefect's server ends with the command that started it, at whatever moment that is killed."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,8 @@ import psutil
 import pytest
 
 from tests.support.command_line import CommandLine
-from tests.support.prefect_servers import answers, listens, servers
-from tests.support.processes import until
+from tests.support.prefect_servers import is_answering, is_listening, list_servers
+from tests.support.processes import wait_for
 from yarus.deployments.prefect.server_process import STOP_S
 
 LATER = pytest.mark.slow("breadth: later moments")
@@ -15,15 +15,14 @@ LATER = pytest.mark.slow("breadth: later moments")
 
 @pytest.mark.slow("process: kills while servers start")
 @pytest.mark.parametrize(
-    "moment", [psutil.Process.is_running, pytest.param(listens, marks=LATER), pytest.param(answers, marks=LATER)]
+    "moment",
+    [psutil.Process.is_running, pytest.param(is_listening, marks=LATER), pytest.param(is_answering, marks=LATER)],
 )
-def test_killed_at_any_moment_a_run_leaves_no_server(
-    yarus_alone: CommandLine, moment: Callable[[psutil.Process], bool]
-) -> None:
+def test_killed_run_leaves_no_server(yarus_alone: CommandLine, moment: Callable[[psutil.Process], bool]) -> None:
     command = yarus_alone.start("run", "tier1")
     try:
-        [server] = until("server", lambda: servers(command.pid))
-        until(f"server that {moment.__name__}", lambda: moment(server))
+        [server] = wait_for("server", lambda: list_servers(command.pid))
+        wait_for(f"server that {moment.__name__}", lambda: moment(server))
     finally:
         command.kill()
         command.communicate()

@@ -1,4 +1,4 @@
-"""A stop that a library dresses up as an error of its own is a stop, not a mistake of ours."""
+"""Check that a stop that a library wraps in its own error is reported as a stop, not as a bug."""
 
 import asyncio
 import os
@@ -30,16 +30,16 @@ class Outer(BaseModel):
 
 
 @pytest.fixture
-def listening() -> Iterator[None]:
+def handled_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    stopping.listen()
+    stopping.install_signal_handlers()
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    stopping.ASKED.clear()
+    stopping.RECEIVED_SIGNALS.clear()
 
 
-def serialise() -> None:
+def interrupt_serialiser() -> None:
     Outer().model_dump()
 
 
@@ -57,7 +57,7 @@ def interrupt() -> None:
 
 
 def wait() -> None:
-    stopping.run(interrupted_once)
+    stopping.run_cancellable(interrupted_once)
 
 
 def fail() -> None:
@@ -65,7 +65,7 @@ def fail() -> None:
 
 
 def fail_together() -> None:
-    """A task group, as anyio's, cancels its host where a member fails: that is no stop."""
+    """Fail in a task group that cancels its host, like anyio's: that is not a stop."""
 
     async def member() -> NoReturn:
         raise RuntimeError("by itself")
@@ -80,24 +80,24 @@ def fail_together() -> None:
             task.cancel()
             raise failed.exceptions[0] from None
 
-    stopping.run(host)
+    stopping.run_cancellable(host)
 
 
 @pytest.mark.parametrize(
     ("work", "code"),
-    [(serialise, 130), (interrupt, 130), (wait, 130), (fail, 3), (fail_together, 3)],
+    [(interrupt_serialiser, 130), (interrupt, 130), (wait, 130), (fail, 3), (fail_together, 3)],
 )
-def test_a_stop_ends_a_command(
-    listening: None, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], code: int
+def test_stop_ends_command(
+    handled_signals: None, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], code: int
 ) -> None:
     monkeypatch.setattr(__main__, "cli", click.Command("work", callback=work))
-    assert __main__.exit_code([]) == code
+    assert __main__.run_command_line([]) == code
 
 
-def test_what_heard_a_signal_before_hears_it_again(listening: None) -> None:
-    async def served() -> None:
+def test_signal_handlers_are_restored(handled_signals: None) -> None:
+    async def add_handler() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, int)
 
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    stopping.run(served)
+    stopping.run_cancellable(add_handler)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

@@ -1,4 +1,4 @@
-"""YARUS_MASK_CALLS against a model server that keeps all that it is sent: no name, number or address is in it."""
+"""Check YARUS_MASK_CALLS against a model server that records everything: no name, number or address reaches it."""
 
 import asyncio
 import json
@@ -8,15 +8,24 @@ from typing import Any
 
 import pytest
 
-from tests.support.evaluations import evaluate, load, passages, question, roles, rows_of, steady, use
-from tests.support.llm_server import FakeLLMServer, says, scores
+from tests.support.evaluations import (
+    answer_steadily,
+    evaluate,
+    load,
+    make_passages,
+    make_role_variables,
+    question,
+    read_rows,
+    set_variables,
+)
+from tests.support.llm_server import FakeLLMServer, make_completion, make_score_completion
 from yarus.tasks.cases.privacy.masking import find
-from yarus.tasks.config.settings import settings
-from yarus.tasks.dataset.synthesis.generator import Synthesis
+from yarus.tasks.config.settings import get_settings
+from yarus.tasks.dataset.synthesis.generator import SynthesisParameters
 from yarus.tasks.dataset.synthesis.synthesize import gather, write
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
-from yarus.tasks.models.prompts import FOLDER, prompts
+from yarus.tasks.models.chat import open_chat
+from yarus.tasks.models.prompts import PROMPTS_FOLDER, prompts
 
 SECRETS = (
     "кузнецов",
@@ -27,12 +36,12 @@ SECRETS = (
     "ivan.p",
     "3604 123456",
     "4111 1",
-    "1111 1",  # with the space: four digits alone stand by chance in a pseudonym, a port, a name of a model
+    "1111 1",  # with the space: four digits alone occur by chance in a pseudonym, a port or a model name
     "гаврилин",
     "гусь",
     "2674370",
 )
-ASKED = "Что велит правило {}? Спрашивает Олег Кузнецов, 8 (927) 123-45-67, ivan.p@mail.ru."
+QUESTION = "Что велит правило {}? Спрашивает Олег Кузнецов, 8 (927) 123-45-67, ivan.p@mail.ru."
 ANSWER = (
     "Правило {} велит сдать книгу. Звоните: Петров И. И., тел. 267-43-70. Паспорт 3604 123456 при себе. "
     "Или проф. Гусь примет."
@@ -42,24 +51,27 @@ REFERENCE = "Сдать книгу {} до мая, карта 4111 1111 1111 111
 
 @pytest.fixture
 def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """Judge, generator and gate on sockets; what they are sent is masked."""
-    with FakeLLMServer(script=steady) as llm_server:
-        use(monkeypatch, roles(llm_server.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"})
+    """Serve judge, generator and gate; calls to them are masked."""
+    with FakeLLMServer(script=answer_steadily) as llm_server:
+        set_variables(
+            monkeypatch,
+            make_role_variables(llm_server.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"},
+        )
         yield llm_server
 
 
 def source(folder: Path, name: str) -> str:
-    """Six questions with somebody's data in every text, and in the pages."""
-    chunks = [chunk | {"text": f"{chunk['text']} {REFERENCE.format(n)}"} for n, chunk in enumerate(passages(10))]
-    asked = [
-        question(n, question=ASKED.format(n), answer=ANSWER.format(n), ground_truth_answer=REFERENCE.format(n))
+    """Load six questions with personal data in every text, and in the pages."""
+    chunks = [chunk | {"text": f"{chunk['text']} {REFERENCE.format(n)}"} for n, chunk in enumerate(make_passages(10))]
+    questions = [
+        question(n, question=QUESTION.format(n), answer=ANSWER.format(n), ground_truth_answer=REFERENCE.format(n))
         for n in range(6)
     ]
-    return load(folder, name, asked, chunks)
+    return load(folder, name, questions, chunks)
 
 
-def leaks(llm_server: FakeLLMServer) -> list[str]:
-    """The secrets in all that was sent, headers included."""
+def find_leaks(llm_server: FakeLLMServer) -> list[str]:
+    """Return the secrets in everything that was sent, including headers."""
     sent = "\n".join(
         [*llm_server.headers, *(json.dumps(request, ensure_ascii=False) for request in llm_server.requests)]
     )
@@ -76,35 +88,39 @@ def leaks(llm_server: FakeLLMServer) -> list[str]:
         ("tier3", {"citations": True}),
     ],
 )
-def test_no_tier_sends_what_is_somebodys(
-    server: FakeLLMServer, tmp_path: Path, tier: str, more: dict[str, Any]
-) -> None:
+def test_tiers_send_no_personal_data(server: FakeLLMServer, tmp_path: Path, tier: str, more: dict[str, Any]) -> None:
     summary = evaluate(tier, source=source(tmp_path, f"masked_{tier}"), **more)
-    assert len(server.requests) >= 6 and leaks(server) == []
+    assert len(server.requests) >= 6 and find_leaks(server) == []
     assert any("[телефон " in str(request) for request in server.requests)
-    assert all("Кузнецов" in str(row) for row in rows_of(summary))  # our own table keeps what was asked
+    assert all("Кузнецов" in str(row) for row in read_rows(summary))  # the stored table keeps the original question
 
 
-def test_synthesis_sends_no_persons_data(server: FakeLLMServer, tmp_path: Path) -> None:
-    parameters = Synthesis.model_validate({"source": source(tmp_path, "masked_made"), "into": "masked_new", "n": 3})
+def test_synthesis_sends_no_personal_data(server: FakeLLMServer, tmp_path: Path) -> None:
+    parameters = SynthesisParameters.model_validate(
+        {"source": source(tmp_path, "masked_made"), "into": "masked_new", "n": 3}
+    )
 
     async def steps() -> None:
         await write.fn(parameters, await gather.fn(parameters))
 
-    server.script = lambda number, request: says('{"question": "Что велит правило?", "answer": "Сдать книгу до мая."}')
+    server.script = lambda number, request: make_completion(
+        '{"question": "Что велит правило?", "answer": "Сдать книгу до мая."}'
+    )
     asyncio.run(steps())
-    assert len(server.requests) >= 3 and leaks(server) == []
+    assert len(server.requests) >= 3 and find_leaks(server) == []
 
 
-async def test_wording_and_own_replies_are_masked_too(
+async def test_prompts_and_own_replies_are_masked(
     server: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = tmp_path / "answer_relevance.txt"
-    own.write_text("Пример: Олег Кузнецов, 267-43-70.\n$question\n$answer\nОценка в JSON.", encoding="utf-8")
-    monkeypatch.setenv("YARUS_JUDGE__PROMPT", str(own))
-    server.script = lambda number, request: says("Олег Кузнецов, 8 927 123-45-67") if number == 1 else scores(1.0)
-    call = Call(prompts(settings())["answer_relevance"], {"question": "Кто?", "answer": "Олег."})
-    async with chat("judge", settings()) as judge:
+    prompt_file = tmp_path / "answer_relevance.txt"
+    prompt_file.write_text("Пример: Олег Кузнецов, 267-43-70.\n$question\n$answer\nОценка в JSON.", encoding="utf-8")
+    monkeypatch.setenv("YARUS_JUDGE__PROMPT", str(prompt_file))
+    server.script = lambda number, request: (
+        make_completion("Олег Кузнецов, 8 927 123-45-67") if number == 1 else make_score_completion(1.0)
+    )
+    call = Call(prompts(get_settings())["answer_relevance"], {"question": "Кто?", "answer": "Олег."})
+    async with open_chat("judge", get_settings()) as judge:
         reply = await judge.ask(call)
         await judge.ask(Call(call.prompt, call.texts, unread=reply.text))
     assert len(server.requests) == 2 and "олег кузнецов" not in str(server.requests).casefold()
@@ -112,6 +128,8 @@ async def test_wording_and_own_replies_are_masked_too(
     assert "Олег.\n" in str(server.requests[0]["messages"][0]["content"])  # the variables are still there
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*/*.txt")), ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_our_own_wording_holds_nothing_to_mask(file: Path) -> None:
+@pytest.mark.parametrize(
+    "file", sorted(PROMPTS_FOLDER.glob("*/*.txt")), ids=lambda file: f"{file.parent.name}/{file.stem}"
+)
+def test_own_prompts_contain_nothing_to_mask(file: Path) -> None:
     assert find(file.read_text(encoding="utf-8")) == []

@@ -1,4 +1,4 @@
-"""Personal data of a production log is nowhere in what leaves the database, unless it is asked for."""
+"""Check that personal data of a production log never leaves the database, unless requested."""
 
 import base64
 import gzip
@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import CommandLine, run_here
 from tests.support.evaluations import texts
-from tests.support.llm_server import FakeLLMServer, http
+from tests.support.llm_server import FakeLLMServer, make_response
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.texts import translations
 
@@ -40,12 +40,12 @@ NIGHTS = """
 import asyncio, json, os, sys
 from yarus.flows.nightly import nightly
 from yarus.flows.real_users import real_users
-from yarus.tasks.config.flow_parameters import Nightly
+from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.parameters import RealUsers
 
 async def night(*tiers, **variables):
     os.environ.update(variables)
-    state = await nightly(Nightly(source="production", tiers=tiers), return_state=True)
+    state = await nightly(NightlyParameters(source="production", tiers=tiers), return_state=True)
     for name in variables:
         del os.environ[name]
     return await state.aresult(raise_on_failure=False)
@@ -58,35 +58,35 @@ async def nights():
 
 print(json.dumps(asyncio.run(nights())))
 """
-PARTS = ("artifacts", "logs", "flow_runs", "task_runs", "events")
+KINDS = ("artifacts", "logs", "flow_runs", "task_runs", "events")
 
 
 class Nights(NamedTuple):
-    """What was evaluated, and what Prefect's server was told."""
+    """Ids of the evaluations, and access to what Prefect's server has."""
 
     evaluations: dict[str, str]
     """Name -> id."""
     report: str
     said: Callable[[str], str]
-    """All of one kind that the server has."""
+    """Returns everything of one kind that the server has."""
     env: dict[str, str]
 
 
-def planted_in(text: str) -> list[str]:
+def find_planted(text: str) -> list[str]:
     return [secret for secret in PLANTED if secret in text or json.dumps(secret)[1:-1] in text]
 
 
-def packs(page: str) -> str:
-    """A report's HTML with what is packed in it."""
+def unpack_page(page: str) -> str:
+    """Return a report's HTML with its packed data."""
     data = re.findall(r'data-pack="(?!plotly)[^"]+">([^<]+)<', page)
-    return page + "".join(gzip.decompress(base64.b64decode(one)).decode() for one in data)
+    return page + "".join(gzip.decompress(base64.b64decode(packed)).decode() for packed in data)
 
 
 @pytest.fixture(scope="module")
 def echoing() -> Iterator[FakeLLMServer]:
-    """A judge that refuses everything, and repeats the question."""
+    """Serve a judge that refuses everything, and repeats the question."""
     with FakeLLMServer(
-        lambda number, request: http(401, json.dumps({"error": f"no: {texts(request)['question']}"}))
+        lambda number, request: make_response(401, json.dumps({"error": f"no: {texts(request)['question']}"}))
     ) as server:
         yield server
 
@@ -99,7 +99,7 @@ def nights(
     production: Callable[..., str],
     echoing: FakeLLMServer,
 ) -> Nights:
-    """A night with the stand-ins, one whose judge is broken, and one evaluation that is shown as it is."""
+    """Run a night with the stand-ins, one with a broken judge, and one evaluation without masking."""
     (home / "blind_retriever.py").write_text("def nothing(question, k):\n    return []\n", encoding="utf-8")
     began = datetime.now(UTC).isoformat()
     env = prefect_server | {"YARUS_SOURCE_URL": production("shown_production", ROWS)}
@@ -107,60 +107,64 @@ def nights(
     process = yarus.start(json.dumps(judge), env=env, script=NIGHTS)
     out, err = process.communicate(timeout=280)
     assert process.returncode == 0, err
-    whole, blind, broken, bare = json.loads(out)
-    assert broken["state"] == "failed" and planted_in(json.dumps(broken)) == [], broken
-    evaluations = {one["tier"]: one["evaluation_id"] for one in whole["evaluations"]}
-    evaluations |= {"blind": blind["evaluation_id"], "bare": bare["evaluations"][0]["evaluation_id"]}
+    full_night, blind, broken, unmasked = json.loads(out)
+    assert broken["state"] == "failed" and find_planted(json.dumps(broken)) == [], broken
+    evaluations = {summary["tier"]: summary["evaluation_id"] for summary in full_night["evaluations"]}
+    evaluations |= {"blind": blind["evaluation_id"], "bare": unmasked["evaluations"][0]["evaluation_id"]}
 
-    def said(kind: str) -> str:
-        found, api = [], prefect_server["PREFECT_API_URL"]
+    def fetch_all(kind: str) -> str:
+        items, api = [], prefect_server["PREFECT_API_URL"]
         if kind == "events":
             since = {"order": "DESC", "occurred": {"since": began}}
             page = httpx.post(f"{api}/events/filter", json={"limit": 50, "filter": since}).json()
-            found += page["events"]
+            items += page["events"]
             while page["next_page"]:
                 page = httpx.get(page["next_page"]).json()
-                found += page["events"]
-            return json.dumps(found, ensure_ascii=False)
-        while page := httpx.post(f"{api}/{kind}/filter", json={"limit": 200, "offset": len(found)}).json():
-            found += page
-        return json.dumps(found, ensure_ascii=False)
+                items += page["events"]
+            return json.dumps(items, ensure_ascii=False)
+        while page := httpx.post(f"{api}/{kind}/filter", json={"limit": 200, "offset": len(items)}).json():
+            items += page
+        return json.dumps(items, ensure_ascii=False)
 
-    return Nights(evaluations, str(whole["report"]), said, env)
+    return Nights(evaluations, str(full_night["report"]), fetch_all, env)
 
 
-@pytest.mark.parametrize("kind", PARTS)
-def test_prefect_is_told_no_personal_data(nights: Nights, kind: str) -> None:
-    kept = [json.dumps(one, ensure_ascii=False) for one in json.loads(nights.said(kind))]
-    shown_as_it_is = [one for one in kept if nights.evaluations["bare"] in one]  # an event holds the artifact again
-    told = "".join(one for one in kept if one not in shown_as_it_is)
-    assert "production" in told
-    assert [secret for secret in PLANTED if secret in told] == []
+@pytest.mark.parametrize("kind", KINDS)
+def test_prefect_gets_no_personal_data(nights: Nights, kind: str) -> None:
+    entries = [json.dumps(entry, ensure_ascii=False) for entry in json.loads(nights.said(kind))]
+    unmasked_entries = [
+        entry for entry in entries if nights.evaluations["bare"] in entry
+    ]  # an event contains the artifact, too
+    masked_text = "".join(entry for entry in entries if entry not in unmasked_entries)
+    assert "production" in masked_text
+    assert [secret for secret in PLANTED if secret in masked_text] == []
     if kind == "artifacts":
-        assert planted_in("".join(shown_as_it_is)), "false shows them as they are"
-        assert NOTE["ru"] in told and NOTE["ru"] not in "".join(shown_as_it_is)
+        assert find_planted("".join(unmasked_entries)), "false shows them as they are"
+        assert NOTE["ru"] in masked_text and NOTE["ru"] not in "".join(unmasked_entries)
 
 
-def test_an_incident_and_what_failed_tell_no_personal_data(nights: Nights, at_home: Path) -> None:
-    told = nights.said("events")
-    assert "yarus.incident.opened" in told and "ModelUnavailable" in told and "[телефон " in told
-    listed = here("alerts", "list", "--json").out
-    assert "production" in listed and planted_in(listed) == []
-    runs = here("runs", "--json", "--limit", "50")
-    assert "ModelUnavailable" in runs.out and planted_in(runs.out) == []
+def test_incidents_and_errors_have_no_personal_data(nights: Nights, at_home: Path) -> None:
+    events = nights.said("events")
+    assert "yarus.incident.opened" in events and "ModelUnavailable" in events and "[телефон " in events
+    listed = run_here("alerts", "list", "--json").out
+    assert "production" in listed and find_planted(listed) == []
+    runs = run_here("runs", "--json", "--limit", "50")
+    assert "ModelUnavailable" in runs.out and find_planted(runs.out) == []
 
 
-def test_the_report_shows_pseudonyms_and_says_so(nights: Nights, at_home: Path, tmp_path: Path) -> None:
-    page = packs(Path(nights.report).read_text(encoding="utf-8"))
-    assert planted_in(page) == []
+def test_report_shows_pseudonyms_and_note(nights: Nights, at_home: Path, tmp_path: Path) -> None:
+    page = unpack_page(Path(nights.report).read_text(encoding="utf-8"))
+    assert find_planted(page) == []
     assert "столовая" in page and "[телефон " in page and 'data-page="corpus"' in page
     assert all(text in page for text in NOTE.values())
-    both = (nights.evaluations["real_users"], nights.evaluations["blind"])
-    for setting, there in (("", []), ("true", []), ("false", list(PLANTED))):
-        here("report", *both, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting})
-        page = packs((tmp_path / "r.html").read_text(encoding="utf-8"))
+    evaluation_ids = (nights.evaluations["real_users"], nights.evaluations["blind"])
+    for setting, expected in (("", []), ("true", []), ("false", list(PLANTED))):
+        run_here(
+            "report", *evaluation_ids, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting}
+        )
+        page = unpack_page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert 'data-pack="pair-' in page
-        assert planted_in(page) == there
+        assert find_planted(page) == expected
         assert (NOTE["en"] in page) == (setting != "false")
 
 
@@ -174,7 +178,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "corpus for programs": (("corpus", "--source", "production", "--json"), (PHONE, NAME, MAIL)),
     "audit": (("dataset", "audit", "--source", "production", "--json"), (PHONE, NAME, MAIL)),
 }
-SILENT: dict[str, tuple[str, ...]] = {
+COMMANDS_WITHOUT_TEXTS: dict[str, tuple[str, ...]] = {
     "show": ("show", "{tier3}", "--json"),
     "show to people": ("show", "{tier3}"),
     "gate": ("gate", "{tier3}", "--json"),
@@ -183,55 +187,59 @@ SILENT: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_shows_pseudonyms_unless_they_are_off(nights: Nights, at_home: Path, name: str) -> None:
-    words, bare = COMMANDS[name]
+def test_command_shows_pseudonyms_unless_off(nights: Nights, at_home: Path, name: str) -> None:
+    words, expected = COMMANDS[name]
     words = tuple(word.format(**nights.evaluations) for word in words)
-    masked, plain = (here(*words, env=nights.env | {"YARUS_MASK_SHOWN": setting}) for setting in ("", "false"))
-    assert (masked.code, plain.code) == (0, 0), masked.err
-    assert planted_in(masked.out) == []
-    assert set(planted_in(plain.out)) >= set(bare)
-    assert NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in plain.err
-    assert "viewpage.action?pageId=4" in masked.out or "viewpage.action?pageId=4" not in plain.out
+    masked, unmasked = (run_here(*words, env=nights.env | {"YARUS_MASK_SHOWN": setting}) for setting in ("", "false"))
+    assert (masked.code, unmasked.code) == (0, 0), masked.err
+    assert find_planted(masked.out) == []
+    assert set(find_planted(unmasked.out)) >= set(expected)
+    assert NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in unmasked.err
+    assert "viewpage.action?pageId=4" in masked.out or "viewpage.action?pageId=4" not in unmasked.out
 
 
-@pytest.mark.parametrize("name", SILENT)
-def test_other_commands_tell_nothing_of_people(nights: Nights, at_home: Path, name: str) -> None:
-    ran = here(*(word.format(**nights.evaluations) for word in SILENT[name]), env=nights.env)
-    assert planted_in(ran.out + ran.err) == [] and ran.out
+@pytest.mark.parametrize("name", COMMANDS_WITHOUT_TEXTS)
+def test_other_commands_print_no_personal_data(nights: Nights, at_home: Path, name: str) -> None:
+    ran = run_here(*(word.format(**nights.evaluations) for word in COMMANDS_WITHOUT_TEXTS[name]), env=nights.env)
+    assert find_planted(ran.out + ran.err) == [] and ran.out
 
 
-def test_exports_have_pseudonyms_and_the_same_figures(nights: Nights, at_home: Path, tmp_path: Path) -> None:
+def test_exports_have_pseudonyms_and_same_figures(nights: Nights, at_home: Path, tmp_path: Path) -> None:
     name = nights.evaluations["tier3"]
-    for setting, there in (("", []), ("false", list(PLANTED))):
+    for setting, expected in (("", []), ("false", list(PLANTED))):
         env = nights.env | {"YARUS_MASK_SHOWN": setting}
         for suffix in ("csv", "jsonl", "parquet"):
-            here("export", name, "--to", str(tmp_path / f"{setting}cases.{suffix}"), env=env)
+            run_here("export", name, "--to", str(tmp_path / f"{setting}cases.{suffix}"), env=env)
         texts_of = [(tmp_path / f"{setting}cases.{suffix}").read_text("utf-8-sig") for suffix in ("csv", "jsonl")]
         texts_of.append(str(pq.read_table(tmp_path / f"{setting}cases.parquet").to_pylist()))
-        assert [planted_in(text) for text in texts_of] == [there, there, there]
-    masked, bare = (pq.read_table(tmp_path / f"{setting}cases.parquet") for setting in ("", "false"))
-    assert masked.schema == bare.schema
-    same = [one for one in bare.column_names if one not in (*pseudonyms.TEXTS, "group", "dialog")]
-    assert masked.select(same).to_pylist() == bare.select(same).to_pylist()
-    users = [len(set(table["group"].to_pylist())) for table in (masked, bare)]
+        assert [find_planted(text) for text in texts_of] == [expected, expected, expected]
+    masked, unmasked = (pq.read_table(tmp_path / f"{setting}cases.parquet") for setting in ("", "false"))
+    assert masked.schema == unmasked.schema
+    columns = [
+        column_name
+        for column_name in unmasked.column_names
+        if column_name not in (*pseudonyms.TEXT_KEYS, "group", "dialog")
+    ]
+    assert masked.select(columns).to_pylist() == unmasked.select(columns).to_pylist()
+    users = [len(set(table["group"].to_pylist())) for table in (masked, unmasked)]
     assert users[0] == users[1] > 1, "users stay apart"
 
 
-def test_sheets_and_the_gate_have_pseudonyms(nights: Nights, at_home: Path, tmp_path: Path) -> None:
+def test_spreadsheets_and_gate_have_pseudonyms(nights: Nights, at_home: Path, tmp_path: Path) -> None:
     sheet, junit = tmp_path / "a.xlsx", tmp_path / "gate.xml"
-    for setting, there in (("", []), ("false", [PHONE, NAME, MAIL])):
+    for setting, expected in (("", []), ("false", [PHONE, NAME, MAIL])):
         words = ("dataset", "export-annotation", str(sheet), "--source", "production")
-        ran = here(*words, env=nights.env | {"YARUS_MASK_SHOWN": setting})
+        ran = run_here(*words, env=nights.env | {"YARUS_MASK_SHOWN": setting})
         rows = openpyxl.load_workbook(sheet).active.iter_rows(values_only=True)
-        people = [str(row[3:7]) for row in rows]  # the corpus beside them is published
-        assert planted_in("".join(people)) == there
+        people = [str(row[3:7]) for row in rows]  # the corpus columns are public
+        assert find_planted("".join(people)) == expected
         assert (NOTE["ru"] in ran.err) == (setting == "")
-    here("gate", nights.evaluations["tier3"], "--junit", str(junit), env=nights.env)
-    assert planted_in(junit.read_text(encoding="utf-8")) == []
+    run_here("gate", nights.evaluations["tier3"], "--junit", str(junit), env=nights.env)
+    assert find_planted(junit.read_text(encoding="utf-8")) == []
 
 
-def test_what_is_kept_is_as_it_was_asked(nights: Nights, at_home: Path, engine: Engine) -> None:
+def test_stored_cases_keep_original_texts(nights: Nights, at_home: Path, engine: Engine) -> None:
     from yarus.db import journal
 
-    kept = pq.ParquetFile(journal.find(engine, nights.evaluations["tier3"])["parquet"]).read()
-    assert planted_in(str(kept.to_pylist())) == list(PLANTED)
+    stored = pq.ParquetFile(journal.find_evaluation(engine, nights.evaluations["tier3"])["parquet"]).read()
+    assert find_planted(str(stored.to_pylist())) == list(PLANTED)

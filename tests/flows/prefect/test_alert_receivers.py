@@ -1,4 +1,4 @@
-"""Receivers of webhooks that redirect, send without end or never come to an end, with Prefect's own server."""
+"""Check webhook receivers that redirect, send without end or never finish, with Prefect's own server."""
 
 from collections.abc import Iterator
 
@@ -6,23 +6,26 @@ import httpx
 import pytest
 
 from tests.support.command_line import ENGLISH, CommandLine
-from tests.support.odd_servers import FLOODS, OK, dripping, says, stranger, whole
-from yarus.tasks.models.transport import LARGEST_BYTES
+from tests.support.odd_servers import OK_HEAD, OVERSIZED_FEEDS, make_json_feed, make_slow_feed, open_odd_server, whole
+from yarus.tasks.models.transport import MAX_REPLY_BYTES
 
 RECEIVERS = {
-    "a body without end": (FLOODS["a body without end"], "larger than"),
-    "a gzip bomb": (FLOODS["a gzip bomb"], "larger than"),
-    "a byte now and then": (dripping(OK + b"content-length: 1000\r\n\r\n" + b" " * 1_000), "no reply within 20 s"),
+    "a body without end": (OVERSIZED_FEEDS["a body without end"], "larger than"),
+    "a gzip bomb": (OVERSIZED_FEEDS["a gzip bomb"], "larger than"),
+    "a byte now and then": (
+        make_slow_feed(OK_HEAD + b"content-length: 1000\r\n\r\n" + b" " * 1_000),
+        "no reply within 20 s",
+    ),
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _leaves_nothing(prefect_server: dict[str, str]) -> Iterator[None]:
-    """The server is others' too: no automation calls receivers that are gone."""
+def _remove_automations(prefect_server: dict[str, str]) -> Iterator[None]:
+    """Remove all automations, because other tests share the server and the receivers are gone."""
     yield
     api = prefect_server["PREFECT_API_URL"]
-    for made in httpx.post(f"{api}/automations/filter", json={}, timeout=30).json():
-        httpx.delete(f"{api}/automations/{made['id']}", timeout=30).raise_for_status()
+    for automation in httpx.post(f"{api}/automations/filter", json={}, timeout=30).json():
+        httpx.delete(f"{api}/automations/{automation['id']}", timeout=30).raise_for_status()
 
 
 @pytest.mark.slow("prefect: what a receiver may do to its server")
@@ -34,31 +37,29 @@ def _leaves_nothing(prefect_server: dict[str, str]) -> Iterator[None]:
         pytest.param("a byte now and then", marks=pytest.mark.slow("wait: for the limit of a call")),
     ],
 )
-def test_a_receiver_that_says_too_much_is_given_up(
-    name: str, yarus: CommandLine, prefect_server: dict[str, str]
-) -> None:
+def test_oversized_reply_is_given_up(name: str, yarus: CommandLine, prefect_server: dict[str, str]) -> None:
     feed, reason = RECEIVERS[name]
-    with stranger(feed) as receiver:
+    with open_odd_server(feed) as receiver:
         yarus("alerts", "apply", "--webhook", receiver.url, env=prefect_server)
-        refused = yarus("alerts", "test", env=prefect_server | ENGLISH, ok=False)
-    assert (refused.code, reason in refused.err) == (2, True), refused.err
-    assert receiver.sent < 4 * LARGEST_BYTES
+        refusal = yarus("alerts", "test", env=prefect_server | ENGLISH, ok=False)
+    assert (refusal.code, reason in refusal.err) == (2, True), refusal.err
+    assert receiver.sent < 4 * MAX_REPLY_BYTES
 
 
-def test_a_receiver_that_redirects_has_got_nothing(yarus: CommandLine, prefect_server: dict[str, str]) -> None:
-    with stranger(says("thank you")) as elsewhere:
-        moved = b"HTTP/1.1 307 Moved\r\nlocation: %b\r\ncontent-length: 0\r\n\r\n" % elsewhere.url.encode()
-        with stranger(lambda: iter([moved])) as receiver:
+def test_redirect_is_not_followed(yarus: CommandLine, prefect_server: dict[str, str]) -> None:
+    with open_odd_server(make_json_feed("thank you")) as target:
+        moved = b"HTTP/1.1 307 Moved\r\nlocation: %b\r\ncontent-length: 0\r\n\r\n" % target.url.encode()
+        with open_odd_server(lambda: iter([moved])) as receiver:
             yarus("alerts", "apply", "--webhook", receiver.url, "--header", "X-Key=t0p-s3cret", env=prefect_server)
-            refused = yarus("alerts", "test", env=prefect_server | ENGLISH, ok=False)
-    assert (refused.code, "307; redirects are not followed" in refused.err) == (2, True), refused.err
-    assert (len(receiver.heads), elsewhere.heads) == (1, [])
+            refusal = yarus("alerts", "test", env=prefect_server | ENGLISH, ok=False)
+    assert (refusal.code, "307; redirects are not followed" in refusal.err) == (2, True), refusal.err
+    assert (len(receiver.heads), target.heads) == (1, [])
 
 
 @pytest.mark.slow("prefect: what a receiver may do to its server")
-def test_what_a_receiver_says_is_not_kept(yarus: CommandLine, prefect_server: dict[str, str]) -> None:
-    """It may repeat what it was sent, with its secret."""
-    with stranger(lambda: iter([whole(b"your key is t0p-s3cret", b"x-key: t0p-s3cret")])) as receiver:
+def test_receiver_reply_is_not_stored(yarus: CommandLine, prefect_server: dict[str, str]) -> None:
+    """Check that a reply that repeats a secret is not stored."""
+    with open_odd_server(lambda: iter([whole(b"your key is t0p-s3cret", b"x-key: t0p-s3cret")])) as receiver:
         yarus("alerts", "apply", "--webhook", receiver.url, "--header", "X-Key=t0p-s3cret", env=prefect_server)
         assert "200" in yarus("alerts", "test", env=prefect_server).out
     events = httpx.post(f"{prefect_server['PREFECT_API_URL']}/events/filter", json={"limit": 50}, timeout=30)

@@ -1,5 +1,4 @@
-"""Nights that go bad and get well, with Prefect's own server and a receiver of webhooks: one message each way, and one
-a night, however many tiers it is about."""
+"""Check alerts with Prefect's own server and a webhook receiver: one message per change and per night."""
 
 import json
 import threading
@@ -13,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.command_line import CommandLine, Document
-from tests.support.processes import until
+from tests.support.processes import wait_for
 from yarus import db
 from yarus.__main__ import cli
 from yarus.db.errors import InputError
@@ -23,7 +22,7 @@ Message = tuple[str, dict[str, str], Document]
 Nights = tuple[list[Document], list[Message], list[list[Document]], set[str]]
 SECRET = "t0p-s3cret"
 SAMPLE = Path(db.__file__).parent / "sample"
-# A retriever that finds what is labelled, unless a file says that it is ill; and nights one after another.
+# A retriever that finds the labelled chunks, unless a file named "ill" exists; and several nights.
 MOODY = """
 import json
 from pathlib import Path
@@ -37,24 +36,24 @@ def retrieve(question, k):
         found = []
     return [(chunk, rank) for rank, chunk in enumerate(dict.fromkeys([*found, *(f"x{n}" for n in range(k))]))][:k]
 """
-# Then two nights over a source that nobody has set up: one bad setting.
+# Then two nights over a source that is not configured: one bad setting.
 NIGHTS = """
 import asyncio, json
 from pathlib import Path
 from yarus import flows
 from yarus.flows.nightly import nightly
 from yarus.tasks.config.connections import database
-from yarus.deployments.alarms.incidents import incidents
-from yarus.tasks.config.flow_parameters import Nightly
+from yarus.deployments.alarms.incidents import list_incidents
+from yarus.tasks.config.flow_parameters import NightlyParameters
 ill, done = Path("ill"), []
 for bad in (True, True, False):
     ill.touch() if bad else ill.unlink(missing_ok=True)
-    night = asyncio.run(nightly(Nightly(tiers=["tier1"], limit=60)))
-    mine = [one for one in incidents(database()) if (one["tier"], one["source"]) == ("tier1", "sample")]
+    night = asyncio.run(nightly(NightlyParameters(tiers=["tier1"], limit=60)))
+    mine = [one for one in list_incidents(database()) if (one["tier"], one["source"]) == ("tier1", "sample")]
     done.append((night["evaluations"][0], mine))
-before = [one["tier"] for one in incidents(database()) if one["source"] == "production"]
+before = [one["tier"] for one in list_incidents(database()) if one["source"] == "production"]
 for _ in range(2):
-    asyncio.run(nightly(Nightly(source="production"), return_state=True))
+    asyncio.run(nightly(NightlyParameters(source="production"), return_state=True))
 print(json.dumps([done, before]))
 """
 REPORTS = "http://reports.example"
@@ -62,7 +61,7 @@ REPORTS = "http://reports.example"
 
 @pytest.fixture(scope="module")
 def received() -> Iterator[tuple[str, list[Message]]]:
-    """The address of a receiver, whose last part is secret, and the messages that it has got."""
+    """Run a receiver, and yield its address, whose last part is secret, and the received messages."""
     messages: list[Message] = []
 
     class Receiver(BaseHTTPRequestHandler):
@@ -73,7 +72,7 @@ def received() -> Iterator[tuple[str, list[Message]]]:
             self.end_headers()
 
         def log_message(self, *words: Any) -> None:
-            """Keeps quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -85,39 +84,45 @@ def received() -> Iterator[tuple[str, list[Message]]]:
 def nights(
     yarus: CommandLine, home: Path, prefect_server: dict[str, str], received: tuple[str, list[Message]]
 ) -> Nights:
-    """Accepted, bad, as bad, good again: their summaries, what was received, what was open after each; and the
-    tiers of production at which nights of other tests had left something open."""
+    """Run four nights: accepted, bad, still bad, good again.
+
+    Return their summaries, the received messages, the incidents after each, and the tiers of production with older
+    incidents.
+    """
     url, messages = received
     (home / "moody.py").write_text(MOODY.replace("{folder!r}", repr(str(SAMPLE))), encoding="utf-8")
     env = prefect_server | {"YARUS_RETRIEVER": "moody:retrieve", "YARUS_LANGUAGE": "en"}
     env |= {"YARUS_REPORT_URL": REPORTS}
 
-    # It ends what nights of other tests have left open, before anybody is told.
+    # It closes incidents of other tests' nights before the receiver is configured.
     (first,) = yarus("run", "nightly", "--tiers", "tier1", "--limit", "60", "--json", env=env).json["evaluations"]
-    told = yarus("gate", "--accept", first["evaluation_id"], env=env).out
-    assert f"{first['evaluation_id']} is accepted as the baseline" in told
+    output = yarus("gate", "--accept", first["evaluation_id"], env=env).out
+    assert f"{first['evaluation_id']} is accepted as the baseline" in output
     applied = yarus("alerts", "apply", "--webhook", url, "--header", f"X-Key={SECRET}", "--json", env=env)
     assert applied.json["automations"] == {"yarus: incidents": "created", "yarus: dead runs": "created"}
     again = yarus("alerts", "apply", "--json", env=env)
     assert set(again.json["automations"].values()) == {"updated"}
     assert again.json["webhook"] == "kept"
-    three = yarus.fork(env=env, script=NIGHTS).ran()
-    assert three.code == 0, three.err
-    spent, before = three.json
-    done = [(first, []), *spent]
-    yarus("alerts", "test", env=env)  # comes last, so that nothing else is on its way
-    for ran in (applied, again, three):
+    three_nights = yarus.fork(env=env, script=NIGHTS).ran()
+    assert three_nights.code == 0, three_nights.err
+    further_nights, open_tiers = three_nights.json
+    results = [(first, []), *further_nights]
+    yarus("alerts", "test", env=env)  # sent last, so that no other message is still on its way
+    for ran in (applied, again, three_nights):
         assert SECRET not in ran.out + ran.err
-    return [night for night, _ in done], messages, [opened for _, opened in done], {*before}
+    return [night for night, _ in results], messages, [opened for _, opened in results], {*open_tiers}
 
 
 @pytest.mark.slow("prefect: nights on a server of their own")
-def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
+def test_message_is_sent_when_night_falls_and_recovers(
     nights: Nights,
 ) -> None:
-    (_, bad, _, well), messages, *_ = nights
+    (_, bad, _, recovered), messages, *_ = nights
     assert [message["event"] for _, _, message in messages] == [*["yarus.night.changed"] * 3, "yarus.incident.test"]
-    assert [message["evaluation"] for _, _, message in messages[:2]] == [bad["evaluation_id"], well["evaluation_id"]]
+    assert [message["evaluation"] for _, _, message in messages[:2]] == [
+        bad["evaluation_id"],
+        recovered["evaluation_id"],
+    ]
     path, headers, first = messages[0]
     assert (path, headers["X-Key"], headers["Content-Type"]) == (f"/{SECRET}", SECRET, "application/json")
     assert {change["metric"] for change in first["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
@@ -126,13 +131,15 @@ def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
     )
     assert "hit_rate@1 1.000 → 0.000 (−1.000): the questions are the same; answered worse −1.000" in first["text"]
     assert first["incident"] == messages[1][2]["incident"] == bad["evaluation_id"]
-    closed = messages[1][2]
-    assert closed["text"] == f"Night over sample.\nRecovered: retrieval.\n{closed['link']}"
-    assert [(one["what"], one["evaluation_id"]) for one in closed["incidents"]] == [("closed", well["evaluation_id"])]
+    closing_message = messages[1][2]
+    assert closing_message["text"] == f"Night over sample.\nRecovered: retrieval.\n{closing_message['link']}"
+    assert [(incident["what"], incident["evaluation_id"]) for incident in closing_message["incidents"]] == [
+        ("closed", recovered["evaluation_id"])
+    ]
 
 
 @pytest.mark.slow("prefect: nights on a server of their own")
-def test_the_link_leads_to_the_night(nights: Nights, home: Path, prefect_server: dict[str, str]) -> None:
+def test_message_links_to_night(nights: Nights, home: Path, prefect_server: dict[str, str]) -> None:
     (_, bad, _, _), messages, *_ = nights
     message = messages[0][2]
     assert message["text"].endswith(message["link"])
@@ -145,50 +152,50 @@ def test_the_link_leads_to_the_night(nights: Nights, home: Path, prefect_server:
 
 
 @pytest.mark.slow("prefect: nights on a server of their own")
-def test_one_bad_setting_is_one_message_that_says_its_cause_once(nights: Nights) -> None:
-    _, messages, _, before = nights
+def test_bad_setting_gives_one_message_with_one_cause(nights: Nights) -> None:
+    _, messages, _, open_tiers = nights
     message = messages[2][2]
     head, failed, link = message["text"].splitlines()
     assert head == "Night over production."
     assert failed.startswith("Failed: embeddings, retrieval, ")
     assert failed.count("YARUS_SOURCE_URL") == 1
     assert "--resume" not in failed
-    assert {one["what"] for one in message["incidents"]} == {"opened"}
-    assert sorted(one["tier"] for one in message["incidents"]) == sorted({*TIERS} - before)
-    assert link == message["link"] == message["run"]  # there is nothing to report
+    assert {incident["what"] for incident in message["incidents"]} == {"opened"}
+    assert sorted(incident["tier"] for incident in message["incidents"]) == sorted({*TIERS} - open_tiers)
+    assert link == message["link"] == message["run"]  # no evaluation was started, so there is no report
 
 
 @pytest.mark.slow("prefect: nights on a server of their own")
-def test_what_is_open_is_listed_with_the_accepted_evaluation(
+def test_open_incident_names_accepted_evaluation(
     nights: Nights,
 ) -> None:
     (good, bad, worse, _), _, opened, _ = nights
-    assert [len(some) for some in opened] == [0, 1, 1, 0]
+    assert [len(open_incidents) for open_incidents in opened] == [0, 1, 1, 0]
     ((incident,),) = opened[2:3]
     assert (incident["incident"], incident["last"]) == (bad["evaluation_id"], worse["evaluation_id"])
     assert (incident["baseline"], incident["nights"], incident["verdict"]) == (good["evaluation_id"], 2, "regressed")
 
 
 @pytest.mark.slow("prefect: nights on a server of their own")
-def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: dict[str, str]) -> None:
-    (_, bad, worse, well), *_ = nights
-    names = {night["evaluation_id"] for night in (bad, worse, well)}
+def test_evaluations_emit_outcome_events(nights: Nights, prefect_server: dict[str, str]) -> None:
+    (_, bad, worse, recovered), *_ = nights
+    names = {night["evaluation_id"] for night in (bad, worse, recovered)}
 
     def events() -> dict[str, list[Document]] | None:
         url = f"{prefect_server['PREFECT_API_URL']}/events/filter"
-        wanted = {"filter": {"event": {"prefix": ["yarus.evaluation."]}}, "limit": 50}
-        found = httpx.post(url, json=wanted, timeout=30).raise_for_status().json()["events"]
+        query = {"filter": {"event": {"prefix": ["yarus.evaluation."]}}, "limit": 50}
+        fetched = httpx.post(url, json=query, timeout=30).raise_for_status().json()["events"]
         by_name: dict[str, list[Document]] = {}
-        for event in sorted(found, key=lambda event: event["occurred"]):
+        for event in sorted(fetched, key=lambda event: event["occurred"]):
             by_name.setdefault(event["payload"]["evaluation_id"], []).append(event)
         return by_name if names <= by_name.keys() else None
 
-    told = until("event of each", events)
-    kinds = {name: [event["event"].rpartition(".")[2] for event in told[name]] for name in names}
-    assert kinds[well["evaluation_id"]] == ["finished"]
-    # Both, against the accepted evaluation; one alert all the same.
+    events_by_id = wait_for("event of each", events)
+    kinds = {name: [event["event"].rpartition(".")[2] for event in events_by_id[name]] for name in names}
+    assert kinds[recovered["evaluation_id"]] == ["finished"]
+    # Both are compared with the accepted evaluation, but only one alert is sent.
     assert kinds[bad["evaluation_id"]] == kinds[worse["evaluation_id"]] == ["finished", "regressed"]
-    event = told[bad["evaluation_id"]][1]
+    event = events_by_id[bad["evaluation_id"]][1]
     assert event["resource"]["prefect.resource.id"] == f"yarus.evaluation.{bad['evaluation_id']}"
     assert event["related"][0]["prefect.resource.id"] == f"prefect.flow-run.{bad['flow_run_id']}"
     assert {change["metric"] for change in event["payload"]["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
@@ -196,13 +203,13 @@ def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: 
 
 
 @pytest.mark.slow("breadth: another receiver that refuses")
-def test_a_receiver_that_refuses_is_named_by_the_test_but_its_address_is_not(
+def test_refusing_receiver_is_reported_without_address(
     nights: object, yarus: CommandLine, prefect_server: dict[str, str], received: tuple[str, list[Message]]
 ) -> None:
     url, _ = received
     yarus("alerts", "apply", "--webhook", f"{url}/wrong", env=prefect_server)
-    refused = yarus("alerts", "test", env=prefect_server, ok=False)
-    assert (refused.code, "500" in refused.err, SECRET in refused.err) == (2, True, False)
+    refusal = yarus("alerts", "test", env=prefect_server, ok=False)
+    assert (refusal.code, "500" in refusal.err, SECRET in refusal.err) == (2, True, False)
 
 
 @pytest.mark.parametrize(
@@ -212,10 +219,10 @@ def test_a_receiver_that_refuses_is_named_by_the_test_but_its_address_is_not(
         (("--webhook", f"http://{SECRET}:port"), "expected an http(s) address"),
         (("--webhook", f"http://127.0.0.1/{SECRET}", "--header", SECRET), "expected NAME=VALUE"),
         (("--header", f"X-Key={SECRET}"), "needs --webhook"),
-        (("--webhook", f"http://127.0.0.1/{SECRET}"), "PREFECT_API_URL"),  # nobody would be there to send it
+        (("--webhook", f"http://127.0.0.1/{SECRET}"), "PREFECT_API_URL"),  # without a server, nothing would send it
     ],
 )
-def test_what_cannot_be_is_refused_and_not_repeated(at_home: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_arguments_are_refused_without_secrets(at_home: Path, words: tuple[str, ...], said: str) -> None:
     result = CliRunner().invoke(cli, ["alerts", "apply", *words], standalone_mode=False)
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)

@@ -1,4 +1,4 @@
-"""What Prefect's run view shows of an evaluation: its steps by name, and what is tried again."""
+"""Check Prefect's run view of an evaluation: names of steps, and which steps are retried."""
 
 import json
 from typing import Any
@@ -9,13 +9,11 @@ import pytest
 from tests.support.command_line import CommandLine
 
 
-def test_every_step_is_seen_by_the_name_that_it_has_in_the_flow(
-    yarus: CommandLine, prefect_server: dict[str, str]
-) -> None:
+def test_steps_have_names_in_run_view(yarus: CommandLine, prefect_server: dict[str, str]) -> None:
     summary = yarus("run", "tier1", "--json").json
-    wanted = {"flow_runs": {"id": {"any_": [summary["flow_run_id"]]}}}
-    found = httpx.post(f"{prefect_server['PREFECT_API_URL']}/task_runs/filter", json=wanted, timeout=30)
-    runs: list[dict[str, Any]] = sorted(found.raise_for_status().json(), key=lambda run: run["start_time"])
+    query = {"flow_runs": {"id": {"any_": [summary["flow_run_id"]]}}}
+    response = httpx.post(f"{prefect_server['PREFECT_API_URL']}/task_runs/filter", json=query, timeout=30)
+    runs: list[dict[str, Any]] = sorted(response.raise_for_status().json(), key=lambda run: run["start_time"])
     batches = [run["name"] for run in runs[2:-1]]
     steps = "perturb_questions, retrieve, restore_questions, fill, score_rankings"
     assert [run["name"] for run in runs[:2]] == ["load sample", "index sample"]
@@ -69,21 +67,21 @@ LOADS = (
 
 @pytest.fixture(scope="module")
 def tried(yarus: CommandLine, prefect_server: dict[str, str]) -> dict[str, dict[str, int]]:
-    """How often a task that fails for that reason is tried, though Prefect's settings ask for retries everywhere."""
+    """Count how often a task that fails for that reason is tried, although Prefect's settings ask for retries."""
     process = yarus.start(env=prefect_server | {"PREFECT_TASKS_DEFAULT_RETRIES": "3"}, script=TRIED)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
-    found: dict[str, dict[str, int]] = json.loads(out)
-    return found
+    counts: dict[str, dict[str, int]] = json.loads(out)
+    return counts
 
 
 @pytest.mark.slow("prefect: retries of tasks")
-def test_a_source_that_was_lost_is_read_again(tried: dict[str, dict[str, int]]) -> None:
+def test_lost_source_is_read_again(tried: dict[str, dict[str, int]]) -> None:
     for step in LOADS:
         assert tried[step] == {"restarts": 3, "a query took too long": 1, "no such source": 1}, step
 
 
 @pytest.mark.slow("prefect: retries of tasks")
 @pytest.mark.parametrize("step", ["write", "evaluate_batch", "finish"])
-def test_what_asks_models_or_ends_an_evaluation_is_tried_once(tried: dict[str, dict[str, int]], step: str) -> None:
+def test_other_steps_are_tried_once(tried: dict[str, dict[str, int]], step: str) -> None:
     assert set(tried[step].values()) == {1}

@@ -1,10 +1,10 @@
-"""What cannot be asked of recorded answers."""
+"""Check what recorded answers cannot be used for."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import ENGLISH, here, refused
+from tests.support.command_line import ENGLISH, assert_refused, run_here
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from tests.support.command_line import ENGLISH, here, refused
         ("robustness", "--tiers", "tier2", "--kinds", "injection"),
     ],
 )
-def test_what_was_answered_long_ago_is_not_changed(at_home: Path, words: tuple[str, ...]) -> None:
-    """Said before anything is begun or paid."""
+def test_recorded_answers_refuse_perturbations(at_home: Path, words: tuple[str, ...]) -> None:
+    """Refuse before anything is started or paid for."""
     env = ENGLISH | ({"YARUS_SUT": "recorded"} if words[0] == "robustness" else {})
-    refused(here(*words, env=env), 2, ("recorded answers are to questions and contexts as they were",))
+    assert_refused(run_here(*words, env=env), 2, ("recorded answers are to questions and contexts as they were",))

@@ -1,4 +1,4 @@
-"""Answers side by side, and how one came about: in Chromium, from the disk, with the network off."""
+"""Side-by-side answers and traces in Chromium, from a local file without network."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +9,11 @@ from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
 from tests.support.browser import PATIENCE_MS, page_of
-from tests.support.evaluation_history import source_name, with_cases
-from yarus.tasks.report.write import index, report
+from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
+from yarus.tasks.report.write import write_index, write_report
 
 expect.set_options(timeout=PATIENCE_MS)
-N = 60
+N_QUESTIONS = 60
 PLANTED = "</script><script>window.planted = 1</script><img src=x onerror='window.planted = 2'>"
 THINKING = f"<think>{PLANTED}</think>Ответ."
 JUDGED = {"model": "judge-large", "prompts": {"e2e_score": "5eed"}}
@@ -26,73 +26,81 @@ def call(role: str, **more: Any) -> dict[str, Any]:
 
 
 def columns(version: int) -> dict[str, list[Any]]:
-    """Answers of three versions: every fourth is another one in each, every sixth is scored otherwise by each."""
+    """Return answers of three versions: every fourth answer and every sixth score differ."""
     reply = {"metric": "e2e_score", "repeat": 0, "reply": PLANTED, "status": "ok"}
-    lost = {**reply, "metric": "faithfulness", "status": "parse_error"}
+    unreadable_reply = {**reply, "metric": "faithfulness", "status": "parse_error"}
     judged = call("judge", prompt="e2e_score", cost_usd=0.0, latency_ms=80.0, stored=True)
     return {
-        "answer": [f"Справку {i} выдаёт {'деканат' if i % 4 else f'отдел {version} {PLANTED}'}" for i in range(N)],
-        "reference": ["Справку выдаёт деканат."] * N,
-        "context": ["Деканат выдаёт справки."] * N,
-        "relevant": [["10"]] * N,
-        "retrieved": [["10", "11"]] * N,
-        "distances": [[0.12, 0.3]] * N,
-        "retrieval_latency_ms": [12.0] * N,
-        "latency_ms": [1246.0] * N,
-        "first_token_ms": [300.0] * N,
-        "e2e_score": [0.5 if i % 6 else 0.1 * (version + 1) for i in range(N)],
-        "semantic_similarity": [0.25] * N,
-        "status": ["sut_error" if version == 1 and i == 7 else "ok" for i in range(N)],
-        "judge_raw": [[reply, lost]] * N,
-        "judge_reasons": [["e2e_score: близко"]] * N,
-        "tokens_in": [1400] * N,
-        "tokens_out": [80] * N,
+        "answer": [
+            f"Справку {i} выдаёт {'деканат' if i % 4 else f'отдел {version} {PLANTED}'}" for i in range(N_QUESTIONS)
+        ],
+        "reference": ["Справку выдаёт деканат."] * N_QUESTIONS,
+        "context": ["Деканат выдаёт справки."] * N_QUESTIONS,
+        "relevant": [["10"]] * N_QUESTIONS,
+        "retrieved": [["10", "11"]] * N_QUESTIONS,
+        "distances": [[0.12, 0.3]] * N_QUESTIONS,
+        "retrieval_latency_ms": [12.0] * N_QUESTIONS,
+        "latency_ms": [1246.0] * N_QUESTIONS,
+        "first_token_ms": [300.0] * N_QUESTIONS,
+        "e2e_score": [0.5 if i % 6 else 0.1 * (version + 1) for i in range(N_QUESTIONS)],
+        "semantic_similarity": [0.25] * N_QUESTIONS,
+        "status": ["sut_error" if version == 1 and i == 7 else "ok" for i in range(N_QUESTIONS)],
+        "judge_raw": [[reply, unreadable_reply]] * N_QUESTIONS,
+        "judge_reasons": [["e2e_score: близко"]] * N_QUESTIONS,
+        "tokens_in": [1400] * N_QUESTIONS,
+        "tokens_out": [80] * N_QUESTIONS,
         "calls": [[call("generator", reply=THINKING), judged, call("judge", prompt="faithfulness", tokens_in=None)]]
-        * N,
+        * N_QUESTIONS,
     }
 
 
-class Shown(NamedTuple):
+class AnswersReport(NamedTuple):
     """A report over three evaluations of tier 3, and their ids, the oldest first."""
 
     path: Path
     ids: list[str]
 
 
-def written(engine: Engine, folder: Path, home: Path, **judges: Any) -> Shown:
-    source = source_name()
+def write_answers_report(engine: Engine, folder: Path, home: Path, **judges: Any) -> AnswersReport:
+    source = make_source_name()
     ids = []
     for version in range(3):
         resolved = {"retriever": f"retriever-{version}", "generator": "bot", "judge": judges.get(f"v{version}", JUDGED)}
         label = f"v{version} {PLANTED}" if version else None
-        given = {"tier": "tier3", "night": version, "statuses": {"ok": N}, "coverage": 1.0, "sut_label": label}
-        ids.append(with_cases(engine, folder, source, columns(version), resolved=resolved, **given))
+        values = {
+            "tier": "tier3",
+            "night": version,
+            "statuses": {"ok": N_QUESTIONS},
+            "coverage": 1.0,
+            "sut_label": label,
+        }
+        ids.append(write_evaluation_with_cases(engine, folder, source, columns(version), resolved=resolved, **values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        return Shown(report(engine, ids, folder / f"{source}.html", "ru"), ids)
+        return AnswersReport(write_report(engine, ids, folder / f"{source}.html", "ru"), ids)
 
 
 @pytest.fixture(scope="module")
-def shown(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    return written(engine, tmp_path_factory.mktemp("answers"), home)
+def answers_report(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -> AnswersReport:
+    return write_answers_report(engine, tmp_path_factory.mktemp("answers"), home)
 
 
 @pytest.fixture(params=[1280, pytest.param(390, marks=pytest.mark.slow("breadth: at a telephone's width"))])
-def page(browser: Browser, shown: Shown, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The page of answers, at two widths."""
-    at = f"{shown.path.as_uri()}#answers-tier3"
-    with page_of(browser, at, viewport={"width": request.param, "height": 800}) as opened:
+def page(browser: Browser, answers_report: AnswersReport, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Open the page of answers at two widths."""
+    address = f"{answers_report.path.as_uri()}#answers-tier3"
+    with page_of(browser, address, viewport={"width": request.param, "height": 800}) as opened:
         yield opened
         assert opened.evaluate("window.planted") is None, "a planted script has run"
         assert opened.evaluate("document.documentElement.scrollWidth") <= request.param
 
 
-def rows(page: Page, n: int) -> None:
-    expect(page.locator(".matrix [role=status]")).to_have_text(f"Вопросов {n} из {N}.")
+def expect_rows(page: Page, n: int) -> None:
+    expect(page.locator(".matrix [role=status]")).to_have_text(f"Вопросов {n} из {N_QUESTIONS}.")
 
 
-def test_rows_are_questions_and_columns_are_evaluations(page: Page) -> None:
-    rows(page, N)
+def test_answers_page_has_rows_of_questions(page: Page) -> None:
+    expect_rows(page, N_QUESTIONS)
     heads = page.locator(".matrix thead th a")
     expect(heads).to_have_text(["retriever retriever-0", f"v1 {PLANTED}", f"v2 {PLANTED}"])
     first = page.locator(".matrix tbody tr").first
@@ -100,32 +108,32 @@ def test_rows_are_questions_and_columns_are_evaluations(page: Page) -> None:
     expect(first.locator("td").nth(1)).to_contain_text("отдел 1 </script>")
     expect(page.locator(".matrix tbody tr")).to_have_count(25)
     page.get_by_role("button", name="Вперёд").click()
-    expect(page.locator(".matrix .pager")).to_contain_text(f"26–50 из {N}")
+    expect(page.locator(".matrix .pager")).to_contain_text(f"26–50 из {N_QUESTIONS}")
 
 
 @pytest.mark.slow("browser: more of the page of answers")
-def test_those_that_differ_are_filtered_and_marked(page: Page) -> None:
-    chosen = page.locator(".matrix select")
-    chosen.nth(0).select_option("answers")
-    rows(page, N // 4)
-    chosen.nth(0).select_option("scores")
-    rows(page, N // 6)
+def test_answers_page_filters_differing_rows(page: Page) -> None:
+    selects = page.locator(".matrix select")
+    selects.nth(0).select_option("answers")
+    expect_rows(page, N_QUESTIONS // 4)
+    selects.nth(0).select_option("scores")
+    expect_rows(page, N_QUESTIONS // 6)
     first = page.locator(".matrix tbody tr").first
     expect(first.locator("td.worst")).to_contain_text("e2e_score 0.100 ▼")
     expect(first.locator("td.best")).to_contain_text("e2e_score 0.300 ▲")
-    chosen.nth(1).select_option("latency_ms")
+    selects.nth(1).select_option("latency_ms")
     expect(page.locator(".matrix [role=status]")).to_have_text("Ничего не найдено. Ослабьте условия.")
-    chosen.nth(0).select_option("")
-    chosen.nth(2).select_option("sut_error")
-    rows(page, 1)
+    selects.nth(0).select_option("")
+    selects.nth(2).select_option("sut_error")
+    expect_rows(page, 1)
     expect(page.locator(".matrix tbody td .bad")).to_have_text("ошибка системы")
     assert "status=sut_error" in page.url
 
 
 @pytest.mark.slow("browser: more of the page of answers")
-def test_the_address_holds_the_choice_and_a_row_opens_with_all_answers(page: Page) -> None:
+def test_address_keeps_filters_and_row_opens_all_answers(page: Page) -> None:
     page.evaluate("location.hash = '#answers-tier3/rows?q=Вопрос+36%3F&differ=scores'")
-    rows(page, 1)
+    expect_rows(page, 1)
     page.locator(".matrix tbody th a").click()
     dialog = page.locator("dialog")
     expect(dialog.locator("h2")).to_have_text("Вопрос 36?")
@@ -133,25 +141,25 @@ def test_the_address_holds_the_choice_and_a_row_opens_with_all_answers(page: Pag
     expect(dialog.locator(".side.best")).to_contain_text("отдел 2")
     expect(dialog).to_contain_text("Справку выдаёт деканат.")
     page.keyboard.press("Escape")
-    rows(page, 1)
+    expect_rows(page, 1)
     expect(page.locator(".matrix input[type=search]")).to_have_value("Вопрос 36?")
 
 
 @pytest.mark.slow("browser: more of the page of answers")
-def test_an_address_that_is_set_while_a_page_is_drawn_is_followed(page: Page, shown: Shown) -> None:
-    rows(page, N)
-    drawn_meanwhile = "document.dispatchEvent(new CustomEvent('chosen', { detail: 'lang' }))"
-    page.evaluate(f"location.hash = '#answers-tier3/rows?q=Вопрос+36%3F'; {drawn_meanwhile}")
-    rows(page, 1)
+def test_address_set_while_rendering_is_applied(page: Page, answers_report: AnswersReport) -> None:
+    expect_rows(page, N_QUESTIONS)
+    redraw = "document.dispatchEvent(new CustomEvent('chosen', { detail: 'lang' }))"
+    page.evaluate(f"location.hash = '#answers-tier3/rows?q=Вопрос+36%3F'; {redraw}")
+    expect_rows(page, 1)
     page.evaluate("location.hash = '#tier3/cases'")
-    found = page.locator("section.page.open .list td.q")
-    expect(found).to_have_count(50)
-    page.evaluate(f"location.hash = '#tier3/cases?q=Вопрос+36%3F'; {drawn_meanwhile}")
-    expect(found).to_have_count(1)
+    questions = page.locator("section.page.open .list td.q")
+    expect(questions).to_have_count(50)
+    page.evaluate(f"location.hash = '#tier3/cases?q=Вопрос+36%3F'; {redraw}")
+    expect(questions).to_have_count(1)
 
 
 @pytest.mark.slow("browser: more of the page of answers")
-def test_a_trace_says_what_was_found_asked_replied_and_judged(page: Page, shown: Shown) -> None:
+def test_trace_shows_steps_of_an_answer(page: Page, answers_report: AnswersReport) -> None:
     page.locator(".matrix tbody tr").first.locator("td").nth(1).locator(".more").click()
     trace = page.locator("dialog .trace")
     expect(trace.locator(".step h3")).to_have_text(["Найдено", "Спрошено", "Отвечено", "Оценено"])
@@ -167,42 +175,42 @@ def test_a_trace_says_what_was_found_asked_replied_and_judged(page: Page, shown:
     expect(judged.nth(0)).to_contain_text("e2e_score 0.200")
     expect(judged.nth(0)).to_contain_text("из хранилища, сейчас не оплачено")
     expect(judged.nth(1)).to_contain_text("ответ судьи не прочитан")
-    assert shown.ids[1] in page.url
+    assert answers_report.ids[1] in page.url
 
 
 @pytest.mark.slow("browser: a report of its own")
-def test_scores_of_different_judges_are_not_held_against_each_other(
+def test_scores_of_different_judges_are_not_compared(
     engine: Engine, home: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    other = {"model": "another", "prompts": {"e2e_score": "5eed"}}
-    path = written(engine, tmp_path, home, v2=other).path
+    other_judge = {"model": "another", "prompts": {"e2e_score": "5eed"}}
+    path = write_answers_report(engine, tmp_path, home, v2=other_judge).path
     with page_of(browser, f"{path.as_uri()}#answers-tier3/rows?differ=scores") as page:
-        rows(page, N // 6)
+        expect_rows(page, N_QUESTIONS // 6)
         expect(page.locator("#answers-tier3 .problem")).to_contain_text("нельзя сравнивать")
         expect(page.locator(".matrix td.best")).to_have_count(0)
 
 
 @pytest.mark.slow("browser: more of the page of answers")
-def test_from_the_disk_the_list_gives_the_command_that_compares(
-    engine: Engine, shown: Shown, tmp_path: Path, browser: Browser
+def test_index_file_shows_compare_command(
+    engine: Engine, answers_report: AnswersReport, tmp_path: Path, browser: Browser
 ) -> None:
-    with page_of(browser, index(engine, tmp_path, "ru").as_uri()) as page:
+    with page_of(browser, write_index(engine, tmp_path, "ru").as_uri()) as page:
         boxes = page.locator("td.pick input")
-        chosen = [boxes.nth(n).get_attribute("value") for n in range(2)]
+        evaluation_ids = [boxes.nth(n).get_attribute("value") for n in range(2)]
         for n in range(2):
             boxes.nth(n).check()
-        expect(page.locator(".chosen code")).to_have_text(f"yarus report {chosen[0]} {chosen[1]}")
+        expect(page.locator(".chosen code")).to_have_text(f"yarus report {evaluation_ids[0]} {evaluation_ids[1]}")
         expect(page.get_by_role("button", name="Сравнить")).to_have_count(0)
 
 
 @pytest.mark.slow("browser: two reports of its own")
-def test_evaluations_without_a_common_question_are_said_to_be_so(
-    engine: Engine, shown: Shown, home: Path, tmp_path: Path, browser: Browser
+def test_report_says_when_no_question_is_common(
+    engine: Engine, answers_report: AnswersReport, home: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    other = written(engine, tmp_path, home)
+    other_report = write_answers_report(engine, tmp_path, home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        path = report(engine, [shown.ids[0], other.ids[0]], tmp_path / "apart.html", "ru")
+        path = write_report(engine, [answers_report.ids[0], other_report.ids[0]], tmp_path / "apart.html", "ru")
     with page_of(browser, f"{path.as_uri()}#answers-tier3") as page:
         expect(page.locator(".matrix .problem")).to_contain_text("Общих вопросов у этих прогонов нет")
         page.evaluate("location.hash = '#tier3/compare'")

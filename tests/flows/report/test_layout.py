@@ -1,4 +1,4 @@
-"""Nothing that a reader needs lies under something else, or is cut off: every page, in the fonts that people have."""
+"""Layout: nothing is covered or cut off on any page, in common fonts."""
 
 import re
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import FAULTS, page_of
+from tests.support.browser import LAYOUT_CHECK_SCRIPT, page_of
 from tests.support.command_line import CommandLine, Document
 
 FONTS = ("DejaVu Sans", "Liberation Sans", "system-ui")
-"""The widest of all that people have, one as wide as Arial (Segoe lies between the two), and the machine's own."""
-WHOLE_NIGHT = pytest.mark.slow("browser: a whole night; a small report is read in test_browser.py")
+"""The widest common font, one as wide as Arial (Segoe is between them), and the system's own."""
+FULL_RUN = pytest.mark.slow("browser: a whole night; a small report is read in test_browser.py")
 WIDTHS = (390, 768, 1280, 1920)
-PAPER = 720
-"""Pixels of A4 between its margins."""
-PUT_ON = """font => {
+PAPER_WIDTH = 720
+"""Width of A4 between its margins in pixels."""
+APPLY_FONT = """font => {
     document.getElementById("put-on")?.remove();
     const style = document.createElement("style");
     style.id = "put-on";
@@ -27,9 +27,9 @@ PUT_ON = """font => {
     `;
     document.head.append(style);
 }"""
-"""A font; and a sheet over everything, so that nothing is painted that no test sees."""
+"""Sets a font, and covers the page, so that the browser does not paint what the tests do not see."""
 OPEN_ALL = "for (const one of document.querySelectorAll('section.page.open details')) one.open = true"
-DRAWN = """async () => {
+DRAW_CHARTS = """async () => {
     const end = performance.now() + 20_000;
     const reached = async (isReady) => {
         while (!isReady() && performance.now() < end) await new Promise((done) => setTimeout(done, 20));
@@ -50,24 +50,24 @@ DRAWN = """async () => {
     return charts.filter(isUnfit).map((chart) => `not as wide as its place: ${chart.dataset.figure}`);
 }"""
 """Scroll to every chart that is not drawn, wait until all fit the window, and return what did not come within 20 s."""
-FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+WAIT_FOR_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 @pytest.fixture(scope="module")
-def written(yarus: CommandLine, night: dict[str, Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of a whole night with an evaluation to compare, a sweep, probes and the corpus."""
-    other = yarus("run", "tier1", "--retriever", "fulltext", "--json").json["evaluation_id"]
+def full_report(yarus: CommandLine, night: dict[str, Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report of a full nightly run with a comparison, a sweep, probes and the corpus."""
+    other_evaluation = yarus("run", "tier1", "--retriever", "fulltext", "--json").json["evaluation_id"]
     yarus("sweep", "--tier", "tier1", "--retrievers", "dense,fulltext", "--limit", "40", "--json")
     yarus("robustness", "--tiers", "tier1", "--kinds", "lower,typos", "--limit", "40", "--json")
     path = tmp_path_factory.mktemp("layout") / "report.html"
-    yarus("report", *(one["evaluation_id"] for one in night.values()), other, "--out", str(path))
+    yarus("report", *(evaluated["evaluation_id"] for evaluated in night.values()), other_evaluation, "--out", str(path))
     return path
 
 
 @pytest.fixture(scope="module")
-def page(written: Path, browser: Browser) -> Iterator[Page]:
-    """The report at 1280 pixels."""
-    with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 900}) as opened:
+def page(full_report: Path, browser: Browser) -> Iterator[Page]:
+    """Open the report at 1280 pixels."""
+    with page_of(browser, full_report.as_uri(), viewport={"width": 1280, "height": 900}) as opened:
         yield opened
 
 
@@ -75,13 +75,13 @@ def resize(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
 
 
-def speak(page: Page, language: str) -> None:
+def set_language(page: Page, language: str) -> None:
     page.locator(f"[data-choice=lang] [data-value={language}]").click()
 
 
-def pages_of(page: Page) -> list[str]:
-    found: list[str] = page.evaluate("[...document.querySelectorAll('section.page')].map((one) => one.dataset.page)")
-    return found
+def page_names(page: Page) -> list[str]:
+    names: list[str] = page.evaluate("[...document.querySelectorAll('section.page')].map((one) => one.dataset.page)")
+    return names
 
 
 def open_page(page: Page, name: str) -> None:
@@ -89,125 +89,127 @@ def open_page(page: Page, name: str) -> None:
     page.locator(f'section.page.open[data-page="{name}"]').wait_for()
 
 
-@WHOLE_NIGHT
+@FULL_RUN
 @pytest.mark.parametrize("language", ["ru", "en"])
 @pytest.mark.parametrize(("theme", "font"), [("light", FONTS[0]), ("dark", FONTS[1])])
-def test_every_page_can_be_read(written: Path, browser: Browser, theme: str, font: str, language: str) -> None:
-    """With everything on it unfolded and drawn, in windows that grow on one page and shrink on the next."""
+def test_pages_are_readable(full_report: Path, browser: Browser, theme: str, font: str, language: str) -> None:
+    """Everything is unfolded and drawn, and the window grows on one page and shrinks on the next."""
     widths = list(WIDTHS)
-    with page_of(browser, written.as_uri(), viewport={"width": widths[0], "height": 900}) as page:
+    with page_of(browser, full_report.as_uri(), viewport={"width": widths[0], "height": 900}) as page:
         page.locator(f"[data-choice=theme] [data-value={theme}]").click()
-        page.evaluate(PUT_ON, font)
-        speak(page, language)
-        for name in pages_of(page):
+        page.evaluate(APPLY_FONT, font)
+        set_language(page, language)
+        for name in page_names(page):
             open_page(page, name)
             page.evaluate(OPEN_ALL)
             faults: dict[int, list[str]] = {}
             for width in widths:
                 resize(page, width)
-                faults[width] = page.evaluate(DRAWN) + page.evaluate(FAULTS)
+                faults[width] = page.evaluate(DRAW_CHARTS) + page.evaluate(LAYOUT_CHECK_SCRIPT)
             assert faults == {width: [] for width in widths}, name
             widths.reverse()
 
 
-@WHOLE_NIGHT
-def test_charts_fit_a_window_that_has_changed_while_their_page_was_closed(written: Path, browser: Browser) -> None:
-    with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 900}) as page:
+@FULL_RUN
+def test_charts_fit_window_resized_while_page_was_closed(full_report: Path, browser: Browser) -> None:
+    with page_of(browser, full_report.as_uri(), viewport={"width": 1280, "height": 900}) as page:
         open_page(page, "trends")
-        assert page.evaluate(DRAWN) == []
+        assert page.evaluate(DRAW_CHARTS) == []
         open_page(page, "overview")
         resize(page, 390)
         open_page(page, "trends")
-        assert page.evaluate(DRAWN) + page.evaluate(FAULTS) == []
+        assert page.evaluate(DRAW_CHARTS) + page.evaluate(LAYOUT_CHECK_SCRIPT) == []
 
 
-@WHOLE_NIGHT
+@FULL_RUN
 @pytest.mark.parametrize("language", ["ru", "en"])
-def test_every_page_can_be_read_on_paper(written: Path, browser: Browser, language: str) -> None:
-    with page_of(browser, written.as_uri(), viewport={"width": 1280, "height": 1000}) as page:
-        page.evaluate(PUT_ON, FONTS[0])
-        speak(page, language)
-        for name in pages_of(page):
+def test_pages_are_readable_on_paper(full_report: Path, browser: Browser, language: str) -> None:
+    with page_of(browser, full_report.as_uri(), viewport={"width": 1280, "height": 1000}) as page:
+        page.evaluate(APPLY_FONT, FONTS[0])
+        set_language(page, language)
+        for name in page_names(page):
             open_page(page, name)
-            assert page.evaluate(DRAWN) == []
+            assert page.evaluate(DRAW_CHARTS) == []
         page.emulate_media(media="print")
-        page.set_viewport_size({"width": PAPER, "height": 1000})
+        page.set_viewport_size({"width": PAPER_WIDTH, "height": 1000})
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         page.evaluate("() => new Promise((done) => setTimeout(done, 500))")
-        assert page.evaluate(FAULTS) == []
+        assert page.evaluate(LAYOUT_CHECK_SCRIPT) == []
 
 
-@WHOLE_NIGHT
+@FULL_RUN
 @pytest.mark.parametrize("language", ["ru", "en"])
-def test_every_case_can_be_read(written: Path, browser: Browser, language: str) -> None:
-    found: list[str] = []
-    with page_of(browser, written.as_uri(), reduced_motion="reduce") as page:
-        page.evaluate(PUT_ON, FONTS[0])
+def test_cases_are_readable(full_report: Path, browser: Browser, language: str) -> None:
+    all_faults: list[str] = []
+    with page_of(browser, full_report.as_uri(), reduced_motion="reduce") as page:
+        page.evaluate(APPLY_FONT, FONTS[0])
         page.evaluate("for (const chart of document.querySelectorAll('.chart')) chart.remove()")  # behind what is read
-        speak(page, language)
-        for name in (name for name in pages_of(page) if page.locator(f'[data-page="{name}"] .list').count()):
+        set_language(page, language)
+        for name in (name for name in page_names(page) if page.locator(f'[data-page="{name}"] .list').count()):
             page.evaluate("name => { location.hash = `${name}/cases` }", name)
             page.locator(f'[data-page="{name}"] .list td.q a').first.click()
             page.locator("dialog h2").wait_for()
             for width in WIDTHS:
                 resize(page, width)
-                page.evaluate(FRAMES)
-                found += [f"{name}, {width}: {fault}" for fault in page.evaluate(FAULTS)]
+                page.evaluate(WAIT_FOR_FRAMES)
+                all_faults += [f"{name}, {width}: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)]
             page.keyboard.press("Escape")
             page.locator("dialog").wait_for(state="hidden")
-    assert found == []
+    assert all_faults == []
 
 
-@WHOLE_NIGHT
-def test_the_index_can_be_read(written: Path, browser: Browser, home: Path) -> None:
-    """A table too that has grown in a window that has not."""
-    found: list[str] = []
+@FULL_RUN
+def test_index_is_readable(full_report: Path, browser: Browser, home: Path) -> None:
+    """This includes a table that grows in a window of constant size."""
+    all_faults: list[str] = []
     with page_of(browser, (home / "reports" / "index.html").as_uri()) as page:
         for width in WIDTHS:
             resize(page, width)
             for font in FONTS:
-                page.evaluate(PUT_ON, font)
+                page.evaluate(APPLY_FONT, font)
                 for language in ("ru", "en"):
-                    speak(page, language)
-                    page.evaluate(FRAMES)
-                    found += [f"{width}, {font}, {language}: {fault}" for fault in page.evaluate(FAULTS)]
+                    set_language(page, language)
+                    page.evaluate(WAIT_FOR_FRAMES)
+                    all_faults += [
+                        f"{width}, {font}, {language}: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)
+                    ]
         for width in WIDTHS:
             resize(page, width)
             page.reload()
             page.evaluate(
                 "document.querySelector('tbody tr').cells[3].textContent = 'a_source_of_a_long_name'.repeat(12)"
             )
-            page.evaluate(FRAMES)
-            found += [f"{width}, grown: {fault}" for fault in page.evaluate(FAULTS)]
-    assert found == []
+            page.evaluate(WAIT_FOR_FRAMES)
+            all_faults += [f"{width}, grown: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)]
+    assert all_faults == []
 
 
-@WHOLE_NIGHT
-def test_why_something_was_not_measured_is_said_in_the_language_of_the_page(page: Page) -> None:
+@FULL_RUN
+def test_reasons_are_in_language_of_page(page: Page) -> None:
     for language in ("ru", "en"):
-        speak(page, language)
+        set_language(page, language)
         open_page(page, "tier1")
         page.evaluate(OPEN_ALL)
-        said = page.locator("section.page.open .reasons .text").all_inner_texts()
+        reasons = page.locator("section.page.open .reasons .text").all_inner_texts()
         page.evaluate("location.hash = 'tier1/cases?status=unlabelled'")
         page.locator("[data-page=tier1] .list td.q a").first.click()
-        said.append(page.locator("dialog .problem").inner_text())
+        reasons.append(page.locator("dialog .problem").inner_text())
         page.keyboard.press("Escape")
         page.locator("dialog").wait_for(state="hidden")
-        assert len(said) > 2
-        assert {bool(re.search("[а-яё]", text)) for text in said} == {language == "ru"}
+        assert len(reasons) > 2
+        assert {bool(re.search("[а-яё]", text)) for text in reasons} == {language == "ru"}
 
 
-@WHOLE_NIGHT
-def test_no_part_of_a_page_is_empty(page: Page) -> None:
-    empty = "[...document.querySelectorAll('.charts')].filter((one) => !one.childElementCount).length"
+@FULL_RUN
+def test_chart_sections_are_not_empty(page: Page) -> None:
+    count_empty = "[...document.querySelectorAll('.charts')].filter((one) => !one.childElementCount).length"
     assert page.locator(".charts").count()
-    assert page.evaluate(empty) == 0
+    assert page.evaluate(count_empty) == 0
 
 
-@WHOLE_NIGHT
-def test_texts_are_not_called_questions(page: Page) -> None:
-    speak(page, "ru")
+@FULL_RUN
+def test_cases_of_tier0_are_called_texts(page: Page) -> None:
+    set_language(page, "ru")
     for name, facts, head in (("tier0", "Тексты: 148", "Текст"), ("tier2", "Вопросы: 374", "Вопрос")):
         page.evaluate("name => { location.hash = `${name}/cases` }", name)
         page.locator(f'[data-page="{name}"] .list td.q a').first.wait_for()
@@ -215,15 +217,15 @@ def test_texts_are_not_called_questions(page: Page) -> None:
         assert page.locator(f'[data-page="{name}"] .list th').first.inner_text() == head
 
 
-@WHOLE_NIGHT
-def test_a_row_of_links_is_one_row(page: Page) -> None:
+@FULL_RUN
+def test_tier_links_fit_one_row(page: Page) -> None:
     tops = (
         "[...document.querySelectorAll('nav.tabs .tiers a')].map((one) => Math.round(one.getBoundingClientRect().top))"
     )
     for font in FONTS:
-        page.evaluate(PUT_ON, font)
+        page.evaluate(APPLY_FONT, font)
         for language in ("ru", "en"):
-            speak(page, language)
+            set_language(page, language)
             assert len(set(page.evaluate(tops))) == 1, f"{language}, {font}"
 
 
@@ -242,12 +244,14 @@ def test_a_row_of_links_is_one_row(page: Page) -> None:
         ("beyond the window", "<p style='position:absolute;left:-40px;top:300px'>слово за краем окна</p>"),
     ],
 )
-def test_what_cannot_be_read_is_found(browser: Browser, tmp_path: Path, fault: str, content: str) -> None:
-    sound = (
+def test_faults_are_detected(browser: Browser, tmp_path: Path, fault: str, content: str) -> None:
+    valid_content = (
         "<p>слово</p><div style='width:90px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis'>одно слово</div>"
     )
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><main>{sound}</main>", encoding="utf-8")
+    (tmp_path / "page.html").write_text(
+        f"<!doctype html><meta charset=utf-8><main>{valid_content}</main>", encoding="utf-8"
+    )
     with page_of(browser, (tmp_path / "page.html").as_uri()) as page:
-        assert page.evaluate(FAULTS) == []
+        assert page.evaluate(LAYOUT_CHECK_SCRIPT) == []
         page.evaluate("content => { document.querySelector('main').innerHTML = content }", content)
-        assert [fault in found for found in page.evaluate(FAULTS)] == [True]
+        assert [fault in detected for detected in page.evaluate(LAYOUT_CHECK_SCRIPT)] == [True]

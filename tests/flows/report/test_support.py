@@ -1,4 +1,4 @@
-"""What supports an answer, in the report: claims, nuggets and named pages of an opened case, in Chromium."""
+"""Support of an answer in the report in Chromium: claims, nuggets and pages of an opened case."""
 
 import re
 from collections.abc import Iterator
@@ -8,22 +8,22 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
-from tests.support.browser import PATIENCE_MS, chromium, page_of
-from tests.support.evaluation_history import source_name, with_cases
-from yarus.tasks.cases.text import BETWEEN, starts
-from yarus.tasks.report.write import report
+from tests.support.browser import PATIENCE_MS, open_chromium, page_of
+from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases
+from yarus.tasks.cases.text import CONTEXT_SEPARATOR, text_offsets
+from yarus.tasks.report.write import write_report
 
 expect.set_options(timeout=PATIENCE_MS)
 pytestmark = pytest.mark.slow("browser: claims and their support")
 HOSTILE = "<img src=x onerror='window.planted = 1'>"
-MADE_UP = f"Приём закончился 12 января {HOSTILE}."
-ANSWER = f"\U0001f600 Документы носят в деканат. {MADE_UP} Нужен паспорт."
+INVENTED_SENTENCE = f"Приём закончился 12 января {HOSTILE}."
+ANSWER = f"\U0001f600 Документы носят в деканат. {INVENTED_SENTENCE} Нужен паспорт."
 CLAIMS = [
-    {"of": of, "claim": claim, "sentence": sentence, "supported_by": by}
-    for of, claim, sentence, by in (
+    {"of": subject, "claim": claim, "sentence": sentence, "supported_by": supported_by}
+    for subject, claim, sentence, supported_by in (
         ("answer", "Носят в деканат", "\U0001f600 Документы носят в деканат.", ["passage_1", "reference", "page_1"]),
-        ("answer", f"Приём закончился {HOSTILE}", MADE_UP, []),
-        ("answer", "Закончился 12 января", MADE_UP, ["reference"]),
+        ("answer", f"Приём закончился {HOSTILE}", INVENTED_SENTENCE, []),
+        ("answer", "Закончился 12 января", INVENTED_SENTENCE, ["reference"]),
         ("answer", "Нужен паспорт", "Нужен паспорт.", None),
         ("answer", "Ниоткуда", None, []),
         ("reference", "Нужна справка", "Нужна справка.", ["passage_12"]),
@@ -44,9 +44,9 @@ PAGES = [
 
 NUMBERED = "Да. Нет. Этаж 12.\n2. Да. Лёд тёплый."
 PASSAGES = ["Да, это так.", " ", "Нет, это не так."]
-MANY = [
-    {"of": "answer", "claim": claim, "sentence": sentence, "supported_by": by}
-    for claim, sentence, by in (
+MANY_CLAIMS = [
+    {"of": "answer", "claim": claim, "sentence": sentence, "supported_by": supported_by}
+    for claim, sentence, supported_by in (
         ("Да", "Да.", ["passage_1"]),
         ("Нет", "Нет.", ["passage_1"]),
         ("Второе", "2.", []),
@@ -59,14 +59,14 @@ MANY = [
 
 @pytest.fixture(scope="module")
 def path(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One case with everything, one whose claims were held against pages only, one with many claims and passages."""
+    """Write a report with a complete case, one with claims checked against pages only, and one with many claims."""
     folder = tmp_path_factory.mktemp("support")
     start = ANSWER[1:].index("12 января") + 1
     columns = {
-        "answer": [ANSWER, MADE_UP, NUMBERED],
-        "context": ["Деканат.", "Деканат.", BETWEEN.join(PASSAGES)],
-        "passage_starts": [[0], None, starts(PASSAGES, BETWEEN.join(PASSAGES))],
-        "claims": [CLAIMS, [CLAIMS[1]], MANY],
+        "answer": [ANSWER, INVENTED_SENTENCE, NUMBERED],
+        "context": ["Деканат.", "Деканат.", CONTEXT_SEPARATOR.join(PASSAGES)],
+        "passage_starts": [[0], None, text_offsets(PASSAGES, CONTEXT_SEPARATOR.join(PASSAGES))],
+        "claims": [CLAIMS, [CLAIMS[1]], MANY_CLAIMS],
         "nuggets": [NUGGETS, None, None],
         "citations": [PAGES, None, None],
         "unsupported_facts": [[{"kind": "date", "text": "12 января", "start": start, "end": start + 9}], [], []],
@@ -74,20 +74,22 @@ def path(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -
         "e2e_score": [0.5] * 3,
         "nugget_recall": [0.5, None, None],
     }
-    name = with_cases(engine, folder, source_name(), columns, tier="tier3", statuses={"ok": 3}, coverage=1.0)
+    name = write_evaluation_with_cases(
+        engine, folder, make_source_name(), columns, tier="tier3", statuses={"ok": 3}, coverage=1.0
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
-        return report(engine, [name], folder / "support.html", "ru")
+        return write_report(engine, [name], folder / "support.html", "ru")
 
 
 @pytest.fixture(scope="module")
 def page(path: Path) -> Iterator[Page]:
-    with chromium() as browser, page_of(browser, path.as_uri(), viewport={"width": 390, "height": 800}) as opened:
+    with open_chromium() as browser, page_of(browser, path.as_uri(), viewport={"width": 390, "height": 800}) as opened:
         yield opened
         assert opened.evaluate("window.planted") is None, "a planted script has run"
 
 
-TOLD = (
+EXPECTED_LISTS = (
     (
         ("✓", "эталон, фрагмент 1, страница 1"),
         ("✗", "ничем не"),
@@ -99,24 +101,24 @@ TOLD = (
     (("✓", "Нужна справка", "фрагмент 12"),),
     (("✓", "обязательно", "есть"), ("✗", "обязательно", "нет"), ("½", "желательно", "отчасти"), ("?", "фото")),
 )
-"""What stands in the lists: claims of the answer, named pages, claims of the reference, nuggets."""
+"""Expected lists: claims of the answer, named pages, claims of the reference, nuggets."""
 CUT_OFF = """
 [...document.querySelectorAll('dialog ul.checked *')].filter((one) =>
   one.getBoundingClientRect().right > innerWidth || (one.clientWidth && one.scrollWidth > one.clientWidth + 1)).length
 """
 
 
-def opened(page: Page, n: int) -> None:
+def open_case(page: Page, n: int) -> None:
     page.evaluate("location.hash = '#tier3/cases'")
     page.locator("#tier3 .list td.q a").nth(n).click()
 
 
-def test_the_sentence_that_no_passage_supports_is_marked_and_its_facts_in_it(page: Page) -> None:
-    opened(page, 0)
+def test_unsupported_sentence_and_its_facts_are_marked(page: Page) -> None:
+    open_case(page, 0)
     case = page.locator("dialog")
     expect(case.locator(".block").first).to_have_text(ANSWER)
     marked = case.locator(".block .invented")
-    expect(marked).to_have_text([MADE_UP])
+    expect(marked).to_have_text([INVENTED_SENTENCE])
     expect(marked).to_have_attribute(
         "title", f"Ни один фрагмент этого не подтверждает: Приём закончился {HOSTILE}; Закончился 12 января"
     )
@@ -124,35 +126,35 @@ def test_the_sentence_that_no_passage_supports_is_marked_and_its_facts_in_it(pag
     expect(case.locator("p .invented")).to_have_text("Ни один фрагмент этого не подтверждает")
 
 
-def test_everything_is_listed_with_what_supports_it(page: Page) -> None:
-    opened(page, 0)
+def test_lists_show_support_of_each_item(page: Page) -> None:
+    open_case(page, 0)
     lists = page.locator("dialog ul.checked")
-    expect(lists).to_have_count(len(TOLD))
-    for place, rows in enumerate(TOLD):
-        expect(lists.nth(place).locator("li")).to_have_count(len(rows))
+    expect(lists).to_have_count(len(EXPECTED_LISTS))
+    for index, rows in enumerate(EXPECTED_LISTS):
+        expect(lists.nth(index).locator("li")).to_have_count(len(rows))
         for number, parts in enumerate(rows):
-            row = lists.nth(place).locator("li").nth(number)
+            row = lists.nth(index).locator("li").nth(number)
             for part in parts:
                 expect(row).to_contain_text(part)
     expect(page.locator("dialog ul.checked li.missed b")).to_have_text(["✗", "✓", "✗", "2", "3", "✗"])
 
 
-def test_nothing_is_cut_off_at_390_pixels(page: Page) -> None:
+def test_lists_fit_390_pixels(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    opened(page, 0)
+    open_case(page, 0)
     expect(page.locator("dialog ul.checked").first).to_be_visible()
     page.wait_for_function(f"() => {CUT_OFF.strip()} === 0")  # the dialog slides in
 
 
-def test_claims_that_no_passage_was_held_against_mark_nothing(page: Page) -> None:
-    opened(page, 1)
+def test_claims_without_checked_passages_mark_nothing(page: Page) -> None:
+    open_case(page, 1)
     expect(page.locator("dialog .block").first).to_have_text(re.compile("Приём"))
     expect(page.locator("dialog .invented")).to_have_count(0)
     expect(page.locator("dialog ul.checked li")).to_have_count(1)
 
 
-def test_a_sentence_is_marked_in_its_own_place_and_passages_have_their_numbers(page: Page) -> None:
-    opened(page, 2)
+def test_repeated_sentence_is_marked_at_its_position(page: Page) -> None:
+    open_case(page, 2)
     answer, context = (page.locator("dialog .block").nth(n) for n in (0, 1))
     expect(answer.locator(".invented")).to_have_text(["2.", "Да."])
     before = "node => node.previousSibling.textContent"
@@ -161,11 +163,11 @@ def test_a_sentence_is_marked_in_its_own_place_and_passages_have_their_numbers(p
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_long_list_opens_on_demand_and_many_passages_fit(page: Page, width: int) -> None:
+def test_long_list_opens_on_demand_and_fits(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    opened(page, 2)
+    open_case(page, 2)
     summary = page.locator("dialog details.checked summary")
-    expect(summary).to_have_text(f"Утверждения ответа: {len(MANY)} ✗ 2")
+    expect(summary).to_have_text(f"Утверждения ответа: {len(MANY_CLAIMS)} ✗ 2")
     expect(page.locator("dialog ul.checked")).not_to_be_visible()
     summary.click()
     row = page.locator("dialog ul.checked li").nth(4)

@@ -1,6 +1,6 @@
-"""What moving code must not change: comparability keys, the keys of `--json` per tier, and the outline of the report.
+"""Check what refactoring must not change: comparability keys, the keys of `--json` per tier, the report's outline.
 
-A difference is either a fault or belongs into the changelog; then goldens.json gets the value that the failure shows.
+A difference is either a bug or belongs into the changelog; then goldens.json gets the value that the failure shows.
 """
 
 import json
@@ -28,7 +28,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def key_paths(value: object, path: str = "") -> Iterator[str]:
+def list_key_paths(value: object, path: str = "") -> Iterator[str]:
     """Yield the paths of all keys in a JSON document: `metrics.*.value`, `failures[].case_id`.
 
     `*` stands for the keys of an object whose values are objects of one form: they name data.
@@ -37,12 +37,12 @@ def key_paths(value: object, path: str = "") -> Iterator[str]:
         parts = list(value.values())
         names_data = len(parts) > 1 and all(isinstance(part, dict) and part.keys() == parts[0].keys() for part in parts)
         for key, part in value.items():
-            place = f"{path}.{'*' if names_data else key}".removeprefix(".")
-            yield place
-            yield from key_paths(part, place)
+            key_path = f"{path}.{'*' if names_data else key}".removeprefix(".")
+            yield key_path
+            yield from list_key_paths(part, key_path)
     elif isinstance(value, list):
         for part in value:
-            yield from key_paths(part, f"{path}[]")
+            yield from list_key_paths(part, f"{path}[]")
 
 
 class Outline(HTMLParser):
@@ -61,7 +61,7 @@ class Outline(HTMLParser):
 @pytest.mark.parametrize("tier", VARIANTS)
 def test_night_keeps_keys(night: dict[str, Document], tier: str) -> None:
     assert night[tier]["comparability_key"] == GOLDENS["comparability_keys"][tier]
-    assert sorted({*key_paths(night[tier])}) == GOLDENS["json_keys"][tier]
+    assert sorted({*list_key_paths(night[tier])}) == GOLDENS["json_keys"][tier]
 
 
 @pytest.mark.parametrize("tier", VARIANTS)
@@ -71,7 +71,7 @@ def test_evaluation_with_options_keeps_its_comparability_key(at_home: Path, tier
 
 
 def test_report_keeps_its_outline(own_home: Path, tmp_path: Path) -> None:
-    """In a home of its own: what other tests evaluated before would be compared with, and be part of the trends."""
+    """Use a separate home: other tests' evaluations would be compared, and be part of the trends."""
     yarus = CommandLine(own_home)
     yarus("run", "nightly")
     yarus("report", "--out", str(tmp_path / "page.html"), "--language", "en")

@@ -1,4 +1,4 @@
-"""The production judge as a classifier: scikit-learn's figures, invalid replies, labels of one class."""
+"""Check the production judge as a classifier: scikit-learn's figures, invalid replies, labels of one class."""
 
 import math
 from collections.abc import Iterator
@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 from sklearn import metrics as sk
 
-from tests.support.evaluations import evaluate, load, question, roles, rows_of, texts, use, value
-from tests.support.llm_server import Do, FakeLLMServer, says
+from tests.support.evaluations import (
+    evaluate,
+    get_value,
+    load,
+    make_role_variables,
+    question,
+    read_rows,
+    set_variables,
+    texts,
+)
+from tests.support.llm_server import Action, FakeLLMServer, make_completion
 
 Document = dict[str, Any]
 FACTS = "unsupported_fact_rate"
@@ -18,48 +27,48 @@ COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negative
 
 @pytest.fixture
 def gate(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """A gate on sockets that always says yes until told otherwise."""
-    with FakeLLMServer(script=lambda number, request: says("Да")) as server:
-        use(monkeypatch, roles(server.url, "gate"))
+    """Serve a gate that always says yes, unless a test changes it."""
+    with FakeLLMServer(script=lambda number, request: make_completion("Да")) as server:
+        set_variables(monkeypatch, make_role_variables(server.url, "gate"))
         yield server
 
 
-def test_every_figure_is_scikit_learns(night: dict[str, Document]) -> None:
-    rows = [row for row in rows_of(night["judge_pipeline"]) if row["decision"] is not None]
-    said, right = ([row[name] for row in rows] for name in ("decision", "shown"))
-    matrix = sk.confusion_matrix(right, said, labels=[True, False])
-    assert [value(night["judge_pipeline"], name) for name in COUNTS] == [
+def test_figures_match_scikit_learn(night: dict[str, Document]) -> None:
+    rows = [row for row in read_rows(night["judge_pipeline"]) if row["decision"] is not None]
+    decisions, truth = ([row[name] for row in rows] for name in ("decision", "shown"))
+    matrix = sk.confusion_matrix(truth, decisions, labels=[True, False])
+    assert [get_value(night["judge_pipeline"], name) for name in COUNTS] == [
         matrix[0, 0], matrix[1, 1], matrix[1, 0], matrix[0, 1]
     ]  # fmt: skip
-    theirs = {
-        "accuracy": sk.accuracy_score(right, said),
-        "precision": sk.precision_score(right, said),
-        "recall": sk.recall_score(right, said),
-        "f1_score": sk.f1_score(right, said),
-        "specificity": sk.recall_score(right, said, pos_label=False),
-        "mcc": sk.matthews_corrcoef(right, said),
+    sk_figures = {
+        "accuracy": sk.accuracy_score(truth, decisions),
+        "precision": sk.precision_score(truth, decisions),
+        "recall": sk.recall_score(truth, decisions),
+        "f1_score": sk.f1_score(truth, decisions),
+        "specificity": sk.recall_score(truth, decisions, pos_label=False),
+        "mcc": sk.matthews_corrcoef(truth, decisions),
     }
-    for name, expected in theirs.items():
-        assert value(night["judge_pipeline"], name) == pytest.approx(expected, abs=1e-12), name
+    for name, expected in sk_figures.items():
+        assert get_value(night["judge_pipeline"], name) == pytest.approx(expected, abs=1e-12), name
 
 
-def test_the_first_word_decides_and_anything_else_is_no_decision(
-    gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = ["Да", "yes, show it", "**Нет**, не стоит", "NO", "Возможно", "", "Да/нет", "Ответ: да", "нет", "да."]
-    gate.script = lambda number, request: says(said[int(texts(request)["question"].split()[3].strip(","))])
+def test_first_word_decides(gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = ["Да", "yes, show it", "**Нет**, не стоит", "NO", "Возможно", "", "Да/нет", "Ответ: да", "нет", "да."]
+    gate.script = lambda number, request: make_completion(
+        replies[int(texts(request)["question"].split()[3].strip(","))]
+    )
     monkeypatch.setenv("YARUS_MIN_COVERAGE", "0.5")
     source = load(tmp_path, "first_words", [question(i, ground_truth_show=i < 5) for i in range(10)])
     summary = evaluate("judge_pipeline", source=source)
-    rows = {int(row["question_id"]): row for row in rows_of(summary)}
-    decided = [True, True, False, False, None, None, None, None, False, True]
-    assert [rows[i]["decision"] for i in range(10)] == decided
-    assert [value(summary, name) for name in COUNTS] == [2, 1, 1, 2]
-    assert value(summary, "invalid_rate") == pytest.approx(0.4)
+    rows = {int(row["question_id"]): row for row in read_rows(summary)}
+    expected = [True, True, False, False, None, None, None, None, False, True]
+    assert [rows[i]["decision"] for i in range(10)] == expected
+    assert [get_value(summary, name) for name in COUNTS] == [2, 1, 1, 2]
+    assert get_value(summary, "invalid_rate") == pytest.approx(0.4)
     assert summary["metrics"]["accuracy"]["n_scored"] == 6
-    assert value(summary, "avg_latency_ms") > 0
+    assert get_value(summary, "avg_latency_ms") > 0
     assert (rows[4]["status"], rows[4]["judge_raw"][0]["reply"]) == ("parse_error", "Возможно")
-    assert len(gate.requests) == 10  # it is measured as it is: nothing is asked twice
+    assert len(gate.requests) == 10  # nothing is asked twice
 
 
 @pytest.mark.parametrize(
@@ -71,10 +80,10 @@ def test_the_first_word_decides_and_anything_else_is_no_decision(
         (False, "да", {"recall", "mcc"}, {"accuracy": 0, "precision": 0, "specificity": 0, "f1_score": 0}),
     ],
 )
-def test_labels_of_one_class_leave_ratios_undefined(
+def test_one_class_leaves_ratios_undefined(
     gate: FakeLLMServer, tmp_path: Path, shown: bool, said: str, undefined: set[str], defined: dict[str, float]
 ) -> None:
-    gate.script = lambda number, request: says(said)
+    gate.script = lambda number, request: make_completion(said)
     name = f"one_class_{shown}_{'yes' if said == 'да' else 'no'}".lower()
     source = load(tmp_path, name, [question(i, ground_truth_show=shown) for i in range(6)])
     metrics = evaluate("judge_pipeline", source=source)["metrics"]
@@ -83,7 +92,7 @@ def test_labels_of_one_class_leave_ratios_undefined(
     assert all("undefined" in metrics[name]["reason"] for name in undefined)
 
 
-def test_what_cannot_be_decided_is_left_out(gate: FakeLLMServer, tmp_path: Path) -> None:
+def test_undecidable_cases_are_left_out(gate: FakeLLMServer, tmp_path: Path) -> None:
     rows = [
         *(question(i, ground_truth_show=True) for i in range(20)),
         question(20, ground_truth_show=None),
@@ -96,62 +105,60 @@ def test_what_cannot_be_decided_is_left_out(gate: FakeLLMServer, tmp_path: Path)
     assert summary["state"] == "completed"
 
 
-def test_a_gate_that_does_not_answer_is_not_a_no(
-    gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_gate_is_an_error(gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_GATE__TIMEOUT_S", "0.3")
     gate.script = lambda number, request: (
-        Do(b"", after_s=2) if "правило 1," in texts(request)["question"] else says("да")
+        Action(b"", after_s=2) if "правило 1," in texts(request)["question"] else make_completion("да")
     )
     summary = evaluate(
         "judge_pipeline", source=load(tmp_path, "silent", [question(i, ground_truth_show=True) for i in range(4)])
     )
     assert summary["statuses"] == {"ok": 3, "sut_error": 1}
-    assert [value(summary, name) for name in ("accuracy", "false_negatives", "invalid_rate")] == [1, 0, 0]
-    assert value(summary, "sut_error_rate") == 0.25
+    assert [get_value(summary, name) for name in ("accuracy", "false_negatives", "invalid_rate")] == [1, 0, 0]
+    assert get_value(summary, "sut_error_rate") == 0.25
     assert summary["state"] == "invalid"
 
 
-def test_repeated_decisions_and_token_probabilities_say_how_sure_it_is(gate: FakeLLMServer, tmp_path: Path) -> None:
-    """Of 40 answers the even ones are right; a right one is called so four times in five, a wrong one twice."""
+def test_repeats_and_probabilities_give_confidence(gate: FakeLLMServer, tmp_path: Path) -> None:
+    """Say yes four times in five to right answers, the even ones, and twice in five to wrong ones."""
 
-    def says_so(number: int, request: dict[str, Any]) -> bytes:
-        asked = int(texts(request)["question"].split()[3].strip(","))
-        turn = counts.setdefault(asked, 0)
-        counts[asked] += 1
-        return says("да" if turn < (4 if asked % 2 == 0 else 2) else "нет")
+    def decide(number: int, request: dict[str, Any]) -> bytes:
+        question_number = int(texts(request)["question"].split()[3].strip(","))
+        n_asked = counts.setdefault(question_number, 0)
+        counts[question_number] += 1
+        return make_completion("да" if n_asked < (4 if question_number % 2 == 0 else 2) else "нет")
 
     counts: dict[int, int] = {}
-    gate.script = lambda number, request: says_so(number, request)
+    gate.script = lambda number, request: decide(number, request)
     source = load(tmp_path, "sure_gate", [question(i, ground_truth_show=i % 2 == 0) for i in range(40)])
     summary = evaluate("judge_pipeline", source=source, repeats=5)
-    rows = {int(row["question_id"]): row for row in rows_of(summary)}
+    rows = {int(row["question_id"]): row for row in read_rows(summary)}
     assert len(gate.requests) == 200
     assert {rows[i]["show_score"] for i in range(0, 40, 2)} == {0.8}
     assert {rows[i]["show_score"] for i in range(1, 40, 2)} == {0.4}
     assert len(rows[0]["judge_raw"]) == 5
-    found = summary["showing"]
-    assert (found["n"], found["wrong_shown"], found["right_hidden"]) == (40, 1.0, 1.0)
-    assert found["cheapest"]["threshold"] == 0.8 and found["cheapest"]["risk"] == 0
-    assert found["cheapest"]["threshold_low"] <= 0.8 <= found["cheapest"]["threshold_high"]
-    assert [point["coverage"] for point in found["curve"]] == [1.0, 0.5, 0.0]
+    risk_curve = summary["showing"]
+    assert (risk_curve["n"], risk_curve["wrong_shown"], risk_curve["right_hidden"]) == (40, 1.0, 1.0)
+    assert risk_curve["cheapest"]["threshold"] == 0.8 and risk_curve["cheapest"]["risk"] == 0
+    assert risk_curve["cheapest"]["threshold_low"] <= 0.8 <= risk_curve["cheapest"]["threshold_high"]
+    assert [point["coverage"] for point in risk_curve["curve"]] == [1.0, 0.5, 0.0]
 
-    told = {"content": [{"token": "да", "logprob": math.log(0.7)}]}
-    gate.script = lambda number, request: says("да", logprobs=told)
+    logprobs = {"content": [{"token": "да", "logprob": math.log(0.7)}]}
+    gate.script = lambda number, request: make_completion("да", logprobs=logprobs)
     again = evaluate(
         "judge_pipeline",
         source=load(tmp_path, "probable_gate", [question(i, ground_truth_show=True) for i in range(3)]),
         logprobs=True,
     )
     assert gate.requests[-1]["logprobs"] is True
-    assert [row["show_score"] for row in rows_of(again)] == pytest.approx([0.7] * 3)
+    assert [row["show_score"] for row in read_rows(again)] == pytest.approx([0.7] * 3)
     assert again["showing"]["cheapest"] is None  # three answers, all of them right
 
 
-def test_one_yes_or_no_says_nothing_of_how_sure_the_gate_is(gate: FakeLLMServer, tmp_path: Path) -> None:
-    gate.script = lambda number, request: says("да")
+def test_single_decision_gives_no_confidence(gate: FakeLLMServer, tmp_path: Path) -> None:
+    gate.script = lambda number, request: make_completion("да")
     summary = evaluate(
         "judge_pipeline", source=load(tmp_path, "one_yes", [question(i, ground_truth_show=True) for i in range(3)])
     )
-    assert [(row["decision"], row["show_score"]) for row in rows_of(summary)] == [(True, None)] * 3
+    assert [(row["decision"], row["show_score"]) for row in read_rows(summary)] == [(True, None)] * 3
     assert "showing" not in summary

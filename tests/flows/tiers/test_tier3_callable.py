@@ -1,17 +1,17 @@
-"""Tier 3 of a callable: asked one question at a time, given its time, and never scored for what it raises."""
+"""Write a module of callables that can be imported from the current folder."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.support.evaluations import evaluate, load, question, rows_of
+from tests.support.evaluations import evaluate, load, question, read_rows
 from tests.support.llm_server import FakeLLMServer
 from yarus.db.errors import InputError
 
 
 @pytest.fixture
 def module(at_home: Path) -> str:
-    """A module of callables, importable from the current folder."""
+    """Return the name of a module of callables, importable from the current folder."""
     (at_home / "my_bot.py").write_text(BOT, encoding="utf-8")
     return "my_bot"
 
@@ -38,25 +38,25 @@ no_function = 5
 
 
 @pytest.mark.slow("wait: a slow callable")
-def test_a_slow_callable_is_asked_one_question_at_a_time(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
+def test_slow_callable_gets_one_question_at_a_time(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "slow", [question(i) for i in range(102)])  # two batches, which are in flight together
-    rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:slow", limit=102))
+    rows = read_rows(evaluate("tier3", source=source, sut=f"{module}:slow", limit=102))
     assert {row["status"] for row in rows} == {"ok"}
     assert min(row["latency_ms"] for row in rows) >= 10
     assert [row["answer"] for row in rows] == [row["question"] for row in rows]
 
 
 @pytest.mark.slow("wait: ten seconds")
-def test_a_callable_may_need_ten_seconds(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
+def test_callable_may_take_ten_seconds(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "ten_seconds", [question(0)])
-    [row] = rows_of(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))
+    [row] = read_rows(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))
     assert (row["status"], row["answer"]) == ("ok", "Сдать книгу.")
     assert row["latency_ms"] >= 10_000
 
 
-def test_a_callable_that_raises_or_returns_something_else(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
+def test_faulty_callable_gives_errors(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "sometimes_wrong", [question(i) for i in range(7)])
-    rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:mixed"))
+    rows = read_rows(evaluate("tier3", source=source, sut=f"{module}:mixed"))
     words = ["KeyError", "got NoneType", "got list", "'answer' is 5", "'contexts' is [1]"]
     assert [row["status"] for row in rows] == ["sut_error"] * 5 + ["ok"] * 2
     assert [word in row["reason"] for word, row in zip(words, rows, strict=False)] == [True] * 5
@@ -69,6 +69,6 @@ def test_a_callable_that_raises_or_returns_something_else(judge: FakeLLMServer, 
     [("my_bot:absent", "absent"), ("no_such_bot:answer", "no_such_bot"), ("my_bot:no_function", "no function"),
      ("locale", "expected 'local'"), (":answer", "YARUS_SUT ':answer'.*expected module:function")],
 )  # fmt: skip
-def test_a_system_that_is_not_there_is_wrong_usage(at_home: Path, module: str, name: str, words: str) -> None:
+def test_missing_callable_is_refused(at_home: Path, module: str, name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         evaluate("tier3", sut=name)

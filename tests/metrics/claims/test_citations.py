@@ -1,4 +1,4 @@
-"""Citations against a plain reading of ALCE's definitions."""
+"""Citation metrics against a direct implementation of ALCE's definitions."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ UNKNOWN = float("nan")
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.randoms(use_true_random=False))
-def test_equal_to_the_definitions(statements: int, pages: int, chance) -> None:
+def test_citations_equal_definitions(statements: int, pages: int, chance) -> None:
     case = [[chance.choice([0, 1]) for _ in range(pages)] for _ in range(statements)]
     right = [any(row[page] for row in case) for page in range(pages)]
     assert citation_precision([case])[0] == sum(right) / pages
@@ -32,11 +32,11 @@ def test_equal_to_the_definitions(statements: int, pages: int, chance) -> None:
         ([[UNKNOWN]], UNKNOWN, UNKNOWN),
     ],
 )
-def test_what_is_not_known_is_left_out(case, precision: float, recall: float) -> None:
+def test_citations_leave_out_unknown_verdicts(case, precision: float, recall: float) -> None:
     assert citation_precision([case])[0] == pytest.approx(precision, nan_ok=True)
     assert citation_recall([case])[0] == pytest.approx(recall, nan_ok=True)
 
 
-def test_no_matrix() -> None:
+def test_citation_precision_refuses_flat_verdicts() -> None:
     with pytest.raises(ValueError, match=r"expected \(statements, pages\), got 1 dimensions"):
         citation_precision([[1, 0]])

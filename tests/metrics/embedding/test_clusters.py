@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, cloud
+from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, make_clouds
 from yarus.metrics.embedding import (
     cluster_similarities,
     cluster_sizes,
@@ -26,12 +26,12 @@ from yarus.metrics.embedding import (
 ROOT = math.sqrt(0.5)
 
 
-def test_clusters_are_counted_in_order_of_first_appearance() -> None:
+def test_cluster_sizes_in_order_of_appearance() -> None:
     assert cluster_sizes(["б", "а", "б", "в", "б"]).tolist() == [3, 1, 1]
     assert cluster_sizes([]).tolist() == []
 
 
-def test_intra_cluster_similarity_is_the_mean_over_clusters() -> None:
+def test_intra_cluster_similarity_averages_clusters() -> None:
     # x: pairs (0, 90) = 0, (0, 45) = (90, 45) = 0.707107, mean 0.471405; y: one text; z: (180, 45) = -0.707107
     vectors = [EAST, NORTH, NORTHEAST, WEST, WEST, NORTHEAST]
     labels = ["x", "x", "x", "y", "z", "z"]
@@ -39,7 +39,7 @@ def test_intra_cluster_similarity_is_the_mean_over_clusters() -> None:
     assert intra_cluster_similarity(vectors, labels) == pytest.approx((2 * ROOT / 3 - ROOT) / 2, abs=1e-15)
 
 
-def test_inter_cluster_distance_is_the_mean_over_pairs_of_centroids() -> None:
+def test_inter_cluster_distance_averages_centroid_pairs() -> None:
     # centroids (1, 0.5), (3, 3), (-1, 0): distances sqrt(4 + 6.25), sqrt(4 + 0.25), sqrt(16 + 9) = 5
     vectors, labels = [EAST, NORTH, NORTHEAST, WEST], [1, 1, 2, 3]
     expected = (math.sqrt(10.25) + math.sqrt(4.25) + 5) / 3
@@ -59,7 +59,7 @@ def test_silhouette_by_hand() -> None:
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_equal_vectors_are_not_scored_on_rounding(metric: str) -> None:
+def test_cluster_metrics_ignore_rounding_of_equal_vectors(metric: str) -> None:
     vectors = np.tile(np.random.default_rng(0).normal(size=384), (60, 1))
     labels = [0, 1, 2] * 20
     assert silhouette(vectors, labels, metric=metric) == 0
@@ -70,9 +70,9 @@ def test_equal_vectors_are_not_scored_on_rounding(metric: str) -> None:
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_duplicates_have_distance_0(metric: str) -> None:
+def test_duplicates_have_zero_distance(metric: str) -> None:
     """Each text twice, both in one cluster: a = 0, so that every text scores 1."""
-    vectors, _ = cloud(30, 384, 3)
+    vectors, _ = make_clouds(30, 384, 3)
     labels = list(range(30)) * 2
     assert (silhouette_samples(np.vstack((vectors, vectors)), labels, metric=metric) == 1).all()
     assert nearest_neighbour_distance(np.vstack((vectors, vectors)), neighbours=1) == 0
@@ -85,17 +85,17 @@ def test_duplicates_have_distance_0(metric: str) -> None:
 def test_silhouette_equals_scikit_learn(n: int, d: int, clusters: int, metric: str, dtype: Any) -> None:
     from sklearn import metrics as peer
 
-    vectors, labels = cloud(n, d, clusters, dtype=dtype)
+    vectors, labels = make_clouds(n, d, clusters, dtype=dtype)
     expected = peer.silhouette_samples(vectors.astype(np.float64), labels, metric=metric)
     np.testing.assert_allclose(silhouette_samples(vectors, labels, metric=metric), expected, rtol=0, atol=1e-9)
     assert silhouette(vectors, labels, metric=metric) == pytest.approx(expected.mean(), abs=1e-9)
 
 
-def test_similarities_equal_the_product_of_all_pairs() -> None:
+def test_similarities_equal_all_pairs_product() -> None:
     from scipy.spatial.distance import pdist
     from sklearn import metrics as peer
 
-    vectors, labels = cloud(300, 16, 5)
+    vectors, labels = make_clouds(300, 16, 5)
     similarity, codes = peer.pairwise.cosine_similarity(vectors), np.array(labels)
     means = []
     for cluster in range(5):
@@ -108,8 +108,8 @@ def test_similarities_equal_the_product_of_all_pairs() -> None:
 
 
 @st.composite
-def labelled(draw: st.DrawFn) -> tuple[np.ndarray, list[str]]:
-    """Small integer vectors, many of them equal, none zero."""
+def labelled_vectors(draw: st.DrawFn) -> tuple[np.ndarray, list[str]]:
+    """Draw small integer vectors, many of them equal, none zero, with labels."""
     n = draw(st.integers(2, 12))
     row = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
     return np.array(draw(st.lists(row, min_size=n, max_size=n)), float), draw(
@@ -117,8 +117,8 @@ def labelled(draw: st.DrawFn) -> tuple[np.ndarray, list[str]]:
     )
 
 
-@given(labelled(), st.randoms(use_true_random=False))
-def test_range_and_order(data: tuple[np.ndarray, list[str]], rng: Any) -> None:
+@given(labelled_vectors(), st.randoms(use_true_random=False))
+def test_cluster_metrics_range_and_order(data: tuple[np.ndarray, list[str]], rng: Any) -> None:
     vectors, labels = data
     order = rng.sample(range(len(labels)), len(labels))
     moved, names = vectors[order], [labels[row] for row in order]
@@ -136,7 +136,7 @@ def test_range_and_order(data: tuple[np.ndarray, list[str]], rng: Any) -> None:
         assert function(moved, names) == pytest.approx(value, abs=1e-9, nan_ok=True)
 
 
-@given(labelled())
+@given(labelled_vectors())
 def test_silhouette_equals_its_definition(data: tuple[np.ndarray, list[str]]) -> None:
     from scipy.spatial.distance import cdist
 
@@ -148,25 +148,25 @@ def test_silhouette_equals_its_definition(data: tuple[np.ndarray, list[str]]) ->
         expected = []
         for row, label in enumerate(labels):
             own = (codes == label) & (np.arange(len(codes)) != row)
-            others = [distances[row, codes == other].mean() for other in set(labels) - {label}]
-            a, b = distances[row, own].mean() if own.any() else math.nan, min(others, default=math.nan)
+            distances_to_others = [distances[row, codes == other_label].mean() for other_label in set(labels) - {label}]
+            a, b = distances[row, own].mean() if own.any() else math.nan, min(distances_to_others, default=math.nan)
             expected.append((b - a) / max(a, b) if own.any() and max(a, b) > 0 else 0 * b)
-        found = silhouette_samples(vectors, labels, metric=metric)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        scores = silhouette_samples(vectors, labels, metric=metric)
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-9)
 
 
-def test_separate_clusters_are_best() -> None:
+def test_separate_clusters_score_best() -> None:
     vectors, labels = np.repeat(np.eye(4), 5, axis=0), [0, 1, 2, 3] * 5
-    apart = sorted(labels)
-    assert silhouette(vectors, apart) == silhouette(vectors, apart, metric="euclidean") == 1
-    assert intra_cluster_similarity(vectors, apart) == 1
+    separate_labels = sorted(labels)
+    assert silhouette(vectors, separate_labels) == silhouette(vectors, separate_labels, metric="euclidean") == 1
+    assert intra_cluster_similarity(vectors, separate_labels) == 1
     assert silhouette(vectors, labels) < 0
     assert intra_cluster_similarity(vectors, labels) < 1
 
 
 @pytest.mark.slow("breadth: it equals its definition")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_cosine_silhouette_of_50000_takes_less_than_100_mb(dtype: Any) -> None:
+def test_silhouette_of_50000_vectors_needs_under_100_mb(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50_000, 384)).astype(dtype)
     labels = rng.integers(0, 50, 50_000).tolist()

@@ -1,11 +1,11 @@
-"""The geometry of a cloud of vectors: values worked out by hand, scikit-learn's and scipy's values."""
+"""The geometry of a cloud of vectors: values by hand, scikit-learn's and scipy's values."""
 
 import math
 
 import numpy as np
 import pytest
 
-from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, cloud
+from tests.support.vectors import EAST, NORTH, NORTHEAST, WEST, make_clouds
 from yarus.metrics.embedding import (
     centroid_distances,
     density_score,
@@ -20,7 +20,7 @@ from yarus.metrics.embedding import (
 ROOT = math.sqrt(0.5)
 
 
-def test_geometry_by_hand() -> None:
+def test_geometry_equals_values_by_hand() -> None:
     # Cosine distances: 0-90: 1, 0-45 and 90-45: 0.292893
     three = [EAST, NORTH, NORTHEAST]
     near = 1 - ROOT
@@ -39,13 +39,13 @@ def test_geometry_by_hand() -> None:
 
 # Variances 75, 24 and 1 of 100 along the axes: one holds 0.75, two 0.99.
 @pytest.mark.parametrize(("variance", "components"), [(0.95, 2), (0.74, 1), (0.76, 2), (0.98, 2), (0.995, 3)])
-def test_components_needed_for_a_share_of_the_variance(variance: float, components: int) -> None:
+def test_effective_dimensionality_by_variance_share(variance: float, components: int) -> None:
     axes = np.diag([math.sqrt(75), math.sqrt(24), 1.0])
     assert effective_dimensionality(np.vstack((axes, -axes)) + 7, variance=variance) == components
 
 
-def test_five_neighbours_and_95_percent_are_the_defaults() -> None:
-    vectors, _ = cloud(40, 6, 3)
+def test_geometry_defaults() -> None:
+    vectors, _ = make_clouds(40, 6, 3)
     assert nearest_neighbour_distance(vectors) == nearest_neighbour_distance(vectors, neighbours=5)
     assert nearest_neighbour_distance(vectors) != nearest_neighbour_distance(vectors, neighbours=6)
     for largest, components in ((94, 2), (96, 1)):  # of 100, beside 0.5 and the rest
@@ -55,10 +55,10 @@ def test_five_neighbours_and_95_percent_are_the_defaults() -> None:
 
 
 @pytest.mark.parametrize("n", [1500, 1024, 1025])
-def test_neighbours_equal_all_distances_sorted(n: int) -> None:
+def test_nearest_distances_equal_sorted_distances(n: int) -> None:
     from scipy.spatial.distance import cdist
 
-    vectors, _ = cloud(n, 8, 4)
+    vectors, _ = make_clouds(n, 8, 4)
     distances = cdist(vectors, vectors, "cosine")
     np.fill_diagonal(distances, np.inf)
     expected = np.sort(distances, axis=1)[:, :5].mean(axis=1)
@@ -66,15 +66,15 @@ def test_neighbours_equal_all_distances_sorted(n: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "d"), [(200, 30), (20, 50), (2, 5)])
-def test_components_equal_scikit_learn(n: int, d: int) -> None:
+def test_effective_dimensionality_equals_scikit_learn(n: int, d: int) -> None:
     from sklearn.decomposition import PCA
 
-    vectors = cloud(n, d, 4)[0] * np.linspace(0.1, 3, d) + 5
+    vectors = make_clouds(n, d, 4)[0] * np.linspace(0.1, 3, d) + 5
     expected = PCA(n_components=0.95, svd_solver="full").fit(vectors).n_components_
     assert effective_dimensionality(vectors) == expected
 
 
-def test_dimensions_are_the_same_whichever_are_fewer() -> None:
+def test_effective_dimensionality_with_few_or_many_texts() -> None:
     vectors = np.random.default_rng(3).standard_normal((40, 60))
     square = np.vstack([vectors, vectors])  # 80 texts of 60 dimensions, the same cloud
     assert effective_dimensionality(vectors) == effective_dimensionality(square)

@@ -1,4 +1,4 @@
-"""What every metric of an embedding does with its input: bad, undefined, left as it was."""
+"""Input of embedding metrics: bad, undefined, and not modified."""
 
 import math
 import re
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.examples import for_all
-from tests.support.vectors import EAST, NORTH, WEST, cloud
+from tests.support.vectors import EAST, NORTH, WEST, make_clouds
 from yarus.metrics.embedding import (
     density_score,
     effective_dimensionality,
@@ -50,12 +50,12 @@ from yarus.metrics.embedding import vectors as vectors_module
         (lambda: density_score(math.nan), math.nan),
     ],
 )
-def test_undefined_and_limits(value: Callable[[], float], expected: float) -> None:
+def test_embedding_metrics_undefined_and_limits(value: Callable[[], float], expected: float) -> None:
     assert value() == pytest.approx(expected, abs=1e-15, nan_ok=True)
 
 
-def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, labels = cloud(700, 9, 12)
+def test_embedding_metrics_independent_of_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, labels = make_clouds(700, 9, 12)
 
     def all_metrics() -> list[float]:
         return [
@@ -67,13 +67,13 @@ def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             effective_dimensionality(vectors),
         ]
 
-    whole = all_metrics()
+    expected = all_metrics()
     monkeypatch.setattr(vectors_module, "BLOCK_VALUES", 100)
-    assert all_metrics() == pytest.approx(whole, rel=1e-12)
+    assert all_metrics() == pytest.approx(expected, rel=1e-12)
 
 
-def test_input_is_left_as_it_was() -> None:
-    vectors, labels = cloud(30, 4, 3)
+def test_embedding_metrics_keep_input() -> None:
+    vectors, labels = make_clouds(30, 4, 3)
     before = vectors.copy()
     silhouette(vectors, labels)
     silhouette(vectors, labels, metric="euclidean")
@@ -98,20 +98,20 @@ ALL = {
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e200])
-def test_vectors_that_are_not_finite_are_named(bad: float) -> None:
+def test_infinite_vectors_are_refused(bad: float) -> None:
     for function in ALL["cosine"] + ALL["euclidean"]:
         with pytest.raises(ValueError, match="vector 2 is not finite, or too long to be squared"):
             function([EAST, WEST, [0.0, bad], NORTH], [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("zero", [0.0, 1e-160])
-def test_zero_vectors_are_named_where_a_cosine_is_asked_for(zero: float) -> None:
+def test_zero_vectors_are_refused_by_cosine_metrics(zero: float) -> None:
     for function in ALL["cosine"]:
         with pytest.raises(ValueError, match="vector 1 is zero: it has no cosine"):
             function([EAST, [0.0, zero], NORTH], [0, 1, 0])
 
 
-def test_lengths_and_shapes_are_checked() -> None:
+def test_embedding_metrics_refuse_bad_shapes() -> None:
     for function in (intra_cluster_similarity, inter_cluster_distance, silhouette):
         with pytest.raises(ValueError, match="2 vectors but 3 labels"):
             function([EAST, WEST], [0, 1, 1])
@@ -128,6 +128,6 @@ def test_lengths_and_shapes_are_checked() -> None:
             effective_dimensionality([EAST, WEST], variance=variance)
 
 
-def test_a_label_that_is_nan_is_refused() -> None:
+def test_nan_labels_are_refused() -> None:
     with pytest.raises(ValueError, match="text 1 has no label"):
         silhouette([[1, 0], [1, 0.1], [0, 1]], ["a", float("nan"), "b"])

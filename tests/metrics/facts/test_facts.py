@@ -1,11 +1,11 @@
-"""Facts in the ways that people write them: what is one fact, what is another, and what is none."""
+"""Facts as people write them: equal facts, different facts, and no facts."""
 
 import numpy as np
 import pytest
 
 from tests.support.examples import for_all
 from yarus.metrics.facts import fact_precision, fact_recall, facts, unsupported
-from yarus.metrics.facts.spelling import plain
+from yarus.metrics.facts.spelling import normalize_spelling
 
 SAME = [
     ("двенадцатого января", "12.01"), ("January 12th", "12.01"), ("2026-01-12", "12 января, весь 2026 год"),
@@ -86,39 +86,39 @@ KINDS = {
 }  # fmt: skip
 
 
-@for_all("stated, known", SAME)
-def test_one_fact_in_two_ways(stated: str, known: str) -> None:
-    assert unsupported([stated], [known]) == [[]]
+@for_all("stated, context", SAME)
+def test_equal_facts_in_different_forms(stated: str, context: str) -> None:
+    assert unsupported([stated], [context]) == [[]]
 
 
-@for_all("stated, known", OTHER)
-def test_another_fact(stated: str, known: str) -> None:
-    (found,) = unsupported([stated], [known])
-    assert found and fact_precision([stated], [known]) == [0]
+@for_all("stated, context", OTHER)
+def test_different_facts_are_unsupported(stated: str, context: str) -> None:
+    (facts_without_support,) = unsupported([stated], [context])
+    assert facts_without_support and fact_precision([stated], [context]) == [0]
 
 
 @for_all("text", NONE)
-def test_no_fact(text: str) -> None:
+def test_facts_empty_without_facts(text: str) -> None:
     assert facts(text) == []
     assert unsupported([text], ["12 января"]) == [None]
 
 
 @for_all("text", KINDS)
-def test_kinds(text: str) -> None:
+def test_facts_kinds(text: str) -> None:
     assert [fact.kind for fact in facts(text)] == [KINDS[text]]
 
 
-def test_the_place_is_that_of_the_text() -> None:
+def test_facts_positions_in_original_text() -> None:
     text = "Е\u0308лка \u00ad25\u00ad декабря, ауд.\u00a0215."
     assert [fact.text for fact in facts(text)] == ["25\u00ad декабря", "215"]
     assert all(text[fact.start : fact.end] == fact.text for fact in facts(text))
 
 
-def test_shares_and_what_is_not_defined() -> None:
+def test_fact_shares_and_undefined() -> None:
     context = "Приём 12 января, каб. 215, 1500 рублей."
     answers = ["12 января, каб. 216", "Да.", None, "12 января", "12 января, 12.01 и 13.01"]
-    given = [context, context, context, None, context]
-    np.testing.assert_array_equal(fact_precision(answers, given), [0.5, np.nan, np.nan, np.nan, 0.5])
+    contexts = [context, context, context, None, context]
+    np.testing.assert_array_equal(fact_precision(answers, contexts), [0.5, np.nan, np.nan, np.nan, 0.5])
     np.testing.assert_array_equal(fact_recall(["каб. 215"], [context]), [1 / 3])
     np.testing.assert_array_equal(fact_recall([None, "да"], [context, "да"]), [np.nan, np.nan])
     assert fact_recall(["Не знаю."], [context]) == [0]
@@ -126,7 +126,7 @@ def test_shares_and_what_is_not_defined() -> None:
 
 
 @for_all(
-    "text, apart",
+    "text, expected",
     [
         ("Пять тысяч, двадцать мест", ["Пять тысяч", "двадцать"]),
         ("Триста, двадцать", ["Триста", "двадцать"]),
@@ -136,20 +136,20 @@ def test_shares_and_what_is_not_defined() -> None:
         ("two thousand, three hundred", ["two thousand, three hundred"]),
     ],
 )
-def test_numbers_of_a_list_stay_apart(text: str, apart: list[str]) -> None:
-    assert [fact.text for fact in facts(text)] == apart
+def test_facts_separate_numbers_of_list(text: str, expected: list[str]) -> None:
+    assert [fact.text for fact in facts(text)] == expected
 
 
-def test_a_fact_is_right_only_where_every_mention_is() -> None:
+def test_fact_precision_needs_every_mention() -> None:
     for answer in ("Всего 10. Приём к 10.", "Приём к 10. Всего 10."):
-        (lost,) = unsupported([answer], ["в 22:00"])
-        assert lost and fact_precision([answer], ["в 22:00"]) == [0]
+        (unsupported_facts,) = unsupported([answer], ["в 22:00"])
+        assert unsupported_facts and fact_precision([answer], ["в 22:00"]) == [0]
 
 
-def test_a_word_of_two_alphabets_without_twins_stays() -> None:
-    assert plain("iphoneик")[0] == "iphoneик" and plain("янвaря")[0] == "января"
+def test_normalize_spelling_keeps_words_without_look_alikes() -> None:
+    assert normalize_spelling("iphoneик")[0] == "iphoneик" and normalize_spelling("янвaря")[0] == "января"
 
 
-def test_lengths_that_differ() -> None:
+def test_unsupported_refuses_unequal_lengths() -> None:
     with pytest.raises(ValueError, match="2 texts but 1 to hold them against"):
         unsupported(["1", "2"], ["1"])

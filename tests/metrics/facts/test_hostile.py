@@ -1,4 +1,4 @@
-"""Facts of texts that nobody wrote for them: nothing raises, places are right, and the end is seen."""
+"""Facts of hostile texts: no exceptions, right positions, linear time."""
 
 from itertools import pairwise
 
@@ -26,20 +26,20 @@ MORE = pytest.mark.slow("breadth: half a second a piece")
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
-def test_places_and_kinds(text: str) -> None:
-    found = facts(text)
-    assert all(text[fact.start : fact.end] == fact.text and fact.text for fact in found)
-    assert [fact.start for fact in found] == sorted(fact.start for fact in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
+def test_facts_positions_in_hostile_text(text: str) -> None:
+    extracted = facts(text)
+    assert all(text[fact.start : fact.end] == fact.text and fact.text for fact in extracted)
+    assert [fact.start for fact in extracted] == sorted(fact.start for fact in extracted)
+    assert all(fact.end <= next_fact.start for fact, next_fact in pairwise(extracted))
 
 
 @given(st.lists(st.sampled_from(PIECES)).map(" ".join))
-def test_every_text_supports_itself(text: str) -> None:
+def test_text_supports_itself(text: str) -> None:
     assert unsupported([text], [text]) in ([None], [[]])
 
 
 @pytest.mark.timeout(30)  # half a second where time is linear, minutes where it is not
 @pytest.mark.parametrize("piece", [pytest.param(piece, marks=() if piece in SOME else MORE) for piece in REPEATED])
-def test_long_texts_end(piece: str) -> None:
+def test_facts_linear_time(piece: str) -> None:
     text = piece * (150_000 // len(piece))
     assert all(text[fact.start : fact.end] == fact.text for fact in facts(text))

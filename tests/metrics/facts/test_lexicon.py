@@ -44,21 +44,21 @@ COLLOQUIAL = ("тыщ", "первейш", "наипервейш")
 
 
 @for_all("number", NUMBERS)
-def test_cardinals_in_all_cases(number: int) -> None:
+def test_cardinals_in_all_grammatical_cases(number: int) -> None:
     for case in "nigdap":
-        said = num2words(number, lang="ru", case=case)
-        assert unsupported([f"о {said}"], [str(number)]) == [None if said == "семью" else []], said
+        words = num2words(number, lang="ru", case=case)
+        assert unsupported([f"о {words}"], [str(number)]) == [None if words == "семью" else []], words
     assert unsupported([num2words(number)], [str(number)]) == [[]]
 
 
 @for_all("number", NUMBERS)
-def test_ordinals_in_all_cases(number: int) -> None:
+def test_ordinals_in_all_grammatical_cases(number: int) -> None:
     for case in "nigdap":
         for gender in "mfn":
-            said = num2words(number, lang="ru", to="ordinal", case=case, gender=gender)
+            words = num2words(number, lang="ru", to="ordinal", case=case, gender=gender)
             if number < 2000:  # «двенадцатитысячный» is one word
-                assert unsupported([said], [str(number)]) == [[]], said
-                assert len(facts(said)) == 1, said
+                assert unsupported([words], [str(number)]) == [[]], words
+                assert len(facts(words)) == 1, words
     assert unsupported([num2words(number, to="ordinal")], [str(number)]) == [[]]
     assert unsupported([num2words(number, to="ordinal_num")], [str(number)]) == [[]]
 
@@ -66,8 +66,8 @@ def test_ordinals_in_all_cases(number: int) -> None:
 @for_all("year", [1801, 1812, 1900, 1945, 1999, 2000, 2005, 2026])
 def test_years_in_words(year: int) -> None:
     assert unsupported([num2words(year, to="year")], [f"{year} год"]) == [[]]
-    said = num2words(year, lang="ru", to="ordinal", case="p")
-    assert unsupported([f"в {said} году"], [str(year)]) == [[]]
+    words = num2words(year, lang="ru", to="ordinal", case="p")
+    assert unsupported([f"в {words} году"], [str(year)]) == [[]]
 
 
 @for_all("number", [0.5, 5.4, 12.25, 3.007, 100.01])
@@ -77,9 +77,9 @@ def test_decimals_in_words(number: float) -> None:
 
 
 @for_all("word", (NOUNS + ADJECTIVES).split())
-def test_every_form_of_a_word(analyzer: pymorphy3.MorphAnalyzer, word: str) -> None:
-    plain = {form.replace("ё", "е") for form in _forms(analyzer, word)} - OUT_OF_USE
-    assert {form for form in plain if form not in LEXICON and not form.startswith(COLLOQUIAL)} == set()
+def test_lexicon_has_every_form(analyzer: pymorphy3.MorphAnalyzer, word: str) -> None:
+    forms = {form.replace("ё", "е") for form in _forms(analyzer, word)} - OUT_OF_USE
+    assert {form for form in forms if form not in LEXICON and not form.startswith(COLLOQUIAL)} == set()
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def analyzer() -> pymorphy3.MorphAnalyzer:
 
 
 def _forms(analyzer: pymorphy3.MorphAnalyzer, word: str) -> Iterator[str]:
-    of_it = [
+    parses = [
         parse
         for parse in analyzer.parse(word)
         if parse.normal_form.replace("ё", "е") == word.replace("ё", "е") and parse.tag.POS in ("NOUN", "ADJF", "NUMR")
     ]
-    yield from (form.word for form in of_it[0].lexeme)
+    yield from (form.word for form in parses[0].lexeme)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.examples import drawn, for_all
+from tests.support.examples import for_all, get_example_count
 from yarus.metrics.statistics import (
     Interval,
     bootstrap_interval,
@@ -46,9 +46,11 @@ def test_bootstrap_equals_scipy_up_to_chance(name: str, method: str) -> None:
 
 
 def test_bca_corrects_for_skew() -> None:
-    plain, corrected = (bootstrap_interval(SAMPLES["skewed"], seed=1, method=how) for how in ("percentile", "bca"))  # type: ignore[arg-type]
-    assert corrected.low > plain.low
-    assert corrected.high > plain.high + 0.02  # the tail on the right is longer than the sample shows
+    percentile, corrected = (
+        bootstrap_interval(SAMPLES["skewed"], seed=1, method=method) for method in ("percentile", "bca")
+    )  # type: ignore[arg-type]
+    assert corrected.low > percentile.low
+    assert corrected.high > percentile.high + 0.02  # the tail on the right is longer than the sample shows
 
 
 @for_all(
@@ -66,9 +68,7 @@ def test_bca_corrects_for_skew() -> None:
         ([0.0, 1.0], None, (0.0, 1.0)),
     ],
 )
-def test_bootstrap_where_there_is_little_to_resample(
-    values: list[float], groups: list[str] | None, expected: tuple[float, float]
-) -> None:
+def test_bootstrap_of_few_values(values: list[float], groups: list[str] | None, expected: tuple[float, float]) -> None:
     assert bootstrap_interval(values, seed=1, groups=groups) == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
@@ -90,7 +90,7 @@ def test_bootstrap_refuses(values: list[float], options: dict[str, object], mess
         bootstrap_interval(values, seed=1, **options)  # type: ignore[arg-type]
 
 
-def test_the_same_seed_gives_the_same_interval() -> None:
+def test_bootstrap_reproducible_with_seed() -> None:
     values = SAMPLES["skewed"]
     assert bootstrap_interval(values, seed=5) == bootstrap_interval(values, seed=5)
     assert bootstrap_interval(values, seed=5) != bootstrap_interval(values, seed=6)
@@ -98,8 +98,8 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.floats(0.5, 0.99))
-@settings(max_examples=drawn(60))
-def test_bounds_lie_within_the_values_and_widen_with_confidence(values: list[float], confidence: float) -> None:
+@settings(max_examples=get_example_count(60))
+def test_bootstrap_bounds_within_values_and_by_confidence(values: list[float], confidence: float) -> None:
     narrow = bootstrap_interval(values, seed=1, resamples=300, confidence=confidence)
     wide = bootstrap_interval(values, seed=1, resamples=300, confidence=(1 + confidence) / 2)
     slack = 1e-9
@@ -107,7 +107,7 @@ def test_bounds_lie_within_the_values_and_widen_with_confidence(values: list[flo
     assert narrow.high - slack <= wide.high <= max(values) + slack
 
 
-def test_ten_thousand_resamples_unless_told_otherwise() -> None:
+def test_bootstrap_default_is_ten_thousand_resamples() -> None:
     values = SAMPLES["skewed"]
     assert bootstrap_interval(values, seed=5) == bootstrap_interval(values, seed=5, resamples=10_000)
     parts = np.column_stack([values, values**2])
@@ -117,21 +117,21 @@ def test_ten_thousand_resamples_unless_told_otherwise() -> None:
     assert ratio[0] == ratio[1]
 
 
-def test_the_caller_keeps_his_values() -> None:
+def test_bootstrap_keeps_input() -> None:
     values = np.array([0.2, NAN, 0.9, 0.4])
     bootstrap_interval(values, seed=1)
     np.testing.assert_array_equal(values, [0.2, NAN, 0.9, 0.4])
 
 
-def test_groups_of_one_are_no_groups() -> None:
+def test_bootstrap_with_single_case_groups() -> None:
     values = SAMPLES["symmetric"]
-    alone = bootstrap_interval(values, seed=1)
-    assert same(bootstrap_interval(values, seed=1, groups=list(range(200))), alone)
-    assert same(bootstrap_interval(values, seed=1, groups=[None] * 200), alone)
-    assert same(bootstrap_interval(values, seed=1, groups=[NAN] * 200), alone)
+    ungrouped = bootstrap_interval(values, seed=1)
+    assert same(bootstrap_interval(values, seed=1, groups=list(range(200))), ungrouped)
+    assert same(bootstrap_interval(values, seed=1, groups=[None] * 200), ungrouped)
+    assert same(bootstrap_interval(values, seed=1, groups=[NAN] * 200), ungrouped)
 
 
-def test_cases_that_repeat_their_group_add_no_certainty() -> None:
+def test_bootstrap_duplicated_groups_add_no_precision() -> None:
     users = np.random.default_rng(4).normal(size=30)
     parts = np.column_stack([users, np.ones(30)])
     once = bootstrap_totals(parts, mean_of_totals, seed=1)
@@ -144,8 +144,8 @@ def test_cases_that_repeat_their_group_add_no_certainty() -> None:
     assert ignored.high < once.high - 0.1 and ignored.high < grouped.high - 0.1
 
 
-def test_groups_of_different_size_weigh_by_their_cases() -> None:
-    """The mean over cases, 0.9, not the mean over groups, 0.5, is what the interval is around."""
+def test_bootstrap_weights_groups_by_cases() -> None:
+    """The interval is around the mean over cases, 0.9, not the mean over groups, 0.5."""
     values, groups = [1.0] * 90 + [0.0] * 10, ["big"] * 90 + ["small"] * 10
     parts = np.column_stack([values, np.ones(100)])
     draws = bootstrap_totals(parts, mean_of_totals, seed=1, groups=groups, confidence=0.4)
@@ -163,8 +163,8 @@ def f1_of_totals(totals: np.ndarray) -> np.ndarray:
     return 2 * totals[..., 0] / (2 * totals[..., 0] + totals[..., 1] + totals[..., 2])
 
 
-def test_totals_and_rows_give_the_same_interval() -> None:
-    """F1 from the totals of TP, FP, FN against F1 computed anew from the resampled rows."""
+def test_bootstrap_totals_equal_bootstrap_statistic() -> None:
+    """F1 from the totals of TP, FP, FN against F1 computed from the resampled rows."""
     generator = np.random.default_rng(7)
     parts = np.eye(4)[generator.choice(4, size=150, p=[0.4, 0.1, 0.2, 0.3])][:, :3]
     fast = bootstrap_totals(parts, f1_of_totals, seed=1)
@@ -174,7 +174,7 @@ def test_totals_and_rows_give_the_same_interval() -> None:
     assert fast.low < value - 0.04 < value + 0.04 < fast.high
 
 
-def test_resamples_without_a_value_are_left_out() -> None:
+def test_bootstrap_leaves_out_undefined_resamples() -> None:
     """With one positive among ten cases, a third of the resamples have no F1; the others do."""
     parts = np.array([[1.0, 0, 0]] + [[0.0, 0, 0]] * 9)
     assert bootstrap_totals(parts, f1_of_totals, seed=1) == (1.0, 1.0)
@@ -182,12 +182,12 @@ def test_resamples_without_a_value_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("parts", [[1.0, 2.0], [[1.0], [NAN]], [[1.0], [math.inf]]])
-def test_totals_refuse_what_is_not_a_finite_table(parts: object) -> None:
+def test_bootstrap_totals_refuse_bad_tables(parts: object) -> None:
     with pytest.raises(ValueError, match="finite table"):
         bootstrap_totals(parts, lambda totals: totals[..., 0], seed=1)  # type: ignore[arg-type]
 
 
-def test_rows_are_resampled_by_group() -> None:
+def test_bootstrap_statistic_by_group() -> None:
     values, groups = np.arange(6.0), ["a", "b", "a", "b", "a", "b"]
     seen: list[list[int]] = []
 
@@ -199,18 +199,18 @@ def test_rows_are_resampled_by_group() -> None:
     assert {tuple(rows) for rows in seen} == {(0, 0, 2, 2, 4, 4), (1, 1, 3, 3, 5, 5), (0, 1, 2, 3, 4, 5)}
 
 
-def test_rows_are_resampled_as_often_as_said() -> None:
+def test_bootstrap_statistic_number_of_resamples() -> None:
     calls: list[int] = []
     bootstrap_statistic(lambda rows: float(calls.append(len(rows)) or 0), 7, seed=1)
     assert calls == [7] * 2_001  # and once for all rows
 
 
 @pytest.mark.parametrize(("n", "groups"), [(0, None), (1, None), (2, ["a", "a"])])
-def test_rows_that_cannot_be_resampled(n: int, groups: list[str] | None) -> None:
+def test_bootstrap_statistic_of_few_rows(n: int, groups: list[str] | None) -> None:
     assert same(bootstrap_statistic(lambda rows: 1.0, n, seed=1, groups=groups), (NAN, NAN))
 
 
-def test_rows_whose_statistic_is_undefined() -> None:
+def test_bootstrap_statistic_undefined() -> None:
     assert same(bootstrap_statistic(lambda rows: NAN, 5, seed=1, resamples=10), (NAN, NAN))
     with pytest.raises(ValueError, match="resamples must be at least 1"):
         bootstrap_statistic(lambda rows: 1.0, 5, seed=1, resamples=0)
@@ -218,7 +218,7 @@ def test_rows_whose_statistic_is_undefined() -> None:
         bootstrap_statistic(lambda rows: 1.0, 5, seed=1, confidence=2)
 
 
-def test_intervals_cover_the_truth() -> None:
+def test_bootstrap_coverage() -> None:
     """400 samples of 60: a 95 % interval misses the true value in about 20 of them (binomial: 8 to 33 at 99.9 %)."""
 
     from scipy import stats
@@ -228,12 +228,12 @@ def test_intervals_cover_the_truth() -> None:
     skewed = [bootstrap_interval(generator.gamma(2, size=60), seed=i, resamples=1_000) for i in range(400)]
     medians = [quantile_interval(generator.gamma(2, size=60), 0.5) for i in range(400)]
     truth = {0.8: yes_no, 2.0: skewed, float(stats.gamma.median(2)): medians}
-    missed = {value: sum(not low <= value <= high for low, high in found) for value, found in truth.items()}
+    missed = {value: sum(not low <= value <= high for low, high in intervals) for value, intervals in truth.items()}
     assert all(8 <= count <= 33 for count in missed.values()), missed
 
 
-def test_memory_does_not_grow_with_the_cases() -> None:
-    """2,000 cases x 5,000 resamples held at once would be 80 MB."""
+def test_bootstrap_memory_independent_of_cases() -> None:
+    """2,000 cases x 5,000 resamples in memory would be 80 MB."""
     values = np.random.default_rng(1).normal(size=2_000)
     tracemalloc.start()
     bootstrap_interval(values, seed=1, resamples=5_000)
@@ -243,8 +243,8 @@ def test_memory_does_not_grow_with_the_cases() -> None:
 
 
 @pytest.mark.slow("breadth: many cases")
-def test_many_cases_of_few_values_are_drawn_in_blocks() -> None:
-    """10,000 x 1,000 counts held at once would be 80 MB."""
+def test_bootstrap_memory_of_multinomial_draws() -> None:
+    """10,000 x 1,000 counts in memory would be 80 MB."""
     values = np.arange(20_000) % 1_000
     tracemalloc.start()
     bootstrap_interval(values, seed=1)

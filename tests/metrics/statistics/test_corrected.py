@@ -1,4 +1,4 @@
-"""Corrected means: equal to ppi-python where it has the case, right with weights and groups, and what is refused."""
+"""Corrected means: equal to ppi-python where it applies, right with weights and groups, and refused input."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarus.metrics.statistics.corrected import corrected_mean
+from yarus.metrics.statistics.corrected import ppi_mean
 from yarus.metrics.statistics.labels_needed import expected_width, labels_needed
 from yarus.metrics.statistics.rogan_gladen import rogan_gladen
 
@@ -23,31 +23,31 @@ THEIRS = json.loads((Path(__file__).parent / "ppi_python.json").read_text(encodi
 
 
 @pytest.mark.parametrize("number", range(len(THEIRS)))
-def test_it_is_that_of_ppi_python(number: int) -> None:
-    theirs = THEIRS[number]
-    n, unlabelled = len(theirs["labels"]), len(theirs["unlabelled"])
-    scores = [*theirs["scores"], *theirs["unlabelled"]]
-    labels = [*theirs["labels"], *[NAN] * unlabelled]
-    found = corrected_mean(scores, labels, [n / len(scores)] * len(scores))
-    assert found.value == pytest.approx(theirs["value"], abs=1e-9)
-    assert found.error == pytest.approx(theirs["error"], abs=1e-9)
+def test_corrected_mean_equals_ppi_python(number: int) -> None:
+    expected = THEIRS[number]
+    n, unlabelled = len(expected["labels"]), len(expected["unlabelled"])
+    scores = [*expected["scores"], *expected["unlabelled"]]
+    labels = [*expected["labels"], *[NAN] * unlabelled]
+    estimate = ppi_mean(scores, labels, [n / len(scores)] * len(scores))
+    assert estimate.value == pytest.approx(expected["value"], abs=1e-9)
+    assert estimate.error == pytest.approx(expected["error"], abs=1e-9)
 
 
-def test_a_judge_that_says_one_thing_leaves_the_labels_alone() -> None:
+def test_corrected_mean_ignores_constant_judge() -> None:
     labels = [1.0, 0.0, 1.0, 1.0, *[NAN] * 20]
-    found = corrected_mean([1.0] * 24, labels, [4 / 24] * 24)
-    assert (found.value, found.weight, found.n_labels, found.judge_error) == (0.75, 0.0, 4, 0.25)
+    estimate = ppi_mean([1.0] * 24, labels, [4 / 24] * 24)
+    assert (estimate.value, estimate.weight, estimate.n_labels, estimate.judge_error) == (0.75, 0.0, 4, 0.25)
 
 
-def test_labels_are_weighted_by_how_unlikely_they_were() -> None:
-    """Of 10 rare ones all are labelled, of 90 others 9: each of these stands for ten."""
+def test_corrected_mean_weights_labels_by_probability() -> None:
+    """Of 10 rare cases all are labelled, of 90 others 9: each of these stands for ten."""
     labels = np.full(100, NAN)
     labels[:10], labels[10:19] = 0.0, 1.0
-    found = corrected_mean(np.full(100, 0.5), labels, np.where(np.arange(100) < 10, 1.0, 0.1))
-    assert found.value == pytest.approx(0.9)
+    estimate = ppi_mean(np.full(100, 0.5), labels, np.where(np.arange(100) < 10, 1.0, 0.1))
+    assert estimate.value == pytest.approx(0.9)
 
 
-def test_a_good_judge_narrows_the_interval_and_a_bad_one_does_not_widen_it() -> None:
+def test_corrected_mean_width_by_quality_of_judge() -> None:
     generator = np.random.default_rng(3)
     truth = (generator.random(2_000) < 0.7).astype(float)
     labels = np.where(np.arange(2_000) < 100, truth, NAN)
@@ -57,44 +57,44 @@ def test_a_good_judge_narrows_the_interval_and_a_bad_one_does_not_widen_it() -> 
         ("random", generator.random(2_000)),
         ("none", np.full(2_000, 0.5)),
     ):
-        found = corrected_mean(scores, labels, np.full(2_000, 0.05))
-        assert found.low <= found.value <= found.high
-        widths[name] = found.high - found.low
+        estimate = ppi_mean(scores, labels, np.full(2_000, 0.05))
+        assert estimate.low <= estimate.value <= estimate.high
+        widths[name] = estimate.high - estimate.low
     assert widths["good"] < 0.65 * widths["none"]
     assert widths["random"] < 1.05 * widths["none"]
 
 
-def test_questions_of_one_user_tell_less() -> None:
+def test_corrected_mean_by_user_is_wider() -> None:
     generator = np.random.default_rng(5)
     users = np.repeat(np.arange(20), 20)
     truth = (generator.random(400) < generator.beta(2, 2, 20)[users]).astype(float)
     labels = np.where(generator.random(400) < 0.5, truth, NAN)
-    alone, grouped = (
-        corrected_mean(np.full(400, 0.5), labels, [0.5] * 400, groups=of) for of in (None, users.tolist())
+    ungrouped, grouped = (
+        ppi_mean(np.full(400, 0.5), labels, [0.5] * 400, groups=group_names) for group_names in (None, users.tolist())
     )
-    assert grouped.value == alone.value
-    assert grouped.high - grouped.low > 1.5 * (alone.high - alone.low)
+    assert grouped.value == ungrouped.value
+    assert grouped.high - grouped.low > 1.5 * (ungrouped.high - ungrouped.low)
 
 
 @pytest.mark.parametrize("labels", [[], [1.0]])
-def test_below_two_labels_there_is_nothing(labels: list[float]) -> None:
-    found = corrected_mean([0.5] * 9, [*labels, *[NAN] * (9 - len(labels))], [0.1] * 9)
-    assert np.isnan([found.value, found.low, found.high]).all() and found.n_labels == len(labels)
+def test_corrected_mean_undefined_below_two_labels(labels: list[float]) -> None:
+    estimate = ppi_mean([0.5] * 9, [*labels, *[NAN] * (9 - len(labels))], [0.1] * 9)
+    assert np.isnan([estimate.value, estimate.low, estimate.high]).all() and estimate.n_labels == len(labels)
 
 
-def test_labels_that_are_all_equal_leave_room_for_others() -> None:
-    found = corrected_mean([1.0] * 50, [1.0] * 20 + [NAN] * 30, [0.4] * 50)
-    assert found.value == 1 and 0.7 < found.low < 0.95 and found.high == 1
+def test_corrected_mean_of_equal_labels_has_width() -> None:
+    estimate = ppi_mean([1.0] * 50, [1.0] * 20 + [NAN] * 30, [0.4] * 50)
+    assert estimate.value == 1 and 0.7 < estimate.low < 0.95 and estimate.high == 1
 
 
-def test_one_user_has_no_interval_but_all_of_it() -> None:
-    found = corrected_mean([0.5, 1.0, 0.5], [1.0, 0.0, 1.0], [1.0] * 3, groups=["anna"] * 3)
-    assert 0 <= found.low <= found.value <= found.high <= 1
+def test_corrected_mean_of_one_user_spans_scale() -> None:
+    estimate = ppi_mean([0.5, 1.0, 0.5], [1.0, 0.0, 1.0], [1.0] * 3, groups=["anna"] * 3)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
 
 
-def test_cases_without_a_score_are_left_out() -> None:
-    found = corrected_mean([0.5, NAN, 0.7, 0.9], [1.0, 1.0, 0.0, NAN], [0.75] * 4)
-    assert found.n_labels == 2
+def test_corrected_mean_leaves_out_missing_scores() -> None:
+    estimate = ppi_mean([0.5, NAN, 0.7, 0.9], [1.0, 1.0, 0.0, NAN], [0.75] * 4)
+    assert estimate.n_labels == 2
 
 
 @pytest.mark.parametrize(
@@ -108,92 +108,92 @@ def test_cases_without_a_score_are_left_out() -> None:
         ([0.5], [1, 1], [1, 1], "one of each a case"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_corrected_mean_refuses(
     scores: list[float], labels: list[float], probabilities: list[float], says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        corrected_mean(scores, labels, probabilities)
+        ppi_mean(scores, labels, probabilities)
 
 
 CASE = st.tuples(st.floats(0, 1), st.one_of(st.just(NAN), st.floats(0, 1)), st.sampled_from([0.1, 0.5, 1.0]))
 
 
 @given(st.lists(st.tuples(CASE, st.integers(0, 3)), min_size=1, max_size=30))
-def test_it_stays_within_the_scale_and_does_not_depend_on_order(
+def test_corrected_mean_range_and_order(
     cases: list[tuple[tuple[float, float, float], int]],
 ) -> None:
     columns = [[case[0][column] for case in cases] for column in range(3)]
     groups = [case[1] for case in cases]
-    found = corrected_mean(*columns, groups=groups)
-    again = corrected_mean(*(column[::-1] for column in columns), groups=groups[::-1])
-    assert found == pytest.approx(again, abs=1e-9, nan_ok=True)
-    if found.n_labels >= 2:
-        assert 0 <= found.low <= found.value <= found.high <= 1
+    estimate = ppi_mean(*columns, groups=groups)
+    again = ppi_mean(*(column[::-1] for column in columns), groups=groups[::-1])
+    assert estimate == pytest.approx(again, abs=1e-9, nan_ok=True)
+    if estimate.n_labels >= 2:
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
 
 
-def test_rogan_and_gladens_example() -> None:
+def test_rogan_gladen_example() -> None:
     """Half of the verdicts are yes; sensitivity 0.9, specificity 0.8: (0.5 + 0.8 - 1) / 0.7."""
     verdicts = [1.0] * 500 + [0.0] * 500
     labels = np.full(1_000, NAN)
     labels[:110], labels[500:590] = [1.0] * 90 + [0.0] * 20, [1.0] * 10 + [0.0] * 80
-    found = rogan_gladen(verdicts, labels, [0.2] * 1_000)
-    assert (found.sensitivity, found.specificity) == (pytest.approx(0.9), pytest.approx(0.8))
-    assert found.value == pytest.approx(0.3 / 0.7)
-    assert found.low < found.value < found.high
+    estimate = rogan_gladen(verdicts, labels, [0.2] * 1_000)
+    assert (estimate.sensitivity, estimate.specificity) == (pytest.approx(0.9), pytest.approx(0.8))
+    assert estimate.value == pytest.approx(0.3 / 0.7)
+    assert estimate.low < estimate.value < estimate.high
 
 
-def test_a_judge_no_better_than_chance_has_no_share() -> None:
-    found = rogan_gladen([1.0, 0.0] * 10, [1.0, 1.0, 0.0, 0.0] * 5, [1.0] * 20)
-    assert np.isnan(found.value) and found.sensitivity == 0.5
+def test_rogan_gladen_undefined_for_chance_judge() -> None:
+    estimate = rogan_gladen([1.0, 0.0] * 10, [1.0, 1.0, 0.0, 0.0] * 5, [1.0] * 20)
+    assert np.isnan(estimate.value) and estimate.sensitivity == 0.5
     assert np.isnan(rogan_gladen([1.0, 0.0], [1.0, 1.0], [1.0, 1.0]).value)
     with pytest.raises(ValueError, match="yes and no"):
         rogan_gladen([0.5, 0.0], [1.0, 1.0], [1.0, 1.0])
 
 
-def test_a_plan_keeps_its_promise() -> None:
-    known = {"label_variance": 0.2, "correlation": 0.6, "cases": 2_000}
-    needed = labels_needed(0.06, **known)
-    assert expected_width(needed, **known) <= 0.06 < expected_width(needed - 1, **known)
-    assert labels_needed(1e-6, **known) == 2_000
+def test_labels_needed_gives_expected_width() -> None:
+    options = {"label_variance": 0.2, "correlation": 0.6, "cases": 2_000}
+    needed = labels_needed(0.06, **options)
+    assert expected_width(needed, **options) <= 0.06 < expected_width(needed - 1, **options)
+    assert labels_needed(1e-6, **options) == 2_000
     with pytest.raises(ValueError, match="above 0"):
-        labels_needed(0, **known)
+        labels_needed(0, **options)
 
 
-def test_labels_of_other_answers_correct_these() -> None:
-    """The judge forgives: it is off by .2 there, and so it is taken to be here."""
-    there = np.array([1.0, 1.0, 1.0, 1.0, 0.0] * 20)
+def test_corrected_mean_by_labels_of_other_answers() -> None:
+    """The judge is too lenient by .2 there, and so the same is assumed here."""
+    labelled_scores = np.array([1.0, 1.0, 1.0, 1.0, 0.0] * 20)
     people = np.array([1.0, 1.0, 1.0, 0.0, 0.0] * 20)
-    here = np.array([1.0] * 450 + [0.0] * 50)
+    own_scores = np.array([1.0] * 450 + [0.0] * 50)
     counted = np.arange(600) < 500
     labels = np.append(np.full(500, NAN), people)
     chances = np.append(np.full(500, NAN), np.full(100, 0.1))
-    found = corrected_mean(np.append(here, there), labels, chances, counted=counted)
-    assert found.value == pytest.approx(found.weight * 0.9 + 0.6 - found.weight * 0.8)
-    assert found.judge_error == pytest.approx(0.2)
-    assert found.low < 0.7 < found.high
+    estimate = ppi_mean(np.append(own_scores, labelled_scores), labels, chances, counted=counted)
+    assert estimate.value == pytest.approx(estimate.weight * 0.9 + 0.6 - estimate.weight * 0.8)
+    assert estimate.judge_error == pytest.approx(0.2)
+    assert estimate.low < 0.7 < estimate.high
 
 
-def test_other_answers_are_no_part_of_the_mean() -> None:
+def test_corrected_mean_excludes_other_answers() -> None:
     """All of these are labelled, so others' scores without a label change nothing."""
     generator = np.random.default_rng(2)
     scores, labels = generator.random(60), (generator.random(60) < 0.6).astype(float)
-    alone = corrected_mean(scores, labels, np.full(60, 0.5))
+    own_mean = ppi_mean(scores, labels, np.full(60, 0.5))
     more = np.append(scores, generator.random(40))
-    beside = corrected_mean(more, np.append(labels, np.full(40, NAN)), np.full(100, 0.5), counted=np.arange(100) < 60)
-    assert beside == pytest.approx(alone)
+    beside = ppi_mean(more, np.append(labels, np.full(40, NAN)), np.full(100, 0.5), counted=np.arange(100) < 60)
+    assert beside == pytest.approx(own_mean)
 
 
-def test_nothing_counts() -> None:
-    found = corrected_mean([0.5, 1.0], [1.0, 0.0], [1.0, 1.0], counted=[False, False])
-    assert np.isnan(found.value)
+def test_corrected_mean_undefined_if_nothing_counts() -> None:
+    estimate = ppi_mean([0.5, 1.0], [1.0, 0.0], [1.0, 1.0], counted=[False, False])
+    assert np.isnan(estimate.value)
     with pytest.raises(ValueError, match="said whether they count"):
-        corrected_mean([0.5, 1.0], [1.0, 0.0], [1.0, 1.0], counted=[True])
+        ppi_mean([0.5, 1.0], [1.0, 0.0], [1.0, 1.0], counted=[True])
 
 
-def test_few_verdicts_of_a_kind_leave_room_for_errors() -> None:
+def test_rogan_gladen_width_for_few_verdicts() -> None:
     verdicts = [1.0] * 80 + [0.0] * 20
     labels = np.full(100, NAN)
     labels[:8], labels[80:84] = 1.0, 0.0
-    found = rogan_gladen(verdicts, labels, [0.12] * 100)
-    assert (found.sensitivity, found.specificity, found.value) == (1, 1, 0.8)
-    assert found.high - found.low > 0.2
+    estimate = rogan_gladen(verdicts, labels, [0.12] * 100)
+    assert (estimate.sensitivity, estimate.specificity, estimate.value) == (1, 1, 0.8)
+    assert estimate.high - estimate.low > 0.2

@@ -47,7 +47,7 @@ def test_wilson_refuses_impossible_counts(successes: float, n: int) -> None:
         wilson_interval(successes, n)
 
 
-def test_a_share_without_groups_has_wilsons_interval() -> None:
+def test_share_interval_without_groups_equals_wilson() -> None:
     values = [1, 1, 0, 1, NAN, 0]
     assert share_interval(values) == wilson_interval(3, 5)
     assert share_interval(values, groups=list("abcdef")) == wilson_interval(3, 5)
@@ -55,26 +55,26 @@ def test_a_share_without_groups_has_wilsons_interval() -> None:
     assert same(share_interval([NAN, NAN]), (NAN, NAN))
 
 
-def test_cases_that_repeat_their_group_count_once() -> None:
+def test_share_interval_counts_duplicated_groups_once() -> None:
     # 20 groups of 50 equal cases, half of them 1: worth 20 cases, by m / (m - 1) a little less, and by (t / z)^2 for
     # a variance that 20 groups estimate: t(19) is 2.093.
     values = np.repeat([0.0, 1.0] * 10, 50)
     groups = np.repeat(np.arange(20), 50).tolist()
-    worth = 19 * (1.959964 / 2.093024) ** 2
-    assert same(share_interval(values, groups=groups), wilson_interval(worth / 2, worth), 1e-6)
+    n_effective = 19 * (1.959964 / 2.093024) ** 2
+    assert same(share_interval(values, groups=groups), wilson_interval(n_effective / 2, n_effective), 1e-6)
 
 
-def test_where_nothing_varies_the_groups_are_the_cases() -> None:
+def test_share_interval_of_constant_groups() -> None:
     assert share_interval(np.ones(40), groups=[n % 8 for n in range(40)]) == wilson_interval(8, 8)
     assert share_interval(np.zeros(6), groups=["one"] * 6) == wilson_interval(0, 1)
 
 
-def test_groups_never_make_a_share_surer_than_its_cases() -> None:
+def test_share_interval_with_groups_not_narrower() -> None:
     values = [1.0, 0.0] * 30  # every group has one of each: less variance between groups than by chance
     assert share_interval(values, groups=[n // 2 for n in range(60)]) == wilson_interval(30, 60)
 
 
-def test_a_grouped_share_covers_the_truth() -> None:
+def test_share_interval_coverage_with_groups() -> None:
     generator = np.random.default_rng(7)
     groups = np.repeat(np.arange(60), 5).tolist()
     hits = 0
@@ -86,14 +86,14 @@ def test_a_grouped_share_covers_the_truth() -> None:
     assert 0.92 <= hits / 400 <= 0.98
 
 
-def test_a_share_refuses_what_is_none() -> None:
+def test_share_interval_refuses() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         share_interval([0.5, 2.0])
     with pytest.raises(ValueError, match="3 values but 2 groups"):
         share_interval([1, 0, 1], groups=["a", "b"])
 
 
-def test_scores_on_few_levels_know_of_failures_that_none_has_had() -> None:
+def test_share_interval_allows_for_unseen_failures() -> None:
     """20 scores of 0.9 and 1: the t interval ends at 0.93; a failure in fifty, not seen yet, makes the mean 0.95."""
     values = [0.9, 1.0] * 10
     low, high = share_interval(values)
@@ -106,7 +106,7 @@ def test_scores_on_few_levels_know_of_failures_that_none_has_had() -> None:
     st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.9, 1.0]), st.sampled_from([None, "a", "b", "c"])), min_size=1),
     st.floats(0.5, 0.999),
 )
-def test_the_interval_of_scores_in_groups_stays_in_range(cases: list[tuple[float, str | None]], level: float) -> None:
+def test_share_interval_of_grouped_scores_in_range(cases: list[tuple[float, str | None]], level: float) -> None:
     values, groups = ([case[side] for case in cases] for side in (0, 1))
     low, high = share_interval(values, groups=groups, confidence=level)  # type: ignore[arg-type]
     mean = float(np.mean(values))  # type: ignore[arg-type]
@@ -114,18 +114,18 @@ def test_the_interval_of_scores_in_groups_stays_in_range(cases: list[tuple[float
     assert high - low > 1e-3
 
 
-def test_a_group_that_has_half_of_the_cases_counts_for_more_than_one_but_not_for_its_cases() -> None:
+def test_independent_cases_with_one_large_group() -> None:
     values, groups = [1.0, 0.0] * 50, ["big"] * 50 + list(range(50))
     width = np.ptp(share_interval(values, groups=groups))
     assert np.ptp(share_interval(values)) < width < np.ptp(wilson_interval(1, 2))
 
 
-def test_a_mean_in_groups_is_students_of_equal_groups() -> None:
+def test_grouped_mean_interval_equals_student() -> None:
     from scipy import stats
 
     users = np.random.default_rng(4).normal(size=30)
-    found = grouped_mean_interval(np.repeat(users, 10), np.repeat(np.arange(30), 10).tolist())
+    interval = grouped_mean_interval(np.repeat(users, 10), np.repeat(np.arange(30), 10).tolist())
     peer = stats.t.interval(0.95, 29, users.mean(), stats.sem(users))
-    assert same(found, peer, 1e-9)
+    assert same(interval, peer, 1e-9)
     assert same(grouped_mean_interval([0.1, 0.5, NAN], ["a", "a", "b"]), (NAN, NAN))
     assert same(grouped_mean_interval([], []), (NAN, NAN))

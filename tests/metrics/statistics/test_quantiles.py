@@ -1,4 +1,4 @@
-"""The interval of a quantile: what order statistics say, where it is open, groups, and bad input."""
+"""The interval of a quantile: order statistics, open intervals, groups, and bad input."""
 
 import math
 
@@ -14,19 +14,19 @@ def same(interval: Interval, expected: tuple[float, float]) -> bool:
     return interval == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-def test_bounds_lie_between_the_order_statistics_of_the_tables() -> None:
+def test_quantile_interval_equals_published_tables() -> None:
     """Conover 1999, Practical nonparametric statistics: of 20 values the 6th and 15th bound the median at 95.9 %."""
     low, high = quantile_interval(np.arange(1, 21), 0.5)
     assert 6 <= low < 7 and 14 < high <= 15
     assert low + high == pytest.approx(21)
 
 
-def test_an_interval_without_a_surely_larger_value_is_open() -> None:
-    few, enough = (quantile_interval(np.arange(n), 0.95) for n in (71, 72))
-    assert few.high == math.inf and few.low < 0.95 * 71
+def test_quantile_interval_open_for_few_values() -> None:
+    too_few, enough = (quantile_interval(np.arange(n), 0.95) for n in (71, 72))
+    assert too_few.high == math.inf and too_few.low < 0.95 * 71
     assert enough.high <= 71
     assert quantile_interval(np.arange(40), 0.05).low == -math.inf
-    assert few.low / 71 > enough.low / 72  # it has the whole level for itself
+    assert too_few.low / 71 > enough.low / 72  # it has the whole level for itself
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_an_interval_without_a_surely_larger_value_is_open() -> None:
         ([1.0, 2.0], 1.0, (NAN, NAN)),
     ],
 )
-def test_quantiles_of_too_little(values: list[float], quantile: float, expected: tuple[float, float]) -> None:
+def test_quantile_interval_of_few_values(values: list[float], quantile: float, expected: tuple[float, float]) -> None:
     assert same(quantile_interval(values, quantile), expected)
 
 
-def test_quantiles_of_nonsense() -> None:
+def test_quantile_interval_refuses() -> None:
     for quantile in (-0.1, 1.1, 95):
         with pytest.raises(ValueError, match=f"quantile must lie between 0 and 1, got {quantile}"):
             quantile_interval([1.0, 2.0], quantile)
@@ -54,23 +54,23 @@ def test_quantiles_of_nonsense() -> None:
         quantile_interval([1.0, 2.0], 0.5, confidence=2)
 
 
-def test_the_order_of_the_values_does_not_matter_and_the_value_is_inside() -> None:
+def test_quantile_interval_order_and_range() -> None:
     values = np.random.default_rng(1).lognormal(size=100)
     for quantile in (0.05, 0.5, 0.95):
-        found = quantile_interval(values, quantile)
-        assert found == quantile_interval(values[::-1], quantile)
-        assert found.low < np.quantile(values, quantile) < found.high
+        interval = quantile_interval(values, quantile)
+        assert interval == quantile_interval(values[::-1], quantile)
+        assert interval.low < np.quantile(values, quantile) < interval.high
 
 
-def test_groups_of_one_are_none_and_one_group_tells_nothing() -> None:
+def test_quantile_interval_with_trivial_groups() -> None:
     values = np.random.default_rng(1).lognormal(size=100)
-    alone = quantile_interval(values, 0.5)
-    assert quantile_interval(values, 0.5, groups=list(range(100))) == alone
-    assert quantile_interval(values, 0.5, groups=[None] * 100) == alone
+    ungrouped = quantile_interval(values, 0.5)
+    assert quantile_interval(values, 0.5, groups=list(range(100))) == ungrouped
+    assert quantile_interval(values, 0.5, groups=[None] * 100) == ungrouped
     assert same(quantile_interval(values, 0.5, groups=["one"] * 100), (NAN, NAN))
 
 
-def test_cases_that_repeat_their_group_are_worth_the_groups() -> None:
+def test_quantile_interval_counts_duplicated_groups_once() -> None:
     values, groups = np.repeat(np.arange(20.0), 50), np.repeat(np.arange(20), 50).tolist()
     wide, narrow = quantile_interval(values, 0.5, groups=groups), quantile_interval(values, 0.5)
     assert wide.low < 6 < narrow.low < narrow.high < 13 < wide.high

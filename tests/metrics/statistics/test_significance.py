@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.examples import drawn
+from tests.support.examples import get_example_count
 from yarus.metrics.statistics import (
     compare_paired,
     holm,
     mcnemar_exact,
+    min_detectable_effect,
     newcombe_paired_interval,
     permutation_p,
-    smallest_detectable_difference,
     wilson_interval,
 )
 
@@ -40,20 +40,20 @@ def scipys_p(differences: np.ndarray, resamples: int = 10_000) -> float:
 
 
 @given(st.lists(st.integers(-4, 4).map(lambda quarter: quarter / 4), min_size=2, max_size=9))
-def test_few_pairs_are_enumerated_as_in_scipy(differences: list[float]) -> None:
+def test_permutation_p_enumerates_few_pairs(differences: list[float]) -> None:
     assert permutation_p(differences, seed=1) == pytest.approx(scipys_p(np.array(differences)), abs=1e-12)
 
 
 @pytest.mark.slow("breadth: few pairs agree exactly, these up to chance")
 @pytest.mark.parametrize("n", [15, 60, 203])  # 203: eight signs a byte leave a rest of three
 @pytest.mark.parametrize("shift", [0.0, 0.15, 0.3])
-def test_many_pairs_agree_with_scipy_up_to_chance(n: int, shift: float) -> None:
+def test_permutation_p_agrees_with_scipy(n: int, shift: float) -> None:
     differences = np.random.default_rng(n).normal(shift, 1, n)
     ours, peer = permutation_p(differences, seed=1, resamples=40_000), scipys_p(differences, 40_000)
     assert ours == pytest.approx(peer, abs=4 * math.sqrt(peer * (1 - peer) / 20_000) + 1e-4)
 
 
-def test_p_is_never_zero_and_counts_the_observed_signs() -> None:
+def test_permutation_p_above_zero() -> None:
     assert permutation_p(np.ones(40), seed=1, resamples=999) == 1 / 1_000
     assert permutation_p(np.ones(5), seed=1) == 2 / 32
     assert permutation_p(np.ones(13), seed=1) == 2 / 2**13  # 8,192 patterns are tried, 16,384 would be drawn
@@ -61,14 +61,14 @@ def test_p_is_never_zero_and_counts_the_observed_signs() -> None:
     assert permutation_p(np.ones(14), seed=1, resamples=2**14 - 1) == pytest.approx(2 / 2**14, abs=5e-4)
 
 
-def test_ten_thousand_draws_unless_told_otherwise() -> None:
+def test_default_is_ten_thousand_draws() -> None:
     assert permutation_p(np.ones(40), seed=1) == 1 / 10_001
     assert permutation_p(np.ones(40), seed=1, resamples=1) == 1 / 2
     many = np.linspace(0.1, 0.9, 40)
     assert compare_paired(np.zeros(40), many, seed=1).p == 1 / 10_001
 
 
-def test_every_pattern_of_signs_is_drawn() -> None:
+def test_permutation_p_draws_all_sign_patterns() -> None:
     """Eight large differences that agree and eight small ones that cancel: all or none of the large must turn."""
     differences = [1.0] * 8 + [1e-6, -1e-6] * 4
     exact = permutation_p(differences, seed=1, resamples=2**16)
@@ -79,19 +79,19 @@ def test_every_pattern_of_signs_is_drawn() -> None:
     assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact / 2**16))
 
 
-def test_unchanged_pairs_do_not_alter_p() -> None:
+def test_permutation_p_ignores_unchanged_pairs() -> None:
     assert permutation_p([0.5, 0.25, 0.0, 0.0], seed=1) == permutation_p([0.5, 0.25], seed=1) == 0.5
     assert permutation_p([0.0, 0.0], seed=1) == 1.0
     assert math.isnan(permutation_p([], seed=1))
 
 
-def test_equal_sums_in_another_order_count_as_equal() -> None:
+def test_permutation_p_ignores_rounding_of_sums() -> None:
     """Thirty steps of 0.1: with 15 of each sign the sum is 0 up to rounding, and every pattern is at least as large."""
     assert permutation_p([0.1, -0.1] * 15, seed=1) == 1.0
     assert permutation_p([0.1] * 9, seed=1) == 2 / 2**9
 
 
-def test_groups_change_sign_together() -> None:
+def test_permutation_p_with_groups() -> None:
     differences = [0.3, 0.2, 0.4, 0.1, 0.5, 0.2]
     assert permutation_p(differences, seed=1, groups=["a", "a", "b", "b", "c", "c"]) == permutation_p(
         [0.5, 0.5, 0.7], seed=1
@@ -136,7 +136,7 @@ def test_newcombe_has_the_published_values(counts: tuple[int, int, int, int], lo
 
 
 @given(st.tuples(*[st.integers(0, 60)] * 4).filter(any), st.floats(0.5, 0.999))
-def test_newcombe_holds_the_difference_and_mirrors(counts: tuple[int, int, int, int], confidence: float) -> None:
+def test_newcombe_contains_difference_and_mirrors(counts: tuple[int, int, int, int], confidence: float) -> None:
     both, only_a, only_b, neither = counts
     low, high = newcombe_paired_interval(*counts, confidence=confidence)
     assert -1 - 1e-12 <= low <= (only_b - only_a) / sum(counts) + 1e-12
@@ -146,7 +146,7 @@ def test_newcombe_holds_the_difference_and_mirrors(counts: tuple[int, int, int, 
     assert newcombe_paired_interval(neither, only_b, only_a, both, confidence=confidence) == mirrored
 
 
-def test_newcombe_corrects_the_correlation_only_where_it_is_positive() -> None:
+def test_newcombe_corrects_positive_correlation() -> None:
     """By the formula: phi = (together - n / 2) / sqrt(product of margins), 0 below n / 2, as it is if negative."""
     independent = newcombe_paired_interval(25, 25, 25, 25)
     slightly = newcombe_paired_interval(26, 24, 25, 25)  # together = 50 = n / 2: pulled to 0
@@ -156,13 +156,13 @@ def test_newcombe_corrects_the_correlation_only_where_it_is_positive() -> None:
     assert all(math.isnan(bound) for bound in newcombe_paired_interval(0, 0, 0, 0))
 
 
-def test_newcombe_takes_no_correlation_where_one_side_never_varies() -> None:
+def test_newcombe_without_variation_on_one_side() -> None:
     low_b, high_a = wilson_interval(8, 8).low, wilson_interval(5, 8).high
     assert newcombe_paired_interval(5, 0, 3, 0).low == pytest.approx(3 / 8 - math.hypot(1 - low_b, high_a - 5 / 8))
 
 
 @pytest.mark.parametrize("counts", [(-1, 1, 1, 1), (1, -1, 1, 1), (1, 1, -1, 1), (1, 1, 1, -1)])
-def test_counts_below_zero_are_refused(counts: tuple[int, int, int, int]) -> None:
+def test_paired_tests_refuse_negative_counts(counts: tuple[int, int, int, int]) -> None:
     with pytest.raises(ValueError, match="at least 0"):
         newcombe_paired_interval(*counts)
     if min(counts[1:3]) < 0:
@@ -172,21 +172,21 @@ def test_counts_below_zero_are_refused(counts: tuple[int, int, int, int]) -> Non
 
 @pytest.fixture(scope="module")
 def few_collected() -> Iterator[None]:
-    """What there is already is not searched for garbage: statsmodels collects it at every call."""
+    """Exclude existing objects from garbage collection, which statsmodels runs at every call."""
     gc.freeze()
     yield
     gc.unfreeze()
 
 
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
-@settings(max_examples=drawn(20))
+@settings(max_examples=get_example_count(20))
 def test_holm_equals_statsmodels(few_collected: None, p_values: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 
     np.testing.assert_allclose(holm(p_values), multipletests(p_values, method="holm")[1], rtol=0, atol=1e-12)
 
 
-def test_holm_leaves_out_what_was_not_tested() -> None:
+def test_holm_leaves_out_missing_p_values() -> None:
     np.testing.assert_allclose(holm([0.02, NAN, 0.01]), [0.02, NAN, 0.02])
     assert holm([]).tolist() == []
     for wrong in (-0.1, 1.5):
@@ -194,22 +194,22 @@ def test_holm_leaves_out_what_was_not_tested() -> None:
             holm([0.5, wrong])
 
 
-def test_other_values_go_by_permutation_and_student() -> None:
+def test_compare_paired_scores_by_permutation_and_student() -> None:
     from scipy import stats
 
     generator = np.random.default_rng(5)
     a = generator.random(50)
     b = a + generator.normal(0.05, 0.2, 50)
-    found = compare_paired(a, b, seed=8, confidence=0.9, resamples=2_000)
-    assert found.p == permutation_p(b - a, seed=8, resamples=2_000)
-    assert tuple(found.interval) == pytest.approx(stats.ttest_1samp(b - a, 0).confidence_interval(0.9))
-    assert found.alpha == 0.1
-    assert found.margin == pytest.approx(0.2 * np.concatenate([a, b]).std())
-    assert found.smallest_detectable == smallest_detectable_difference(b - a, alpha=0.1)
-    assert found.difference == pytest.approx((b - a).mean())
-    assert found == compare_paired(a, b, seed=8, confidence=0.9, resamples=2_000)
-    assert found.p != compare_paired(a, b, seed=9, confidence=0.9, resamples=2_000).p
+    comparison = compare_paired(a, b, seed=8, confidence=0.9, resamples=2_000)
+    assert comparison.p == permutation_p(b - a, seed=8, resamples=2_000)
+    assert tuple(comparison.interval) == pytest.approx(stats.ttest_1samp(b - a, 0).confidence_interval(0.9))
+    assert comparison.alpha == 0.1
+    assert comparison.margin == pytest.approx(0.2 * np.concatenate([a, b]).std())
+    assert comparison.smallest_detectable == min_detectable_effect(b - a, alpha=0.1)
+    assert comparison.difference == pytest.approx((b - a).mean())
+    assert comparison == compare_paired(a, b, seed=8, confidence=0.9, resamples=2_000)
+    assert comparison.p != compare_paired(a, b, seed=9, confidence=0.9, resamples=2_000).p
 
 
-def test_no_p_is_0() -> None:
+def test_p_values_above_zero() -> None:
     assert 0 < mcnemar_exact(1_100, 0) < 1e-300

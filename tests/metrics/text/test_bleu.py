@@ -13,7 +13,7 @@ from yarus.metrics.text import (
 )
 
 
-def test_bleu_takes_the_nearest_length_and_the_most_of_each_ngram() -> None:
+def test_bleu_of_several_references() -> None:
     # Lengths 2 and 4 are as near to 3: the shorter counts, so there is no penalty for brevity.
     assert bleu(["а б в"], [["а б в г", "а б"]], max_ngram=1).tolist() == [1.0]
     # Length 4 is nearer to 3 than 1 is.
@@ -70,7 +70,7 @@ def test_bleu_counts_add_up_to_the_corpus() -> None:
         ["Да.", "Приказ"],  # no run of three
     ],
 )
-def test_the_parts_are_those_of_sacrebleus_score(hypotheses: list[str], smoothing: bool) -> None:
+def test_bleu_parts_equal_sacrebleu(hypotheses: list[str], smoothing: bool) -> None:
     from sacrebleu.metrics.bleu import BLEU
 
     references = ["Кошка сидит на мягком коврике. Да.", "Приказ подписал новый ректор."]
@@ -85,11 +85,11 @@ def test_the_parts_are_those_of_sacrebleus_score(hypotheses: list[str], smoothin
     assert np.isnan(ours.precisions).tolist() == [total == 0 for total in peer.totals]
 
 
-def test_the_parts_of_many_rows_are_those_of_each() -> None:
+def test_bleu_parts_of_many_rows() -> None:
     counts = bleu_counts(["а б в", "", None], ["а б г", "а", "а"])
-    together = score_bleu(counts)
+    all_rows = score_bleu(counts)
     for row, each in enumerate(map(score_bleu, counts)):
         for part, values in each._asdict().items():
-            np.testing.assert_array_equal(values, getattr(together, part)[row])
-    assert together.bp.tolist() == [1, 0, 0]  # no word: as short as can be
-    np.testing.assert_array_equal(together.score[1:], [0, np.nan])
+            np.testing.assert_array_equal(values, getattr(all_rows, part)[row])
+    assert all_rows.bp.tolist() == [1, 0, 0]  # no word: as short as can be
+    np.testing.assert_array_equal(all_rows.score[1:], [0, np.nan])

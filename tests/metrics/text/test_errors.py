@@ -1,4 +1,4 @@
-"""What the text metrics refuse, in which words, and the signatures that they write."""
+"""Errors of the text metrics, and their signatures."""
 
 import math
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_bad_input(name: str) -> None:
 
 
 @pytest.mark.parametrize("metric", [wer, string_similarity])
-def test_several_references_where_the_metric_has_one(metric: Callable[..., Any]) -> None:
+def test_several_references_are_refused(metric: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=r"references\[1\] is \['а', 'б'\] \(list\): this metric is defined for one"):
         metric(["а", "а"], ["а", ["а", "б"]])
     with pytest.raises(TypeError, match=r"references\[0\] is 7 \(int\), not a text"):
@@ -70,7 +70,7 @@ def test_several_references_where_the_metric_has_one(metric: Callable[..., Any])
 
 
 @pytest.mark.parametrize("metric", [bleu, rouge, chrf])
-def test_a_number_among_several_references(metric: Callable[..., Any]) -> None:
+def test_number_among_references_is_refused(metric: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=r"references\[1\]\[2\] is 7 \(int\), not a text"):
         metric(["а", "а"], ["а", ["а", None, 7]])
     with pytest.raises(TypeError, match=r"references\[0\] is \{'а': 1\} \(dict\), not a text"):
@@ -109,7 +109,7 @@ def test_bad_parameters(metric: Callable[..., Any], parameters: dict[str, Any], 
         metric([], [], **parameters)
 
 
-def test_what_the_caller_gave_is_not_changed() -> None:
+def test_text_metrics_keep_input() -> None:
     hypotheses, references = ["ёж", None], [["ёж", None], "да"]
     bleu(hypotheses, references, fold_yo=True)
     chrf(hypotheses, references, fold_yo=True)
@@ -141,7 +141,7 @@ def test_signature(metric: str, parameters: dict[str, Any], expected: str) -> No
     assert signature(metric, **parameters) == expected
 
 
-def test_signature_refuses_what_the_metric_does_not_have() -> None:
+def test_signature_refuses_unknown_parameters() -> None:
     with pytest.raises(ValueError, match=r"no text metric 'blue'; .*did you mean 'bleu'\?"):
         signature("blue")
     with pytest.raises(ValueError, match=r"no parameter of wer 'tokeniser'; .*did you mean 'tokenizer'\?"):

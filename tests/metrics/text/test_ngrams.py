@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.support.examples import for_all
 from yarus.metrics.text.ngrams import encode_tokens, shared_ngrams
-from yarus.metrics.text.tokenizers import END
+from yarus.metrics.text.tokenizers import TEXT_END
 
 
 def ngrams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
@@ -15,7 +15,7 @@ def ngrams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
 
 @for_all("references", [1, 3, 9])
 @for_all("words", [2, 17, 30, 5_000])
-def test_shared_ngrams_are_those_counted_one_by_one(references: int, words: int) -> None:
+def test_shared_ngrams_equal_naive_counts(references: int, words: int) -> None:
     """From two words to more than two fit into one key, over several keys, with one reference and with many."""
     generator = np.random.default_rng(words)
     cases, order = 5, 13
@@ -27,14 +27,14 @@ def test_shared_ngrams_are_those_counted_one_by_one(references: int, words: int)
 
     hypotheses = [text() for _ in range(cases)]
     expected = [[text() for _ in range(references)] for _ in range(cases)]
-    flat = [*hypotheses, *(one for several in expected for one in several)]
-    encoded = encode_tokens([token for tokens in flat for token in (*tokens, END)])
+    flat = [*hypotheses, *(text for texts_of_case in expected for text in texts_of_case)]
+    encoded = encode_tokens([token for tokens in flat for token in (*tokens, TEXT_END)])
     naive = np.zeros((cases, order), dtype=int)
     for case in range(cases):
         for n in range(1, order + 1):
             most: Counter[tuple[str, ...]] = Counter()
-            for one in expected[case]:
-                most |= ngrams(one, n)
+            for reference in expected[case]:
+                most |= ngrams(reference, n)
             naive[case, n - 1] = (ngrams(hypotheses[case], n) & most).total()
-    found = shared_ngrams(encoded, np.repeat(np.arange(cases), references), order=order)
-    np.testing.assert_array_equal(found, naive)
+    counts = shared_ngrams(encoded, np.repeat(np.arange(cases), references), order=order)
+    np.testing.assert_array_equal(counts, naive)

@@ -1,4 +1,4 @@
-"""The text metrics against the packages whose numbers they equal, on real pairs and on generated text."""
+"""The text metrics against the packages whose values they equal, on real pairs and on generated text."""
 
 import random
 import unicodedata
@@ -29,7 +29,7 @@ def nfc(text: str) -> str:
 
 
 def joined(text: str, tokenizer: str) -> str:
-    """Our tokens as a text that a peer splits at spaces."""
+    """Return our tokens as a text that a peer splits at spaces."""
     return " ".join(tokenize(text, tokenizer))
 
 
@@ -68,7 +68,7 @@ class Tokenizer:
 
 
 def peer_rouge(cases: list[Case], variant: str, tokenizer: str) -> list[dict[str, float]]:
-    """Of each case, its value by mode."""
+    """Return the values of each case, by mode."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer([variant], tokenizer=Tokenizer(tokenizer))
@@ -180,7 +180,7 @@ def test_rouge(cases: list[Case], tokenizer: str, mode: str) -> None:
         assert_equal(ours, [score[mode] for score in peer_rouge(cases, variant, tokenizer)])
 
 
-def test_identical_russian_text_is_1_and_rouge_score_alone_gives_0() -> None:
+def test_rouge_of_identical_russian_text() -> None:
     from rouge_score.rouge_scorer import RougeScorer
 
     text_ = "Москва — столица России"

@@ -1,4 +1,4 @@
-"""What must hold for the text metrics on any text, and for batches and texts of any size."""
+"""Properties of the text metrics for any text, and for batches and texts of any size."""
 
 import tracemalloc
 import unicodedata
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.examples import drawn
+from tests.support.examples import get_example_count
 from yarus.metrics.text import bleu, chrf, rouge, rouge1, rouge2, rouge_all, rougeL, string_similarity, tokenize, wer
-from yarus.metrics.text.cases import CHARACTER_BLOCK, read_cases
+from yarus.metrics.text.text_pairs import CHARACTER_BLOCK, read_text_pairs
 
 WORDS = st.lists(
     st.sampled_from(["да", "нет", "мир", "мира", "Мир", "ёж", "еж", "1,5", "—", "東京", "ที่", "🎉"]), max_size=10
@@ -39,7 +39,7 @@ SYMMETRICAL = ("rouge1", "rouge2", "rougeL", "levenshtein", "hamming", "jaro", "
 LONG = "Коротко о главном: ярус за ярусом, от поиска до ответа. "
 
 
-@settings(max_examples=drawn(50))
+@settings(max_examples=get_example_count(50))
 @given(pairs=PAIRS)
 def test_range_and_shape(pairs: list[tuple[str | None, str | None]]) -> None:
     for name, metric in METRICS.items():
@@ -52,25 +52,25 @@ def test_range_and_shape(pairs: list[tuple[str | None, str | None]]) -> None:
 
 
 @given(text=st.one_of(WORDS, st.text(max_size=20)))
-def test_nothing_is_better_than_the_same_text(text: str) -> None:
+def test_same_text_scores_best(text: str) -> None:
     for name, metric in METRICS.items():
         value = metric([text], [text])[0]
         assert np.isnan(value) or value == (0 if name == "wer" else 1), name
 
 
 @pytest.mark.slow("breadth: every metric, by generated texts")
-@settings(max_examples=drawn(30))
+@settings(max_examples=get_example_count(30))
 @given(pairs=PAIRS, rng=st.randoms())
-def test_a_case_does_not_depend_on_the_others(pairs: list[tuple[str | None, str | None]], rng: Any) -> None:
+def test_cases_are_independent(pairs: list[tuple[str | None, str | None]], rng: Any) -> None:
     """Each case alone, and in any order, gives what it gives in the batch."""
     order = list(range(len(pairs)))
     rng.shuffle(order)
     for name, metric in METRICS.items():
-        together = metric([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-        alone = [metric([hypothesis], [reference])[0] for hypothesis, reference in pairs]
-        np.testing.assert_array_equal(together, alone, name)
+        batch_values = metric([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        single_values = [metric([hypothesis], [reference])[0] for hypothesis, reference in pairs]
+        np.testing.assert_array_equal(batch_values, single_values, name)
         shuffled = metric([pairs[i][0] for i in order], [pairs[i][1] for i in order])
-        np.testing.assert_array_equal(shuffled, together[order], name)
+        np.testing.assert_array_equal(shuffled, batch_values[order], name)
 
 
 @pytest.mark.slow("breadth: every metric, by generated texts")
@@ -84,7 +84,7 @@ def test_symmetry(pair: tuple[str, str]) -> None:
 
 
 @given(pairs=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5))
-def test_precision_is_recall_the_other_way_round(pairs: list[tuple[str, str]]) -> None:
+def test_rouge_precision_mirrors_recall(pairs: list[tuple[str, str]]) -> None:
     first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     for variant in ("rouge1", "rouge2", "rougeL"):
         forth = rouge(first, second, variant=variant, mode="precision")
@@ -94,7 +94,7 @@ def test_precision_is_recall_the_other_way_round(pairs: list[tuple[str, str]]) -
 
 
 @given(hypothesis=WORDS, references=st.lists(WORDS, min_size=1, max_size=4))
-def test_the_best_of_several_references_counts(hypothesis: str, references: list[str]) -> None:
+def test_best_reference_counts(hypothesis: str, references: list[str]) -> None:
     for metric in (rouge1, rouge2, rougeL, chrf):
         each = metric([hypothesis] * len(references), references)
         best = np.nan if np.isnan(each).all() else np.nanmax(each)
@@ -113,14 +113,16 @@ def long_cases(n: int) -> tuple[list[str | None], list[str | None]]:
 @pytest.mark.parametrize("name", METRICS)
 def test_blocks_do_not_change_values(name: str) -> None:
     hypotheses, references = long_cases(120)
-    together = METRICS[name](hypotheses, references)
-    alone = [METRICS[name]([given], [expected])[0] for given, expected in zip(hypotheses, references, strict=True)]
-    np.testing.assert_array_equal(together, alone)
+    batch_values = METRICS[name](hypotheses, references)
+    single_values = [
+        METRICS[name]([hypothesis], [expected])[0] for hypothesis, expected in zip(hypotheses, references, strict=True)
+    ]
+    np.testing.assert_array_equal(batch_values, single_values)
 
 
 def test_blocks_cover_all_cases_in_order() -> None:
     hypotheses, references = long_cases(250)
-    cases = read_cases(hypotheses, references, fold_yo=False)
+    cases = read_text_pairs(hypotheses, references, fold_yo=False)
     blocks = list(cases.blocks(10_000))
     assert len(blocks) > 50
     assert np.concatenate([block.index for block in blocks]).tolist() == cases.index.tolist()
@@ -132,16 +134,16 @@ def test_blocks_cover_all_cases_in_order() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "each"), [((), 32_768), ((CHARACTER_BLOCK,), 16_384)])
-def test_a_block_is_what_fits_the_cache_of_a_processor(arguments: tuple[int, ...], each: int) -> None:
+def test_block_sizes(arguments: tuple[int, ...], each: int) -> None:
     """65,536 characters of both sides, half of it where every character is a token: one such case fills it."""
     for length, sizes in ((each, [1] * 5), (each - 1, [2, 1, 1, 1])):
         texts = ["а" * length] * 5
-        blocks = read_cases(texts, texts, fold_yo=False).blocks(*arguments)
+        blocks = read_text_pairs(texts, texts, fold_yo=False).blocks(*arguments)
         assert [len(block.hypotheses) for block in blocks] == sizes
 
 
-def test_cases_cannot_be_changed() -> None:
-    cases = read_cases(["а"], ["б"], fold_yo=False)
+def test_text_pairs_are_immutable() -> None:
+    cases = read_text_pairs(["а"], ["б"], fold_yo=False)
     with pytest.raises(AttributeError):
         cases.n = 2  # type: ignore[misc]
 
@@ -185,7 +187,7 @@ def test_memory_does_not_grow_with_the_batch() -> None:
         assert many < few * 1.5, metric.__name__
 
 
-def test_equal_tokens_share_all_their_ngrams() -> None:
+def test_shared_ngrams_of_equal_tokens() -> None:
     """100,000 against 50,000 of one word: 49,997 of 99,997 four-grams, and so on."""
     many, few = "да " * 100_000, "да " * 50_000
     expected = (50_000 / 100_000 * 49_999 / 99_999 * 49_998 / 99_998 * 49_997 / 99_997) ** 0.25
@@ -198,12 +200,12 @@ def test_equal_tokens_share_all_their_ngrams() -> None:
 
 @pytest.mark.slow("breadth: long texts")
 @pytest.mark.parametrize("words", [60_000, 1_120_000])
-def test_more_distinct_words_than_characters_of_one_kind(words: int) -> None:
+def test_more_distinct_words_than_characters(words: int) -> None:
     """Words are compared as characters, but for surrogates; where there are more words, as numbers."""
     numbers = [str(number) for number in range(words)]
     reference = " ".join(numbers)
-    place = words - 500
-    swapped = [*numbers[:place], numbers[place + 1], numbers[place], *numbers[place + 2 :]]
+    position = words - 500
+    swapped = [*numbers[:position], numbers[position + 1], numbers[position], *numbers[position + 2 :]]
     assert wer([" ".join(swapped)], [reference]) * words == pytest.approx([2])
 
 

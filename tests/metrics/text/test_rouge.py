@@ -1,4 +1,4 @@
-"""ROUGE: its variants and modes, and what several references give."""
+"""ROUGE: its variants and modes, and several references."""
 
 import numpy as np
 import pytest
@@ -25,11 +25,11 @@ def test_rouge_2_of_one_word(mode: str) -> None:
 def test_rouge_variants_agree() -> None:
     hypotheses, references = ["а б в", "а", None, "в б а"], ["а б г", "а", "а", ["а б в", "б а"]]
     for mode in ("precision", "recall", "fmeasure"):
-        together = rouge_all(hypotheses, references, mode=mode)
+        all_variants = rouge_all(hypotheses, references, mode=mode)
         for variant, shortcut in {"rouge1": rouge1, "rouge2": rouge2, "rougeL": rougeL}.items():
-            alone = rouge(hypotheses, references, variant=variant, mode=mode)
-            np.testing.assert_array_equal(alone, together[variant])
-            np.testing.assert_array_equal(alone, shortcut(hypotheses, references, mode=mode))
+            single_variant = rouge(hypotheses, references, variant=variant, mode=mode)
+            np.testing.assert_array_equal(single_variant, all_variants[variant])
+            np.testing.assert_array_equal(single_variant, shortcut(hypotheses, references, mode=mode))
     options = {"tokenizer": "char", "fold_yo": True}
     assert rouge(["ёж"], ["ежи"], **options) == pytest.approx([0.8])
     for shortcut in (rouge1, rougeL):

@@ -188,7 +188,7 @@ def test_identical_text_is_best(name: str, hypothesis: str, reference: str) -> N
 
 @for_all("name", METRICS)
 def test_missing_and_empty(name: str) -> None:
-    """No reference or no hypothesis: undefined. An empty hypothesis: the worst there is."""
+    """No reference or no hypothesis: undefined. An empty hypothesis: the worst value."""
     hypotheses = [None, "да", "да", None, "", "", None]
     references = ["да", None, "", None, "да", None, ""]
     expected = [np.nan, np.nan, np.nan, np.nan, worst(name), np.nan, np.nan]
@@ -205,7 +205,7 @@ def test_no_cases(name: str) -> None:
 @for_all("name", ["bleu", "bleu unsmoothed", "rouge1", "rougeL", "rougeL precision", "wer"])
 @for_all("blank", [" ", "\t\n\u00a0", "...", "?! — «»", "🎉"])
 def test_texts_without_a_word(name: str, blank: str) -> None:
-    """As a reference they leave nothing to measure against; as a hypothesis they are as good as empty."""
+    """As a reference they leave nothing to measure; as a hypothesis they are as good as empty."""
     np.testing.assert_array_equal(
         METRICS[name](["да", blank, blank], [blank, blank, "да"]), [np.nan, np.nan, worst(name)]
     )
@@ -240,7 +240,7 @@ def test_yo_folding(name: str) -> None:
 
 @for_all("name", OVERLAPS)
 def test_several_references(name: str) -> None:
-    """The exact one decides, wherever it stands; None, '' and texts without a token in between do not count."""
+    """The exact one decides, wherever it is; None, '' and texts without a token in between do not count."""
     metric = OVERLAPS[name]
     hypothesis = "кошка на окне"
     for references in (

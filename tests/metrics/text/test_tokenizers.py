@@ -1,4 +1,4 @@
-"""What a token is: the same on both sides of a comparison, in every script, and sacreBLEU's where it says so."""
+"""Tokens: equal on both sides of a comparison, in every script, and equal to sacreBLEU's for 13a."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import for_all
-from yarus.metrics.text.tokenizers import END, get_tokenizer, normalise, tokenize
+from yarus.metrics.text.tokenizers import TEXT_END, get_tokenizer, normalise, tokenize
 
 NO_WORDS = [[], ["", ""], ["...", "— ?!"], [" \t\n\u00a0", "🎉❤\ufe0f"]]
 # Signs that the rules of 13a are about, with a letter, digits (one not ASCII) and white space between them.
@@ -51,7 +51,7 @@ def test_different_thai_words_stay_different() -> None:
 
 
 @pytest.mark.slow("breadth: a million characters, thrice")
-def test_every_mark_continues_a_word_and_nothing_else_is_added_to_w() -> None:
+def test_words_continue_through_marks_only() -> None:
     """All characters: exactly the marks go on a word beyond what \\w does, and none of them starts one."""
     points = [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]
     characters = [c for c in map(chr, points) if unicodedata.is_normalized("NFC", c)]
@@ -60,16 +60,16 @@ def test_every_mark_continues_a_word_and_nothing_else_is_added_to_w() -> None:
     others = [c for c in characters if not unicodedata.category(c).startswith("M") and c != "İ"]
     assert (len(marks) > 2000, len(others) > 900_000) == (True, True)
     words = get_tokenizer("words")
-    assert words([f"ъ {mark}" for mark in marks]) == ["ъ", END] * len(marks)
-    assert words([f"ъ{mark}ъ" for mark in marks]) == [t for mark in marks for t in (f"ъ{mark}ъ".lower(), END)]
+    assert words([f"ъ {mark}" for mark in marks]) == ["ъ", TEXT_END] * len(marks)
+    assert words([f"ъ{mark}ъ" for mark in marks]) == [t for mark in marks for t in (f"ъ{mark}ъ".lower(), TEXT_END)]
     # Without a mark in the batch, and with one, which is another way through.
-    expected = [t for c in others for t in ([f"ъ{c}ъ".lower()] if re.fullmatch(r"\w", c) else ["ъ", "ъ"]) + [END]]
-    assert words([f"ъ{c}ъ" for c in others] + ["а\u0301"]) == [*expected, "а\u0301", END]
+    expected = [t for c in others for t in ([f"ъ{c}ъ".lower()] if re.fullmatch(r"\w", c) else ["ъ", "ъ"]) + [TEXT_END]]
+    assert words([f"ъ{c}ъ" for c in others] + ["а\u0301"]) == [*expected, "а\u0301", TEXT_END]
     assert words([f"ъ{c}ъ" for c in others]) == expected
 
 
 @given(st.text())
-def test_words_are_runs_of_w_where_there_are_no_marks(text: str) -> None:
+def test_words_without_marks_equal_regex(text: str) -> None:
     text = "".join(c for c in unicodedata.normalize("NFC", text).lower() if not unicodedata.category(c).startswith("M"))
     assert tokenize(text) == re.findall(r"\w+", unicodedata.normalize("NFC", text).lower())
 
@@ -127,23 +127,23 @@ def test_char_and_whitespace(text: str) -> None:
 
 
 @given(texts=st.lists(st.one_of(TRICKY, st.text(alphabet="Σσα. \u0301é"), REPLACED.map("".join)), max_size=6))
-def test_texts_do_not_touch_each_other(texts: list[str]) -> None:
+def test_tokens_independent_of_neighbouring_texts(texts: list[str]) -> None:
     """A batch gives the tokens of each text, whatever stands before and after it."""
     normalised = normalise(texts, fold_yo=False)
     for name in ("words", "13a", "whitespace", "char"):
-        one_by_one = [[*tokenize(text, name), END] for text in normalised]
+        one_by_one = [[*tokenize(text, name), TEXT_END] for text in normalised]
         assert get_tokenizer(name)(normalised) == [token for tokens in one_by_one for token in tokens], name
 
 
-def test_the_end_mark_occurs_in_no_normalised_text() -> None:
+def test_end_mark_absent_from_normalised_text() -> None:
     """Greek numeral sign, question mark and ano teleia are composed to other characters, so they are free for us."""
     assert tokenize("\u0374 \u037e \u0387", "whitespace") == ["\u02b9", ";", "\u00b7"]
-    assert END not in normalise([END], fold_yo=False)
+    assert TEXT_END not in normalise([TEXT_END], fold_yo=False)
 
 
 @pytest.mark.parametrize("texts", NO_WORDS)
 def test_no_words(texts: list[str]) -> None:
-    assert get_tokenizer("words")(texts) == [END] * len(texts)
+    assert get_tokenizer("words")(texts) == [TEXT_END] * len(texts)
 
 
 def test_unknown_tokenizer_names_the_nearest() -> None:

@@ -1,4 +1,4 @@
-"""What is known of every metric of the table: a golden value, its best value, its edges, and how a case looks."""
+"""Contracts of the metrics in the table: a golden value, the best value, edge cases, and generated cases."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,35 +15,35 @@ Columns = tuple[Sequence[Any], ...]
 
 @dataclass(frozen=True)
 class Contract:
-    """What is known of one function, as a function of columns of cases of equal length."""
+    """Contract of one function, as a function of columns of cases of equal length."""
 
     compute: Callable[..., Any]
-    """The columns to one value a case, or to one value of all."""
+    """Maps the columns to one value per case, or to one value for all cases."""
     golden: tuple[Columns, Any]
     cases: st.SearchStrategy[tuple[Any, ...]]
-    """One case: what stands in each column."""
+    """Generates one case: the value of each column."""
     edges: list[tuple[Columns, Any]]
-    """Input at the border of what is defined, with its value, NaN, or the error that it must raise."""
+    """Input at the border of the definition, with its value, NaN, or the error that it must raise."""
     best: tuple[Columns, Any] | None = None
-    """Perfect input and its value; None where neither direction is better."""
+    """Perfect input and its value; None if neither direction is better."""
     scale: float = 1.0
-    """Of the stored value: 100 for what is stored in percent."""
+    """Scale of the stored value: 100 for percent."""
 
 
-def on_gains(metric: Callable[..., Any], *, counted: bool = False, **options: int) -> Callable[..., Any]:
+def compute_on_gains(metric: Callable[..., Any], *, with_counts: bool = False, **options: int) -> Callable[..., Any]:
     def compute(rankings: Sequence[Any], relevant: Sequence[Any]) -> Any:
-        gains, found = retrieval.gain_matrix(rankings, relevant, depth=5)
-        return metric(gains, found, **options) if counted else metric(gains, **options)
+        gains, n_relevant = retrieval.gain_matrix(rankings, relevant, depth=5)
+        return metric(gains, n_relevant, **options) if with_counts else metric(gains, **options)
 
     return compute
 
 
-def on_counts(metric: Callable[..., Any]) -> Callable[..., Any]:
+def compute_on_counts(metric: Callable[..., Any]) -> Callable[..., Any]:
     return lambda predicted, actual: metric(classification.confusion(predicted, actual))
 
 
-def ranked(compute: Callable[..., Any], golden: float) -> Contract:
-    """Two relevant of which one stands at rank 2 of three."""
+def ranking_contract(compute: Callable[..., Any], golden: float) -> Contract:
+    """Return a contract for two relevant results, of which one is at rank 2 of three."""
     return Contract(
         compute,
         golden=(([["a", "b", "c"]], [{"b", "z"}]), [golden]),
@@ -66,16 +66,18 @@ def ranked(compute: Callable[..., Any], golden: float) -> Contract:
     )
 
 
-def on_judgements(metric: Callable[..., Any], *, counts: int = 0, **options: int) -> Callable[..., Any]:
-    def compute(rankings: Sequence[Any], known: Sequence[Any]) -> Any:
-        matrix, *found = incomplete.judgement_matrix(rankings, known, depth=5)
-        return metric(matrix, *found[:counts], **options)
+def compute_on_judgements(metric: Callable[..., Any], *, counts: int = 0, **options: int) -> Callable[..., Any]:
+    def compute(rankings: Sequence[Any], labels: Sequence[Any]) -> Any:
+        matrix, *label_counts = incomplete.judgement_matrix(rankings, labels, depth=5)
+        return metric(matrix, *label_counts[:counts], **options)
 
     return compute
 
 
-def incompletely(compute: Callable[..., Any], golden: float, *, of_nothing: float, best: bool) -> Contract:
-    """Of four results the first is judged not relevant, the third relevant, two by nobody; one relevant is missing."""
+def incomplete_labels_contract(
+    compute: Callable[..., Any], golden: float, *, value_of_empty: float, best: bool
+) -> Contract:
+    """Return a contract for four results: not relevant, unjudged, relevant, unjudged; one relevant is missing."""
     perfect = [["a", "b"]], [{"a": 2, "z": 0}]
     return Contract(
         compute,
@@ -87,7 +89,7 @@ def incompletely(compute: Callable[..., Any], golden: float, *, of_nothing: floa
         best=(perfect, [1]) if best else None,
         edges=[
             (([], []), []),
-            (([[]], [{"a": 1}]), [of_nothing]),
+            (([[]], [{"a": 1}]), [value_of_empty]),
             (([None], [{"a": 1}]), [NAN]),  # failed
             (([["a"]], [{}]), [NAN]),  # unlabelled
             (([["a"]], [{"a": 0}]), [NAN]),  # all labels negative
@@ -99,18 +101,18 @@ def incompletely(compute: Callable[..., Any], golden: float, *, of_nothing: floa
     )
 
 
-PRECISION = on_gains(retrieval.precision, k=3)
+PRECISION = compute_on_gains(retrieval.precision, k=3)
 WORDS = st.lists(st.sampled_from(["да", "нет", "猫", "e\u0301", "😀", "три", ".", " ", "ё"]), max_size=6).map(" ".join)
 
 
-def compared(
+def text_pair_contract(
     compute: Callable[..., Any], golden: tuple[str, str, float], best: float = 1, scale: float = 1, *, worst: float = 0
 ) -> Contract:
-    one, other, value = golden
+    hypothesis, reference, value = golden
     same = ["Ректор подписал приказ о стипендии.", "猫が 好き です か", "да да нет нет"]
     return Contract(
         compute,
-        golden=(([one], [other]), [value]),
+        golden=(([hypothesis], [reference]), [value]),
         cases=st.tuples(WORDS, WORDS),
         best=((same, same), [best] * 3),
         scale=scale,
@@ -120,7 +122,7 @@ def compared(
             ((["да нет"], [""]), [NAN]),
             ((["да нет"], [None]), [NAN]),
             (([None], ["да нет"]), [NAN]),
-            ((["\u0438\u0306 да"], ["й да"]), [best]),  # the same letter, composed and not
+            ((["\u0438\u0306 да"], ["й да"]), [best]),  # the same letter, composed and decomposed
             (([1], ["да"]), TypeError),
             ((["да"], []), ValueError),
         ],
@@ -135,15 +137,18 @@ CORPUS_EDGES: list[tuple[Columns, Any]] = [
     (([], []), NAN),
     (([""], ["да нет"]), 0),
     ((["да нет"], [None]), NAN),
-    ((["да", "нет"], ["да", None]), 1),  # what has no reference is left out
+    ((["да", "нет"], ["да", None]), 1),  # texts without a reference are left out
     (([1], ["да"]), TypeError),
     ((["да"], []), ValueError),
 ]
 SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
 
-def judged(compute: Callable[..., Any], golden: float, best: float, *, alike: float) -> Contract:
-    """Scores 0, 0.5, 1 judged again as 0, 1, 0; `alike` is the value where all scores are the same."""
+def agreement_contract(compute: Callable[..., Any], golden: float, best: float, *, alike: float) -> Contract:
+    """Return a contract for scores 0, 0.5, 1 that are judged again as 0, 1, 0.
+
+    `alike` is the value if all scores are equal.
+    """
     return Contract(
         compute,
         golden=(([0, 0.5, 1], [0, 1, 0]), golden),
@@ -159,11 +164,11 @@ def judged(compute: Callable[..., Any], golden: float, best: float, *, alike: fl
     )
 
 
-def decided(compute: Callable[..., Any], golden: float, *, no_truth: float, no_lie: float) -> Contract:
-    """Three hits, two false alarms, one miss, four rightly refused."""
+def classification_contract(compute: Callable[..., Any], golden: float, *, no_truth: float, no_lie: float) -> Contract:
+    """Return a contract for three hits, two false alarms, one miss and four correct refusals."""
     predicted, actual = [True] * 5 + [False] * 5, [True] * 3 + [False] * 2 + [True] + [False] * 4
     return Contract(
-        on_counts(compute),
+        compute_on_counts(compute),
         golden=((predicted, actual), golden),
         cases=st.tuples(st.booleans(), st.booleans()),
         best=(([True, False], [True, False]), 1),
@@ -177,11 +182,11 @@ def decided(compute: Callable[..., Any], golden: float, *, no_truth: float, no_l
     )
 
 
-GIVEN = st.lists(st.one_of(st.floats(0, 1), st.just(NAN)), max_size=5)
+SCORE_LISTS = st.lists(st.one_of(st.floats(0, 1), st.just(NAN)), max_size=5)
 
 
-def examined(part: Callable[..., float], golden: Columns, value: float, best: Columns) -> Contract:
-    """A part of an exam, over cases with lists of scores."""
+def exam_contract(part: Callable[..., float], golden: Columns, value: float, best: Columns) -> Contract:
+    """Return a contract for a part of an exam, over cases with lists of scores."""
 
     def compute(*sides: Sequence[Any]) -> list[float]:
         return [part(*case) for case in zip(*sides, strict=True)]
@@ -190,7 +195,7 @@ def examined(part: Callable[..., float], golden: Columns, value: float, best: Co
     return Contract(
         compute,
         golden=(golden, [value]),
-        cases=st.tuples(*(GIVEN for _ in best)),
+        cases=st.tuples(*(SCORE_LISTS for _ in best)),
         best=(best, [1]),
         edges=[
             (tuple([] for _ in best), []),
@@ -204,14 +209,14 @@ def examined(part: Callable[..., float], golden: Columns, value: float, best: Co
 FACTS = st.lists(st.sampled_from(["взнос", "12,5", "7", "в 18:00", "12.05.2025", "猫"]), max_size=5).map(" ".join)
 
 
-def stated(compute: Callable[..., Any], golden: Columns, value: float, best: float) -> Contract:
-    """Of the facts in the texts before those in the texts after, or the other way round."""
-    told, fee = ["Взнос 500 рублей.", "Приём 12.05.2025 в 18:00."], ["Взнос 500 рублей."]
+def facts_contract(compute: Callable[..., Any], golden: Columns, value: float, best: float) -> Contract:
+    """Return a contract for facts in two texts; each may support the other."""
+    statements, fee = ["Взнос 500 рублей.", "Приём 12.05.2025 в 18:00."], ["Взнос 500 рублей."]
     return Contract(
         compute,
         golden=(golden, [value]),
         cases=st.tuples(FACTS, FACTS),
-        best=((told, told), [best] * 2),
+        best=((statements, statements), [best] * 2),
         edges=[
             (([], []), []),
             ((["Взнос невелик.", None, "5"], ["Взноса нет.", "5", None]), [NAN] * 3),
@@ -220,36 +225,42 @@ def stated(compute: Callable[..., Any], golden: Columns, value: float, best: flo
     )
 
 
-def unsupported(*texts: Sequence[Any]) -> list[float]:
-    return [NAN if found is None else len(found) > 0 for found in facts.unsupported(*texts)]
+def has_unsupported(*texts: Sequence[Any]) -> list[float]:
+    return [NAN if facts_of_case is None else len(facts_of_case) > 0 for facts_of_case in facts.unsupported(*texts)]
 
 
 MORE, FIVE = ["Нужно 5 справок и 7 копий."], ["Нужно 5 справок."]
-CONTRACTS = {
-    "facts.fact_precision": stated(facts.fact_precision, (MORE, FIVE), 1 / 2, 1),
-    "facts.fact_recall": stated(facts.fact_recall, (FIVE, MORE), 1 / 2, 1),
-    "facts.unsupported": stated(unsupported, (MORE, FIVE), 1, 0),
-    "exam.auc": examined(exam.auc, ([[1.0, 0.9]], [[0.5, 0.9, NAN]]), 0.875, ([[1.0, 0.8]], [[0.7, 0.0]])),
-    "exam.sensitivity": examined(exam.sensitivity, ([[0.5, 0.0, 1.0, 0.7]],), 0.75, ([[0.0, 0.74]],)),
-    "exam.specificity": examined(exam.specificity, ([[1.0, 0.8, 0.7, NAN]],), 2 / 3, ([[0.75, 1.0]],)),
-    "retrieval.hit_rate": ranked(on_gains(retrieval.hit_rate, k=3), 1),
-    "retrieval.precision": ranked(PRECISION, 1 / 3),
-    "retrieval.recall": ranked(on_gains(retrieval.recall, counted=True, k=3), 1 / 2),
-    "retrieval.reciprocal_rank": ranked(on_gains(retrieval.reciprocal_rank), 1 / 2),
-    "incomplete.judged": incompletely(on_judgements(incomplete.judged, k=4), 1 / 2, of_nothing=NAN, best=False),
-    "incomplete.unjudged_above": incompletely(on_judgements(incomplete.unjudged_above), 1, of_nothing=NAN, best=False),
-    "incomplete.bpref": incompletely(on_judgements(incomplete.bpref, counts=2), 1 / 4, of_nothing=0, best=True),
-    "incomplete.inf_ap": incompletely(
-        on_judgements(incomplete.inf_ap, counts=1), (1 + 1e-5 / (1 + 2e-5)) / 6, of_nothing=0, best=True
+METRIC_CONTRACTS = {
+    "facts.fact_precision": facts_contract(facts.fact_precision, (MORE, FIVE), 1 / 2, 1),
+    "facts.fact_recall": facts_contract(facts.fact_recall, (FIVE, MORE), 1 / 2, 1),
+    "facts.unsupported": facts_contract(has_unsupported, (MORE, FIVE), 1, 0),
+    "exam.auc": exam_contract(exam.auc, ([[1.0, 0.9]], [[0.5, 0.9, NAN]]), 0.875, ([[1.0, 0.8]], [[0.7, 0.0]])),
+    "exam.sensitivity": exam_contract(exam.sensitivity, ([[0.5, 0.0, 1.0, 0.7]],), 0.75, ([[0.0, 0.74]],)),
+    "exam.specificity": exam_contract(exam.specificity, ([[1.0, 0.8, 0.7, NAN]],), 2 / 3, ([[0.75, 1.0]],)),
+    "retrieval.hit_rate": ranking_contract(compute_on_gains(retrieval.hit_rate, k=3), 1),
+    "retrieval.precision": ranking_contract(PRECISION, 1 / 3),
+    "retrieval.recall": ranking_contract(compute_on_gains(retrieval.recall, with_counts=True, k=3), 1 / 2),
+    "retrieval.reciprocal_rank": ranking_contract(compute_on_gains(retrieval.reciprocal_rank), 1 / 2),
+    "incomplete.judged": incomplete_labels_contract(
+        compute_on_judgements(incomplete.judged, k=4), 1 / 2, value_of_empty=NAN, best=False
     ),
-    "retrieval.ndcg": ranked(on_gains(retrieval.ndcg, counted=True, k=3), 1 / (math.log2(3) + 1)),
-    "text.bleu": compared(text.bleu, ("Кошка сидела на коврике.", "Кошка сидит на коврике.", 0.5), scale=100),
-    "text.rouge1": compared(text.rouge1, ("в доме тихо", "тихо в лесу", 2 / 3)),
-    "text.rouge2": compared(text.rouge2, ("в доме тихо", "тихо в доме", 1 / 2)),
-    "text.rougeL": compared(text.rougeL, ("в доме тихо", "тихо в доме", 2 / 3)),
-    "text.chrf": compared(text.chrf, ("аб", "ав", 1 / 4), scale=100),  # one of two letters, none of one pair
-    "text.wer": compared(text.wer, ("в доме", "в лесу тихо", 2 / 3), best=0, worst=1),
-    "text.string_similarity": compared(text.string_similarity, ("МАРТА", "МАРФА", 0.9066666666666667)),
+    "incomplete.unjudged_above": incomplete_labels_contract(
+        compute_on_judgements(incomplete.unjudged_above), 1, value_of_empty=NAN, best=False
+    ),
+    "incomplete.bpref": incomplete_labels_contract(
+        compute_on_judgements(incomplete.bpref, counts=2), 1 / 4, value_of_empty=0, best=True
+    ),
+    "incomplete.inf_ap": incomplete_labels_contract(
+        compute_on_judgements(incomplete.inf_ap, counts=1), (1 + 1e-5 / (1 + 2e-5)) / 6, value_of_empty=0, best=True
+    ),
+    "retrieval.ndcg": ranking_contract(compute_on_gains(retrieval.ndcg, with_counts=True, k=3), 1 / (math.log2(3) + 1)),
+    "text.bleu": text_pair_contract(text.bleu, ("Кошка сидела на коврике.", "Кошка сидит на коврике.", 0.5), scale=100),
+    "text.rouge1": text_pair_contract(text.rouge1, ("в доме тихо", "тихо в лесу", 2 / 3)),
+    "text.rouge2": text_pair_contract(text.rouge2, ("в доме тихо", "тихо в доме", 1 / 2)),
+    "text.rougeL": text_pair_contract(text.rougeL, ("в доме тихо", "тихо в доме", 2 / 3)),
+    "text.chrf": text_pair_contract(text.chrf, ("аб", "ав", 1 / 4), scale=100),  # one of two letters, none of one pair
+    "text.wer": text_pair_contract(text.wer, ("в доме", "в лесу тихо", 2 / 3), best=0, worst=1),
+    "text.string_similarity": text_pair_contract(text.string_similarity, ("МАРТА", "МАРФА", 0.9066666666666667)),
     "text.corpus_bleu": Contract(
         corpus_bleu,
         golden=((["Кошка сидела на коврике."], ["Кошка сидит на коврике."]), 0.5),
@@ -278,19 +289,21 @@ CONTRACTS = {
         best=(([["да", "да"]],), [1]),
         edges=[(([],), []), (([[], ["да"], ["да", None]],), [NAN, NAN, NAN]), ((["да"],), TypeError)],
     ),
-    "agreement.consistency": judged(agreement.consistency, 2 / 3, 1, alike=1),
-    # Of the nine combinations |0-0|, |0.5-0|, |0.5-1|, |1-1| and so on, three lie further apart than 0.5.
-    "agreement.chance_consistency": judged(agreement.chance_consistency, 6 / 9, 7 / 9, alike=1),
-    "agreement.mean_abs_difference": judged(agreement.mean_abs_difference, 1.5 / 3, 0, alike=0),
+    "agreement.consistency": agreement_contract(agreement.consistency, 2 / 3, 1, alike=1),
+    # Of the nine combinations |0-0|, |0.5-0|, |0.5-1|, |1-1| and so on, three differ by more than 0.5.
+    "agreement.chance_consistency": agreement_contract(agreement.chance_consistency, 6 / 9, 7 / 9, alike=1),
+    "agreement.mean_abs_difference": agreement_contract(agreement.mean_abs_difference, 1.5 / 3, 0, alike=0),
     # mean (0, 0.25, 1) = 5 / 12; over all i, j: (0 + 1 + 0 + 0.25 + 0.25 + 0.25 + 1 + 0 + 1) / 9 = 5 / 12.
-    "agreement.weighted_kappa": judged(agreement.weighted_kappa, 0, 1, alike=NAN),
-    "agreement.spearman": judged(agreement.spearman, 0, 1, alike=NAN),
-    "classification.accuracy": decided(classification.accuracy, 7 / 10, no_truth=1, no_lie=1),
-    "classification.precision": decided(classification.precision, 3 / 5, no_truth=NAN, no_lie=1),
-    "classification.recall": decided(classification.recall, 3 / 4, no_truth=NAN, no_lie=1),
-    "classification.specificity": decided(classification.specificity, 4 / 6, no_truth=1, no_lie=NAN),
-    "classification.f1": decided(classification.f1, 6 / 9, no_truth=NAN, no_lie=1),
-    "classification.mcc": decided(classification.mcc, 10 / math.sqrt(5 * 4 * 6 * 5), no_truth=NAN, no_lie=NAN),
+    "agreement.weighted_kappa": agreement_contract(agreement.weighted_kappa, 0, 1, alike=NAN),
+    "agreement.spearman": agreement_contract(agreement.spearman, 0, 1, alike=NAN),
+    "classification.accuracy": classification_contract(classification.accuracy, 7 / 10, no_truth=1, no_lie=1),
+    "classification.precision": classification_contract(classification.precision, 3 / 5, no_truth=NAN, no_lie=1),
+    "classification.recall": classification_contract(classification.recall, 3 / 4, no_truth=NAN, no_lie=1),
+    "classification.specificity": classification_contract(classification.specificity, 4 / 6, no_truth=1, no_lie=NAN),
+    "classification.f1": classification_contract(classification.f1, 6 / 9, no_truth=NAN, no_lie=1),
+    "classification.mcc": classification_contract(
+        classification.mcc, 10 / math.sqrt(5 * 4 * 6 * 5), no_truth=NAN, no_lie=NAN
+    ),
     "classification.confusion": Contract(
         lambda predicted, actual: list(classification.confusion(predicted, actual)),
         golden=(([True, True, False, False, True], [True, False, True, False, True]), [2, 1, 1, 1]),

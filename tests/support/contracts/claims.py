@@ -1,4 +1,4 @@
-"""What is known of the metrics of claims, as `tests/support/contracts/cases.py` says it of the others."""
+"""Contracts of the metrics of claims; see `tests/support/contracts/cases.py`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,12 +17,12 @@ def verdicts(rows: int, columns: int) -> st.SearchStrategy[list[list[float]]]:
 
 
 MATRIX = st.none() | st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(lambda size: verdicts(*size))
-CASE = st.tuples(*(st.integers(0, 3) for _ in range(3))).flatmap(
-    lambda n: st.tuples(
-        verdicts(1, n[0]).map(lambda rows: rows[0]),
-        verdicts(1, n[1]).map(lambda rows: rows[0]),
-        verdicts(n[0], n[2]),
-        verdicts(n[1], n[2]),
+CLAIM_CASE = st.tuples(*(st.integers(0, 3) for _ in range(3))).flatmap(
+    lambda sizes: st.tuples(
+        verdicts(1, sizes[0]).map(lambda rows: rows[0]),
+        verdicts(1, sizes[1]).map(lambda rows: rows[0]),
+        verdicts(sizes[0], sizes[2]),
+        verdicts(sizes[1], sizes[2]),
     )
 )
 
@@ -31,8 +31,10 @@ def claim_precision(cases: Sequence[Any]) -> Any:
     return claims.claim_metrics([case and claims.Verdicts(*case) for case in cases])["claim_precision"]
 
 
-def cited(compute: Callable[..., Any], golden: float, of_none: float, golden_of_forgotten: float) -> Contract:
-    """Two statements and three pages, of which one supports the first."""
+def citation_contract(
+    compute: Callable[..., Any], golden: float, value_of_none: float, golden_of_unread: float
+) -> Contract:
+    """Return a contract for two statements and three pages, of which one supports the first."""
     return Contract(
         compute,
         golden=(([[[1, 0, 0], [0, 0, 0]]],), [golden]),
@@ -41,8 +43,8 @@ def cited(compute: Callable[..., Any], golden: float, of_none: float, golden_of_
         edges=[
             (([],), []),
             (([None],), [NAN]),
-            (([np.empty((2, 0))],), [of_none]),  # no page is named
-            (([[[1, 0], [NAN, NAN]]],), [golden_of_forgotten]),
+            (([np.empty((2, 0))],), [value_of_none]),  # no page is named
+            (([[[1, 0], [NAN, NAN]]],), [golden_of_unread]),
             (([[1, 0]],), ValueError),
         ],
     )
@@ -52,8 +54,11 @@ NUGGETS = st.none() | st.lists(st.tuples(st.sampled_from([0, 0.5, 1, NAN]), st.b
 
 
 def nugget_recall(cases: Sequence[Any]) -> Any:
-    """Of pairs of support and vital."""
-    split = [None if of is None else claims.Nuggets([s for s, _ in of], [v for _, v in of]) for of in cases]
+    """Compute nugget recall from pairs of support and vitality."""
+    split = [
+        None if case is None else claims.Nuggets([support for support, _ in case], [vital for _, vital in case])
+        for case in cases
+    ]
     return claims.nugget_recall(split)
 
 
@@ -74,7 +79,7 @@ CLAIM_CONTRACTS = {
     "claims.claim_metrics": Contract(
         claim_precision,
         golden=(([([1, 0, NAN], [1], [[1], [0], [0]], [[1]])],), [0.5]),
-        cases=st.tuples(st.none() | CASE),
+        cases=st.tuples(st.none() | CLAIM_CASE),
         best=(([([1], [1], [[1]], [[1]])],), [1]),
         edges=[
             (([],), []),
@@ -83,8 +88,8 @@ CLAIM_CONTRACTS = {
             (([([1, 0], [1], [[1]], [[1]])],), ValueError),
         ],
     ),
-    "claims.citation_precision": cited(claims.citation_precision, 1 / 3, NAN, 1 / 2),
-    "claims.citation_recall": cited(claims.citation_recall, 1 / 2, 0, 1),
+    "claims.citation_precision": citation_contract(claims.citation_precision, 1 / 3, NAN, 1 / 2),
+    "claims.citation_recall": citation_contract(claims.citation_recall, 1 / 2, 0, 1),
     "claims.citation_known": Contract(
         claims.citation_known,
         golden=(([[True, False, True]],), [2 / 3]),

@@ -1,4 +1,4 @@
-"""What is known of every metric of vectors: a golden value, its best value, its edges, and how a case looks."""
+"""Contracts of the metrics of vectors: a golden value, the best value, edge cases, and generated cases."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from yarus.metrics import answers, dialogue, embedding
 
 VECTOR = st.tuples(*[st.floats(-3, 3).map(lambda x: round(x, 2))] * 3).filter(lambda v: sum(x * x for x in v) > 0.01)
 LABELLED = st.tuples(VECTOR, st.sampled_from("abc"))
-APART = ([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], list("aabb"))
+SEPARATE_CLUSTERS = ([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], list("aabb"))
 BAD_VECTORS: list[tuple[Columns, Any]] = [
     (([[1.0, NAN], [1.0, 0.0]], ["a", "a"]), ValueError),
     (([[1.0, math.inf], [1.0, 0.0]], ["a", "a"]), ValueError),
@@ -20,8 +20,8 @@ BAD_VECTORS: list[tuple[Columns, Any]] = [
 ]
 
 
-def cloud(compute: Callable[..., Any], golden: float, *edges: tuple[Columns, Any]) -> Contract:
-    """The four corners of a square around the point (3, 3)."""
+def cloud_contract(compute: Callable[..., Any], golden: float, *edges: tuple[Columns, Any]) -> Contract:
+    """Return a contract for the four corners of a square around the point (3, 3)."""
     corners = [[2.0, 2.0], [2.0, 4.0], [4.0, 2.0], [4.0, 4.0]]
     bad = [(columns[:1], error) for columns, error in BAD_VECTORS[:2]]
     return Contract(compute, golden=((corners,), golden), cases=st.tuples(VECTOR), edges=[*edges, *bad])
@@ -33,7 +33,7 @@ PAIRWISE = (0 + 4 * NEAR + FAR) / 6
 NEAREST = (2 * (0 + 2 * NEAR) / 3 + 2 * (FAR + 2 * NEAR) / 3) / 4
 DIALOG = ([[1.0, 0.0], [0.6, 0.8], [0.0, -1.0]], ["d", "d", "d"])
 ONE_TURN: tuple[Columns, Any] = (([[1.0, 0.0]], ["d"]), NAN)
-NEITHER = (([], []), NAN)
+EMPTY_PAIR = (([], []), NAN)
 VECTOR_CONTRACTS = {
     "answers.semantic_similarity": Contract(
         answers.semantic_similarity,
@@ -51,14 +51,14 @@ VECTOR_CONTRACTS = {
         lambda vectors, labels: float(np.nanmean(embedding.cluster_similarities(vectors, labels))),
         golden=(([[1, 0], [1, 0], [0, 1]], list("aaa")), 1 / 3),
         cases=st.tuples(VECTOR, st.just("a")),
-        best=(APART, 1),
+        best=(SEPARATE_CLUSTERS, 1),
         edges=[*BAD_VECTORS, (([[0.0, 0.0], [1.0, 0.0]], ["a", "a"]), ValueError)],
     ),
     "embedding.intra_cluster_similarity": Contract(
         embedding.intra_cluster_similarity,
         golden=(([[1, 0], [1, 0], [0, 1], [1, 0], [0, 1]], list("aaabb")), (1 / 3 + 0) / 2),
         cases=LABELLED,
-        best=(APART, 1),
+        best=(SEPARATE_CLUSTERS, 1),
         edges=[
             *BAD_VECTORS,
             (([[1.0, 0.0], [0.0, 1.0]], ["a", "b"]), NAN),
@@ -67,7 +67,7 @@ VECTOR_CONTRACTS = {
     ),
     "embedding.inter_cluster_distance": Contract(
         embedding.inter_cluster_distance,
-        golden=(APART, math.sqrt(2)),
+        golden=(SEPARATE_CLUSTERS, math.sqrt(2)),
         cases=LABELLED,
         edges=[*BAD_VECTORS, (([[1.0, 0.0], [0.0, 1.0]], ["a", "a"]), NAN)],
     ),
@@ -75,20 +75,24 @@ VECTOR_CONTRACTS = {
         embedding.silhouette,
         golden=(([[1, 0], [0, 1], [-1, 0]], list("aab")), (0.5 + 0 + 0) / 3),  # a = 1, b = 2; a = 1, b = 1; alone
         cases=LABELLED,
-        best=(APART, 1),
+        best=(SEPARATE_CLUSTERS, 1),
         edges=[*BAD_VECTORS, (([[1.0, 0.0], [0.0, 1.0]], ["a", "a"]), NAN), (([[1.0, 0.0]] * 3, list("aab")), 0)],
     ),
-    "embedding.nearest_neighbour_distance": cloud(
+    "embedding.nearest_neighbour_distance": cloud_contract(
         embedding.nearest_neighbour_distance, NEAREST, (([[1.0, 2.0]],), NAN)
     ),
-    "embedding.density_score": cloud(
+    "embedding.density_score": cloud_contract(
         lambda vectors: embedding.density_score(embedding.nearest_neighbour_distance(vectors)),
         1 / NEAREST,
         (([[1.0, 2.0]] * 3,), NAN),
     ),
-    "embedding.spread": cloud(embedding.spread, math.sqrt(2), (([[1.0, 2.0]],), 0)),
-    "embedding.effective_dimensionality": cloud(embedding.effective_dimensionality, 2, (([[1.0, 2.0]] * 3,), NAN)),
-    "embedding.mean_pairwise_distance": cloud(embedding.mean_pairwise_distance, PAIRWISE, (([[1.0, 2.0]],), NAN)),
+    "embedding.spread": cloud_contract(embedding.spread, math.sqrt(2), (([[1.0, 2.0]],), 0)),
+    "embedding.effective_dimensionality": cloud_contract(
+        embedding.effective_dimensionality, 2, (([[1.0, 2.0]] * 3,), NAN)
+    ),
+    "embedding.mean_pairwise_distance": cloud_contract(
+        embedding.mean_pairwise_distance, PAIRWISE, (([[1.0, 2.0]],), NAN)
+    ),
     "dialogue.cache_hit_rate": Contract(
         lambda questions: dialogue.cache_hit_rate(questions, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
         golden=(([[1.0, 0.1, 0.0], [1.0, 1.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]],), 1 / 2),
@@ -101,7 +105,7 @@ VECTOR_CONTRACTS = {
         golden=(([0.9, 0.99, 0.5, 0.86], [1, 0, 0, NAN]), 1 / 2),
         cases=st.tuples(st.floats(-1, 1), st.sampled_from([0.0, 1.0, NAN])),
         best=(([0.9], [1]), 0),
-        edges=[NEITHER, (([0.85], [0]), NAN), (([NAN, 0.9], [0, NAN]), NAN), (([0.9], [1, 0]), ValueError)],
+        edges=[EMPTY_PAIR, (([0.85], [0]), NAN), (([NAN, 0.9], [0, NAN]), NAN), (([0.9], [1, 0]), ValueError)],
     ),
     "dialogue.context_preservation": Contract(
         dialogue.context_preservation,

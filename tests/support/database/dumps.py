@@ -1,4 +1,4 @@
-"""Dumps of databases that tests make, and loading them as `yarus load postgres` does."""
+"""Dump databases in tests, and load the dumps as `yarus load postgres` does."""
 
 import os
 import subprocess
@@ -8,36 +8,41 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine, text
 
-from yarus.db.embedded.cluster import programs
-from yarus.db.importers.dump import unpacked
-from yarus.db.importers.postgres import reading
-from yarus.db.loading.fill import LoadReport, fill
+from yarus.db.embedded.cluster import find_programs
+from yarus.db.importers.dump import open_dump
+from yarus.db.importers.postgres import open_source_snapshot
+from yarus.db.loading.load_rows import LoadReport, fill
 from yarus.db.sources import Source
 from yarus.db.tables import source_tables
 
 
-def dump(url: str, path: Path, *options: str) -> Path:
-    """A dump of a database as its owner makes it."""
-    command = [str(programs("18") / "pg_dump"), f"--dbname={url.replace('+psycopg', '')}", f"--file={path}", *options]
+def dump_database(url: str, path: Path, *options: str) -> Path:
+    """Dump a database as its owner does, and return the path."""
+    command = [
+        str(find_programs("18") / "pg_dump"),
+        f"--dbname={url.replace('+psycopg', '')}",
+        f"--file={path}",
+        *options,
+    ]
     subprocess.run(command, check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
     return path
 
 
-def load(engine: Engine, name: str, path: Path, **mapping: Any) -> LoadReport:
-    """Loads a dump into the source of that name."""
+def load_dump(engine: Engine, name: str, path: Path, **mapping: Any) -> LoadReport:
+    """Load a dump into the source of that name."""
     source = Source("helpdesk", "loaded", "ru", engine, source_tables(None, **mapping))
-    with unpacked(path, source) as there, reading(there) as rows:
+    with open_dump(path, source) as database, open_source_snapshot(database) as rows:
         return fill(engine, name, rows, language="ru", origin="test")
 
 
-def rows(engine: Engine, statement: str) -> list[tuple[Any, ...]]:
-    """What a query of our own database finds."""
+def query_rows(engine: Engine, statement: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query on the database of Yarus."""
     with engine.connect() as connection:
         return [tuple(row) for row in connection.execute(text(statement))]
 
 
-def alter(url: str, *statements: str) -> None:
-    """Runs statements as the owner of a database, each in a transaction of its own."""
+def run_statements(url: str, *statements: str) -> None:
+    """Run statements as the owner of a database, each in its own transaction."""
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement)

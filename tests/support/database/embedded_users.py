@@ -1,4 +1,4 @@
-"""Other processes that use an embedded PostgreSQL, and how to see what runs. Imported by full name."""
+"""Processes that use an embedded PostgreSQL, and functions that show what runs. Imported by full name."""
 
 import fcntl
 import os
@@ -12,31 +12,35 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 ROOT = Path(__file__).parents[3]
-USE = "import sys, pathlib, yarus.db.embedded.server as s; print(s.running(pathlib.Path(sys.argv[1])), flush=True)"
-HOLD = f"{USE}; sys.stdin.read()"
+PRINT_URL_SCRIPT = (
+    "import sys, pathlib, yarus.db.embedded.server as s; print(s.running(pathlib.Path(sys.argv[1])), flush=True)"
+)
+KEEP_RUNNING_SCRIPT = f"{PRINT_URL_SCRIPT}; sys.stdin.read()"
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")
 
 
-def query(url: str, statement: str) -> object:
+def query_scalar(url: str, statement: str) -> object:
     engine = create_engine(url, poolclass=NullPool)
     with engine.begin() as connection:
         result = connection.execute(text(statement))
         return result.scalar() if result.returns_rows else None
 
 
-def postmasters(home: Path) -> list[int]:
-    """The pids of the servers that run on a home; a zombie has no command line."""
-    found = {}
+def list_postmasters(home: Path) -> list[int]:
+    """Return the process ids of the servers that run on a home; a zombie has no command line."""
+    parents = {}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
             words = (process / "cmdline").read_bytes().split(b"\0")
             if os.fsencode(home / "postgres" / "data") in words:
-                found[int(process.name)] = parent(int(process.name))
-    return [pid for pid, above in found.items() if above not in found]  # a child of it has the same line at first
+                parents[int(process.name)] = get_parent_pid(int(process.name))
+    return [
+        pid for pid, parent_pid in parents.items() if parent_pid not in parents
+    ]  # a new child has the same command line at first
 
 
-def parent(pid: int) -> int:
+def get_parent_pid(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
@@ -46,14 +50,19 @@ def is_stopped(home: Path) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-    return not (home / "postgres" / "data" / "postmaster.pid").exists() and postmasters(home) == []
+    return not (home / "postgres" / "data" / "postmaster.pid").exists() and list_postmasters(home) == []
 
 
-class User:
-    """Another process that uses a home until it is told to end."""
+class EmbeddedServerUser:
+    """Another process that uses a home until it is ended."""
 
     def __init__(
-        self, home: Path, script: str = HOLD, *, command: tuple[str, ...] = (sys.executable,), **options: object
+        self,
+        home: Path,
+        script: str = KEEP_RUNNING_SCRIPT,
+        *,
+        command: tuple[str, ...] = (sys.executable,),
+        **options: object,
     ) -> None:
         self.process = subprocess.Popen(
             [*command, "-W", "error", "-c", script, str(home)],

@@ -1,6 +1,6 @@
-"""A database shaped as in production. Imported by full name."""
+"""The schema and rows of a production database. Imported by full name."""
 
-PRODUCTION = """
+PRODUCTION_SCHEMA = """
 CREATE EXTENSION vector;
 CREATE TABLE question_answer (
     id bigint PRIMARY KEY, question text, embedding vector, answer text, confluence_url text, score integer,

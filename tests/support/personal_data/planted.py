@@ -1,7 +1,6 @@
-"""Texts with personal data of known kind and place, made from a seed: names in all cases, numbers in many spellings.
+"""Generate texts with personal data of known kind and position: names in all cases, numbers in many spellings.
 
-The names, contexts and spellings are not taken from what `yarus.tasks.cases.privacy.masking` knows. Imported by its
-full name.
+The names, contexts and spellings are not taken from `yarus.tasks.cases.privacy.masking`. Imported by its full name.
 """
 
 import random
@@ -9,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.support.personal_data.declension import CASES, Forms, of_woman, patronymic
+from tests.support.personal_data.declension import CASES, Forms, make_feminine, make_patronymic
 from tests.support.personal_data.paper_numbers import card, inn, snils
 
 MEN = (
@@ -68,7 +67,7 @@ ADDRESSES = (
     "пр-т Кирова 25-{y}", "проспект Карла Маркса, дом 8, квартира {y}", "живу: Аврора, 17, кв. {y}",
     "пер. Тихий, д.4, к.2, кв.{y}",
 )  # fmt: skip
-NAMED = (
+NAME_CONTEXTS = (
     "{s.nom} {n.nom} {f.nom} не допущен к экзамену", "справка для {s.gen} {n.gen} {f.gen}",
     "передайте {s.dat} {n.dat}", "вопрос к {n.dat} {f.dat}", "говорил с {n.ins} {f.ins} вчера",
     "отчисляют {s.acc} {n.acc}", "{n.nom} {s.nom}, группа 215", "я {l}, как мне восстановиться",
@@ -80,11 +79,11 @@ NAMED = (
     "ФИО: {s.nom} {n.nom} {f.nom}", "студентка {n.nom} {s.nom} болеет", "для {n.gen} {s.gen} нужна виза",
     "наш староста — {n.nom} {s.nom}", "напомните {n.dat} {f.dat}", "где сидит {s.nom}?",
 )  # fmt: skip
-BEFORE = (
+PREFIXES = (
     "", "Здравствуйте! ", "подскажите пожалуйста, ", "В общежитии на Московском шоссе. ", "Добрый день, ",
     "не работает личный кабинет, ", "Когда сессия? ", "вот: ",
 )  # fmt: skip
-AFTER = (
+SUFFIXES = (
     "", ".", ", спасибо", "\nжду ответа", " и что дальше?", " — помогите", "!", " (это срочно)",
 )  # fmt: skip
 LATIN = {
@@ -103,8 +102,8 @@ LATIN = {
 LATIN |= dict(zip("абвгдезийклмнопрстуфыэ", "abvgdeziyklmnoprstufye", strict=True))
 
 
-class Planted(NamedTuple):
-    """A text and what is personal in it."""
+class PlantedText(NamedTuple):
+    """A text and the personal data in it."""
 
     kind: str
     form: str
@@ -114,56 +113,59 @@ class Planted(NamedTuple):
     end: int
 
 
-def planted(n: int, seed: int) -> list[Planted]:
-    """n texts of every kind, forms in turn."""
+def make_planted_texts(n: int, seed: int) -> list[PlantedText]:
+    """Return n texts of every kind, with the forms in turn."""
     chance = random.Random(seed)
     makers = {"phone": phones, "email": mails, "id": papers, "handle": handles, "address": addresses, "name": names}
-    return [next(made) for make in makers.values() for made in [make(chance)] for _ in range(n)]
+    return [next(texts_of_kind) for make in makers.values() for texts_of_kind in [make(chance)] for _ in range(n)]
 
 
-def _around(chance: random.Random, kind: str, form: str, whole: str, secret: str) -> Planted:
-    before, after = chance.choice(BEFORE), chance.choice(AFTER)
-    start = len(before) + whole.index(secret)
-    return Planted(kind, form, before + whole + after, secret, start, start + len(secret))
+def _embed(chance: random.Random, kind: str, form: str, form_text: str, secret: str) -> PlantedText:
+    before, after = chance.choice(PREFIXES), chance.choice(SUFFIXES)
+    start = len(before) + form_text.index(secret)
+    return PlantedText(kind, form, before + form_text + after, secret, start, start + len(secret))
 
 
 def _digits(chance: random.Random, n: int) -> str:
     return str(chance.randrange(10 ** (n - 1), 10**n))
 
 
-def phones(chance: random.Random) -> Iterator[Planted]:
-    """Phones in the spellings of `PHONES`."""
+def phones(chance: random.Random) -> Iterator[PlantedText]:
+    """Yield phone numbers in the spellings of `PHONES`."""
     while True:
         for form in PHONES:
             a = chance.choice(("927", "999", "846", "916", "495"))
             a = a if form[0] in "+8h[" or "wa.me" in form or form[0] == "7" else "9" + _digits(chance, 2)
             parts = {"a": a, "b": _digits(chance, 3), "c": _digits(chance, 2), "d": _digits(chance, 2)}
             number = "8" + "".join(parts.values())
-            full = number.translate({48 + i: 0xFF10 + i for i in range(10)})
-            arabic = number.translate({48 + i: 0x0660 + i for i in range(10)})
-            whole = form.format(**parts, spaced=" ".join(number), full=full, arabic=arabic)
+            full = number.translate({48 + offset: 0xFF10 + offset for offset in range(10)})
+            arabic = number.translate({48 + offset: 0x0660 + offset for offset in range(10)})
+            form_text = form.format(**parts, spaced=" ".join(number), full=full, arabic=arabic)
             secret = (
-                whole.removeprefix("тел. для связи: ").removesuffix(" доб. 12").removesuffix("м").removeprefix("tel:")
+                form_text.removeprefix("тел. для связи: ")
+                .removesuffix(" доб. 12")
+                .removesuffix("м")
+                .removeprefix("tel:")
             )
             secret = re.split("[/=]", secret)[-1] if "wa.me" in form or "=" in form else secret
-            yield _around(chance, "phone", form, whole, secret)
+            yield _embed(chance, "phone", form, form_text, secret)
 
 
-def _who(chance: random.Random) -> dict[str, str]:
+def _draw_parts(chance: random.Random) -> dict[str, str]:
     n, s = chance.choice(("ivan", "olga", "masha", "petr")), chance.choice(("kuznets", "lebedeva", "volk"))
     return {"n": n, "s": s, "y": str(chance.randrange(10, 29))}
 
 
-def mails(chance: random.Random) -> Iterator[Planted]:
-    """Addresses in the spellings of `MAILS`."""
+def mails(chance: random.Random) -> Iterator[PlantedText]:
+    """Yield email addresses in the spellings of `MAILS`."""
     while True:
         for form in MAILS:
-            whole = form.format(**_who(chance))
-            yield _around(chance, "email", form, whole, whole.removeprefix("mailto:"))
+            address = form.format(**_draw_parts(chance))
+            yield _embed(chance, "email", form, address, address.removeprefix("mailto:"))
 
 
-def papers(chance: random.Random) -> Iterator[Planted]:
-    """Numbers of papers, cards and accounts, and dates of birth; secret is the number."""
+def papers(chance: random.Random) -> Iterator[PlantedText]:
+    """Yield numbers of documents, cards and accounts, and dates of birth; the secret is the number."""
     while True:
         for form in IDS:
             number = card(chance)
@@ -177,41 +179,41 @@ def papers(chance: random.Random) -> Iterator[Planted]:
                 "snils": snils(chance),
                 "inn": inn(chance, 12),
                 "card": number,
-                "card_dash": "-".join(_fours(number)),
+                "card_dash": "-".join(_split_fours(number)),
             }
-            whole = form.format(**parts, card4=" ".join(_fours(number)))
-            words = whole.split()
-            first = next(i for i, word in enumerate(words) if any(c.isdigit() for c in word))
-            yield _around(chance, "id", form, whole, " ".join(words[first:]).removesuffix(" года"))
+            form_text = form.format(**parts, card4=" ".join(_split_fours(number)))
+            words = form_text.split()
+            first = next(index for index, word in enumerate(words) if any(character.isdigit() for character in word))
+            yield _embed(chance, "id", form, form_text, " ".join(words[first:]).removesuffix(" года"))
 
 
-def _fours(number: str) -> list[str]:
+def _split_fours(number: str) -> list[str]:
     return [number[i : i + 4] for i in range(0, len(number), 4)]
 
 
-def handles(chance: random.Random) -> Iterator[Planted]:
-    """Pages and names in messengers."""
+def handles(chance: random.Random) -> Iterator[PlantedText]:
+    """Yield pages and names in messengers."""
     while True:
         for form in HANDLES:
-            whole = form.format(**_who(chance), i=_digits(chance, 8))
-            yield _around(chance, "handle", form, whole, re.split(r"[\s/=@]", whole)[-1])
+            form_text = form.format(**_draw_parts(chance), i=_digits(chance, 8))
+            yield _embed(chance, "handle", form, form_text, re.split(r"[\s/=@]", form_text)[-1])
 
 
-def addresses(chance: random.Random) -> Iterator[Planted]:
-    """Where somebody lives, to the flat."""
+def addresses(chance: random.Random) -> Iterator[PlantedText]:
+    """Yield home addresses, including the flat."""
     while True:
         for form in ADDRESSES:
-            whole = form.format(y=chance.randrange(10, 200))
-            yield _around(chance, "address", form, whole, whole.removeprefix("живу: "))
+            address = form.format(y=chance.randrange(10, 200))
+            yield _embed(chance, "address", form, address, address.removeprefix("живу: "))
 
 
-def names(chance: random.Random) -> Iterator[Planted]:
-    """Names in the contexts of `NAMED`, in the case that the context asks for."""
+def names(chance: random.Random) -> Iterator[PlantedText]:
+    """Yield names in the contexts of `NAME_CONTEXTS`, in the grammatical case of the context."""
     while True:
-        for form in NAMED:
+        for form in NAME_CONTEXTS:
             woman = chance.random() < 0.5 or "студентка" in form
             n, s, f = chance.choice(WOMEN if woman else MEN), chance.choice(SURNAMES), chance.choice(FATHERS)
-            s, f = of_woman(s, woman), patronymic(f, woman)
+            s, f = make_feminine(s, woman), make_patronymic(f, woman)
             forms = {"n": Forms(n, woman), "s": Forms(s, woman, surname=True), "f": Forms(f, woman)}
             more = {
                 "l": f"{s} {n}".lower(),
@@ -220,18 +222,20 @@ def names(chance: random.Random) -> Iterator[Planted]:
                 "i": n[0],
                 "j": f[0],
             }
-            more["lat"] = " ".join(_latin(word) for word in (n, s))
-            whole = form.format(**forms, **more)
-            secrets = [str(getattr(one, case)) for one in forms.values() for case in CASES] + list(more.values())[:3]
+            more["lat"] = " ".join(_transliterate(word) for word in (n, s))
+            sentence = form.format(**forms, **more)
+            secrets = [str(getattr(name_form, case)) for name_form in forms.values() for case in CASES] + list(
+                more.values()
+            )[:3]
             spans = [
-                (whole.find(one), whole.find(one) + len(one))
-                for one in (*secrets, more["lat"])
-                if len(one) > 1 and one in whole
+                (sentence.find(name_form), sentence.find(name_form) + len(name_form))
+                for name_form in (*secrets, more["lat"])
+                if len(name_form) > 1 and name_form in sentence
             ]
             start, end = min(a for a, _ in spans), max(b for _, b in spans)
-            start = min(start, whole.find(f"{n[0]}.") if f"{n[0]}." in whole else start)
-            yield _around(chance, "name", form, whole, whole[start:end])
+            start = min(start, sentence.find(f"{n[0]}.") if f"{n[0]}." in sentence else start)
+            yield _embed(chance, "name", form, sentence, sentence[start:end])
 
 
-def _latin(word: str) -> str:
+def _transliterate(word: str) -> str:
     return "".join(LATIN.get(letter, letter) for letter in word.lower()).title()

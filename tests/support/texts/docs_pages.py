@@ -1,4 +1,4 @@
-"""The pages that people read, and the commands in them. Imported by full name."""
+"""The documentation pages, and the commands in them. Imported by full name."""
 
 import re
 import shlex
@@ -17,14 +17,14 @@ class Block(NamedTuple):
 
     page: str
     kind: str
-    """What follows the fence: console, sql, python, toml … or nothing."""
+    """The word after the fence: console, sql, python, toml … or nothing."""
     not_run: str | None
-    """Why its commands are only checked; None: a test runs them."""
+    """Why its commands are only checked; None if a test runs them."""
     text: str
 
     @property
     def commands(self) -> list[str]:
-        """Its commands, without comments; in a console those after `$`, elsewhere lines that begin like one."""
+        """Return its commands, without comments: console lines after `$`, elsewhere lines that begin like a command."""
         lines = self.text.replace("\\\n", "").splitlines()
         if self.kind == "console":
             lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -35,22 +35,22 @@ class Block(NamedTuple):
         return [re.sub(r"\s{2,}# .*", "", line).strip() for line in lines]
 
 
-def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page."""
-    found = FENCED.finditer(page.read_text(encoding="utf-8"))
-    return [Block(page.name, block["kind"], block["why"], block["text"]) for block in found]
+def read_blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    matches = FENCED.finditer(page.read_text(encoding="utf-8"))
+    return [Block(page.name, block["kind"], block["why"], block["text"]) for block in matches]
 
 
-def inline(page: Path) -> list[str]:
-    """The commands that stand in its running text and tables: `yarus …`."""
+def find_inline_commands(page: Path) -> list[str]:
+    """Return the commands in the running text and tables of a page: `yarus …`."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
-    return [" ".join(said.split()) for said in re.findall(r"`((?:\.venv/bin/)?yarus [^`]+)`", text)]
+    return [" ".join(command.split()) for command in re.findall(r"`((?:\.venv/bin/)?yarus [^`]+)`", text)]
 
 
-def words(command: str) -> tuple[dict[str, str], list[str]]:
-    """The variables before a command, and its words up to where the shell goes on with something else."""
-    given = shlex.split(command.replace("…", ""), comments=True)
-    end = next((n for n, word in enumerate(given) if word in (">", "|", "&&", "||")), len(given))
-    given = given[:end]
-    first = next((n for n, word in enumerate(given) if not re.fullmatch(r"[A-Z_0-9]+=.*", word)), len(given))
-    return dict(word.split("=", 1) for word in given[:first]), given[first:]
+def split_command(command: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables before a command, and its words up to a shell operator."""
+    parts = shlex.split(command.replace("…", ""), comments=True)
+    end = next((index for index, word in enumerate(parts) if word in (">", "|", "&&", "||")), len(parts))
+    parts = parts[:end]
+    first = next((index for index, word in enumerate(parts) if not re.fullmatch(r"[A-Z_0-9]+=.*", word)), len(parts))
+    return dict(word.split("=", 1) for word in parts[:first]), parts[first:]

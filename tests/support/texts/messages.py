@@ -1,4 +1,4 @@
-"""Every text of the product that people read and that stands in its code: messages, help, forms, lines of the log."""
+"""Collect every text in the code that people read: messages, help, forms, log lines."""
 
 import ast
 import gettext
@@ -17,139 +17,139 @@ FOLDERS = ("yarus", "flows", "tasks", "db", "deployments")
 ERRORS = ("InputError", "DatabaseUnavailable", "ModelUnavailable", "ResultsUnavailable", "SourceChanged")
 ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError", "NothingToMeasureError")
 """Calls whose first argument is a message."""
-TOLD = ("Check", "Rejected", "NoVerdict", "UsageError", "OSError", "unreadable", *ERRORS, "Words")
-"""Calls none of whose arguments may be put together from texts and values: it could not be told in another language."""
+TRANSLATED_CALLS = ("Check", "Rejected", "NoVerdict", "UsageError", "OSError", "unreadable", *ERRORS, "Words")
+"""Calls whose arguments must not be assembled from texts and values, because they could not be translated."""
 LEVELS = ("info", "warning", "error", "exception")
-UNSAID = ("db/words.py", "tasks/systems/yarus_worker/")
-"""Where messages are handled, or made by a Python of the user's."""
+SKIPPED_PATHS = ("db/messages.py", "tasks/systems/yarus_worker/")
+"""Files that handle messages, or run in the user's Python."""
 
 
-class Said(NamedTuple):
-    """A text in English, and where it stands."""
+class MessageText(NamedTuple):
+    """An English text, and its place."""
 
     text: str
     place: str
 
 
-def in_code() -> Iterator[Said]:
-    """Templates of errors and of words, beginnings of `unknown`, and lines of the log."""
+def find_code_messages() -> Iterator[MessageText]:
+    """Yield templates of errors and words, beginnings of `unknown`, and log lines."""
     for path, tree in _modules():
-        unknown = {id(_beginning(call)) for call in _calls(tree) if _name(call) == "unknown"}
+        unknown = {id(_get_first_argument(call)) for call in _calls(tree) if _get_callee(call) == "unknown"}
         for call in _calls(tree):
             place = f"{path.relative_to(ROOT)}:{call.lineno}"
             if id(call) not in unknown:
-                yield from (Said(text, place) for text in _templates(call))
+                yield from (MessageText(text, place) for text in _find_templates(call))
 
 
-def put_together() -> Iterator[str]:
-    """Where a message is made of an f-string or a sum, so that it cannot be told in another language."""
+def find_assembled_messages() -> Iterator[str]:
+    """Yield places where a message is an f-string or a sum, so that it cannot be translated."""
     for path, tree in _modules():
         for call in _calls(tree):
-            given = call.args if _name(call) in TOLD and path.name != "errors.py" else []
-            if any(isinstance(one, ast.JoinedStr | ast.BinOp) for one in given):
+            arguments = call.args if _get_callee(call) in TRANSLATED_CALLS and path.name != "errors.py" else []
+            if any(isinstance(argument, ast.JoinedStr | ast.BinOp) for argument in arguments):
                 yield f"{path.relative_to(ROOT)}:{call.lineno}"
 
 
-def of_help() -> Iterator[Said]:
-    """The paragraphs of every command's help, and what its options say."""
+def find_help_texts() -> Iterator[MessageText]:
+    """Yield the paragraphs of every command's help, and the help of its options."""
     from yarus.__main__ import cli
 
     for words, command in commands(cli):
         place = f"yarus {' '.join(words)} --help"
         for paragraph in paragraphs(command.help or ""):
-            yield Said(paragraph, place)
+            yield MessageText(paragraph, place)
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.help:
-                yield Said(parameter.help, f"{place}: {parameter.opts[0]}")
+                yield MessageText(parameter.help, f"{place}: {parameter.opts[0]}")
 
 
-def of_parameters() -> Iterator[Said]:
-    """Titles and descriptions of parameters, and what each flow is for."""
+def find_parameter_texts() -> Iterator[MessageText]:
+    """Yield titles and descriptions of parameters, and the purpose of each flow."""
     from yarus.tasks.config.flow_parameters import FLOWS
-    from yarus.tasks.dataset.synthesis.generator import Synthesis
+    from yarus.tasks.dataset.synthesis.generator import SynthesisParameters
 
-    for name, model in {**FLOWS, "synthesize": Synthesis}.items():
-        yield Said(inspect.cleandoc(model.__doc__ or ""), name)
+    for name, model in {**FLOWS, "synthesize": SynthesisParameters}.items():
+        yield MessageText(inspect.cleandoc(model.__doc__ or ""), name)
         for parameter, field in model.model_fields.items():
             for text in (field.title, field.description):
                 if text:
-                    yield Said(text, f"{name}.{parameter}")
+                    yield MessageText(text, f"{name}.{parameter}")
 
 
-def of_forms() -> Iterator[Said]:
-    """What the forms of the Prefect UI show beside the parameters of a tier."""
+def find_form_texts() -> Iterator[MessageText]:
+    """Yield what the forms of the Prefect UI show beside the parameters of a tier."""
     from prefect.utilities.callables import parameter_schema
 
-    from yarus.deployments.registration import declared, flow_of
+    from yarus.deployments.registration import load_deployments, load_flow
 
-    for deployment in declared():
-        for text in _told_in(parameter_schema(flow_of(deployment)).model_dump_for_openapi()):
-            yield Said(text, f"the form of {deployment['name']}")
+    for deployment in load_deployments():
+        for text in _find_schema_texts(parameter_schema(load_flow(deployment)).model_dump_for_openapi()):
+            yield MessageText(text, f"the form of {deployment['name']}")
 
 
-def _told_in(schema: object) -> Iterator[str]:
+def _find_schema_texts(schema: object) -> Iterator[str]:
     """Titles and descriptions in a schema; examples are values, and a title that is the name of a model is not "
     "shown."""
     from yarus.tasks.config.flow_parameters import FLOWS
-    from yarus.tasks.config.forms import EXAMPLES
+    from yarus.tasks.config.forms import EXAMPLES_PREFIX
 
     if isinstance(schema, list):
         for part in schema:
-            yield from _told_in(part)
+            yield from _find_schema_texts(part)
     elif isinstance(schema, dict):
         for key in ("title", "description"):
             if isinstance(text := schema.get(key), str) and text not in {kind.__name__ for kind in FLOWS.values()}:
-                yield text.partition(EXAMPLES)[0]
+                yield text.partition(EXAMPLES_PREFIX)[0]
         for part in schema.values():
-            yield from _told_in(part)
+            yield from _find_schema_texts(part)
 
 
-def of_metrics() -> Iterator[Said]:
-    """When a metric is not measured."""
+def find_metric_texts() -> Iterator[MessageText]:
+    """Yield the reasons why a metric is not measured."""
     from yarus.metrics.table import METRICS
 
     for name, metric in METRICS.items():
         for clause in metric.undefined.split("; "):
-            yield Said(clause, f"metric {name}")
+            yield MessageText(clause, f"metric {name}")
     for text in ("no metric {name}; did you mean {near}?", "no metric {name}; there are: {names}"):
-        yield Said(text, "yarus.metrics.table.metric")
+        yield MessageText(text, "yarus.metrics.table.get_metric")
 
 
-def of_click() -> Iterator[Said]:
-    """What click itself says."""
+def list_click_texts() -> Iterator[MessageText]:
+    """Yield the messages of click itself."""
     spec = importlib.util.find_spec("click")
     assert spec is not None
     assert spec.submodule_search_locations
     for path in sorted(Path(spec.submodule_search_locations[0]).glob("*.py")):
         for call in _calls(ast.parse(path.read_text(encoding="utf-8"))):
-            if _name(call) in ("_", gettext.ngettext.__name__):
-                for one in call.args:
-                    if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                        yield Said(one.value, f"click/{path.name}:{call.lineno}")
+            if _get_callee(call) in ("_", gettext.ngettext.__name__):
+                for argument in call.args:
+                    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                        yield MessageText(argument.value, f"click/{path.name}:{call.lineno}")
 
 
 def commands(group: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command with the words that name it."""
+    """Yield every command with the words that name it."""
     yield words, group
     for name, command in group.commands.items() if isinstance(group, click.Group) else ():
         yield from commands(command, (*words, name))
 
 
 def paragraphs(text: str) -> list[str]:
-    """The paragraphs of a help, each on one line; examples of commands are none."""
+    """Return the paragraphs of a help, each on one line, without examples of commands."""
     return [
         " ".join(part.split()) for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if not part.startswith("\b")
     ]
 
 
-def placeholders(text: str) -> list[str]:
-    """The names of values in a template, or its `%` signs, in order of the alphabet."""
+def list_placeholders(text: str) -> list[str]:
+    """Return the sorted names of values in a template, or its `%` signs."""
     signs = re.findall(r"%[-+,.\d]*[sdfgr]", text)
     return sorted(signs) or sorted({name for _, name, _, _ in string.Formatter().parse(text) if name})
 
 
-def wordless(text: str) -> bool:
-    """Whether nothing in it is English: only values, names of options, settings and files, or signs."""
+def has_no_words(text: str) -> bool:
+    """Return whether a text has no English words: only values, names of options, settings and files, or signs."""
     bare = re.sub(r"\{[^{}]*\}|%[-+,.\d]*[sdfgr]", " ", text)
     bare = re.sub(r"--[\w-]+|`[^`]*`|\b[A-Z][A-Z_0-9]+\b|\S*[/=_]\S*|\S+[.:]\w\S*|chmod\s+\S+", " ", bare)
     return not re.search(r"[A-Za-z]{2,}", bare)
@@ -158,7 +158,7 @@ def wordless(text: str) -> bool:
 def _modules() -> Iterator[tuple[Path, ast.Module]]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            if not str(path.relative_to(ROOT)).startswith(UNSAID):
+            if not str(path.relative_to(ROOT)).startswith(SKIPPED_PATHS):
                 yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -166,41 +166,41 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
-def _name(call: ast.Call) -> str:
+def _get_callee(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
 
 
-def _templates(call: ast.Call) -> Iterator[str]:
-    name = _name(call)
+def _find_templates(call: ast.Call) -> Iterator[str]:
+    name = _get_callee(call)
     if name in (*ERRORS, "Words", "UsageError") and call.args:
-        yield from _constant(call.args[0])
+        yield from _get_constant(call.args[0])
     elif name == "unknown" and call.args:
-        yield from (f"no {text}" for text in _constant(_within(call.args[0])))
+        yield from (f"no {text}" for text in _get_constant(_unwrap_words(call.args[0])))
         for hint in (*call.args[3:], *(word.value for word in call.keywords if word.arg == "hint")):
-            yield from _constant(hint)
-    elif name == "the_one":
+            yield from _get_constant(hint)
+    elif name == "resolve_id":
         for word in call.keywords:
-            yield from _constant(word.value)
+            yield from _get_constant(word.value)
     elif name in LEVELS and ast.unparse(call.func).startswith(("log.", "logging.getLogger('yarus').")):
-        yield from _constant(call.args[0])
+        yield from _get_constant(call.args[0])
 
 
-def _beginning(call: ast.Call) -> ast.expr | None:
+def _get_first_argument(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else None
 
 
-def _within(node: ast.expr) -> ast.expr:
-    return node.args[0] if isinstance(node, ast.Call) and _name(node) == "Words" else node
+def _unwrap_words(node: ast.expr) -> ast.expr:
+    return node.args[0] if isinstance(node, ast.Call) and _get_callee(node) == "Words" else node
 
 
-def _constant(node: ast.expr) -> Iterator[str]:
+def _get_constant(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
 
 
-def section(*names: str) -> set[str]:
-    """The English texts of sections of the catalogue."""
+def read_catalogue_texts(*names: str) -> set[str]:
+    """Return the English texts of sections of the catalogue."""
     import tomllib
 
-    found = tomllib.loads((ROOT / "tasks/config/texts/messages.ru.toml").read_text(encoding="utf-8"))
-    return {text for name in names for text in found[name]}
+    sections = tomllib.loads((ROOT / "tasks/config/texts/messages.ru.toml").read_text(encoding="utf-8"))
+    return {text for name in names for text in sections[name]}

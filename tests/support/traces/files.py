@@ -1,6 +1,6 @@
-"""Traces as tools write them: a request with retriever and model, in every format that is read. Imported by full name.
+"""Traces in every supported format: a request with retriever and model. Imported by full name.
 
-`turn` says what happened; `otlp`, `sdk` and `langfuse` write it down.
+`turn` describes the request; `otlp`, `sdk` and `langfuse` format it.
 """
 
 import base64
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from yarus.db.importers import reader
-from yarus.db.loading.staging import Row
+from yarus.db.loading.staging import IncomingRow
 
 Document = dict[str, Any]
 NS = 10**9
 START_NS = 1_772_000_000 * NS
 
 
-def turn(i: int, **more: Any) -> Document:
-    """A question about page i, what was retrieved for it, what was answered, and what that took."""
+def make_turn(i: int, **more: Any) -> Document:
+    """Return a question about page i, the retrieved passages, the answer, and times and costs."""
     passages = [
         {"id": f"c{n}", "text": f"Правило {n} велит сдать книгу {n} до мая.", "url": f"https://wiki.example/{n}"}
         for n in (i % 10, (i + 1) % 10)
@@ -41,24 +41,29 @@ def turn(i: int, **more: Any) -> Document:
     } | more
 
 
-def span_id(said: Document, name: str) -> str:
-    return hashlib.md5(f"{said['trace_id']} {name}".encode()).hexdigest()[:16]  # noqa: S324
+def make_span_id(turn_values: Document, name: str) -> str:
+    return hashlib.md5(f"{turn_values['trace_id']} {name}".encode()).hexdigest()[:16]  # noqa: S324
 
 
-def steps(said: Document) -> list[Document]:
-    """The three steps of a request: name, kind, parent, times, and attributes of OpenInference."""
-    start, end = said["start_ns"], said["start_ns"] + said["latency_ns"]
+def make_steps(turn_values: Document) -> list[Document]:
+    """Return the three steps of a request: name, kind, parent, times, and attributes of OpenInference."""
+    start, end = turn_values["start_ns"], turn_values["start_ns"] + turn_values["latency_ns"]
     documents = {
-        f"retrieval.documents.{place}.document.{name}": value
-        for place, one in enumerate(said["passages"])
+        f"retrieval.documents.{rank}.document.{name}": value
+        for rank, passage in enumerate(turn_values["passages"])
         for name, value in {
-            "id": one["id"],
-            "content": one["text"],
-            "score": 1 / (place + 1),
-            "metadata": json.dumps({"url": one["url"]}),
+            "id": passage["id"],
+            "content": passage["text"],
+            "score": 1 / (rank + 1),
+            "metadata": json.dumps({"url": passage["url"]}),
         }.items()
     }
-    prompt = "Ответь по тексту.\n" + "\n".join(one["text"] for one in said["passages"]) + "\n" + said["question"]
+    prompt = (
+        "Ответь по тексту.\n"
+        + "\n".join(passage["text"] for passage in turn_values["passages"])
+        + "\n"
+        + turn_values["question"]
+    )
     return [
         {
             "name": "rag",
@@ -67,11 +72,11 @@ def steps(said: Document) -> list[Document]:
             "start": start,
             "end": end,
             "attributes": {
-                "input.value": json.dumps({"question": said["question"]}, ensure_ascii=False),
+                "input.value": json.dumps({"question": turn_values["question"]}, ensure_ascii=False),
                 "input.mime_type": "application/json",
-                "output.value": said["answer"],
-                "session.id": said["session"],
-                "user.id": said["user"],
+                "output.value": turn_values["answer"],
+                "session.id": turn_values["session"],
+                "user.id": turn_values["user"],
             },
         },
         {
@@ -80,7 +85,7 @@ def steps(said: Document) -> list[Document]:
             "parent": "rag",
             "start": start + 1_000_000,
             "end": start + 200_000_000,
-            "attributes": {"input.value": said["question"], **documents},
+            "attributes": {"input.value": turn_values["question"], **documents},
         },
         {
             "name": "ChatOpenAI",
@@ -88,43 +93,43 @@ def steps(said: Document) -> list[Document]:
             "parent": "rag",
             "start": start + 210_000_000,
             "end": end - 1_000_000,
-            "first": start + said["first_token_ns"],
+            "first": start + turn_values["first_token_ns"],
             "attributes": {
                 "llm.input_messages.0.message.role": "user",
                 "llm.input_messages.0.message.content": prompt,
                 "llm.output_messages.0.message.role": "assistant",
-                "llm.output_messages.0.message.content": said["answer"],
-                "llm.token_count.prompt": said["tokens_in"],
-                "llm.token_count.completion": said["tokens_out"],
-                "llm.cost.total": said["cost_usd"],
+                "llm.output_messages.0.message.content": turn_values["answer"],
+                "llm.token_count.prompt": turn_values["tokens_in"],
+                "llm.token_count.completion": turn_values["tokens_out"],
+                "llm.cost.total": turn_values["cost_usd"],
             },
         },
     ]
 
 
-def otlp(said: Document, *, ids: str = "hex", plain: bool = False) -> list[Document]:
-    """The spans of a request as OTLP's JSON has them.
+def make_otlp_spans(turn_values: Document, *, ids: str = "hex", plain: bool = False) -> list[Document]:
+    """Return the spans of a request as OTLP's JSON.
 
     Args:
-        said: from `turn`.
+        turn_values: returned by `turn`.
         ids: `hex`, or `base64` as plain protobuf libraries write them.
         plain: attributes as a map instead of keys and typed values.
     """
     coded = (lambda text: base64.b64encode(bytes.fromhex(text)).decode()) if ids == "base64" else str
     spans = []
-    for step in steps(said):
+    for step in make_steps(turn_values):
         attributes = {"openinference.span.kind": step["kind"], **step["attributes"]}
         span = {
-            "traceId": coded(said["trace_id"]),
-            "spanId": coded(span_id(said, step["name"])),
-            "parentSpanId": coded(span_id(said, step["parent"])) if step["parent"] else "",
+            "traceId": coded(turn_values["trace_id"]),
+            "spanId": coded(make_span_id(turn_values, step["name"])),
+            "parentSpanId": coded(make_span_id(turn_values, step["parent"])) if step["parent"] else "",
             "name": step["name"],
             "kind": 1,
             "startTimeUnixNano": str(step["start"]),
             "endTimeUnixNano": str(step["end"]),
             "attributes": attributes
             if plain
-            else [{"key": key, "value": typed(value)} for key, value in attributes.items()],
+            else [{"key": key, "value": make_otlp_value(value)} for key, value in attributes.items()],
             "status": {"code": 1},
         }
         if "first" in step:
@@ -133,8 +138,8 @@ def otlp(said: Document, *, ids: str = "hex", plain: bool = False) -> list[Docum
     return spans
 
 
-def typed(value: Any) -> Document:
-    """A value as OTLP writes it: 64-bit integers as text."""
+def make_otlp_value(value: Any) -> Document:
+    """Return a value as OTLP writes it: 64-bit integers as text."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -142,8 +147,8 @@ def typed(value: Any) -> Document:
     return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}
 
 
-def request(spans: Iterable[Document]) -> Document:
-    """Spans as one request to export traces."""
+def make_export_request(spans: Iterable[Document]) -> Document:
+    """Return spans as one request to export traces."""
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "bot"}}]}
     return {
         "resourceSpans": [
@@ -152,114 +157,117 @@ def request(spans: Iterable[Document]) -> Document:
     }
 
 
-def sdk(said: Document) -> list[Document]:
-    """The spans of a request as Python's SDK prints them, attributes as a map."""
+def make_sdk_spans(turn_values: Document) -> list[Document]:
+    """Return the spans of a request as Python's SDK prints them, with attributes as a map."""
     return [
         {
             "name": step["name"],
             "context": {
-                "trace_id": f"0x{said['trace_id']}",
-                "span_id": f"0x{span_id(said, step['name'])}",
+                "trace_id": f"0x{turn_values['trace_id']}",
+                "span_id": f"0x{make_span_id(turn_values, step['name'])}",
                 "trace_state": "[]",
             },
             "kind": "SpanKind.INTERNAL",
-            "parent_id": f"0x{span_id(said, step['parent'])}" if step["parent"] else None,
-            "start_time": iso(step["start"]),
-            "end_time": iso(step["end"]),
+            "parent_id": f"0x{make_span_id(turn_values, step['parent'])}" if step["parent"] else None,
+            "start_time": format_iso_time(step["start"]),
+            "end_time": format_iso_time(step["end"]),
             "status": {"status_code": "OK"},
             "attributes": {"openinference.span.kind": step["kind"], **step["attributes"]},
-            "events": [{"name": "First Token Stream Event", "timestamp": iso(step["first"])}]
+            "events": [{"name": "First Token Stream Event", "timestamp": format_iso_time(step["first"])}]
             if "first" in step
             else [],
         }
-        for step in steps(said)
+        for step in make_steps(turn_values)
     ]
 
 
-def langfuse(said: Document, **more: Any) -> Document:
-    """A trace with its observations, as Langfuse's pages and API give it."""
-    start, end = said["start_ns"], said["start_ns"] + said["latency_ns"]
+def make_langfuse_trace(turn_values: Document, **more: Any) -> Document:
+    """Return a trace with its observations, as Langfuse's pages and API give it."""
+    start, end = turn_values["start_ns"], turn_values["start_ns"] + turn_values["latency_ns"]
     documents = [
-        {"page_content": one["text"], "id": one["id"], "metadata": {"url": one["url"]}} for one in said["passages"]
+        {"page_content": passage["text"], "id": passage["id"], "metadata": {"url": passage["url"]}}
+        for passage in turn_values["passages"]
     ]
     return {
-        "id": said["trace_id"],
-        "timestamp": iso(start),
+        "id": turn_values["trace_id"],
+        "timestamp": format_iso_time(start),
         "name": "rag",
-        "userId": said["user"],
-        "sessionId": said["session"],
-        "input": {"question": said["question"]},
-        "output": {"answer": said["answer"]},
-        "latency": said["latency_ns"] / NS,
+        "userId": turn_values["user"],
+        "sessionId": turn_values["session"],
+        "input": {"question": turn_values["question"]},
+        "output": {"answer": turn_values["answer"]},
+        "latency": turn_values["latency_ns"] / NS,
         "scores": [],
         "observations": [
             {
-                "id": span_id(said, "retriever"),
+                "id": make_span_id(turn_values, "retriever"),
                 "type": "RETRIEVER",
                 "name": "retriever",
                 "parentObservationId": None,
-                "startTime": iso(start),
-                "endTime": iso(start + 200_000_000),
-                "input": said["question"],
+                "startTime": format_iso_time(start),
+                "endTime": format_iso_time(start + 200_000_000),
+                "input": turn_values["question"],
                 "output": documents,
                 "level": "DEFAULT",
             },
             {
-                "id": span_id(said, "model"),
+                "id": make_span_id(turn_values, "model"),
                 "type": "GENERATION",
                 "name": "ChatOpenAI",
                 "parentObservationId": None,
-                "startTime": iso(start + 210_000_000),
-                "endTime": iso(end),
-                "completionStartTime": iso(start + said["first_token_ns"]),
-                "input": [{"role": "user", "content": said["question"]}],
-                "output": {"role": "assistant", "content": said["answer"]},
+                "startTime": format_iso_time(start + 210_000_000),
+                "endTime": format_iso_time(end),
+                "completionStartTime": format_iso_time(start + turn_values["first_token_ns"]),
+                "input": [{"role": "user", "content": turn_values["question"]}],
+                "output": {"role": "assistant", "content": turn_values["answer"]},
                 "usageDetails": {
-                    "input": said["tokens_in"],
-                    "output": said["tokens_out"],
-                    "total": said["tokens_in"] + said["tokens_out"],
+                    "input": turn_values["tokens_in"],
+                    "output": turn_values["tokens_out"],
+                    "total": turn_values["tokens_in"] + turn_values["tokens_out"],
                 },
-                "costDetails": {"total": said["cost_usd"]},
+                "costDetails": {"total": turn_values["cost_usd"]},
                 "level": "DEFAULT",
             },
         ],
     } | more
 
 
-def row(said: Document) -> Document:
-    """The same as a row of a table of questions."""
+def row(turn_values: Document) -> Document:
+    """Return the same request as a row of a table of questions."""
     return {
-        "id": said["trace_id"],
-        "question": said["question"],
-        "answer": said["answer"],
-        "user_id": said["user"],
-        "created_at": iso(said["start_ns"]),
-        "dialog_id": said["session"],
-        "contexts": said["passages"],
-        "latency_ms": said["latency_ns"] / 1e6,
-        "first_token_ms": said["first_token_ns"] / 1e6,
-        "tokens_in": said["tokens_in"],
-        "tokens_out": said["tokens_out"],
-        "cost_usd": said["cost_usd"],
-        "trace_id": said["trace_id"],
-        "span_id": span_id(said, "rag"),
+        "id": turn_values["trace_id"],
+        "question": turn_values["question"],
+        "answer": turn_values["answer"],
+        "user_id": turn_values["user"],
+        "created_at": format_iso_time(turn_values["start_ns"]),
+        "dialog_id": turn_values["session"],
+        "contexts": turn_values["passages"],
+        "latency_ms": turn_values["latency_ns"] / 1e6,
+        "first_token_ms": turn_values["first_token_ns"] / 1e6,
+        "tokens_in": turn_values["tokens_in"],
+        "tokens_out": turn_values["tokens_out"],
+        "cost_usd": turn_values["cost_usd"],
+        "trace_id": turn_values["trace_id"],
+        "span_id": make_span_id(turn_values, "rag"),
     }
 
 
-def iso(ns: int) -> str:
+def format_iso_time(ns: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1_000)).isoformat()
 
 
-def write(path: Path, documents: Sequence[Any]) -> Path:
-    """One JSON document a line."""
-    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in documents), encoding="utf-8")
+def write_json_lines(path: Path, documents: Sequence[Any]) -> Path:
+    """Write one JSON document per line."""
+    path.write_text(
+        "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents), encoding="utf-8"
+    )
     return path
 
 
-def read_rows(*paths: Path) -> tuple[list[Row], list[Row], list[tuple[str, Document]], list[str]]:
-    """What the importer reads: chunks by id, questions and dialogs in their order, problems."""
+def read_rows(*paths: Path) -> tuple[list[IncomingRow], list[IncomingRow], list[tuple[str, Document]], list[str]]:
+    """Return what the importer reads: chunks by id, questions and dialogs in their order, problems."""
     stream = reader.read_traces(paths)
-    chunks = sorted(cast("list[Row]", list(stream.chunks)), key=lambda row: str(row.values["id"]))
-    questions = cast("list[Row]", list(stream.questions))
-    dialogs = [(row.place, row.values) for row in cast("list[Row]", list(stream.annotations))]
+    chunks = sorted(cast("list[IncomingRow]", list(stream.chunks)), key=lambda row: str(row.values["id"]))
+    questions = cast("list[IncomingRow]", list(stream.questions))
+    dialogs = [(row.place, row.values) for row in cast("list[IncomingRow]", list(stream.annotations))]
     return chunks, questions, dialogs, stream.problems

@@ -1,4 +1,4 @@
-"""The table of cases: declared columns, their types, and nothing that breaks them."""
+"""The table of cases: declared columns, their types, and errors for values that break them."""
 
 import math
 from typing import get_args
@@ -8,27 +8,27 @@ import pyarrow as pa
 import pytest
 
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import COLUMNS, table, with_columns
-from yarus.tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, Status
+from yarus.tasks.cases.table import CASE_COLUMNS, make_cases, set_columns
+from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, UNMEASURABLE_STATUSES, Status
 
 
-def test_columns_have_their_declared_types() -> None:
-    cases = table(case_id=["a"], relevant=[["x"]], distances=[[0.5]], mrr=np.array([1.0]))
-    assert cases.schema == pa.schema([(name, COLUMNS[name].type) for name in cases.column_names])
+def test_table_columns_have_declared_types() -> None:
+    cases = make_cases(case_id=["a"], relevant=[["x"]], distances=[[0.5]], mrr=np.array([1.0]))
+    assert cases.schema == pa.schema([(name, CASE_COLUMNS[name].type) for name in cases.column_names])
 
 
-def test_nan_becomes_null() -> None:
-    cases = with_columns(table(case_id=["a", "b"]), mrr=np.array([math.nan, 0.5]))
+def test_with_columns_turns_nan_into_null() -> None:
+    cases = set_columns(make_cases(case_id=["a", "b"]), mrr=np.array([math.nan, 0.5]))
     assert cases["mrr"].to_pylist() == [None, 0.5]
 
 
-def test_an_empty_list_stays_and_is_not_null() -> None:
-    assert table(retrieved=[[], None])["retrieved"].to_pylist() == [[], None]
+def test_table_keeps_empty_lists() -> None:
+    assert make_cases(retrieved=[[], None])["retrieved"].to_pylist() == [[], None]
 
 
-def test_a_column_is_replaced_in_its_place_and_the_old_table_stays() -> None:
-    before = table(case_id=["a"], status=["ok"], question=["?"])
-    after = with_columns(before, status=["sut_error"])
+def test_with_columns_replaces_a_column_in_a_copy() -> None:
+    before = make_cases(case_id=["a"], status=["ok"], question=["?"])
+    after = set_columns(before, status=["sut_error"])
     assert after.column_names == before.column_names
     assert (before["status"][0].as_py(), after["status"][0].as_py()) == ("ok", "sut_error")
 
@@ -43,25 +43,25 @@ def test_a_column_is_replaced_in_its_place_and_the_old_table_stays() -> None:
         ({"relevant": [5]}, pa.ArrowTypeError, "list"),
     ],
 )
-def test_what_breaks_the_schema_fails_where_it_broke(
+def test_with_columns_rejects_values_of_another_type(
     columns: dict[str, list[object]], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        with_columns(table(case_id=["a"]), **columns)
+        set_columns(make_cases(case_id=["a"]), **columns)
 
 
-def test_a_table_without_columns_is_none() -> None:
+def test_table_without_columns_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs a column"):
-        table()
+        make_cases()
 
 
-def test_every_per_case_metric_has_its_column() -> None:
+def test_metrics_per_case_have_columns() -> None:
     for metric in METRICS.values():
-        assert metric.column is None or COLUMNS[metric.column].type in (pa.float64(), pa.int64()), metric.name
+        assert metric.column is None or CASE_COLUMNS[metric.column].type in (pa.float64(), pa.int64()), metric.name
 
 
-def test_every_status_is_one_kind_of_thing() -> None:
+def test_statuses_are_measured_or_not_measurable() -> None:
     statuses = set(get_args(Status))
-    assert set(MEASURED) < statuses
-    assert set(CANNOT_BE_MEASURED) < statuses
-    assert not set(MEASURED) & set(CANNOT_BE_MEASURED)
+    assert set(MEASURED_STATUSES) < statuses
+    assert set(UNMEASURABLE_STATUSES) < statuses
+    assert not set(MEASURED_STATUSES) & set(UNMEASURABLE_STATUSES)

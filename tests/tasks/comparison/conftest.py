@@ -1,4 +1,4 @@
-"""Evaluations as they are stored, planted."""
+"""Fixtures that store evaluations."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from yarus.db import journal
-from yarus.tasks.cases.table import table
+from yarus.tasks.cases.table import make_cases
 from yarus.tasks.evaluation.result_files import write_batches
 
 NUMBERS = count()
@@ -20,13 +20,21 @@ N = 60
 
 @pytest.fixture
 def plant(engine: Engine, tmp_path: Path) -> Plant:
-    """Writes a finished evaluation into the journal; columns of the cases are given, the others are made up."""
+    """Return a function that writes a finished evaluation into the journal; other columns of the cases are made up."""
 
-    def planted(tier: str = "tier1", n: int = N, **given: Any) -> str:
+    def planted(tier: str = "tier1", n: int = N, **columns_given: Any) -> str:
         name = f"compare-{tmp_path.name}-{next(NUMBERS)}"
-        row = {"id": name, "tier": tier, "source": given.pop("source", "planted"), "parameters": {}, "settings": {}}
-        journal.open_evaluation(engine, row | {"versions": {}, "sut_label": given.pop("sut_label", None)})
-        parts = {"tier": tier, "cases": {"sha256": "c"}, "metrics": [f"mrr|{tier}"]} | given.pop("comparability", {})
+        row = {
+            "id": name,
+            "tier": tier,
+            "source": columns_given.pop("source", "planted"),
+            "parameters": {},
+            "settings": {},
+        }
+        journal.open_evaluation(engine, row | {"versions": {}, "sut_label": columns_given.pop("sut_label", None)})
+        parts = {"tier": tier, "cases": {"sha256": "c"}, "metrics": [f"mrr|{tier}"]} | columns_given.pop(
+            "comparability", {}
+        )
         columns = {
             "case_id": [f"planted:{i}" for i in range(n)],
             "question_id": [str(i) for i in range(n)],
@@ -34,11 +42,13 @@ def plant(engine: Engine, tmp_path: Path) -> Plant:
             "status": ["ok"] * n,
             "reason": [None] * n,
             "group": [None] * n,
-        } | given
+        } | columns_given
         file = tmp_path / f"{name}.parquet"
-        write_batches([table(**columns)], file)
+        write_batches([make_cases(**columns)], file)
         key = json.dumps(parts, sort_keys=True)
-        journal.close(engine, name, "completed", comparability_key=key, comparability=parts, parquet=str(file))  # type: ignore[arg-type]
+        journal.finish_evaluation(
+            engine, name, "completed", comparability_key=key, comparability=parts, parquet=str(file)
+        )  # type: ignore[arg-type]
         return name
 
     return planted

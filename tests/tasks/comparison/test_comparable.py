@@ -1,4 +1,4 @@
-"""Evaluations whose labels or units differ."""
+"""Comparisons of evaluations with different labels or units."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from yarus.db.errors import InputError
 from yarus.tasks.comparison.compare import compare
 
 
-def test_labels_that_changed_leave_the_others_compared(engine: Engine, plant: Plant) -> None:
-    """Twenty questions got other labels, five were added: the rest is compared, and said how many are left out."""
+def test_compare_skips_cases_with_changed_labels(engine: Engine, plant: Plant) -> None:
+    """Compare after 20 questions got other labels and 5 were added: the statement has the numbers."""
     before = [[f"p{i}"] for i in range(N)]
     after = [[f"q{i}"] if i < 20 else [f"p{i}"] for i in range(N)]
     a = plant(mrr=RANKS, relevant=before)
@@ -21,17 +21,25 @@ def test_labels_that_changed_leave_the_others_compared(engine: Engine, plant: Pl
         relevant=[*after, *([["x"]] * 5)],
         comparability={"cases": {"sha256": "d"}},
     )
-    found = compare(engine, a, b)
-    assert (found["comparable"], found["paired"], found["differs"], found["n_common"]) == (True, True, [], N - 20)
-    assert found["labels_changed"] == {"n": 20, "n_common": N, "only_a": 0, "only_b": 5}
-    assert (found["metrics"]["mrr"]["n"], found["metrics"]["mrr"]["difference"]) == (N - 20, 0)
-    said = next(one for one in found["statements"] if one["kind"] == "labels changed")
-    assert (said["label"]["en"], said["text"]["en"][: len(f"for 20 of {N}")]) == ("Labels changed", f"for 20 of {N}")
-    with pytest.raises(InputError, match="no case in common"):  # none is labelled alike
+    comparison = compare(engine, a, b)
+    assert (comparison["comparable"], comparison["paired"], comparison["differs"], comparison["n_common"]) == (
+        True,
+        True,
+        [],
+        N - 20,
+    )
+    assert comparison["labels_changed"] == {"n": 20, "n_common": N, "only_a": 0, "only_b": 5}
+    assert (comparison["metrics"]["mrr"]["n"], comparison["metrics"]["mrr"]["difference"]) == (N - 20, 0)
+    statement = next(candidate for candidate in comparison["statements"] if candidate["kind"] == "labels changed")
+    assert (statement["label"]["en"], statement["text"]["en"][: len(f"for 20 of {N}")]) == (
+        "Labels changed",
+        f"for 20 of {N}",
+    )
+    with pytest.raises(InputError, match="no case in common"):  # no case has the same labels
         compare(engine, a, plant(mrr=RANKS, relevant=[["z"]] * N, comparability={"cases": {"sha256": "e"}}))
 
 
-def test_another_unit_is_refused_in_words(engine: Engine, plant: Plant) -> None:
+def test_compare_explains_different_units(engine: Engine, plant: Plant) -> None:
     a = plant(mrr=RANKS, comparability={"unit": "page", "k": 7})
     b = plant(mrr=RANKS, comparability={"unit": "chunk", "k": 7, "cases": {"sha256": "d"}})
     with pytest.raises(InputError, match=r"one counts a page as found, the other a chunk.*--unit page") as error:

@@ -1,4 +1,4 @@
-"""The system's own failures: losses for decisions, beside the means over what was answered."""
+"""Failures of the system: losses for decisions, next to the means over answered cases."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from sqlalchemy import Engine, update
 from tests.tasks.comparison.conftest import Plant
 from yarus.db.tables import evaluation
 from yarus.flows.terminal.differences.comparison import print_comparison
-from yarus.flows.terminal.differences.markdown import comparison_markdown
-from yarus.tasks.comparison.changes import line
+from yarus.flows.terminal.differences.markdown import format_comparison_markdown
+from yarus.tasks.comparison.changes import format_statement
 from yarus.tasks.comparison.compare import compare
 from yarus.tasks.comparison.gate import gate
-from yarus.tasks.comparison.gate_rules import Rule, read_policy
+from yarus.tasks.comparison.gate_rules import GateRule, read_gate_rules
 
 N = 300
 
 
 def plant_failing(
-    plant: Plant, failed: NDArray[np.bool_], hits: NDArray[np.float64], tier: str = "tier1", **given: Any
+    plant: Plant, failed: NDArray[np.bool_], hits: NDArray[np.float64], tier: str = "tier1", **columns: Any
 ) -> str:
     """Plant an evaluation whose system failed at some cases."""
     return plant(
@@ -29,12 +29,12 @@ def plant_failing(
         status=np.where(failed, "sut_error", "ok").tolist(),
         outcome=np.where(failed, "failed", "answered").tolist(),
         **{"hit_rate@1" if tier == "tier1" else "accuracy": np.where(failed, np.nan, hits)},
-        **given,
+        **columns,
     )
 
 
 def plant_pair(plant: Plant, before: float, after: float, seed: int, tier: str = "tier1") -> tuple[str, str]:
-    """Plant two evaluations of one quality that fail at these shares of the questions, each time at others."""
+    """Plant two evaluations of one quality, which fail at these shares of the questions, each time different ones."""
     chance = np.random.default_rng(seed)
     hits = (chance.random(N) < 0.8).astype(float)
     names = []
@@ -49,63 +49,63 @@ def plant_pair(plant: Plant, before: float, after: float, seed: int, tier: str =
 @pytest.mark.parametrize("seed", range(3))
 def test_new_failures_fail_the_gate(engine: Engine, plant: Plant, seed: int, tier: str) -> None:
     before, after = plant_pair(plant, 0.0, 0.04, seed, tier)
-    found = gate(engine, after, read_policy(), baseline=before)
-    assert found["verdict"] == "fail"
-    verdicts = {rule["metric"]: rule["verdict"] for rule in found["rules"]}
+    result = gate(engine, after, read_gate_rules(), baseline=before)
+    assert result["verdict"] == "fail"
+    verdicts = {rule["metric"]: rule["verdict"] for rule in result["rules"]}
     assert verdicts["sut_error_rate"] == "fail"
 
 
-def test_comparison_begins_with_new_failures(engine: Engine, plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
-    found = compare(engine, *plant_pair(plant, 0.0, 0.04, 0))
-    first, second = found["statements"][:2]
+def test_comparison_starts_with_new_failures(engine: Engine, plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
+    comparison = compare(engine, *plant_pair(plant, 0.0, 0.04, 0))
+    first, second = comparison["statements"][:2]
     assert first["kind"] == "regressed"
     assert "sut_error_rate 0.000 → 0.040 (+0.040)" in first["text"]["en"]
     assert second["kind"] == "failures"
     assert second["text"]["en"].startswith("0 of 300 questions before, 12 after; if the other evaluation has a value, ")
-    print_comparison(found, "en")
+    print_comparison(comparison, "en")
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[3].startswith("Worse: ")
 
 
-def test_failure_counts_as_worst_value_and_leaves_the_mean(engine: Engine, plant: Plant) -> None:
+def test_failures_count_as_worst_value_outside_of_the_mean(engine: Engine, plant: Plant) -> None:
     failed = np.arange(N) < 30
     before = plant_failing(plant, np.zeros(N, dtype=bool), np.ones(N))
     after = plant_failing(plant, failed, np.ones(N))
-    found = compare(engine, before, after)
-    one = found["metrics"]["hit_rate@1"]
-    assert (one["a"], one["b"], one["n"]) == (1.0, pytest.approx(0.9), N)
+    comparison = compare(engine, before, after)
+    metric = comparison["metrics"]["hit_rate@1"]
+    assert (metric["a"], metric["b"], metric["n"]) == (1.0, pytest.approx(0.9), N)
     means = {"hit_rate@1": {"a": 1.0, "b": 1.0}}
-    assert found["failed_cases"] == {"a": 0, "b": 30, "are_losses": True, "answered": means}
+    assert comparison["failed_cases"] == {"a": 0, "b": 30, "are_losses": True, "answered": means}
     back = compare(engine, after, before)["metrics"]["hit_rate@1"]
     assert back["verdict"] == "improved"
 
 
-def test_failures_of_both_sides_are_no_loss(engine: Engine, plant: Plant) -> None:
+def test_common_failures_are_not_losses(engine: Engine, plant: Plant) -> None:
     failed = np.arange(N) < 30
     names = [plant_failing(plant, failed, np.ones(N)) for _ in range(2)]
-    found = compare(engine, *names)
-    assert found["metrics"]["hit_rate@1"]["n"] == N - 30
-    assert "regressed" not in [one["kind"] for one in found["statements"]]
+    comparison = compare(engine, *names)
+    assert comparison["metrics"]["hit_rate@1"]["n"] == N - 30
+    assert "regressed" not in [statement["kind"] for statement in comparison["statements"]]
 
 
-def test_alike_failures_do_not_hide_a_loss(engine: Engine, plant: Plant) -> None:
-    """Every answer is a little worse; five other questions fail each time."""
+def test_equal_failure_rates_do_not_hide_a_loss(engine: Engine, plant: Plant) -> None:
+    """Compare slightly worse answers while five different questions fail each time."""
     scores = np.random.default_rng(0).uniform(0.6, 0.9, N)
     columns = {"status": ["sut_error"] * 5 + ["ok"] * (N - 5), "outcome": ["failed"] * 5 + ["answered"] * (N - 5)}
     before = plant("tier3", n=N, e2e_score=np.where(np.arange(N) < 5, np.nan, scores), **columns)
     worse = np.where(np.arange(N) >= N - 5, np.nan, scores - 0.03)
     after = plant("tier3", n=N, e2e_score=worse, **{name: column[::-1] for name, column in columns.items()})
-    found = compare(engine, before, after)
-    assert found["failed_cases"] is not None
-    assert not found["failed_cases"]["are_losses"]
-    assert (found["metrics"]["avg_e2e_score"]["verdict"], found["metrics"]["avg_e2e_score"]["n"]) == (
+    comparison = compare(engine, before, after)
+    assert comparison["failed_cases"] is not None
+    assert not comparison["failed_cases"]["are_losses"]
+    assert (comparison["metrics"]["avg_e2e_score"]["verdict"], comparison["metrics"]["avg_e2e_score"]["n"]) == (
         "regressed",
         N - 10,
     )
-    assert "5 of 300 questions before, 5 after: no more than by chance" in found["statements"][1]["text"]["en"]
+    assert "5 of 300 questions before, 5 after: no more than by chance" in comparison["statements"][1]["text"]["en"]
 
 
-def test_failures_of_the_judge_are_no_losses(engine: Engine, plant: Plant) -> None:
+def test_judge_failures_are_not_losses(engine: Engine, plant: Plant) -> None:
     failed = np.arange(N) < 30
     before = plant("tier3", n=N, e2e_score=np.ones(N), outcome=["answered"] * N)
     after = plant(
@@ -115,30 +115,30 @@ def test_failures_of_the_judge_are_no_losses(engine: Engine, plant: Plant) -> No
         status=np.where(failed, "judge_error", "ok").tolist(),
         outcome=["answered"] * N,
     )
-    found = compare(engine, before, after)
-    assert (found["metrics"]["avg_e2e_score"]["n"], found["failed_cases"]) == (N - 30, None)
+    comparison = compare(engine, before, after)
+    assert (comparison["metrics"]["avg_e2e_score"]["n"], comparison["failed_cases"]) == (N - 30, None)
 
 
-def test_rule_about_a_stratum_counts_failures(engine: Engine, plant: Plant) -> None:
+def test_stratum_rule_counts_failures(engine: Engine, plant: Plant) -> None:
     failed = np.arange(N) < 30
     strata = {"stratum": ["contradicted"] * (N // 2) + ["confirmed"] * (N // 2)}
     before, after = (
         plant(
             "real_users",
             n=N,
-            status=np.where(of, "sut_error", "ok").tolist(),
-            outcome=np.where(of, "failed", "answered").tolist(),
-            **{"hit_rate@1": np.where(of, np.nan, 1.0)},
+            status=np.where(is_failed, "sut_error", "ok").tolist(),
+            outcome=np.where(is_failed, "failed", "answered").tolist(),
+            **{"hit_rate@1": np.where(is_failed, np.nan, 1.0)},
             **strata,
         )
-        for of in (np.zeros(N, dtype=bool), failed)
+        for is_failed in (np.zeros(N, dtype=bool), failed)
     )
-    policy = read_policy()._replace(rules=(Rule("hit_rate@1", "no regression", stratum="contradicted"),))
+    policy = read_gate_rules()._replace(rules=(GateRule("hit_rate@1", "no regression", stratum="contradicted"),))
     assert gate(engine, after, policy, baseline=before)["verdict"] == "fail"
 
 
-def test_rule_about_a_stratum_leaves_alike_failures_out(engine: Engine, plant: Plant) -> None:
-    """Five other questions fail each time, of answers that are all a little worse."""
+def test_stratum_rule_ignores_equal_failure_rates(engine: Engine, plant: Plant) -> None:
+    """Judge slightly worse answers while ten different questions fail each time."""
     strata = {"stratum": ["contradicted", "confirmed"] * (N // 2)}
     sides = []
     for failed, lost in ((np.arange(N) < 10, 0.0), (np.arange(N) >= N - 10, 0.03)):
@@ -148,32 +148,34 @@ def test_rule_about_a_stratum_leaves_alike_failures_out(engine: Engine, plant: P
             "outcome": np.where(failed, "failed", "answered").tolist(),
         }
         sides.append(plant("real_users", n=N, **outcomes, **{"ndcg@10": values}, **strata))
-    policy = read_policy()._replace(rules=(Rule("ndcg@10", "no regression", stratum="contradicted"),))
+    policy = read_gate_rules()._replace(rules=(GateRule("ndcg@10", "no regression", stratum="contradicted"),))
     (rule,) = gate(engine, sides[1], policy, baseline=sides[0])["rules"]
     assert (rule["verdict"], rule["n"]) == ("fail", N // 2 - 10)
 
 
 @pytest.mark.slow("simulation: many comparisons")
-def test_alike_failures_are_seldom_a_loss(engine: Engine, plant: Plant) -> None:
+def test_equal_failure_rates_are_rarely_a_loss(engine: Engine, plant: Plant) -> None:
     verdicts = [
-        gate(engine, after, read_policy(), baseline=before)["verdict"]
+        gate(engine, after, read_gate_rules(), baseline=before)["verdict"]
         for before, after in (plant_pair(plant, 0.04, 0.04, seed) for seed in range(20))
     ]
     assert verdicts.count("fail") <= 2
 
 
-def test_invalid_evaluation_is_called_invalid_and_nothing_else(
+def test_comparison_of_invalid_evaluation_has_one_statement(
     engine: Engine, plant: Plant, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, after = plant_pair(plant, 0.0, 0.06, 0)
     with engine.begin() as connection:
         values = {"state": "invalid", "error": "only 94.0% of the cases that could be measured were"}
         connection.execute(update(evaluation).where(evaluation.c.id == after).values(**values))
-    found = compare(engine, before, after)
-    (said,) = found["statements"]
-    assert said["kind"] == "invalid"
-    print_comparison(found, "en")
-    for shown in (capsys.readouterr().out, comparison_markdown(found, "en")):
-        assert "94.0%" in shown
-        assert "hit_rate@1" not in shown
-    assert line(said, "en").startswith(f"Invalid, so nothing can be said of a change: {after} (only 94.0%")
+    comparison = compare(engine, before, after)
+    (statement,) = comparison["statements"]
+    assert statement["kind"] == "invalid"
+    print_comparison(comparison, "en")
+    for output in (capsys.readouterr().out, format_comparison_markdown(comparison, "en")):
+        assert "94.0%" in output
+        assert "hit_rate@1" not in output
+    assert format_statement(statement, "en").startswith(
+        f"Invalid, so nothing can be said of a change: {after} (only 94.0%"
+    )

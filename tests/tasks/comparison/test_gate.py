@@ -1,4 +1,4 @@
-"""The gate: what fails, what passes, what nobody can tell, and what stops before anything is judged."""
+"""The gate: failures, passes, inconclusive results, and errors before anything is judged."""
 
 from pathlib import Path
 
@@ -7,11 +7,17 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.evaluation_history import N_GATED as N
-from tests.support.evaluation_history import hits, one, source_name, with_cases, write
+from tests.support.evaluation_history import (
+    make_hits,
+    make_source_name,
+    run_gate_rule,
+    write_evaluation_with_cases,
+    write_evaluations,
+)
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.metrics.statistics import wilson_interval
 from yarus.tasks.comparison.gate import gate
-from yarus.tasks.comparison.gate_rules import Policy, Rule, read_policy
+from yarus.tasks.comparison.gate_rules import GateRule, GateRules, read_gate_rules
 
 # Floors and ceilings: Wilson's interval of 160 of 200 is 0.739 to 0.850.
 
@@ -20,102 +26,108 @@ from yarus.tasks.comparison.gate_rules import Policy, Rule, read_policy
     ("floor", "verdict"),
     [(0.5, "pass"), (0.73, "pass"), (0.75, "inconclusive"), (0.84, "inconclusive"), (0.86, "fail")],
 )
-def test_a_floor_is_judged_by_the_interval(engine: Engine, tmp_path: Path, floor: float, verdict: str) -> None:
-    found = one(engine, tmp_path, None, {"hit_rate@1": hits(0.8)}, Rule("hit_rate@1", "floor", floor))
-    assert found["verdict"] == verdict
-    assert (found["value"], found["n"]) == (0.8, N)
-    assert (found["needs"] is not None) == (verdict == "inconclusive")
+def test_floor_is_judged_by_the_interval(engine: Engine, tmp_path: Path, floor: float, verdict: str) -> None:
+    result = run_gate_rule(
+        engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", floor)
+    )
+    assert result["verdict"] == verdict
+    assert (result["value"], result["n"]) == (0.8, N)
+    assert (result["needs"] is not None) == (verdict == "inconclusive")
 
 
-def test_how_many_more_cases_a_floor_needs(engine: Engine, tmp_path: Path) -> None:
-    """Whatever lies behind 160 of 200, so many more decide it four times in five."""
-    found = one(engine, tmp_path, None, {"hit_rate@1": hits(0.8)}, Rule("hit_rate@1", "floor", 0.77))
+def test_floor_estimates_needed_cases(engine: Engine, tmp_path: Path) -> None:
+    """Check by simulation that so many more cases decide it four times in five."""
+    result = run_gate_rule(
+        engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", 0.77)
+    )
     generator = np.random.default_rng(0)
     truths = generator.beta(160, 40, 4_000)
-    n = N + found["needs"]
-    all_hits = 160 + generator.binomial(found["needs"], truths)
-    decided = [not low <= 0.77 <= high for low, high in (wilson_interval(int(yes), n) for yes in all_hits)]
-    assert 0.77 <= np.mean(decided) <= 0.83
+    n = N + result["needs"]
+    all_hits = 160 + generator.binomial(result["needs"], truths)
+    is_decided = [not low <= 0.77 <= high for low, high in (wilson_interval(int(n_hits), n) for n_hits in all_hits)]
+    assert 0.77 <= np.mean(is_decided) <= 0.83
 
 
 @pytest.mark.parametrize(("ceiling", "verdict"), [(400, "pass"), (300, "inconclusive"), (100, "fail")])
-def test_a_ceiling_on_latency(engine: Engine, tmp_path: Path, ceiling: float, verdict: str) -> None:
+def test_ceiling_on_latency(engine: Engine, tmp_path: Path, ceiling: float, verdict: str) -> None:
     times = (300 + 10 * np.random.default_rng(0).normal(size=N)).tolist()
-    found = one(
-        engine, tmp_path, None, {"retrieval_latency_ms": times}, Rule("retrieval_latency_ms", "ceiling", ceiling)
+    result = run_gate_rule(
+        engine, tmp_path, None, {"retrieval_latency_ms": times}, GateRule("retrieval_latency_ms", "ceiling", ceiling)
     )
-    assert found["verdict"] == verdict
-    assert found["value"] == pytest.approx(np.mean(times))
+    assert result["verdict"] == verdict
+    assert result["value"] == pytest.approx(np.mean(times))
 
 
-def test_a_percentile_is_judged_as_it_is_stored(engine: Engine, tmp_path: Path) -> None:
+def test_percentile_is_judged_as_stored(engine: Engine, tmp_path: Path) -> None:
     times = np.linspace(100, 300, N).tolist()
-    rule = Rule("retrieval_latency_ms_p95", "ceiling", 250)
-    found = one(engine, tmp_path, None, {"retrieval_latency_ms": times}, rule)
-    assert (found["verdict"], found["value"]) == ("fail", pytest.approx(290))
+    rule = GateRule("retrieval_latency_ms_p95", "ceiling", 250)
+    result = run_gate_rule(engine, tmp_path, None, {"retrieval_latency_ms": times}, rule)
+    assert (result["verdict"], result["value"]) == ("fail", pytest.approx(290))
 
 
-def test_a_ceiling_is_not_passed_by_an_interval_that_is_open(engine: Engine, tmp_path: Path) -> None:
-    """Of 40 latencies none is surely above the 95th percentile: it is at least some value, and no more is known."""
+def test_ceiling_is_inconclusive_for_open_interval(engine: Engine, tmp_path: Path) -> None:
+    """Judge the 95th percentile of 40 latencies, whose interval has no upper end."""
     times = {"retrieval_latency_ms": np.linspace(100, 300, 40).tolist()}
     verdicts = {}
     for kind, bound in (("ceiling", 5_000), ("ceiling", 150), ("floor", 150), ("floor", 295)):
-        found = one(engine, tmp_path, None, times, Rule("retrieval_latency_ms_p95", kind, bound))
-        assert found["ci_low"] is not None and (found["ci_high"], found["needs"]) == (None, None)
-        verdicts[kind, bound] = found["verdict"]
+        result = run_gate_rule(engine, tmp_path, None, times, GateRule("retrieval_latency_ms_p95", kind, bound))
+        assert result["ci_low"] is not None and (result["ci_high"], result["needs"]) == (None, None)
+        verdicts[kind, bound] = result["verdict"]
     assert list(verdicts.values()) == ["inconclusive", "fail", "pass", "inconclusive"]
 
 
-def test_what_was_not_measured_does_not_pass(engine: Engine, tmp_path: Path) -> None:
-    found = one(engine, tmp_path, None, {"mrr": [None] * N}, Rule("mrr", "floor", 0.1))
-    assert (found["verdict"], found["value"]) == ("inconclusive", None)
-    assert found["reason"]
+def test_unmeasured_metric_is_inconclusive(engine: Engine, tmp_path: Path) -> None:
+    result = run_gate_rule(engine, tmp_path, None, {"mrr": [None] * N}, GateRule("mrr", "floor", 0.1))
+    assert (result["verdict"], result["value"]) == ("inconclusive", None)
+    assert result["reason"]
 
 
-# What stops at start.
+# Errors before anything is judged.
 
 
-def test_an_unfinished_evaluation_cannot_be_judged(engine: Engine) -> None:
-    (name,) = write(engine, source_name(), [None], state="failed", error="stopped")
+def test_gate_rejects_unfinished_evaluation(engine: Engine) -> None:
+    (name,) = write_evaluations(engine, make_source_name(), [None], state="failed", error="stopped")
     with pytest.raises(InputError, match=f"{name} is failed"):
-        gate(engine, name, read_policy())
+        gate(engine, name, read_gate_rules())
 
 
-def test_a_gate_without_a_rule_for_the_tier_is_none(engine: Engine, tmp_path: Path) -> None:
-    name = with_cases(engine, tmp_path, source_name(), {"mrr": [1.0]})
+def test_gate_rejects_tier_without_rules(engine: Engine, tmp_path: Path) -> None:
+    name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), {"mrr": [1.0]})
     with pytest.raises(InputError, match="no rule applies to tier1"):
-        gate(engine, name, Policy("gate.toml", {}, (Rule("mrr", "floor", 0.5, tier="tier3"),)))
+        gate(engine, name, GateRules("gate.toml", {}, (GateRule("mrr", "floor", 0.5, tier="tier3"),)))
 
 
-def test_baselines_that_cannot_serve(engine: Engine, tmp_path: Path) -> None:
-    source, rules = source_name(), (Rule("mrr", "no regression"),)
+def test_gate_rejects_unusable_baselines(engine: Engine, tmp_path: Path) -> None:
+    source, rules = make_source_name(), (GateRule("mrr", "no regression"),)
     columns = {"mrr": [1.0] * N}
-    name = with_cases(engine, tmp_path, source, columns, night=1)
-    other = with_cases(engine, tmp_path, source, columns, key="another", comparability={"k": 20})
-    invalid = with_cases(engine, tmp_path, source, columns, state="invalid")
-    tier3 = with_cases(engine, tmp_path, source, columns, tier="tier3")
-    gone = with_cases(engine, tmp_path, source, columns, parquet=str(tmp_path / "gone.parquet"))
-    for baseline, said in (
+    name = write_evaluation_with_cases(engine, tmp_path, source, columns, night=1)
+    other = write_evaluation_with_cases(engine, tmp_path, source, columns, key="another", comparability={"k": 20})
+    invalid = write_evaluation_with_cases(engine, tmp_path, source, columns, state="invalid")
+    tier3 = write_evaluation_with_cases(engine, tmp_path, source, columns, tier="tier3")
+    without_file = write_evaluation_with_cases(
+        engine, tmp_path, source, columns, parquet=str(tmp_path / "gone.parquet")
+    )
+    for baseline, message in (
         ("tier1-nothing", r"--baseline tier1-nothing: no evaluation 'tier1-nothing'; there are"),
         (other, "does not compare with .* they differ in k: 20 and None"),
         (invalid, "is invalid; pin a completed"),
         (tier3, "is of tier3, not of tier1"),
         (name, "is the evaluation itself"),
     ):
-        with pytest.raises(InputError, match=said):
-            gate(engine, name, Policy(None, {}, rules), baseline=baseline)
+        with pytest.raises(InputError, match=message):
+            gate(engine, name, GateRules(None, {}, rules), baseline=baseline)
     with pytest.raises(ResultsUnavailable, match="cannot be read"):
-        gate(engine, name, Policy(None, {}, rules), baseline=gone)
+        gate(engine, name, GateRules(None, {}, rules), baseline=without_file)
     pinned = {"tier1": name, "tier3": other}
     with pytest.raises(InputError, match=r"gate.toml: \[baseline\] tier3: .* is of tier1, not of tier3"):
-        gate(engine, name, Policy("gate.toml", pinned, rules))
+        gate(engine, name, GateRules("gate.toml", pinned, rules))
 
 
-def test_a_floor_needs_no_baseline(engine: Engine, tmp_path: Path) -> None:
-    source, floor = source_name(), Rule("mrr", "floor", 0.5)
-    other = with_cases(engine, tmp_path, source, {"mrr": [1.0] * N}, key="another")
-    name = with_cases(engine, tmp_path, source, {"mrr": [1.0] * N}, night=1)
-    found = gate(engine, name, Policy("gate.toml", {"tier1": other}, (floor,)))
-    assert (found["verdict"], found["baseline"]) == ("pass", None)
-    with pytest.raises(InputError, match="does not compare"):  # asked for by name, it is held to
-        gate(engine, name, Policy(None, {}, (floor,)), baseline=other)
+def test_floor_does_not_need_a_baseline(engine: Engine, tmp_path: Path) -> None:
+    source, floor = make_source_name(), GateRule("mrr", "floor", 0.5)
+    other = write_evaluation_with_cases(engine, tmp_path, source, {"mrr": [1.0] * N}, key="another")
+    name = write_evaluation_with_cases(engine, tmp_path, source, {"mrr": [1.0] * N}, night=1)
+    result = gate(engine, name, GateRules("gate.toml", {"tier1": other}, (floor,)))
+    assert (result["verdict"], result["baseline"]) == ("pass", None)
+    with pytest.raises(InputError, match="does not compare"):  # a baseline on the command line must compare
+        gate(engine, name, GateRules(None, {}, (floor,)), baseline=other)

@@ -1,13 +1,13 @@
-"""The gate's file: what it says, and that a typo never gets as far as a verdict."""
+"""The gate file: its content, and errors for every mistake."""
 
 from pathlib import Path
 
 import pytest
 
 from yarus.db.errors import InputError
-from yarus.tasks.comparison.gate_rules import Rule, read_policy
+from yarus.tasks.comparison.gate_rules import GateRule, read_gate_rules
 
-WHOLE = """
+COMPLETE = """
 [baseline]
 tier1 = "tier1-20260601-030000-4f2a"
 
@@ -31,41 +31,41 @@ ceiling = 0.01
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def write_gate_file(folder: Path, text: str) -> Path:
     path = folder / "gate.toml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_a_whole_file(tmp_path: Path) -> None:
-    policy = read_policy(written(tmp_path, WHOLE))
+def test_read_policy_parses_a_complete_file(tmp_path: Path) -> None:
+    policy = read_gate_rules(write_gate_file(tmp_path, COMPLETE))
     assert policy.baselines == {"tier1": "tier1-20260601-030000-4f2a"}
     assert policy.rules == (
-        Rule("hit_rate@1", "floor", 0.6),
-        Rule("hit_rate@1", "no regression", 0.03),
-        Rule("retrieval_latency_ms_p95", "ceiling", 200.0, tier="tier1"),
-        Rule("mrr", "no regression", None, stratum="confirmed"),
-        Rule("cost_usd", "ceiling", 0.01),
+        GateRule("hit_rate@1", "floor", 0.6),
+        GateRule("hit_rate@1", "no regression", 0.03),
+        GateRule("retrieval_latency_ms_p95", "ceiling", 200.0, tier="tier1"),
+        GateRule("mrr", "no regression", None, stratum="confirmed"),
+        GateRule("cost_usd", "ceiling", 0.01),
     )
 
 
-def test_it_is_found_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_policy_finds_file_in_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert read_policy().file is None
-    written(tmp_path, WHOLE)
-    assert read_policy().file == "gate.toml"
+    assert read_gate_rules().file is None
+    write_gate_file(tmp_path, COMPLETE)
+    assert read_gate_rules().file == "gate.toml"
 
 
-def test_without_a_file_no_headline_may_get_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_policy_defaults_to_headline_regressions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rules = read_policy().rules
-    assert Rule("hit_rate@1", "no regression", tier="tier1") in rules
-    assert Rule("avg_e2e_score", "no regression", tier="tier3") in rules
+    rules = read_gate_rules().rules
+    assert GateRule("hit_rate@1", "no regression", tier="tier1") in rules
+    assert GateRule("avg_e2e_score", "no regression", tier="tier3") in rules
     assert {rule.kind for rule in rules} == {"no regression"}
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "message"),
     [
         ('metric = "hit_rate@2"', "no metric 'hit_rate@2'; did you mean 'hit_rate@"),
         ('metric = "cost_us"', "no metric 'cost_us'; did you mean 'cost_usd'"),
@@ -90,16 +90,16 @@ def test_without_a_file_no_headline_may_get_worse(tmp_path: Path, monkeypatch: p
         ("floor = 0.5", "it names no metric"),
     ],
 )
-def test_a_wrong_rule_is_told_with_its_place(tmp_path: Path, rule: str, said: str) -> None:
-    path = written(tmp_path, f'[[rule]]\nmetric = "mrr"\nfloor = 0.5\n[[rule]]\n{rule}\n')
-    with pytest.raises(InputError) as told:
-        read_policy(path)
-    assert said in str(told.value)
-    assert f"{path}: rule 2:" in str(told.value)
+def test_read_policy_locates_wrong_rules(tmp_path: Path, rule: str, message: str) -> None:
+    path = write_gate_file(tmp_path, f'[[rule]]\nmetric = "mrr"\nfloor = 0.5\n[[rule]]\n{rule}\n')
+    with pytest.raises(InputError) as error:
+        read_gate_rules(path)
+    assert message in str(error.value)
+    assert f"{path}: rule 2:" in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "expected rules, each begun by a line [[rule]]"),
         ('[rule]\nmetric = "mrr"', "expected rules, each begun by a line [[rule]]"),
@@ -111,17 +111,17 @@ def test_a_wrong_rule_is_told_with_its_place(tmp_path: Path, rule: str, said: st
         pytest.param("a = " + "[" * 100_000, "recursion", id="nested"),
     ],
 )
-def test_a_wrong_file_is_told_with_its_name(tmp_path: Path, text: str, said: str) -> None:
-    path = written(tmp_path, text)
-    with pytest.raises(InputError) as told:
-        read_policy(path)
-    assert said in str(told.value)
-    assert str(path) in str(told.value)
+def test_read_policy_names_wrong_files(tmp_path: Path, text: str, message: str) -> None:
+    path = write_gate_file(tmp_path, text)
+    with pytest.raises(InputError) as error:
+        read_gate_rules(path)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_read_policy_rejects_unreadable_files(tmp_path: Path) -> None:
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path / "nothing.toml", tmp_path, binary):
         with pytest.raises(InputError, match="gate file"):
-            read_policy(path)
+            read_gate_rules(path)

@@ -1,4 +1,4 @@
-"""A comparison as Markdown: small enough for a comment, and nothing of the data is more than text in it."""
+"""Comparisons as Markdown: short enough for a comment, with all data escaped."""
 
 import copy
 import re
@@ -9,7 +9,12 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.tasks.comparison.conftest import N, Plant
-from yarus.flows.terminal.differences.markdown import MOST, code, comparison_markdown, text
+from yarus.flows.terminal.differences.markdown import (
+    MAX_COMMENT,
+    escape_sentence,
+    format_code,
+    format_comparison_markdown,
+)
 from yarus.tasks.comparison.compare import compare
 
 NASTY = "@org/team | </td><img src=x onerror=alert(1)> ``` [l](javascript:x) #1 !2 \\| https://evil.example"
@@ -17,7 +22,7 @@ NASTY += "\n/close \x1b[2J\u202e"
 
 
 @pytest.fixture
-def found(engine: Engine, plant: Plant) -> Any:
+def comparison(engine: Engine, plant: Plant) -> Any:
     a, b = (
         plant(mrr=np.full(N, value), question=[NASTY] * N, sut_label=label)
         for value, label in ((1.0, NASTY), (0.0, "v2"))
@@ -26,8 +31,8 @@ def found(engine: Engine, plant: Plant) -> Any:
 
 
 @pytest.mark.parametrize("language", ["ru", "en"])
-def test_the_verdict_comes_first_and_every_row_has_its_cells(found: Any, language: str) -> None:
-    page = comparison_markdown(found, language)
+def test_markdown_starts_with_verdict_and_fills_rows(comparison: Any, language: str) -> None:
+    page = format_comparison_markdown(comparison, language)
     parts = page.split("\n\n")
     assert parts[0].startswith("## ")
     assert parts[1].startswith(
@@ -39,37 +44,39 @@ def test_the_verdict_comes_first_and_every_row_has_its_cells(found: Any, languag
     assert any("`mrr` | 1.000 | 0.000 | −1.000 | −1.000 … " in line for line in rows)
 
 
-def test_texts_of_the_data_are_only_text(found: Any) -> None:
-    page = comparison_markdown(found, "ru")
+def test_markdown_escapes_texts_of_the_data(comparison: Any) -> None:
+    page = format_comparison_markdown(comparison, "ru")
     assert "\x1b" not in page and "\u202e" not in page
-    bare = re.sub(r"`[^`\n]*`", "", page)  # what is code is neither markup nor a link, nor a mention
-    ours = re.sub(r"</?(details|summary|br)( open)?>", "", bare)
-    assert "<" not in ours
-    assert not re.search(r"(?<!\w)@\w|(?<!\\)#\d|(?<!\\)\]\(|://\w", ours.replace("## ", "")), ours
+    without_code = re.sub(r"`[^`\n]*`", "", page)  # code contains no markup, links or mentions
+    without_tags = re.sub(r"</?(details|summary|br)( open)?>", "", without_code)
+    assert "<" not in without_tags
+    assert not re.search(r"(?<!\w)@\w|(?<!\\)#\d|(?<!\\)\]\(|://\w", without_tags.replace("## ", "")), without_tags
     assert not any(line.startswith("/") for line in page.splitlines())
 
 
-def test_it_fits_into_a_comment_whatever_is_compared(found: Any) -> None:
-    many = copy.deepcopy(found)
-    one = many["metrics"]["mrr"] | {"p_holm": None}
-    many["metrics"] |= {f"rubric_{'x' * 150}_{i}": one for i in range(2_000)}
-    entry = many["cases"]["broke"][0] | {"question": "я|" * 50_000}
-    many["cases"]["broke"] = many["cases"]["fixed"] = [entry] * 5_000
-    many["statements"] = [said | {"text": dict.fromkeys(("ru", "en"), "ы" * 90_000)} for said in many["statements"]]
-    page = comparison_markdown(many, "ru")
-    assert len(page) < MOST
+def test_markdown_fits_into_a_comment(comparison: Any) -> None:
+    large = copy.deepcopy(comparison)
+    metric = large["metrics"]["mrr"] | {"p_holm": None}
+    large["metrics"] |= {f"rubric_{'x' * 150}_{i}": metric for i in range(2_000)}
+    entry = large["cases"]["broke"][0] | {"question": "я|" * 50_000}
+    large["cases"]["broke"] = large["cases"]["fixed"] = [entry] * 5_000
+    large["statements"] = [
+        statement | {"text": dict.fromkeys(("ru", "en"), "ы" * 90_000)} for statement in large["statements"]
+    ]
+    page = format_comparison_markdown(large, "ru")
+    assert len(page) < MAX_COMMENT
     assert "`mrr`" in page
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("value", "escaped"),
     [("a|b", "`a¦b`"), ("``x``", "`''x''`"), ("", "—"), ("a\nb", "`a b`"), ("\\", "`\\`"), ("1", "`1`")],
 )
-def test_code_ends_where_it_should(given: str, said: str) -> None:
-    assert code(given) == said
+def test_code_escapes_backticks_and_line_breaks(value: str, escaped: str) -> None:
+    assert format_code(value) == escaped
 
 
-def test_a_sentence_keeps_names_of_metrics_and_loses_mentions() -> None:
-    assert text("hit_rate@1 up") == "hit\\_rate@1 up"
-    assert text("by @me") == "by @\u200bme"
-    assert text("<b>") == "&lt;b&gt;"
+def test_text_escapes_mentions_but_keeps_metric_names() -> None:
+    assert escape_sentence("hit_rate@1 up") == "hit\\_rate@1 up"
+    assert escape_sentence("by @me") == "by @\u200bme"
+    assert escape_sentence("<b>") == "&lt;b&gt;"

@@ -1,4 +1,4 @@
-"""Settings: read in one place, mistakes named, secrets kept."""
+"""Settings: defaults, sources of values, error messages, and secrets."""
 
 from pathlib import Path
 
@@ -7,20 +7,25 @@ import pytest
 from yarus.db.errors import InputError
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.secrets import redact
-from yarus.tasks.config.services import headers
-from yarus.tasks.config.settings import RetrieverService, settings
+from yarus.tasks.config.services import prepare_headers
+from yarus.tasks.config.settings import RetrieverService, get_settings
 
 SECRET = "s3cret"
 
 
-def test_the_defaults_need_nothing(at_home: Path) -> None:
-    found = settings()
-    assert (found.home, found.embedder, found.retriever, found.language) == (at_home, "lexical", "dense", "ru")
-    assert (found.database_url, found.source_url, found.judge.base_url) == (None, None, None)
-    assert found.results_root == str(at_home / "results")
+def test_settings_have_defaults(at_home: Path) -> None:
+    configuration = get_settings()
+    assert (configuration.home, configuration.embedder, configuration.retriever, configuration.language) == (
+        at_home,
+        "lexical",
+        "dense",
+        "ru",
+    )
+    assert (configuration.database_url, configuration.source_url, configuration.judge.base_url) == (None, None, None)
+    assert configuration.results_root == str(at_home / "results")
 
 
-def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_read_nested_and_mapped_values(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "YARUS_JUDGE__MODEL": "gpt",
         "YARUS_JUDGE__RPM": "60",
@@ -28,34 +33,32 @@ def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPat
         "YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION": "Text",
         "YARUS_LEAST_CHANGE__HIT_RATE@1": "0.02",
         "YARUS_RESULTS": "s3://bucket/yarus",
-        "YARUS_EMBEDDER": "",  # an empty variable is none
+        "YARUS_EMBEDDER": "",  # an empty variable counts as unset
     }.items():
         monkeypatch.setenv(name, value)
-    found = settings()
-    assert (found.judge.model, found.judge.rpm, found.gate.model) == ("gpt", 60, None)
-    assert found.source_tables == {"chunk": "public.Passages"}
-    assert found.source_columns == {"question_answer": {"question": "Text"}}
-    assert found.least_change == {"hit_rate@1": 0.02}
-    assert (found.results_root, found.embedder) == ("s3://bucket/yarus", "lexical")
+    configuration = get_settings()
+    assert (configuration.judge.model, configuration.judge.rpm, configuration.gate.model) == ("gpt", 60, None)
+    assert configuration.source_tables == {"chunk": "public.Passages"}
+    assert configuration.source_columns == {"question_answer": {"question": "Text"}}
+    assert configuration.least_change == {"hit_rate@1": 0.02}
+    assert (configuration.results_root, configuration.embedder) == ("s3://bucket/yarus", "lexical")
 
 
-def test_the_home_may_be_below_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_expands_the_user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_HOME", "~/y")
     for user in (tmp_path / "one", tmp_path / "other"):
         monkeypatch.setenv("HOME", str(user))
-        assert settings().home == user / "y"
+        assert get_settings().home == user / "y"
 
 
-def test_a_file_env_is_read_and_the_environment_wins(
-    at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_overrides_the_env_file(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".env").write_text("YARUS_LANGUAGE=en\nYARUS_EMBEDDER=из файла\nOTHER=1\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("YARUS_EMBEDDER", "из окружения")
-    assert (settings().language, settings().embedder) == ("en", "из окружения")
+    assert (get_settings().language, get_settings().embedder) == ("en", "из окружения")
     (tmp_path / ".env").write_text("YARUS_LANGAUGE=en\n", encoding="utf-8")
     with pytest.raises(InputError, match="'YARUS_LANGAUGE'; did you mean 'YARUS_LANGUAGE'"):
-        settings()
+        get_settings()
 
 
 @pytest.mark.parametrize(
@@ -117,19 +120,19 @@ def test_a_file_env_is_read_and_the_environment_wins(
         ),
     ],
 )
-def test_a_mistake_names_the_variable_and_the_way_out(
+def test_invalid_setting_names_the_variable_and_a_fix(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError) as error:
-        settings()
+        get_settings()
     for word in words:
         assert word in str(error.value)
     assert SECRET not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "driver_url", "shown"),
+    ("raw_url", "driver_url", "redacted_url"),
     [
         (
             f"postgresql://u:{SECRET}@h:5/d",
@@ -153,30 +156,30 @@ def test_a_mistake_names_the_variable_and_the_way_out(
         ),
     ],
 )
-def test_a_database_url_is_for_our_driver_and_its_password_for_nobody(
-    at_home: Path, monkeypatch: pytest.MonkeyPatch, given: str, driver_url: str, shown: str
+def test_database_url_gets_driver_and_hides_password(
+    at_home: Path, monkeypatch: pytest.MonkeyPatch, raw_url: str, driver_url: str, redacted_url: str
 ) -> None:
-    monkeypatch.setenv("YARUS_SOURCE_URL", given)
-    found = settings()
-    assert found.source_url is not None
-    assert found.source_url.get_secret_value() == driver_url
-    assert found.public()["source_url"] == shown
-    assert SECRET not in f"{found!r}{found}"
+    monkeypatch.setenv("YARUS_SOURCE_URL", raw_url)
+    configuration = get_settings()
+    assert configuration.source_url is not None
+    assert configuration.source_url.get_secret_value() == driver_url
+    assert configuration.public()["source_url"] == redacted_url
+    assert SECRET not in f"{configuration!r}{configuration}"
 
 
-def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_settings_have_no_secrets(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_JUDGE__API_KEY", SECRET)
     monkeypatch.setenv("YARUS_DATABASE_URL", f"postgresql://u:{SECRET}@h/d")
     monkeypatch.setenv("YARUS_JUDGE__BASE_URL", f"https://h/v1?key={SECRET}")
     monkeypatch.setenv("YARUS_RETRIEVER", "https://h/find?monkey=3")
-    public = settings().public()
+    public = get_settings().public()
     assert public["retriever"] == "https://h/find?monkey=3"
     assert SECRET not in str(public)
     assert public["database_url"] == "postgresql+psycopg://u:***@h/d"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "redacted"),
     [
         (f"at postgresql://u:{SECRET}@h/d: no", "at postgresql://u:***@h/d: no"),
         (f"https://u:{SECRET}@a and https://u:{SECRET}@b", "https://u:***@a and https://u:***@b"),
@@ -189,33 +192,33 @@ def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypa
         ("nothing", "nothing"),
     ],
 )
-def test_passwords_are_masked_in_messages(text: str, shown: str) -> None:
-    assert redact_urls(text) == shown
+def test_redact_urls_hides_passwords(text: str, redacted: str) -> None:
+    assert redact_urls(text) == redacted
 
 
-def test_headers_are_sent_without_what_stands_around_them() -> None:
+def test_headers_are_stripped() -> None:
     service = RetrieverService.model_validate({"headers": {" X-Key ": f" {SECRET}\n", "X_Lang": "ru"}})
-    assert headers(service.headers, "YARUS_RETRIEVER_SERVICE") == {"X-Key": SECRET, "X_Lang": "ru"}
+    assert prepare_headers(service.headers, "YARUS_RETRIEVER_SERVICE") == {"X-Key": SECRET, "X_Lang": "ru"}
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [("Authorization", f"{SECRET}\n!"), ("Authorization", f"{SECRET}ж"), ("A b", SECRET), ("", SECRET)],
 )
-def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(name: str, value: str) -> None:
+def test_invalid_header_is_named_without_its_value(name: str, value: str) -> None:
     service = RetrieverService.model_validate({"headers": {name: value}})
     with pytest.raises(InputError, match=f"YARUS_SUT_SERVICE__HEADERS.*'{name}'") as error:
-        headers(service.headers, "YARUS_SUT_SERVICE")
+        prepare_headers(service.headers, "YARUS_SUT_SERVICE")
     assert SECRET not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "redacted"),
     [
         (f"got Bearer {SECRET}; {SECRET}!", "got ***; ***!"),
         (r"{'x': 'a\"b\\c'}", "{'x': '***'}"),  # as JSON writes it
         ("ru: trouble", "ru: trouble"),
     ],
 )
-def test_what_was_sent_is_redacted(text: str, shown: str) -> None:
-    assert redact(text, [f"Bearer {SECRET}", 'a"b\\c', "ru"]) == shown
+def test_redact_hides_secrets(text: str, redacted: str) -> None:
+    assert redact(text, [f"Bearer {SECRET}", 'a"b\\c', "ru"]) == redacted

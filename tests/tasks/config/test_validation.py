@@ -1,4 +1,4 @@
-"""What pydantic refuses reaches people in our words: place, value, and what is allowed."""
+"""Errors for values that pydantic rejects: place, value and allowed values, in Yarus's words."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from yarus.tasks.config.flow_parameters import FLOWS
-from yarus.tasks.config.validation import bad_value
-from yarus.tasks.dataset.synthesis.generator import Synthesis
+from yarus.tasks.config.validation import invalid_value_error
+from yarus.tasks.dataset.synthesis.generator import SynthesisParameters
 
-REFUSED: list[tuple[str, dict[str, Any], str]] = [
+REJECTED: list[tuple[str, dict[str, Any], str]] = [
     ("tier1", {"k": "5"}, "tier1: k = '5': expected 10 or more"),
     ("tier3", {"k": 101}, "tier3: k = 101: expected 100 or less"),
     ("tier1", {"limit": "0"}, "tier1: limit = '0': expected 1 or more"),
@@ -54,26 +54,26 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("flow", "given", "said"), REFUSED)
-def test_a_value_is_refused_with_its_place_and_what_is_allowed(flow: str, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError) as refused:
+@pytest.mark.parametrize(("flow", "given", "message"), REJECTED)
+def test_bad_value_names_place_and_allowed_values(flow: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as rejected:
         FLOWS[flow].model_validate(given)
-    assert str(bad_value(refused.value, flow)).partition("; did you mean 'tier")[0] == said
+    assert str(invalid_value_error(rejected.value, flow)).partition("; did you mean 'tier")[0] == message
 
 
-def test_a_synthesis_too() -> None:
-    with pytest.raises(ValidationError) as refused:
-        Synthesis.model_validate({"into": "x", "n": 200_000})
-    assert str(bad_value(refused.value, "synthesize")) == "synthesize: n = 200000: expected 100000 or less"
+def test_bad_value_of_a_synthesis() -> None:
+    with pytest.raises(ValidationError) as rejected:
+        SynthesisParameters.model_validate({"into": "x", "n": 200_000})
+    assert str(invalid_value_error(rejected.value, "synthesize")) == "synthesize: n = 200000: expected 100000 or less"
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_no_parameter_of_a_flow_is_refused_in_pydantics_words(flow: str) -> None:
-    """Whatever is given to whatever field: every kind of error that our models can raise has words of ours."""
+def test_bad_value_never_uses_pydantics_words(flow: str) -> None:
+    """Every error that any value of any field can raise has a message of Yarus."""
     for name in FLOWS[flow].model_fields:
-        for given in ("", "x", "-1", "1e999", [], ["x"], {"a": 1}, 10**9, None):
+        for value in ("", "x", "-1", "1e999", [], ["x"], {"a": 1}, 10**9, None):
             try:
-                FLOWS[flow].model_validate({name: given})
+                FLOWS[flow].model_validate({name: value})
             except ValidationError as error:
-                said = str(bad_value(error, flow))
-                assert "nput" not in said and "valid" not in said, (name, given, said)
+                message = str(invalid_value_error(error, flow))
+                assert "nput" not in message and "valid" not in message, (name, value, message)

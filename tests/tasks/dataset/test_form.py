@@ -1,4 +1,4 @@
-"""Nuggets as they are stored and as people edit them."""
+"""Format and parser of nuggets."""
 
 import json
 from typing import Any
@@ -8,59 +8,69 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yarus.db.errors import InputError
-from yarus.tasks.dataset.nuggets import MOST, Nugget, as_text, from_text, most_important, nuggets_of, read_nuggets
+from yarus.tasks.dataset.nuggets import (
+    MAX_NUGGETS,
+    Nugget,
+    format_nuggets,
+    nuggets_of,
+    parse_nuggets,
+    parse_nuggets_reply,
+    select_most_important,
+)
 
 
 def nugget(text: str, vital: bool = True) -> Nugget:
     return {"nugget": text, "vital": vital}
 
 
-def test_lines_are_read_back() -> None:
-    some = [nugget("до 25 июля"), nugget("можно почтой", vital=False)]
-    assert from_text(as_text(some)) == some
+def test_parse_nuggets_inverts_format_nuggets() -> None:
+    nuggets = [nugget("до 25 июля"), nugget("можно почтой", vital=False)]
+    assert parse_nuggets(format_nuggets(nuggets)) == nuggets
 
 
 @given(st.text())
-def test_what_people_write_is_read_as_it_will_be_shown(text: str) -> None:
-    once = from_text(text)
-    assert from_text(as_text(once)) == once
-    assert len(once) <= MOST and [one["vital"] for one in once] == sorted((one["vital"] for one in once), reverse=True)
+def test_parse_nuggets_is_stable_after_formatting(text: str) -> None:
+    nuggets = parse_nuggets(text)
+    assert parse_nuggets(format_nuggets(nuggets)) == nuggets
+    assert len(nuggets) <= MAX_NUGGETS and [entry["vital"] for entry in nuggets] == sorted(
+        (entry["vital"] for entry in nuggets), reverse=True
+    )
 
 
-def test_empty_lines_marks_alone_and_what_stands_twice_count_for_nothing() -> None:
-    assert from_text("\n!\n  ! До 25  июля\r\nдо 25 июля.\n\n") == [nugget("До 25 июля")]
-    assert most_important([nugget("Почтой", vital=False), nugget("почтой")]) == [nugget("почтой")]
+def test_parse_nuggets_skips_empty_lines_and_duplicates() -> None:
+    assert parse_nuggets("\n!\n  ! До 25  июля\r\nдо 25 июля.\n\n") == [nugget("До 25 июля")]
+    assert select_most_important([nugget("Почтой", vital=False), nugget("почтой")]) == [nugget("почтой")]
 
 
-def test_nuggets_that_differ_in_a_sign_are_two() -> None:
-    assert len(from_text("! -5 °C\n! 5 °C\n12.01\n12:01")) == 4
+def test_parse_nuggets_keeps_nuggets_that_differ_in_a_sign() -> None:
+    assert len(parse_nuggets("! -5 °C\n! 5 °C\n12.01\n12:01")) == 4
 
 
-@pytest.mark.parametrize("given", [None, [], {}])
-def test_none(given: Any) -> None:
-    assert nuggets_of({"question_id": "1", "nuggets": given}) == []
+@pytest.mark.parametrize("value", [None, [], {}])
+def test_question_nuggets_are_empty_without_nuggets(value: Any) -> None:
+    assert nuggets_of({"question_id": "1", "nuggets": value}) == []
     assert nuggets_of({"question_id": "1"}) == []
 
 
-@pytest.mark.parametrize("given", ["до мая", {"nugget": "a"}, [{"nugget": "a"}], [{"nugget": " ", "vital": True}], [1]])
-def test_a_column_that_holds_something_else_is_named(given: Any) -> None:
+@pytest.mark.parametrize("value", ["до мая", {"nugget": "a"}, [{"nugget": "a"}], [{"nugget": " ", "vital": True}], [1]])
+def test_question_nuggets_reject_other_values(value: Any) -> None:
     with pytest.raises(InputError, match=r"annotation.nuggets of question 7: expected a list of"):
-        nuggets_of({"question_id": "7", "nuggets": given})
+        nuggets_of({"question_id": "7", "nuggets": value})
 
 
-def read(*entries: Any) -> Any:
-    return read_nuggets(json.dumps({"nuggets": list(entries)}, ensure_ascii=False))
+def parse_reply(*entries: Any) -> Any:
+    return parse_nuggets_reply(json.dumps({"nuggets": list(entries)}, ensure_ascii=False))
 
 
-def test_a_reply() -> None:
-    found = read(nugget("Почтой\nтоже", vital=False), nugget("до 25 июля"), nugget("До 25 июля!"))
-    assert found.value == [nugget("до 25 июля"), nugget("Почтой тоже", vital=False)]
-    assert read().value == []
-    assert len(read(*(nugget(f"сбор {n} рублей") for n in range(50))).value) == MOST
+def test_parse_nuggets_reply_orders_merges_and_limits() -> None:
+    verdict = parse_reply(nugget("Почтой\nтоже", vital=False), nugget("до 25 июля"), nugget("До 25 июля!"))
+    assert verdict.value == [nugget("до 25 июля"), nugget("Почтой тоже", vital=False)]
+    assert parse_reply().value == []
+    assert len(parse_reply(*(nugget(f"сбор {n} рублей") for n in range(50))).value) == MAX_NUGGETS
 
 
 @pytest.mark.parametrize(
-    ("entry", "why"),
+    ("entry", "reason"),
     [
         ({"nugget": "a"}, "'vital' of nugget 1 of 2 is None, not true or false"),
         ({"nugget": "a", "vital": "yes"}, "'vital' of nugget 1 of 2 is 'yes'"),
@@ -68,13 +78,13 @@ def test_a_reply() -> None:
         ({"vital": True}, "nugget 1 of 2 is None, not a text"),
     ],
 )
-def test_one_entry_that_cannot_be_read_makes_the_whole_unreadable(entry: Any, why: str) -> None:
-    found = read(nugget("b"), entry)
-    assert found.status == "parse_error" and why in found.reason
+def test_parse_nuggets_reply_fails_on_one_unreadable_entry(entry: Any, reason: str) -> None:
+    verdict = parse_reply(nugget("b"), entry)
+    assert verdict.status == "parse_error" and reason in verdict.reason
 
 
 @pytest.mark.slow("simulation: hundreds of replies")
 @given(st.recursive(st.none() | st.booleans() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
-def test_no_reply_breaks_the_reader(reply: Any) -> None:
+def test_parse_nuggets_reply_accepts_any_json(reply: Any) -> None:
     for text in (json.dumps(reply), json.dumps({"nuggets": reply}), json.dumps({"nuggets": [reply]})):
-        assert read_nuggets(text).status in ("ok", "parse_error")
+        assert parse_nuggets_reply(text).status in ("ok", "parse_error")

@@ -1,4 +1,4 @@
-"""Exports: read back what was written, by the programs that will read it."""
+"""Exports, read back by the programs that will read them."""
 
 import csv
 import io
@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.command_line import CommandLine, environment, here
-from tests.support.evaluations import cases_of, load, question
-from tests.support.steps import real_users
+from tests.support.command_line import CommandLine, make_environment, run_here
+from tests.support.evaluations import load, question, read_cases
+from tests.support.steps import evaluate_real_users
 from yarus.db.errors import InputError, ResultsUnavailable
-from yarus.tasks.cases.table import table
+from yarus.tasks.cases.table import make_cases
 from yarus.tasks.evaluation import export as exports
-from yarus.tasks.evaluation.export import export, mlflow_name, to_mlflow, write_csv, write_jsonl
-from yarus.tasks.evaluation.numbers import finite
-from yarus.tasks.evaluation.summary import as_json
+from yarus.tasks.evaluation.export import export_file, log_to_mlflow, mlflow_name, write_csv, write_jsonl
+from yarus.tasks.evaluation.number_format import replace_non_finite
+from yarus.tasks.evaluation.summary import to_json
 
 Document = dict[str, Any]
 NASTY = ["=1+1", "+7 900", "-5", "@all", "\tтаб", 'обычный, с «кавычками» и "двойными"', "строка\nещё", "\0нуль", ""]
@@ -31,22 +31,22 @@ NASTY = ["=1+1", "+7 900", "-5", "@all", "\tтаб", 'обычный, с «ка�
 
 @pytest.fixture(scope="module")
 def evaluated(home: Path, engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Document:
-    """A small evaluation of the log; the first question looks like a formula."""
+    """Return a small evaluation of the log; the first question looks like a formula."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
         patch.setenv("YARUS_SUT_LABEL", "версия 7")
         rows = [question(i, user_id=str(i % 3)) for i in range(12)]
         rows[0] |= {"question": '=HYPERLINK("http://evil") или как?'}
         load(tmp_path_factory.mktemp("export"), "of_export", rows)
-        return real_users(source="of_export")
+        return evaluate_real_users(source="of_export")
 
 
-def test_csv_opens_with_cyrillic_and_runs_no_formula(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
+def test_csv_has_bom_and_no_formulas(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
     target = tmp_path / "вопросы.csv"
-    assert export(engine, evaluated["evaluation_id"], target) == 12
+    assert export_file(engine, evaluated["evaluation_id"], target) == 12
     assert target.read_bytes().startswith(b"\xef\xbb\xbf")
     rows = list(csv.DictReader(io.StringIO(target.read_bytes().decode("utf-8-sig"), newline="")))
-    cases = cases_of(evaluated).to_pylist()
+    cases = read_cases(evaluated).to_pylist()
     assert [row["question"].removeprefix("'") for row in rows] == [case["question"] for case in cases]
     assert rows[0]["question"].startswith("'=HYPERLINK")
     assert json.loads(rows[0]["retrieved"]) == cases[0]["retrieved"]
@@ -54,9 +54,9 @@ def test_csv_opens_with_cyrillic_and_runs_no_formula(evaluated: Document, engine
     assert not list(tmp_path.glob(".*"))
 
 
-def test_only_texts_are_quoted(tmp_path: Path) -> None:
+def test_csv_quotes_texts_only(tmp_path: Path) -> None:
     n = len(NASTY)
-    cases = table(question=NASTY, latency_ms=[-1.5] * n, retrieved=[["=a", "б"]] * n, reason=[None] * n)
+    cases = make_cases(question=NASTY, latency_ms=[-1.5] * n, retrieved=[["=a", "б"]] * n, reason=[None] * n)
     write_csv(cases, tmp_path / "a.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "a.csv").read_bytes().decode("utf-8-sig"), newline="")))[1:]
     assert [row[0] for row in rows] == [
@@ -69,20 +69,20 @@ def test_only_texts_are_quoted(tmp_path: Path) -> None:
     assert "f" not in {cell.data_type for cell in sheet["A"]}, "a spreadsheet takes a cell for a formula"
 
 
-def test_parquet_is_the_same_table(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
-    export(engine, evaluated["evaluation_id"], tmp_path / "a.parquet")
-    assert pq.read_table(tmp_path / "a.parquet").equals(cases_of(evaluated))
+def test_parquet_export_equals_cases(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
+    export_file(engine, evaluated["evaluation_id"], tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet").equals(read_cases(evaluated))
 
 
-def test_jsonl_has_every_value(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
-    export(engine, evaluated["evaluation_id"], tmp_path / "a.jsonl")
+def test_jsonl_export_equals_cases(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
+    export_file(engine, evaluated["evaluation_id"], tmp_path / "a.jsonl")
     lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == cases_of(evaluated).to_pylist()
+    assert [json.loads(line) for line in lines] == read_cases(evaluated).to_pylist()
 
 
-def test_numbers_that_json_has_not_are_null(tmp_path: Path) -> None:
+def test_exports_write_non_finite_numbers_as_null(tmp_path: Path) -> None:
     far = [[0.5, math.inf], [math.nan], None]
-    cases = table(retrieved=[["a", "b"], ["c"], None], distances=far, latency_ms=[math.inf, 1.5, 2.5])
+    cases = make_cases(retrieved=[["a", "b"], ["c"], None], distances=far, latency_ms=[math.inf, 1.5, 2.5])
     write_jsonl(cases, tmp_path / "a.jsonl")
     rows = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [row["distances"] for row in rows] == [[0.5, None], [None], None]
@@ -94,63 +94,63 @@ def test_numbers_that_json_has_not_are_null(tmp_path: Path) -> None:
         ("[null]", "1.5"),
         ("", "2.5"),
     ]
-    assert json.loads(as_json(finite(cases.to_pylist())), parse_constant=pytest.fail) == rows
+    assert json.loads(to_json(replace_non_finite(cases.to_pylist())), parse_constant=pytest.fail) == rows
 
 
-def test_a_figure_that_is_none_is_a_mistake_of_ours_and_never_null_in_silence() -> None:
+def test_as_json_refuses_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        as_json({"mrr": math.nan})
+        to_json({"mrr": math.nan})
 
 
-def test_metrics_have_a_row_a_stratum(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
-    export(engine, evaluated["evaluation_id"], tmp_path / "m.csv", metrics=True)
+def test_metric_export_has_one_row_per_stratum(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
+    export_file(engine, evaluated["evaluation_id"], tmp_path / "m.csv", metrics=True)
     frame = pd.read_csv(tmp_path / "m.csv", keep_default_na=False, na_values=[""])
-    of_all = frame[(frame.stratum == "all") & (frame.metric == "mrr")].iloc[0]
-    assert of_all.value == evaluated["strata"]["all"]["mrr"]["value"]
-    assert (of_all.sut_label, of_all.n_total, of_all.source) == ("версия 7", 12, "of_export")
+    overall = frame[(frame.stratum == "all") & (frame.metric == "mrr")].iloc[0]
+    assert overall.value == evaluated["strata"]["all"]["mrr"]["value"]
+    assert (overall.sut_label, overall.n_total, overall.source) == ("версия 7", 12, "of_export")
     assert set(frame.stratum) == set(evaluated["strata"])
 
 
-def test_a_failed_write_leaves_what_was_there(
+def test_export_failure_keeps_existing_file(
     evaluated: Document, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "a.csv"
     target.write_text("прежнее", encoding="utf-8")
     with pytest.raises(InputError, match="already exists"):
-        export(engine, evaluated["evaluation_id"], target)
+        export_file(engine, evaluated["evaluation_id"], target)
 
-    def full(value: Any, is_text: bool) -> Any:
+    def raise_disk_full(value: Any, is_text: bool) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exports, "_cell", full)
+    monkeypatch.setattr(exports, "_cell", raise_disk_full)
     with pytest.raises(OSError, match="No space"):
-        export(engine, evaluated["evaluation_id"], target, overwrite=True)
+        export_file(engine, evaluated["evaluation_id"], target, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
     assert target.read_text(encoding="utf-8") == "прежнее"
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a", "a.csv.gz"])
-def test_another_suffix_names_those_there_are(evaluated: Document, engine: Engine, tmp_path: Path, name: str) -> None:
+def test_export_names_supported_suffixes(evaluated: Document, engine: Engine, tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"ends in \.csv, \.jsonl, \.parquet"):
-        export(engine, evaluated["evaluation_id"], tmp_path / name)
+        export_file(engine, evaluated["evaluation_id"], tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_lost_file_is_said(engine: Engine, tmp_path: Path, at_home: Path) -> None:
+def test_export_reports_missing_result_file(engine: Engine, tmp_path: Path, at_home: Path) -> None:
     load(tmp_path, "of_export_lost", [question(i) for i in range(3)])
-    lost = real_users(source="of_export_lost")
-    Path(lost["parquet"]).unlink()
+    evaluated_without_file = evaluate_real_users(source="of_export_lost")
+    Path(evaluated_without_file["parquet"]).unlink()
     with pytest.raises(ResultsUnavailable, match="cannot be read"):
-        export(engine, lost["evaluation_id"], tmp_path / "a.csv")
+        export_file(engine, evaluated_without_file["evaluation_id"], tmp_path / "a.csv")
 
 
-def test_names_that_mlflow_allows() -> None:
+def test_mlflow_name_replaces_at_sign() -> None:
     assert mlflow_name("hit_rate@10") == "hit_rate_at_10"
     assert mlflow_name("consistency_score@0.125", "all") == "all/consistency_score_at_0.125"
 
 
 @pytest.mark.slow("process: MLflow itself")
-def test_mlflow_gets_figures_and_what_they_are_of_once(evaluated: Document, yarus: CommandLine, tmp_path: Path) -> None:
+def test_to_mlflow_logs_metrics_and_parameters_once(evaluated: Document, yarus: CommandLine, tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     words = ("export", evaluated["evaluation_id"], "--mlflow", "--tracking-uri", uri, "--json")
     done = yarus(*words).json
@@ -158,10 +158,10 @@ def test_mlflow_gets_figures_and_what_they_are_of_once(evaluated: Document, yaru
         "import sys, json, mlflow; run = mlflow.MlflowClient(sys.argv[1]).get_run(sys.argv[2]);"
         "print(json.dumps([run.data.metrics, run.data.params, run.data.tags, run.info.status, run.info.run_name]))"
     )
-    variables = environment(tmp_path) | {"MLFLOW_DISABLE_TELEMETRY": "true"}
+    variables = make_environment(tmp_path) | {"MLFLOW_DISABLE_TELEMETRY": "true"}
     command = [sys.executable, "-c", code, uri, done["run_id"]]
-    ran = subprocess.run(command, env=variables, text=True, capture_output=True, cwd=tmp_path, check=True)
-    metrics, params, tags, status, name = json.loads(ran.stdout)
+    result = subprocess.run(command, env=variables, text=True, capture_output=True, cwd=tmp_path, check=True)
+    metrics, params, tags, status, name = json.loads(result.stdout)
     for stratum, measured in evaluated["strata"].items():
         for metric, row in measured.items():
             assert metrics.get(mlflow_name(metric, stratum)) == row["value"]
@@ -174,19 +174,17 @@ def test_mlflow_gets_figures_and_what_they_are_of_once(evaluated: Document, yaru
     assert done["run_id"] in again.err
 
 
-def test_without_mlflow_it_says_how_to_get_it(
-    evaluated: Document, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "mlflow", None)  # what Python does where a package is not there
+def test_to_mlflow_names_missing_package(evaluated: Document, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)  # as Python marks a missing package
     with pytest.raises(InputError, match=r"pip install 'yarus\[mlflow\]'"):
-        to_mlflow(engine, evaluated["evaluation_id"], None)
+        log_to_mlflow(engine, evaluated["evaluation_id"], None)
 
 
 @pytest.mark.parametrize(
     "words",
     [(), ("--to", "a.csv", "--mlflow"), ("--mlflow", "--metrics"), ("--to", "a.csv", "--tracking-uri", "x")],
 )
-def test_what_does_not_go_together(at_home: Path, words: tuple[str, ...]) -> None:
-    ran = here("export", "last", *words)
-    assert ran.code == 2
-    assert "--" in ran.err
+def test_export_refuses_contradicting_options(at_home: Path, words: tuple[str, ...]) -> None:
+    result = run_here("export", "last", *words)
+    assert result.code == 2
+    assert "--" in result.err

@@ -3,8 +3,8 @@
 import pytest
 
 from yarus.db.errors import InputError
-from yarus.tasks.cases.table import table
-from yarus.tasks.evaluation.queries import matching
+from yarus.tasks.cases.table import make_cases
+from yarus.tasks.evaluation.queries import match_condition
 
 REPLIES = [
     [{"metric": "faithfulness", "repeat": 0, "reply": "Оценка «0.5»", "status": "ok"}],
@@ -12,7 +12,7 @@ REPLIES = [
     [],
     None,
 ]
-CASES = table(
+CASES = make_cases(
     case_id=["1", "2", "3", "4"],
     judge_raw=REPLIES,
     retrieved=[["a", "b"], [], None, ["c d"]],
@@ -35,10 +35,10 @@ CASES = table(
         ("asked_at~2026", []),
     ],
 )
-def test_what_a_column_contains(condition: str, ids: list[str]) -> None:
-    assert CASES.filter(matching(CASES, condition))["case_id"].to_pylist() == ids
+def test_matching_searches_columns_of_every_type(condition: str, ids: list[str]) -> None:
+    assert CASES.filter(match_condition(CASES, condition))["case_id"].to_pylist() == ids
 
 
-def test_records_are_looked_into_and_not_compared() -> None:
+def test_matching_refuses_to_compare_records() -> None:
     with pytest.raises(InputError, match="look for it: judge_raw~ok"):
-        matching(CASES, "judge_raw=ok")
+        match_condition(CASES, "judge_raw=ok")

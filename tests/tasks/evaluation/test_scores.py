@@ -1,4 +1,4 @@
-"""Scores as OpenTelemetry and Langfuse take them: by their names, joined by id; what was not measured is none."""
+"""Exported scores for OpenTelemetry and Langfuse: their field names, joined by id; unmeasured cases have no score."""
 
 import json
 from datetime import UTC, datetime
@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
-from yarus.tasks.evaluation.scores import AT_ONCE, LONGEST, Score, langfuse, otlp, otlp_ids
+from yarus.tasks.evaluation.scores import (
+    MAX_REASON_LENGTH,
+    REQUEST_SIZE,
+    TraceScore,
+    format_langfuse,
+    format_otlp,
+    otlp_ids,
+)
 
 TRACE, SPAN = "5b8efff798038103d269b633813fc60c", "eee19b7ec3c1b174"
 
 
-def score(**more: Any) -> Score:
+def make_score(**more: Any) -> TraceScore:
     values: dict[str, Any] = {
         "id": "7d7c1d0e-0000-5000-8000-000000000000",
         "evaluation_id": "tier3-1",
@@ -24,18 +31,20 @@ def score(**more: Any) -> Score:
         "status": "ok",
         "why": "Две трети верны.",
     }
-    return Score(**values | more)
+    return TraceScore(**values | more)
 
 
-def events(*scores: Score) -> list[dict[str, Any]]:
+def read_events(*scores: TraceScore) -> list[dict[str, Any]]:
     return [
-        record for line in otlp(scores) for record in json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+        record
+        for line in format_otlp(scores)
+        for record in json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
     ]
 
 
-def test_an_event_of_opentelemetry_has_its_names_and_types() -> None:
-    (event,) = events(score())
-    attributes = {one["key"]: one["value"] for one in event.pop("attributes")}
+def test_otlp_event_has_standard_names_and_types() -> None:
+    (event,) = read_events(make_score())
+    attributes = {attribute["key"]: attribute["value"] for attribute in event.pop("attributes")}
     assert event == {
         "timeUnixNano": "1767225600000000000",
         "observedTimeUnixNano": "1767225600000000000",
@@ -52,24 +61,24 @@ def test_an_event_of_opentelemetry_has_its_names_and_types() -> None:
         "yarus.case.id": {"stringValue": "bot:1"},
         "yarus.score.id": {"stringValue": "7d7c1d0e-0000-5000-8000-000000000000"},
     }
-    assert "spanId" not in events(score(span_id=None))[0]
+    assert "spanId" not in read_events(make_score(span_id=None))[0]
 
 
 @pytest.mark.parametrize(
     ("status", "error"), [("judge_error", "judge_error"), ("sut_error", "sut_error"), ("sut_refusal", None)]
 )
-def test_what_was_not_measured_is_a_label_with_its_reason_and_no_number(status: str, error: str | None) -> None:
-    lost = score(value=None, status=status, why="HTTP 500")
-    (event,) = events(lost)
-    attributes = {one["key"]: next(iter(one["value"].values())) for one in event["attributes"]}
+def test_otlp_event_of_unmeasured_case_has_label_and_reason(status: str, error: str | None) -> None:
+    unmeasured = make_score(value=None, status=status, why="HTTP 500")
+    (event,) = read_events(unmeasured)
+    attributes = {attribute["key"]: next(iter(attribute["value"].values())) for attribute in event["attributes"]}
     assert "gen_ai.evaluation.score.value" not in attributes
     assert attributes["gen_ai.evaluation.score.label"] == status
     assert (attributes["gen_ai.evaluation.explanation"], attributes.get("error.type")) == ("HTTP 500", error)
-    assert list(langfuse([lost])) == []
+    assert list(format_langfuse([unmeasured])) == []
 
 
-def test_a_score_of_langfuse_has_its_names() -> None:
-    (line,) = langfuse([score()])
+def test_langfuse_event_has_standard_names() -> None:
+    (line,) = format_langfuse([make_score()])
     ((event,),) = json.loads(line).values()
     assert event == {
         "id": "7d7c1d0e-0000-5000-8000-000000000000",
@@ -88,9 +97,9 @@ def test_a_score_of_langfuse_has_its_names() -> None:
     }
 
 
-def test_requests_are_small_enough_to_be_taken() -> None:
-    scores = [score(why="ы" * 10 * LONGEST)] * (2 * AT_ONCE + 1)
-    for form in (otlp, langfuse):
+def test_requests_stay_below_size_limit() -> None:
+    scores = [make_score(why="ы" * 10 * MAX_REASON_LENGTH)] * (2 * REQUEST_SIZE + 1)
+    for form in (format_otlp, format_langfuse):
         lines = list(form(iter(scores)))
         assert len(lines) == 3
         assert all(len(line.encode()) < 3_500_000 for line in lines)
@@ -106,5 +115,5 @@ def test_requests_are_small_enough_to_be_taken() -> None:
         ((None, None), (None, None)),
     ],
 )
-def test_ids_are_those_of_opentelemetry_or_none(given: Any, expected: Any) -> None:
+def test_otlp_ids_normalises_or_drops_ids(given: Any, expected: Any) -> None:
     assert otlp_ids(*given) == expected

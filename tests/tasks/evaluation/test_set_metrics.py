@@ -1,4 +1,4 @@
-"""Intervals of the metrics of a set: groups reach every one of them, and none leaves its range."""
+"""Intervals of set metrics: all use groups, and stay within the metric's range."""
 
 import math
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from yarus.metrics import agreement
-from yarus.tasks.evaluation.numbers import interval
-from yarus.tasks.evaluation.set_metrics import SET_METRICS, over_pairs
+from yarus.tasks.evaluation.number_format import format_interval
+from yarus.tasks.evaluation.set_metrics import SET_METRICS, measure_agreement
 
 RNG = np.random.default_rng(5)
 N = 200
 USERS = [f"user {number // 20}" for number in range(N)]
-SAME = RNG.random(10).repeat(20)  # what a user's cases have in common
+SAME = RNG.random(10).repeat(20)  # shared component of a user's cases
 OUTCOMES = np.eye(4)[(SAME * 4).astype(int)]
 SCORES = (np.round(SAME * 4) / 4, np.round(np.clip(SAME + RNG.normal(0, 0.2, 10).repeat(20), 0, 1) * 4) / 4)
 TABLES = {
@@ -27,7 +27,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_groups_widen_every_interval_of_a_set(name: str) -> None:
+def test_set_metric_intervals_widen_with_groups(name: str) -> None:
     measure = SET_METRICS[name].measure
     assert measure is not None
     alone, grouped = (measure(TABLES[name], groups, 0) for groups in ([None] * N, USERS))
@@ -36,33 +36,33 @@ def test_groups_widen_every_interval_of_a_set(name: str) -> None:
 
 
 @pytest.mark.slow("simulation: many samples")
-def test_rank_correlation_knows_of_groups() -> None:
-    alone, grouped = (over_pairs(agreement.spearman, *SCORES, groups, 0) for groups in ([None] * N, USERS))
+def test_over_pairs_interval_widens_with_groups() -> None:
+    alone, grouped = (measure_agreement(agreement.spearman, *SCORES, groups, 0) for groups in ([None] * N, USERS))
     assert np.ptp(grouped.interval) > 1.5 * np.ptp(alone.interval)
     with_gap = (np.append(SCORES[0], math.nan), np.append(SCORES[1], 1.0))
-    assert over_pairs(agreement.spearman, *with_gap, [*USERS, "user 9"], 0) == grouped
+    assert measure_agreement(agreement.spearman, *with_gap, [*USERS, "user 9"], 0) == grouped
 
 
 @pytest.mark.parametrize(("name", "counts"), [("f1_score", (20, 0, 0, 0)), ("mcc", (18, 2, 0, 0))])
-def test_perfect_decisions_of_few_cases_leave_a_doubt(name: str, counts: tuple[int, ...]) -> None:
+def test_set_metric_interval_is_open_for_few_perfect_cases(name: str, counts: tuple[int, ...]) -> None:
     measure = SET_METRICS[name].measure
     assert measure is not None
-    found = measure(np.eye(4).repeat(counts, axis=0), [None] * 20, 0)
-    assert found.value == 1 == found.interval.high
-    assert found.interval.low < 0.95
+    result = measure(np.eye(4).repeat(counts, axis=0), [None] * 20, 0)
+    assert result.value == 1 == result.interval.high
+    assert result.interval.low < 0.95
 
 
-def test_calls_of_one_case_belong_together() -> None:
-    """Ten cases of ten calls each, of which all or none fail: ten calls would tell as much."""
+def test_error_rate_groups_calls_of_one_case() -> None:
+    """Ten cases of ten calls each, of which all or none fail, carry the information of ten calls."""
     measure = SET_METRICS["error_rate"].measure
     assert measure is not None
     rows = np.column_stack([[10, 0] * 5, [10] * 10]).astype(float)
-    found = measure(rows, [None] * 10, 0)
-    assert (found.value, found.n_scored, found.n_total) == (0.5, 100, 100)
-    assert np.ptp(found.interval) > 0.5
+    result = measure(rows, [None] * 10, 0)
+    assert (result.value, result.n_scored, result.n_total) == (0.5, 100, 100)
+    assert np.ptp(result.interval) > 0.5
 
 
-def test_an_interval_that_is_open_is_shown_by_its_bound() -> None:
+def test_interval_shows_lower_bound_when_open() -> None:
     metric = {"ci_low": 120.0, "ci_high": None}
-    assert interval("retrieval_latency_ms_p95", metric).startswith("≥")
-    assert "120" in interval("retrieval_latency_ms_p95", metric)
+    assert format_interval("retrieval_latency_ms_p95", metric).startswith("≥")
+    assert "120" in format_interval("retrieval_latency_ms_p95", metric)

@@ -1,18 +1,18 @@
-"""What an evaluation is said to have come to: grades by its intervals, bounds by its failed cases."""
+"""Summaries of evaluations: grades by intervals, bounds by failed cases."""
 
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, insert
 
-from tests.support.evaluation_history import source_name, write
+from tests.support.evaluation_history import make_source_name, write_evaluations
 from yarus.db.tables import evaluation_metric
-from yarus.tasks.evaluation.numbers import grade_text
-from yarus.tasks.evaluation.summary import summary
+from yarus.tasks.evaluation.number_format import format_grade
+from yarus.tasks.evaluation.summary import read_summary
 
 
-def shown(engine: Engine, statuses: dict[str, int] | None = None, **more: Any) -> Any:
-    """A stored metric as `yarus show --json` has it."""
+def summarise_metric(engine: Engine, statuses: dict[str, int] | None = None, **more: Any) -> Any:
+    """Return a stored metric as `yarus show --json` prints it."""
     row = {
         "metric": "hit_rate@1",
         "value": 0.8,
@@ -21,15 +21,15 @@ def shown(engine: Engine, statuses: dict[str, int] | None = None, **more: Any) -
         "n_scored": 180,
         "n_total": 200,
     } | more
-    (name,) = write(engine, source_name(), [None], metric="mrr", statuses=statuses or {"ok": 200})
+    (name,) = write_evaluations(engine, make_source_name(), [None], metric="mrr", statuses=statuses or {"ok": 200})
     row |= {"evaluation_id": name, "stratum": "", "signature": "s", "direction": "higher", "grade": "excellent"}
     with engine.begin() as connection:
         connection.execute(insert(evaluation_metric), [row])
-    return summary(engine, name)["metrics"][row["metric"]]
+    return read_summary(engine, name)["metrics"][row["metric"]]
 
 
 @pytest.mark.parametrize(
-    ("ci_low", "ci_high", "grades", "said"),
+    ("ci_low", "ci_high", "grades", "text"),
     [
         (0.74, 0.85, ("good", "excellent"), "Good – Excellent"),
         (0.4, 0.95, (None, None), "Too few cases"),  # every grade is possible
@@ -39,29 +39,29 @@ def shown(engine: Engine, statuses: dict[str, int] | None = None, **more: Any) -
         (None, None, (None, None), "Too few cases"),  # too few for an interval
     ],
 )
-def test_a_grade_follows_the_interval_also_of_what_was_stored_with_another(
-    engine: Engine, ci_low: float | None, ci_high: float | None, grades: tuple[str | None, str | None], said: str
+def test_grade_follows_interval_not_stored_grade(
+    engine: Engine, ci_low: float | None, ci_high: float | None, grades: tuple[str | None, str | None], text: str
 ) -> None:
-    found = shown(engine, ci_low=ci_low, ci_high=ci_high)
-    assert (found["grade"], found["grade_high"]) == grades
-    assert (grade_text(found) or {})["en"] == said
+    result = summarise_metric(engine, ci_low=ci_low, ci_high=ci_high)
+    assert (result["grade"], result["grade_high"]) == grades
+    assert (format_grade(result) or {})["en"] == text
 
 
-def test_one_question_has_no_grade(engine: Engine) -> None:
-    found = shown(engine, metric="hit_rate@1", value=0.0, ci_low=0.0, ci_high=0.793, n_scored=1, n_total=20)
-    assert (found["grade"], found["grade_high"], found["ungraded"]) == (None, None, "too few")
+def test_single_question_has_no_grade(engine: Engine) -> None:
+    result = summarise_metric(engine, metric="hit_rate@1", value=0.0, ci_low=0.0, ci_high=0.793, n_scored=1, n_total=20)
+    assert (result["grade"], result["grade_high"], result["ungraded"]) == (None, None, "too few")
 
 
-def test_what_has_no_thresholds_or_no_value_has_no_grade(engine: Engine) -> None:
+def test_metric_without_thresholds_or_value_has_no_grade(engine: Engine) -> None:
     for more in ({"metric": "hit_rate@5"}, {"value": None, "reason": "no case"}):
-        found = shown(engine, **more)
-        assert (found["grade"], found["grade_high"], grade_text(found)) == (None, None, None)
+        result = summarise_metric(engine, **more)
+        assert (result["grade"], result["grade_high"], format_grade(result)) == (None, None, None)
 
 
-def test_failed_cases_leave_bounds(engine: Engine) -> None:
-    """0.8 of 180 and 20 more: 144 of 200 if all of these miss, 164 if all hit."""
-    found = shown(engine, {"ok": 170, "sut_refusal": 10, "sut_error": 15, "judge_error": 5})
-    assert (found["bound_low"], found["bound_high"]) == (pytest.approx(144 / 200), pytest.approx(164 / 200))
+def test_bounds_cover_failed_cases(engine: Engine) -> None:
+    """0.8 of 180, and 20 failed: 144 of 200 if all of these miss, 164 if all hit."""
+    result = summarise_metric(engine, {"ok": 170, "sut_refusal": 10, "sut_error": 15, "judge_error": 5})
+    assert (result["bound_low"], result["bound_high"]) == (pytest.approx(144 / 200), pytest.approx(164 / 200))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_failed_cases_leave_bounds(engine: Engine) -> None:
         ({"ok": 180, "sut_error": 20}, {"value": None, "reason": "no case"}),
     ],
 )
-def test_there_are_no_bounds_where_nothing_failed_or_there_is_no_worst(
+def test_bounds_are_missing_without_failures_or_range(
     engine: Engine, statuses: dict[str, int], more: dict[str, Any]
 ) -> None:
-    found = shown(engine, statuses, **more)
-    assert (found["bound_low"], found["bound_high"]) == (None, None)
+    result = summarise_metric(engine, statuses, **more)
+    assert (result["bound_low"], result["bound_high"]) == (None, None)

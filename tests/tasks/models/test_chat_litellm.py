@@ -1,6 +1,6 @@
-"""A real OpenAI-compatible server that we did not write: LiteLLM's proxy with mock responses.
+"""A foreign OpenAI-compatible server: LiteLLM's proxy with mock responses.
 
-It pins packages that we need in other versions, so it lives in an environment of its own: `make .venv/litellm`.
+It pins other versions of packages, so it has its own environment: `make .venv/litellm`.
 """
 
 import os
@@ -17,9 +17,9 @@ import pytest
 from pydantic import SecretStr
 
 from yarus.db.errors import ModelUnavailable
-from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.config.settings import ModelRole, Settings
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import open_chat
 from yarus.tasks.models.prompts import prompts
 from yarus.tasks.models.verdicts import ask_for_score, ask_for_yes_no
 
@@ -42,15 +42,15 @@ def litellm(tmp_path_factory) -> Iterator[str]:
         for name, text in MOCKS.items()
     ]
     (folder / "config.yaml").write_text(str({"model_list": models}), encoding="utf-8")  # a Python literal is YAML here
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
     command = [PROGRAM, "--config", folder / "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             command,
-            env=kept | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY},
+            env=environment | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY},
             cwd=folder,
             stdout=log,
             stderr=log,
@@ -76,28 +76,29 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def settings(url: str, **models: str) -> Settings:
     roles = {
-        name: Role(base_url=url, model=models.get(name, name), api_key=SecretStr(KEY), concurrency=4) for name in MOCKS
+        name: ModelRole(base_url=url, model=models.get(name, name), api_key=SecretStr(KEY), concurrency=4)
+        for name in MOCKS
     }
     return Settings(_env_file=None, **roles)
 
 
-async def test_it_serves_all_three_roles(litellm: str):
+async def test_litellm_serves_all_three_roles(litellm: str):
     configuration = settings(litellm)
     async with (
-        chat("generator", configuration) as generator,
-        chat("judge", configuration) as judge,
-        chat("gate", configuration) as gate,
+        open_chat("generator", configuration) as generator,
+        open_chat("judge", configuration) as judge,
+        open_chat("gate", configuration) as gate,
     ):
         replies = await generator.complete([Call(PROMPTS["generation"], TEXTS, repeat) for repeat in range(20)])
-        scored = await ask_for_score(judge, Call(PROMPTS["faithfulness"], TEXTS))
-        shown = await ask_for_yes_no(gate, Call(PROMPTS["gate"], TEXTS))
+        score = await ask_for_score(judge, Call(PROMPTS["faithfulness"], TEXTS))
+        gate_verdict = await ask_for_yes_no(gate, Call(PROMPTS["gate"], TEXTS))
     assert {(reply.status, reply.text, reply.served_model) for reply in replies} == {("ok", "до 25 июля", "generator")}
     assert all(reply.tokens_in and reply.tokens_out for reply in replies)
-    assert (scored.status, scored.value, scored.reason) == ("ok", 0.75, "есть в контексте")
-    assert (shown.status, shown.value) == ("ok", 1.0)
+    assert (score.status, score.value, score.reason) == ("ok", 0.75, "есть в контексте")
+    assert (gate_verdict.status, gate_verdict.value) == ("ok", 1.0)
 
 
-async def test_a_model_that_it_does_not_have_stops_the_evaluation(litellm: str):
-    async with chat("judge", settings(litellm, judge="no-such-model")) as judge:
+async def test_unknown_model_stops_the_evaluation(litellm: str):
+    async with open_chat("judge", settings(litellm, judge="no-such-model")) as judge:
         with pytest.raises(ModelUnavailable, match="no-such-model"):
             await ask_for_score(judge, Call(PROMPTS["faithfulness"], TEXTS))

@@ -1,14 +1,14 @@
-"""Settings of a role: an address as people write it, none at all, and what cannot work, told without secrets."""
+"""Settings of a role: forms of an address, no address, and unusable settings, reported without secrets."""
 
 import pytest
 
 from tests.support.llm_clients import PROMPTS
 from yarus.db.errors import InputError
-from yarus.tasks.config.settings import Role, Settings
+from yarus.tasks.config.settings import ModelRole, Settings
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
-from yarus.tasks.models.endpoints import checked
-from yarus.tasks.models.stand_ins import Offline
+from yarus.tasks.models.chat import open_chat
+from yarus.tasks.models.endpoints import check_role
+from yarus.tasks.models.stand_ins import OfflineModel
 from yarus.tasks.models.verdicts import ask_for_yes_no
 
 
@@ -24,20 +24,20 @@ from yarus.tasks.models.verdicts import ask_for_yes_no
         ({"base_url": "http://h/v1", "model": "m", "api_key": "geheim\nX-Header: 1"}, "YARUS_JUDGE__API_KEY"),
     ],
 )
-def test_settings_that_cannot_work_say_so_without_secrets(role, message):
+def test_unusable_settings_are_rejected_without_secrets(role, message):
     with pytest.raises(InputError, match=message) as raised:
-        checked(Role(**role), "YARUS_JUDGE")
+        check_role(ModelRole(**role), "YARUS_JUDGE")
     assert "geheim" not in str(raised.value)
 
 
-def test_an_address_is_taken_as_people_write_it():
+def test_all_forms_of_an_address_are_accepted():
     for base in ("http://h/v1", "http://h/v1/", " http://h/v1 ", "http://h/v1/chat/completions"):
-        assert checked(Role(base_url=base, model="m"), "YARUS_JUDGE")[1] == "http://h/v1/chat/completions"
+        assert check_role(ModelRole(base_url=base, model="m"), "YARUS_JUDGE")[1] == "http://h/v1/chat/completions"
 
 
-async def test_without_an_address_the_stand_in_serves():
-    asked = {"question": "?", "context": "да", "answer": "собака"}
-    async with chat("gate", Settings(_env_file=None)) as gate:
-        assert isinstance(gate, Offline)
-        found = await ask_for_yes_no(gate, Call(PROMPTS["gate"], asked))
-    assert (found.status, found.value) == ("ok", 0.0)
+async def test_stand_in_serves_without_an_address():
+    texts = {"question": "?", "context": "да", "answer": "собака"}
+    async with open_chat("gate", Settings(_env_file=None)) as gate:
+        assert isinstance(gate, OfflineModel)
+        decision = await ask_for_yes_no(gate, Call(PROMPTS["gate"], texts))
+    assert (decision.status, decision.value) == ("ok", 0.0)

@@ -1,4 +1,4 @@
-"""Who asks: headers, tokens that are fetched and renewed, certificates, addresses with a query; on real sockets."""
+"""Credentials on real sockets: headers, fetched and renewed tokens, certificates, addresses with a query."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.support.llm_clients import QUICK, call, settings
-from tests.support.llm_server import FakeLLMServer, http, scores
+from tests.support.llm_clients import QUICK_RETRIES, make_call, make_chat_settings
+from tests.support.llm_server import FakeLLMServer, make_response, make_score_completion
 from tests.tasks.models.test_chat_faults import self_signed
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.tasks.config.settings import Role
+from yarus.tasks.config.settings import ModelRole
 from yarus.tasks.models import credentials
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import open_chat
 from yarus.tasks.models.credentials import Credentials
-from yarus.tasks.models.endpoints import checked
+from yarus.tasks.models.endpoints import check_role
 
 SCOPE = {"scope": "GIGACHAT_API_PERS"}
 SECRET = "geheim-0123456789"
@@ -32,17 +32,17 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fail_first(times: int, response: Callable[[], web.Response]) -> Callable[[Any], web.Response | None]:
-    """Refuse tokens so many times."""
-    left = iter(range(times))
-    return lambda form: None if next(left, None) is None else response()
+    """Return a function that refuses a number of tokens."""
+    remaining = iter(range(times))
+    return lambda form: None if next(remaining, None) is None else response()
 
 
 def make_credentials(key: str = "", **role: Any) -> Credentials:
-    return Credentials(Role(**role), key, "YARUS_JUDGE", "YARUS_JUDGE__API_KEY")
+    return Credentials(ModelRole(**role), key, "YARUS_JUDGE", "YARUS_JUDGE__API_KEY")
 
 
 def write_command(folder: Path, script: str) -> str:
-    """Return a command that runs a script, which has the number of its run as `n`."""
+    """Return a command that runs a script; `n` in the script is the number of the run."""
     counter = f"import pathlib, sys; p = pathlib.Path({str(folder / 'runs')!r})\n"
     counter += "n = len(p.read_text()) + 1 if p.exists() else 1\np.write_text('x' * n)\n"
     (folder / "token.py").write_text(counter + script, encoding="utf-8")
@@ -50,12 +50,12 @@ def write_command(folder: Path, script: str) -> str:
 
 
 class Bank:
-    """Gives tokens by OAuth, and answers as a model to whoever has the newest."""
+    """Server that issues tokens by OAuth, and answers as a model if the request has the newest token."""
 
     def __init__(self, lasts_s: float = 1800, refuse: Callable[[Any], web.Response | None] = lambda form: None) -> None:
         self.lasts_s, self.refuse = lasts_s, refuse
-        self.given = 0
-        self.asked: list[str] = []
+        self.n_tokens = 0
+        self.authorizations: list[str] = []
         self.forms: list[tuple[str, dict[str, str]]] = []
 
     @asynccontextmanager
@@ -76,35 +76,37 @@ class Bank:
         self.forms.append((request.headers.get("Authorization", ""), form))
         if refusal := self.refuse(form):
             return refusal
-        self.given += 1
-        return web.json_response({"access_token": f"token-{self.given}-0123456789", "expires_at": self._end()})
+        self.n_tokens += 1
+        return web.json_response({"access_token": f"token-{self.n_tokens}-0123456789", "expires_at": self._end()})
 
     def _end(self) -> int:
         return int((time.time() + self.lasts_s) * 1000)
 
     async def _completion(self, request: web.Request) -> web.Response:
-        given = request.headers.get("Authorization", "")
-        self.asked.append(given)
-        if given != f"Bearer token-{self.given}-0123456789":
+        authorization = request.headers.get("Authorization", "")
+        self.authorizations.append(authorization)
+        if authorization != f"Bearer token-{self.n_tokens}-0123456789":
             return web.json_response({"status": 401, "message": "Token has expired"}, status=401)
         content = json.dumps({"reason": "", "score": 0.75})
         return web.json_response({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]})
 
 
 async def statuses(url: str, n: int = 6, **role: Any) -> list[str]:
-    async with chat("judge", settings(url, **role), retries=QUICK) as judge:
-        replies = await judge.complete([call(number) for number in range(n)])
+    async with open_chat("judge", make_chat_settings(url, **role), retries=QUICK_RETRIES) as judge:
+        replies = await judge.complete([make_call(number) for number in range(n)])
     return [reply.status for reply in replies]
 
 
 async def test_token_is_fetched_once_and_renewed_when_refused() -> None:
     bank = Bank()
     async with bank.open() as url:
-        fetched = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 3}
-        async with chat("judge", settings(f"{url}/v1", **fetched), retries=QUICK) as judge:
-            first = await judge.complete([call(number) for number in range(6)])
-            bank.given += 1  # the token has ended, whatever was said of it
-            second = await judge.complete([call(number) for number in range(6, 12)])
+        token_settings = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 3}
+        async with open_chat(
+            "judge", make_chat_settings(f"{url}/v1", **token_settings), retries=QUICK_RETRIES
+        ) as judge:
+            first = await judge.complete([make_call(number) for number in range(6)])
+            bank.n_tokens += 1  # the token has ended before its announced expiry
+            second = await judge.complete([make_call(number) for number in range(6, 12)])
     assert {reply.status for reply in (*first, *second)} == {"ok"}
     assert len(bank.forms) == 2
     (authorization, form), _ = bank.forms
@@ -116,13 +118,15 @@ async def test_token_is_fetched_once_and_renewed_when_refused() -> None:
 async def test_token_is_renewed_before_it_expires() -> None:
     bank = Bank(lasts_s=61.5)
     async with bank.open() as url:
-        fetched = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 1}
-        async with chat("judge", settings(f"{url}/v1", **fetched), retries=QUICK) as judge:
-            await judge.ask(call(0))
+        token_settings = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 1}
+        async with open_chat(
+            "judge", make_chat_settings(f"{url}/v1", **token_settings), retries=QUICK_RETRIES
+        ) as judge:
+            await judge.ask(make_call(0))
             await asyncio.sleep(2)
-            await judge.ask(call(1))
+            await judge.ask(make_call(1))
     assert len(bank.forms) == 2
-    assert len(bank.asked) == 2  # none was refused
+    assert len(bank.authorizations) == 2  # no request was refused
 
 
 @pytest.mark.parametrize(
@@ -138,21 +142,23 @@ async def test_missing_token_stops_and_names_the_setting(status: int, body: dict
     async with bank.open() as url:
         with pytest.raises(ModelUnavailable, match=word):
             await statuses(f"{url}/v1", token_url=f"{url}/oauth", token_form=SCOPE)
-    assert bank.asked == []
+    assert bank.authorizations == []
 
 
 async def test_token_command_is_run_again_when_refused(tmp_path: Path) -> None:
     bank = Bank()
-    bank.given = 1
+    bank.n_tokens = 1
     counter = tmp_path / "runs"
     script = f"import pathlib; p = pathlib.Path({str(counter)!r}); n = len(p.read_text()) + 1 if p.exists() else 1"
     script += "; p.write_text('x' * n); print(f'token-{n}-0123456789')"
     async with bank.open() as url:
         command = f"{sys.executable} -c {json.dumps(script)}"
-        async with chat("judge", settings(f"{url}/v1", token_command=command), retries=QUICK) as judge:
-            assert (await judge.ask(call(0))).status == "ok"
-            bank.given = 2
-            assert (await judge.ask(call(1))).status == "ok"
+        async with open_chat(
+            "judge", make_chat_settings(f"{url}/v1", token_command=command), retries=QUICK_RETRIES
+        ) as judge:
+            assert (await judge.ask(make_call(0))).status == "ok"
+            bank.n_tokens = 2
+            assert (await judge.ask(make_call(1))).status == "ok"
     assert counter.read_text() == "xx"
 
 
@@ -165,12 +171,14 @@ async def test_token_command_without_token_is_reported(llm_server: FakeLLMServer
 
 async def test_headers_win_over_the_key_and_stay_secret(llm_server: FakeLLMServer) -> None:
     secret = "azure-0123456789abcdef"
-    llm_server.script = lambda number, request: http(500, f"your key is {secret}")
-    async with chat("judge", settings(llm_server.url, headers={"api-key": secret}), retries=QUICK) as judge:
-        reply = await judge.ask(call())
+    llm_server.script = lambda number, request: make_response(500, f"your key is {secret}")
+    async with open_chat(
+        "judge", make_chat_settings(llm_server.url, headers={"api-key": secret}), retries=QUICK_RETRIES
+    ) as judge:
+        reply = await judge.ask(make_call())
     assert f"api-key: {secret}" in llm_server.headers[0].lower()
     assert secret not in reply.reason
-    llm_server.script = lambda number, request: scores(0.5)
+    llm_server.script = lambda number, request: make_score_completion(0.5)
     await statuses(llm_server.url, headers={"Authorization": "Api-Key abc"})
     assert "authorization: api-key abc" in llm_server.headers[-1].lower()
     assert "bearer" not in llm_server.headers[-1].lower()
@@ -196,10 +204,10 @@ async def test_query_stays_after_the_path(llm_server: FakeLLMServer) -> None:
 
 
 async def test_extra_body_is_sent_and_temperature_can_be_omitted(llm_server: FakeLLMServer) -> None:
-    own = {"chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"}
-    await statuses(llm_server.url, 1, extra_body=own, temperature=None)
+    extra_body = {"chat_template_kwargs": {"enable_thinking": False}, "reasoning_effort": "low"}
+    await statuses(llm_server.url, 1, extra_body=extra_body, temperature=None)
     [request] = llm_server.requests
-    assert {name: request[name] for name in own} == own
+    assert {name: request[name] for name in extra_body} == extra_body
     assert "temperature" not in request
 
 
@@ -226,13 +234,13 @@ async def test_token_is_fetched_again_after_a_broken_connection() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        sent = await make_credentials(token_url=f"http://127.0.0.1:{port}/oauth").build_headers()
-    assert sent == {"authorization": "Bearer token-1-0123456789"}
+        request_headers = await make_credentials(token_url=f"http://127.0.0.1:{port}/oauth").build_headers()
+    assert request_headers == {"authorization": "Bearer token-1-0123456789"}
     assert connections == 2
 
 
 async def test_token_server_that_times_out_is_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "LONGEST_S", 0.1)
+    monkeypatch.setattr(credentials, "FETCH_TIMEOUT_S", 0.1)
     bank = Bank()
 
     async def stall(request: web.Request) -> web.Response:
@@ -267,7 +275,7 @@ async def test_valid_token_is_kept_when_it_cannot_be_renewed() -> None:
         bank.refuse = lambda form: web.Response(status=503)
         assert await tokens.build_headers() == first
         assert await tokens.build_headers() == first
-        assert len(bank.forms) == 2  # one try, and the next one only after a while
+        assert len(bank.forms) == 2  # one try, and the next one after a pause
         tokens._ends_at = tokens._renew_at = time.monotonic()
         with pytest.raises(ModelUnavailable, match="HTTP 503"):
             await tokens.build_headers()
@@ -311,7 +319,7 @@ async def test_token_command_error_is_redacted(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_token_url_that_cannot_work_is_reported(address: str) -> None:
     with pytest.raises(InputError, match=r"^YARUS_JUDGE__TOKEN_URL: .*expected .*https://host/oauth") as raised:
-        checked(Role(base_url="http://h/v1", model="m", token_url=address), "YARUS_JUDGE")
+        check_role(ModelRole(base_url="http://h/v1", model="m", token_url=address), "YARUS_JUDGE")
     assert SECRET not in str(raised.value)
 
 
@@ -326,22 +334,24 @@ def test_token_url_that_cannot_work_is_reported(address: str) -> None:
     ],
 )
 def test_extra_body_may_not_replace_what_yarus_sends(field: str, remedy: str) -> None:
-    role = Role(base_url="http://h/v1", model="m", extra_body={"top_p": 1, field: 1})
+    role = ModelRole(base_url="http://h/v1", model="m", extra_body={"top_p": 1, field: 1})
     with pytest.raises(InputError, match=f"YARUS_JUDGE__EXTRA_BODY: .*'{field}'.*{remedy}$"):
-        checked(role, "YARUS_JUDGE")
+        check_role(role, "YARUS_JUDGE")
 
 
 def test_extra_body_may_set_the_response_format() -> None:
-    checked(Role(base_url="http://h/v1", model="m", extra_body={"response_format": {"type": "text"}}), "YARUS_JUDGE")
+    check_role(
+        ModelRole(base_url="http://h/v1", model="m", extra_body={"response_format": {"type": "text"}}), "YARUS_JUDGE"
+    )
 
 
 @pytest.mark.parametrize(
     "query", [f"?key={SECRET}", f"?api-version=1&API-Key={SECRET}", f"?token={SECRET}%2F", f"?code={SECRET}=="]
 )
 async def test_secret_in_an_address_is_refused(query: str) -> None:
-    role = Role(base_url=f"http://h/v1{query}", model="m")
+    role = ModelRole(base_url=f"http://h/v1{query}", model="m")
     with pytest.raises(InputError, match="YARUS_JUDGE__HEADERS") as raised:
-        checked(role, "YARUS_JUDGE")
+        check_role(role, "YARUS_JUDGE")
     assert SECRET not in str(raised.value)
     with pytest.raises(InputError, match="YARUS_JUDGE__TOKEN_FORM") as raised:
         make_credentials(token_url=f"http://h/oauth{query}")

@@ -1,7 +1,7 @@
 """Errors in the words of many servers, and delays as they name them.
 
-Each line of `server_errors.jsonl` has an error and what it must mean: `stop`, every call may be concerned; `case`, the
-call may be; `wait`; or the parameter to change, with its highest value.
+Each line of `server_errors.jsonl` has an error and its meaning: `stop`, every call may be concerned; `case`, the call
+may be; `wait`; or the parameter to change, with its highest value.
 """
 
 import json
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.llm_clients import call, settings
+from tests.support.llm_clients import make_call, make_chat_settings
 from yarus.tasks.models.calls import build_request
-from yarus.tasks.models.protocol import CallError, read
+from yarus.tasks.models.protocol import CallError, parse_response
 from yarus.tasks.models.server_errors import (
     SentRequest,
     extract_error_text,
@@ -28,17 +28,17 @@ LINES = Path(__file__).with_name("server_errors.jsonl").read_text(encoding="utf-
 ERRORS = [json.loads(line) for line in LINES]
 KINDS = {
     "stop": ("refused", "unclear"),
-    "case": ("call", "unclear", "refused"),  # a harmless question tells the last two apart
+    "case": ("call", "unclear", "refused"),  # a harmless question distinguishes the last two
     "wait": ("busy", "fault", "unreachable"),
 }
 LONGEST_WAIT_S = 120
 
 
 def read_error(row: dict[str, Any]) -> CallError:
-    role = settings("http://x/v1", max_tokens=row.get("max_tokens", 512)).judge
+    role = make_chat_settings("http://x/v1", max_tokens=row.get("max_tokens", 512)).judge
     text = row["text"] if "text" in row else json.dumps(row["body"], ensure_ascii=False)
-    _, sent = ServerProfile().encode(build_request(replace(call(), logprobs=True), role))
-    error = read(Response(row["status"], row.get("headers", {}), text.encode()), sent, [])
+    _, sent = ServerProfile().encode(build_request(replace(make_call(), logprobs=True), role))
+    error = parse_response(Response(row["status"], row.get("headers", {}), text.encode()), sent, [])
     assert isinstance(error, CallError)
     return error
 
@@ -52,8 +52,8 @@ def test_error_is_classified(row: dict[str, Any]) -> None:
         return
     assert error.cause is not None
     name, _, most = row["want"].partition(" ")
-    changed = error.kind, error.cause.parameter or error.cause.kind, str(error.cause.max_tokens or "")
-    assert changed == ("parameter", name, most)
+    actual = error.kind, error.cause.parameter or error.cause.kind, str(error.cause.max_tokens or "")
+    assert actual == ("parameter", name, most)
 
 
 @pytest.mark.parametrize(

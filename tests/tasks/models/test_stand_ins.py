@@ -1,21 +1,21 @@
-"""The stand-ins: their formulas by hand, and that they say what they are."""
+"""Stand-ins: their formulas worked out by hand, and their names."""
 
 import pytest
 
-from yarus.tasks.cases.text import words
+from yarus.tasks.cases.text import word_stems
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.prompts import prompts
-from yarus.tasks.models.stand_ins import Offline, extract
-from yarus.tasks.models.verdicts import read_score, read_yes_no
+from yarus.tasks.models.stand_ins import OfflineModel, extract_answer
+from yarus.tasks.models.verdicts import parse_score, parse_yes_no
 
 PROMPTS = prompts(Settings(_env_file=None))
 CONTEXT = "Общежитие дают иногородним. Заявление подают до 25 июля! Оплата 900 рублей."
 
 
-def test_words_by_hand():
-    assert words("Ещё подаём ДОКУМЕНТЫ, документов и т.") == {"подае", "докум", "т"}
-    assert words("") == words("—!? 😀") == set()
+def test_words_equal_hand_made_sets():
+    assert word_stems("Ещё подаём ДОКУМЕНТЫ, документов и т.") == {"подае", "докум", "т"}
+    assert word_stems("") == word_stems("—!? 😀") == set()
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def test_words_by_hand():
         ("", "answer not found"),
     ],
 )
-def test_the_generator_extracts_a_sentence(question, answer):
-    assert extract(question, CONTEXT) == answer
+def test_generator_extracts_a_sentence(question, answer):
+    assert extract_answer(question, CONTEXT) == answer
 
 
 # «Заявление подают 30 июля»: W = {заявл, подаю, 30, июля}; the context has 3 of 4.
@@ -39,41 +39,41 @@ def test_the_generator_extracts_a_sentence(question, answer):
     ("metric", "value"),
     [("faithfulness", 0.75), ("answer_relevance", 1.0), ("answer_correctness", 1 / 3), ("e2e_score", 0.5)],
 )
-async def test_the_judge_follows_its_formula(metric, value):
+async def test_judge_follows_its_formula(metric, value):
     texts = {"question": "Когда подают заявление", "context": CONTEXT, "reference": "25 июля"}
     texts["answer"] = "Заявление подают 30 июля"
-    reply = await Offline("judge").ask(Call(PROMPTS[metric], texts))
-    assert read_score(reply.raw).value == pytest.approx(value, abs=1e-6)
+    reply = await OfflineModel("judge").ask(Call(PROMPTS[metric], texts))
+    assert parse_score(reply.raw).value == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize("metric", ["faithfulness", "answer_relevance", "answer_correctness", "e2e_score"])
-async def test_no_words_in_common_is_0_and_empty_texts_too(metric):
-    judge = Offline("judge")
+async def test_score_is_0_without_common_words(metric):
+    judge = OfflineModel("judge")
     for answer in ("собака", "", "😀"):
         texts = {"question": "кошка", "context": "кошка", "reference": "кошка", "answer": answer}
-        assert read_score((await judge.ask(Call(PROMPTS[metric], texts))).raw).value == 0
+        assert parse_score((await judge.ask(Call(PROMPTS[metric], texts))).raw).value == 0
 
 
 @pytest.mark.parametrize(
-    ("answer", "shown"),
+    ("answer", "passes"),
     [("Заявление подают до 25 июля", True), ("Парковка за углом", False), ("Ответ не найден.", False), ("", False)],
 )
-async def test_the_gate(answer, shown):
+async def test_gate_accepts_supported_answers(answer, passes):
     texts = {"question": "Когда?", "context": CONTEXT + " Ответ не найден.", "answer": answer}
-    assert read_yes_no((await Offline("gate").ask(Call(PROMPTS["gate"], texts))).raw).value is shown
+    assert parse_yes_no((await OfflineModel("gate").ask(Call(PROMPTS["gate"], texts))).raw).value is passes
 
 
-async def test_a_rubric_needs_a_model(tmp_path):
+async def test_rubric_needs_a_model(tmp_path):
     (tmp_path / "politeness.txt").write_text("name: politeness\nquestion: Вежлив?\n1: да\n0: нет", encoding="utf-8")
     rubric = prompts(Settings(_env_file=None, rubrics=tmp_path))["rubric_politeness"]
-    reply = await Offline("judge").ask(Call(rubric, {"question": "?", "answer": "!"}))
+    reply = await OfflineModel("judge").ask(Call(rubric, {"question": "?", "answer": "!"}))
     assert (reply.status, reply.raw) == ("not_applicable", "")
 
 
-async def test_every_result_says_that_there_is_no_model():
-    assert Offline("judge").describe() == Offline("gate").describe() == "lexical (no language model)"
-    assert Offline("generator").describe() == "extractive (no language model)"
+async def test_results_name_the_stand_in():
+    assert OfflineModel("judge").describe() == OfflineModel("gate").describe() == "lexical (no language model)"
+    assert OfflineModel("generator").describe() == "extractive (no language model)"
     texts = {"question": "Когда подают?", "context": CONTEXT}
-    first, second = await Offline("generator").complete([Call(PROMPTS["generation"], texts)] * 2)
+    first, second = await OfflineModel("generator").complete([Call(PROMPTS["generation"], texts)] * 2)
     assert first == second
     assert (first.status, first.served_model, first.cost_usd) == ("ok", "extractive (no language model)", 0)

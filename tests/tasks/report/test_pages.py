@@ -1,4 +1,4 @@
-"""What a report is made of: data that no text breaks out of, numbers, figures, and what it says of what is missing."""
+"""Parts of a report: safe data, numbers, figures, and missing parts."""
 
 import base64
 import gzip
@@ -15,41 +15,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, delete, update
 
-from tests.support.evaluation_history import source_name, with_cases, write
+from tests.support.evaluation_history import make_source_name, write_evaluation_with_cases, write_evaluations
 from yarus.db import journal, tables
 from yarus.db.errors import InputError
 from yarus.metrics.table import METRICS
-from yarus.tasks.cases.table import table
+from yarus.tasks.cases.table import make_cases
 from yarus.tasks.config.texts import texts
-from yarus.tasks.evaluation.numbers import shown
+from yarus.tasks.evaluation.number_format import format_metric
 from yarus.tasks.report import figures
-from yarus.tasks.report.bars import bar, difference_bar
-from yarus.tasks.report.case_list import column, pack
-from yarus.tasks.report.embedded_data import as_script, packed
-from yarus.tasks.report.entries import described, entries
-from yarus.tasks.report.metric_hints import PARTS, russian
-from yarus.tasks.report.render import SCRIPTS, TEMPLATES, source, spoken
-from yarus.tasks.report.write import index, report
+from yarus.tasks.report.bars import difference_bar, value_bar
+from yarus.tasks.report.case_list import encode_column, pack_cases
+from yarus.tasks.report.embedded_data import pack_json, to_script_json
+from yarus.tasks.report.entries import entry_view, load_entries
+from yarus.tasks.report.metric_hints import HINT_PARTS, russian_hint
+from yarus.tasks.report.render import SCRIPTS, TEMPLATES, read_template_file, script_texts
+from yarus.tasks.report.write import write_index, write_report
 
 
-def unpacked(text: str) -> Any:
+def unpack(text: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 @given(st.text())
-def test_no_text_ends_the_script_that_it_stands_in(text: str) -> None:
-    written = as_script({"text": text + "</script><!--\u2028"})
-    assert not set("<>&\u2028\u2029") & set(written)
-    assert json.loads(written)["text"] == text + "</script><!--\u2028"
+def test_script_json_cannot_end_its_element(text: str) -> None:
+    script_json = to_script_json({"text": text + "</script><!--\u2028"})
+    assert not set("<>&\u2028\u2029") & set(script_json)
+    assert json.loads(script_json)["text"] == text + "</script><!--\u2028"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_packed_data_comes_out_as_it_went_in(text: str) -> None:
-    assert unpacked(packed([text])) == [text]
+def test_packed_json_round_trip(text: str) -> None:
+    assert unpack(pack_json([text])) == [text]
 
 
-def test_half_a_surrogate_does_not_stop_a_report() -> None:
-    assert unpacked(packed(["\ud800"])) == ["?"]
+def test_pack_json_replaces_lone_surrogates() -> None:
+    assert unpack(pack_json(["\ud800"])) == ["?"]
 
 
 @pytest.mark.parametrize(
@@ -65,71 +65,76 @@ def test_half_a_surrogate_does_not_stop_a_report() -> None:
         ("mrr", None, "—"),
     ],
 )
-def test_numbers_are_rounded_for_reading(name: str, value: float | None, text: str) -> None:
-    assert shown(name, value) == text
+def test_shown_rounds_numbers(name: str, value: float | None, text: str) -> None:
+    assert format_metric(name, value) == text
 
 
-def test_a_difference_has_its_sign() -> None:
-    assert shown("mrr", 0.05, sign=True) == "+0.050"
-    assert shown("mrr", -0.05, sign=True) == "−0.050"
+def test_shown_adds_sign_to_differences() -> None:
+    assert format_metric("mrr", 0.05, sign=True) == "+0.050"
+    assert format_metric("mrr", -0.05, sign=True) == "−0.050"
 
 
-def test_a_bar_stands_on_the_range_of_its_metric() -> None:
-    # The silhouette reaches from -1 to 1: 0 is the middle, 0.5 three quarters.
-    found = bar("silhouette_score", {"value": 0.0, "ci_low": -0.5, "ci_high": 0.5})
-    assert found is not None
-    assert (found["point"], found["low"], found["width"], found["zero"]) == (50, 25, 50, 50)
-    assert [zone["grade"] for zone in found["zones"]] == ["absent", "weak", "reasonable", "strong"]
-    assert sum(zone["width"] for zone in found["zones"]) == pytest.approx(100)
-    places = [tick["at"] for tick in found["ticks"]]
-    assert all(later - earlier >= 13 for earlier, later in pairwise(places))
-    assert bar("avg_wer", {"value": 0.5, "ci_low": None, "ci_high": None}) is None, "its range has no end"
-    assert bar("mrr", {"value": None, "ci_low": None, "ci_high": None}) is None
+def test_value_bar_uses_range_of_metric() -> None:
+    # The range of the silhouette is -1 to 1: 0 is at the middle, 0.5 at three quarters.
+    value_positions = value_bar("silhouette_score", {"value": 0.0, "ci_low": -0.5, "ci_high": 0.5})
+    assert value_positions is not None
+    assert (value_positions["point"], value_positions["low"], value_positions["width"], value_positions["zero"]) == (
+        50,
+        25,
+        50,
+        50,
+    )
+    assert [zone["grade"] for zone in value_positions["zones"]] == ["absent", "weak", "reasonable", "strong"]
+    assert sum(zone["width"] for zone in value_positions["zones"]) == pytest.approx(100)
+    positions = [tick["at"] for tick in value_positions["ticks"]]
+    assert all(later - earlier >= 13 for earlier, later in pairwise(positions))
+    assert value_bar("avg_wer", {"value": 0.5, "ci_low": None, "ci_high": None}) is None, "its range has no end"
+    assert value_bar("mrr", {"value": None, "ci_low": None, "ci_high": None}) is None
 
 
-def test_a_difference_bar_has_nothing_in_its_middle() -> None:
-    found = difference_bar({"difference": 0.1, "ci_low": 0.0, "ci_high": 0.2, "smallest_detectable": None})
-    assert found == {"point": 73.0, "low": 50.0, "width": 46.0}
-    flat = {"difference": 0.0, "ci_low": 0.0, "ci_high": 0.0, "smallest_detectable": None}
-    assert difference_bar(flat) == {"point": 50.0, "low": 50.0, "width": 0.0}
+def test_difference_bar_is_centred_at_zero() -> None:
+    positions = difference_bar({"difference": 0.1, "ci_low": 0.0, "ci_high": 0.2, "smallest_detectable": None})
+    assert positions == {"point": 73.0, "low": 50.0, "width": 46.0}
+    zero_difference = {"difference": 0.0, "ci_low": 0.0, "ci_high": 0.0, "smallest_detectable": None}
+    assert difference_bar(zero_difference) == {"point": 50.0, "low": 50.0, "width": 0.0}
 
 
 @given(st.lists(st.sampled_from(["a", "b", "", None]), min_size=1, max_size=30))
-def test_texts_that_repeat_are_kept_once_and_none_is_lost(texts: list[str | None]) -> None:
-    kept = column(pa.chunked_array([pa.array(texts, pa.string())]))
-    if isinstance(kept, dict):
-        kept = [None if code is None else kept["texts"][code] for code in kept["codes"]]
-    assert kept == texts
+def test_encode_column_keeps_repeated_texts_once(texts: list[str | None]) -> None:
+    encoded = encode_column(pa.chunked_array([pa.array(texts, pa.string())]))
+    if isinstance(encoded, dict):
+        encoded = [None if code is None else encoded["texts"][code] for code in encoded["codes"]]
+    assert encoded == texts
 
 
-def test_cases_are_packed_with_what_was_not_measured_as_null() -> None:
-    cases = table(case_id=["1", "2"], status=["ok", "ok"], question=["?", "!"], mrr=[0.123456789, float("nan")])
-    found = pack(cases)
-    assert unpacked(found["rows"])["mrr"] == [0.12346, None]
-    assert found["numbers"] == ["mrr"]
-    assert found["n"] == 2
+def test_pack_cases_encodes_missing_values_as_null() -> None:
+    cases = make_cases(case_id=["1", "2"], status=["ok", "ok"], question=["?", "!"], mrr=[0.123456789, float("nan")])
+    packed = pack_cases(cases)
+    assert unpack(packed["rows"])["mrr"] == [0.12346, None]
+    assert packed["numbers"] == ["mrr"]
+    assert packed["n"] == 2
 
 
-def test_ranks_count_the_first_right_result_of_labelled_questions() -> None:
-    cases = table(
+def test_rank_figure_counts_first_relevant_results() -> None:
+    cases = make_cases(
         case_id=list("abcde"),
         relevant=[["1"], ["2", "3"], ["9"], [], ["1"]],
         retrieved=[["1", "2"], ["5", "3"], ["1", "2"], ["1", "2"], None],
     )
-    drawn = figures.ranks(cases)
-    assert drawn is not None
-    trace = drawn["data"][0]
+    figure = figures.rank_figure(cases)
+    assert figure is not None
+    trace = figure["data"][0]
     assert dict(zip(trace["x"], trace["y"], strict=True)) == {"1": 1, "2": 1, "@w:not found": 1}
 
 
-def test_a_distribution_holds_every_measured_case() -> None:
-    cases = table(case_id=list("abcd"), mrr=[0.0, 0.5, 1.0, None])
-    (found,) = figures.distributions("tier1", cases)
-    assert found["metric"] == "mrr"
-    assert sum(found["figure"]["data"][0]["y"]) == 3
+def test_metric_histograms_count_measured_cases() -> None:
+    cases = make_cases(case_id=list("abcd"), mrr=[0.0, 0.5, 1.0, None])
+    (entry,) = figures.metric_histograms("tier1", cases)
+    assert entry["metric"] == "mrr"
+    assert sum(entry["figure"]["data"][0]["y"]) == 3
 
 
-def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
+def test_trend_figure_breaks_between_incomparable_evaluations() -> None:
     night = {
         "ci_low": 0.4,
         "ci_high": 0.6,
@@ -142,28 +147,28 @@ def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
     nights = [
         night | {"started_at": f"2026-01-0{day}", "value": 0.5, "break": day == 3, "out": False} for day in (1, 2, 3, 4)
     ]
-    drawn = figures.trend({"nights": nights, "accepted": {"evaluation_id": "x", "value": 0.55}})
-    lines = [trace for trace in drawn["data"] if "markers" in trace["mode"]]
+    figure = figures.trend_figure({"nights": nights, "accepted": {"evaluation_id": "x", "value": 0.55}})
+    lines = [trace for trace in figure["data"] if "markers" in trace["mode"]]
     assert [len(line["x"]) for line in lines] == [2, 2]
-    assert [shape["x0"] for shape in drawn["layout"]["shapes"]] == ["2026-01-03"]
-    assert [trace["y"] for trace in drawn["data"] if trace["line"].get("dash") == "dash"] == [[0.55, 0.55]]
+    assert [shape["x0"] for shape in figure["layout"]["shapes"]] == ["2026-01-03"]
+    assert [trace["y"] for trace in figure["data"] if trace["line"].get("dash") == "dash"] == [[0.55, 0.55]]
 
 
-@pytest.mark.parametrize("part", list(PARTS))
-def test_every_metric_has_its_hints_in_russian(part: str) -> None:
-    english = [name for name, metric in METRICS.items() if russian(part, name) == getattr(metric, part)]
+@pytest.mark.parametrize("part", list(HINT_PARTS))
+def test_metrics_have_russian_hints(part: str) -> None:
+    english = [name for name, metric in METRICS.items() if russian_hint(part, name) == getattr(metric, part)]
     assert english == [], "add them to tasks/config/texts/ru.toml"
 
 
-def test_every_word_of_the_pages_is_there() -> None:
+def test_texts_of_pages_exist() -> None:
     templates = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html"))
-    asked = set(re.findall(r"(?:said|named)\(\"([^\"~]+)\"[,)]", templates))
-    assert asked
-    assert asked <= texts("report.page", "ru").keys()
-    scripts = "".join(str(source(name)) for name in SCRIPTS)
-    asked = set(re.findall(r"word\(\"([^\"]+)\"[,)]", scripts))
-    assert asked
-    assert asked <= spoken("ru").keys() == spoken("en").keys()
+    used_keys = set(re.findall(r"(?:said|named)\(\"([^\"~]+)\"[,)]", templates))
+    assert used_keys
+    assert used_keys <= texts("report.page", "ru").keys()
+    scripts = "".join(str(read_template_file(name)) for name in SCRIPTS)
+    used_keys = set(re.findall(r"word\(\"([^\"]+)\"[,)]", scripts))
+    assert used_keys
+    assert used_keys <= script_texts("ru").keys() == script_texts("en").keys()
 
 
 COLUMNS = {"hit_rate@1": [0.0, 1.0] * 10, "mrr": [0.2, 1.0] * 10}
@@ -171,18 +176,18 @@ COLUMNS = {"hit_rate@1": [0.0, 1.0] * 10, "mrr": [0.2, 1.0] * 10}
 
 @pytest.fixture
 def evaluated(engine: Engine, at_home: Path, tmp_path: Path) -> str:
-    """A small evaluation of tier 1 of a source of its own."""
-    return with_cases(engine, tmp_path, source_name(), COLUMNS, statuses={"ok": 20}, coverage=1.0)
+    """Return a small evaluation of tier 1 over its own source."""
+    return write_evaluation_with_cases(engine, tmp_path, make_source_name(), COLUMNS, statuses={"ok": 20}, coverage=1.0)
 
 
 @pytest.mark.parametrize("damage", ["deleted", "cut", "text"])
-def test_a_damaged_file_is_said_and_the_numbers_are_shown(
+def test_report_shows_numbers_when_case_file_is_damaged(
     engine: Engine, evaluated: str, tmp_path: Path, damage: str
 ) -> None:
-    file = Path(journal.find(engine, evaluated)["parquet"])
+    file = Path(journal.find_evaluation(engine, evaluated)["parquet"])
     content = file.read_bytes()
     file.unlink() if damage == "deleted" else file.write_bytes(content[:-200] if damage == "cut" else b"no Parquet" * 9)
-    page = report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "The file with the cases cannot be read" in page
     assert str(file) in page
     assert 'data-pack="rows-tier1"' not in page
@@ -190,111 +195,115 @@ def test_a_damaged_file_is_said_and_the_numbers_are_shown(
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled", "invalid", "completed"])
-def test_an_evaluation_without_numbers_is_shown_as_what_it_is(
+def test_report_shows_state_of_evaluation_without_numbers(
     engine: Engine, at_home: Path, tmp_path: Path, state: str
 ) -> None:
-    (name,) = write(engine, source_name(), [None], state=state, error="<b>why</b>")
-    page = report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    (name,) = write_evaluations(engine, make_source_name(), [None], state=state, error="<b>why</b>")
+    page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "&lt;b&gt;why&lt;/b&gt;" in page
     assert "<b>why</b>" not in page
     assert ("Not measured, because the run failed" if state == "failed" else "No tier could be graded") in page
 
 
-def test_all_failed_cases_make_a_report(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+def test_report_shows_evaluation_with_failed_cases_only(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     columns = {"mrr": [None] * 3, "status": ["sut_error"] * 3, "reason": ["no answer"] * 3}
-    name = with_cases(
-        engine, tmp_path, source_name(), columns, state="invalid", statuses={"sut_error": 3}, coverage=0.0
+    name = write_evaluation_with_cases(
+        engine, tmp_path, make_source_name(), columns, state="invalid", statuses={"sut_error": 3}, coverage=0.0
     )
-    page = report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "error of the system" in page
     assert "no answer" in page
 
 
-def test_what_does_not_compare_is_put_side_by_side_and_said(engine: Engine, at_home: Path, tmp_path: Path) -> None:
-    source_of_both = source_name()
+def test_report_explains_incomparable_evaluations(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    source_of_both = make_source_name()
     keys = [{"comparability_key": key, "comparability": {"cases": {"sha256": key}}} for key in ("one", "two")]
     ids = [
-        with_cases(engine, tmp_path, source_of_both, COLUMNS, night=night, statuses={"ok": 20}, coverage=1.0, **key)
+        write_evaluation_with_cases(
+            engine, tmp_path, source_of_both, COLUMNS, night=night, statuses={"ok": 20}, coverage=1.0, **key
+        )
         for night, key in enumerate(keys)
     ]
-    page = report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "Measured otherwise, the numbers merely stand side by side" in page
     assert "cases.sha256" in page
 
 
-def test_an_anchor_stands_beside_the_night_and_not_in_its_place(engine: Engine, at_home: Path, tmp_path: Path) -> None:
-    source_of_both = source_name()
-    night = with_cases(engine, tmp_path, source_of_both, COLUMNS, statuses={"ok": 20}, coverage=1.0)
-    low = {"hit_rate@1": [0.0] * 20, "mrr": [0.1] * 20}
-    marked = {"statuses": {"ok": 20}, "coverage": 1.0, "resolved": {"anchor": night, "answers_of": night}}
-    anchor = with_cases(engine, tmp_path, source_of_both, low, night=1, **marked)
-    page = report(engine, [anchor, night], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+def test_report_shows_anchor_next_to_evaluation(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    source_of_both = make_source_name()
+    night = write_evaluation_with_cases(engine, tmp_path, source_of_both, COLUMNS, statuses={"ok": 20}, coverage=1.0)
+    low_columns = {"hit_rate@1": [0.0] * 20, "mrr": [0.1] * 20}
+    anchor_values = {"statuses": {"ok": 20}, "coverage": 1.0, "resolved": {"anchor": night, "answers_of": night}}
+    anchor = write_evaluation_with_cases(engine, tmp_path, source_of_both, low_columns, night=1, **anchor_values)
+    page = write_report(engine, [anchor, night], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert f'content="{night} {anchor}"' in page
     assert "right passage first 0.500" in page
     assert "Compared with" not in page
 
 
-def test_a_name_that_nothing_bears_is_refused(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+def test_report_rejects_unknown_evaluation(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no evaluation 'tier9-nothing'"):
-        report(engine, ["tier9-nothing"], tmp_path / "page.html")
+        write_report(engine, ["tier9-nothing"], tmp_path / "page.html")
 
 
-def test_a_place_that_cannot_be_written_is_refused(engine: Engine, evaluated: str, tmp_path: Path) -> None:
+def test_report_rejects_unwritable_target(engine: Engine, evaluated: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for target in (tmp_path, tmp_path / "file" / "page.html"):
         with pytest.raises(InputError, match="cannot be written"):
-            report(engine, [evaluated], target)
+            write_report(engine, [evaluated], target)
     assert not list(tmp_path.glob(".*.part"))
 
 
 @pytest.fixture
-def newest(engine: Engine, at_home: Path, tmp_path: Path) -> Iterator[str]:
-    """Newer than all that other tests leave: there may be more of these than the index lists."""
-    name = with_cases(engine, tmp_path, source_name(), COLUMNS, night=40_000)
+def newest_evaluation(engine: Engine, at_home: Path, tmp_path: Path) -> Iterator[str]:
+    """Return an evaluation newer than those of other tests, of which there may be more than the index lists."""
+    name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), COLUMNS, night=40_000)
     yield name
     with engine.begin() as connection:
         connection.execute(delete(tables.evaluation).where(tables.evaluation.c.id == name))
 
 
 @pytest.mark.slow("breadth: several reports")
-def test_the_index_names_every_evaluation_and_its_newest_report(engine: Engine, newest: str) -> None:
-    page = report(engine, [newest], None, "en")
-    other = journal.find(engine, newest)["source"]
-    row = next(line for line in all_pages(page.parent).splitlines() if "<tr><td" in line and newest in line)
+def test_index_links_newest_report_of_evaluation(engine: Engine, newest_evaluation: str) -> None:
+    page = write_report(engine, [newest_evaluation], None, "en")
+    source = journal.find_evaluation(engine, newest_evaluation)["source"]
+    row = next(line for line in read_index(page.parent).splitlines() if "<tr><td" in line and newest_evaluation in line)
     assert f'href="{page.name}#tier1"' in row
-    assert other in row
+    assert source in row
     page.unlink()
-    assert page.name not in all_pages(index(engine, language="en").parent)
+    assert page.name not in read_index(write_index(engine, language="en").parent)
 
 
-def all_pages(folder: Path) -> str:
-    """The whole index, of which a page has fifty evaluations."""
+def read_index(folder: Path) -> str:
+    """Return the text of all index pages, with fifty evaluations each."""
     return "".join(page.read_text(encoding="utf-8") for page in sorted(folder.glob("index*.html")))
 
 
-def test_the_foot_shows_settings_and_hashes(engine: Engine, evaluated: str, tmp_path: Path) -> None:
+def test_report_shows_settings_and_hashes(engine: Engine, evaluated: str, tmp_path: Path) -> None:
     values = {"settings": {"sut": "http://bot.example/?key=***"}, "git_commit": "c0ffee", "case_set_hash": "5eed"}
     with engine.begin() as connection:
         connection.execute(update(tables.evaluation).where(tables.evaluation.c.id == evaluated).values(**values))
-    page = report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     for part in ("key=***", "c0ffee", "5eed", "key of"):
         assert part in page
 
 
-def test_a_report_asks_nothing_of_the_network(engine: Engine, evaluated: str, tmp_path: Path) -> None:
-    page = report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+def test_report_needs_no_network(engine: Engine, evaluated: str, tmp_path: Path) -> None:
+    page = write_report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "default-src 'none'" in page
     assert re.findall(r"(?:src|href)=\"?(?:https?:)?//", page) == []
 
 
-def test_of_rejected_answers_more_is_not_coloured_as_better(engine: Engine, at_home: Path, tmp_path: Path) -> None:
-    """Whoever found what users rejected has found nothing good."""
-    [name] = write(engine, source_name(), [0.9], tier="real_users", stratum="confirmed")
-    [other] = write(engine, source_name(), [0.9], tier="real_users", stratum="contradicted")
+def test_bars_of_rejected_answers_have_no_grades(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    """A system that finds the pages of rejected answers is not good."""
+    [name] = write_evaluations(engine, make_source_name(), [0.9], tier="real_users", stratum="confirmed")
+    [other_evaluation] = write_evaluations(engine, make_source_name(), [0.9], tier="real_users", stratum="contradicted")
     with engine.begin() as connection:
-        of = tables.evaluation_metric
-        connection.execute(update(of).where(of.c.evaluation_id == other).values(evaluation_id=name))
-    [entry] = entries(engine, [name])
-    bars = {one["stratum"]: one["values"][0]["bar"] for one in described(entry)["strata"]}
+        metric_table = tables.evaluation_metric
+        connection.execute(
+            update(metric_table).where(metric_table.c.evaluation_id == other_evaluation).values(evaluation_id=name)
+        )
+    [entry] = load_entries(engine, [name])
+    bars = {stratum_view["stratum"]: stratum_view["values"][0]["bar"] for stratum_view in entry_view(entry)["strata"]}
     assert [zone["grade"] for zone in bars["confirmed"]["zones"]] == ["attention", "good", "excellent"]
     assert {zone["grade"] for zone in bars["contradicted"]["zones"]} == {""}

@@ -1,4 +1,4 @@
-"""What the end of an evaluation stores beside its metrics."""
+"""Data stored at the end of an evaluation in addition to its metrics."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from yarus.tasks.comparison.trend import trend
 N = 40
 
 
-def test_a_night_stores_what_changed_since_the_night_before(at_home: Path, engine: Engine, tmp_path: Path) -> None:
+def test_finish_stores_changes_since_previous_night(at_home: Path, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "nights", [question(i) for i in range(N)])
     first = evaluate("tier1", source=source)
     second = evaluate("tier1", source=source)
-    assert "paired" not in journal.find(engine, first["evaluation_id"])["resolved"]
-    paired = journal.find(engine, second["evaluation_id"])["resolved"]["paired"]
+    assert "paired" not in journal.find_evaluation(engine, first["evaluation_id"])["resolved"]
+    paired = journal.find_evaluation(engine, second["evaluation_id"])["resolved"]["paired"]
     assert (paired["since"], paired["share"]) == (first["evaluation_id"], 1.0)
     change = paired["changes"]["hit_rate@1"]
     assert (change["difference"], change["variance"], change["lag"]) == (0, 0, 1)
@@ -27,18 +27,18 @@ def test_a_night_stores_what_changed_since_the_night_before(at_home: Path, engin
     assert [night["paired"] for night in nights] == [False, True]
 
 
-def test_questions_of_a_log_that_goes_on_are_sorted_into_kinds(
+def test_finish_sorts_questions_of_rolling_log_into_kinds(
     at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixed = evaluate("tier1", source="sample", limit=60)
     monkeypatch.setattr("yarus.tasks.steps.finish.is_rolling", lambda run: True)
-    going_on = evaluate("tier1", source="sample", limit=60)
-    assert "mix" not in journal.find(engine, fixed["evaluation_id"])["resolved"]
-    cells = journal.find(engine, going_on["evaluation_id"])["resolved"]["mix"]["cells"]
+    rolling = evaluate("tier1", source="sample", limit=60)
+    assert "mix" not in journal.find_evaluation(engine, fixed["evaluation_id"])["resolved"]
+    cells = journal.find_evaluation(engine, rolling["evaluation_id"])["resolved"]["mix"]["cells"]
     assert [*cells] == ["mrr", "ndcg@10", "hit_rate@1"]
     counts = [n for n, _ in cells["mrr"].values()]
-    found = going_on["metrics"]["mrr"]
-    assert sum(counts) == found["n_scored"]
-    assert sum(total for _, total in cells["mrr"].values()) == pytest.approx(found["value"] * found["n_scored"])
+    metric = rolling["metrics"]["mrr"]
+    assert sum(counts) == metric["n_scored"]
+    assert sum(total for _, total in cells["mrr"].values()) == pytest.approx(metric["value"] * metric["n_scored"])
     assert len(counts) > 2
-    assert "mix" not in going_on["system"]
+    assert "mix" not in rolling["system"]

@@ -1,4 +1,4 @@
-"""Every label that is stored is read: with another one, the cases of some tier are others."""
+"""Every stored label is read: changing one changes the cases of some tier."""
 
 import asyncio
 import secrets
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.sources import store
-from yarus.db.loading.fill import Rows, fill
-from yarus.db.loading.staging import Row as StoredRow
+from tests.support.sources import store_source
+from yarus.db.loading.load_rows import ImportedRows, fill
+from yarus.db.loading.staging import IncomingRow as StoredRow
 from yarus.db.tables import source_tables
 from yarus.tasks.cases import frozen_sets
 from yarus.tasks.config.parameters import JudgePipeline, Parameters, Tier0, Tier1, Tier2, Tier3, Ux
-from yarus.tasks.dataset.annotation.reviews import labels_of
+from yarus.tasks.dataset.annotation.reviews import annotation_from_verdicts
 from yarus.tasks.evaluation.result_files import make_folder
-from yarus.tasks.evaluation.run import DRY_RUN, Run
+from yarus.tasks.evaluation.run import DRY_RUN_PREFIX, EvaluationRun
 from yarus.tasks.evaluation.work_folder import read_cases
 from yarus.tasks.steps.answer_cases import load_end_to_end, load_ideal
 from yarus.tasks.steps.logged_cases import load_dialogs, load_logged_answers
@@ -43,8 +43,8 @@ LOADS: dict[str, tuple[str, Any, type[Parameters], dict[str, Any]]] = {
 }
 ASKED = {"generation", "recorded generation", "answers", "recorded answers", "nuggets"}
 IN_DIALOGS = {"answers", "recorded answers", "nuggets", "dialogs"}
-# Label -> one value a question, and the cases that it changes.
-READ: dict[str, tuple[tuple[Any, Any], set[str]]] = {
+# Label -> one value per question, and the cases that it changes.
+READ_LABELS: dict[str, tuple[tuple[Any, Any], set[str]]] = {
     "ground_truth_answer": ((RIGHT, None), ASKED),
     "relevant_chunk_ids": ((["c2"], None), {"rankings", *ASKED}),
     "relevant_urls": (([URL.format(2)], None), {"rankings", *ASKED}),
@@ -59,19 +59,19 @@ READ: dict[str, tuple[tuple[Any, Any], set[str]]] = {
 
 
 def rows(labels: Mapping[str, tuple[Any, Any]]) -> list[Case]:
-    """Two questions of a log whose users were pleased by wrong answers, with labels; and one to have nuggets."""
-    asked = [
+    """Return two logged questions whose users were pleased by wrong answers, with labels; and one with nuggets."""
+    labelled_questions = [
         {"question": f"Когда сдать книгу {i}?", "answer": WRONG, "score": 5, "confluence_url": URL.format(i),
          "created_at": NOON + timedelta(days=i)} | {name: values[i] for name, values in labels.items()}
         for i in (0, 1)
     ]  # fmt: skip
-    return [*asked, {"question": "Где столовая?", "nuggets": NUGGETS}]
+    return [*labelled_questions, {"question": "Где столовая?", "nuggets": NUGGETS}]
 
 
 def load_cases(name: str, kind: str, **more: Any) -> list[Case]:
-    """The cases of a source as a tier loads them."""
-    tier, step, parameters, given = LOADS[kind]
-    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters(source=name, **given, **more))
+    """Return the cases of a source as a tier loads them."""
+    tier, step, parameters, options = LOADS[kind]
+    run = EvaluationRun(f"{DRY_RUN_PREFIX}{secrets.token_hex(4)}", tier, parameters(source=name, **options, **more))
     make_folder(run.work)
     cases: list[Case] = read_cases(asyncio.run(step.fn(run))).to_pylist()
     prefix = f"{name}:"
@@ -82,12 +82,12 @@ def load_cases(name: str, kind: str, **more: Any) -> list[Case]:
 
 @pytest.fixture(scope="module")
 def unlabelled(at_home_for_module: object, engine: Engine) -> Callable[[bool], dict[str, list[Case]]]:
-    """The cases of each load without the labels, of a dialog or of none; loaded once."""
+    """Return the cases of each load without the labels, with and without a dialog; loaded once."""
 
     @cache
     def cases(in_dialog: bool) -> dict[str, list[Case]]:
         labels: dict[str, Any] = {"dialog_id": ("d", "d")} if in_dialog else {}
-        name = store(engine, f"read_without_{in_dialog}".lower(), rows(labels), PAGES)
+        name = store_source(engine, f"read_without_{in_dialog}".lower(), rows(labels), PAGES)
         return {kind: load_cases(name, kind) for kind in LOADS}
 
     return cases
@@ -100,32 +100,32 @@ def unlabelled(at_home_for_module: object, engine: Engine) -> Callable[[bool], d
 def test_label_alone_changes_cases(
     at_home: object, engine: Engine, unlabelled: Callable[[bool], dict[str, list[Case]]], label: str
 ) -> None:
-    assert label in READ, "a label that no test has seen read"
-    values, expected = READ[label]
+    assert label in READ_LABELS, "a label that no test has seen read"
+    values, expected = READ_LABELS[label]
     beside: dict[str, Any] = {"dialog_id": ("d", "d")} if label == "turn" else {}
-    name = store(engine, f"read_{label}", rows(beside | {label: values}), PAGES)
+    name = store_source(engine, f"read_{label}", rows(beside | {label: values}), PAGES)
     before = unlabelled(bool(beside))
     assert {kind for kind in LOADS if load_cases(name, kind) != before[kind]} == expected
 
 
 def test_frozen_set_loads_as_its_source(at_home: object, engine: Engine) -> None:
-    """Each label alone, at two questions of its own: no other label hides it."""
-    asked = [
+    """Each label has two questions of its own, so that no other label hides it."""
+    labelled_questions = [
         row | {"id": f"{label} {i}", "question": f"{label}: {row['question']}"}
-        for label in READ
-        for i, row in enumerate(rows({label: READ[label][0]}))
+        for label in READ_LABELS
+        for i, row in enumerate(rows({label: READ_LABELS[label][0]}))
     ]
-    name = store(engine, "frozen_labels", asked, PAGES)
+    name = store_source(engine, "frozen_labels", labelled_questions, PAGES)
     frozen_sets.freeze("set_of_labels", name)
     for kind in LOADS:
-        found = load_cases(name, kind)
-        assert found, kind
-        assert load_cases(name, kind, cases="set_of_labels") == found, kind
+        cases = load_cases(name, kind)
+        assert cases, kind
+        assert load_cases(name, kind, cases="set_of_labels") == cases, kind
 
 
 def load_first(engine: Engine, name: str, kind: str, **labels: Any) -> Case:
-    """The first question with these labels, as it is loaded."""
-    stored = store(engine, name, rows({label: (value, None) for label, value in labels.items()}), PAGES)
+    """Return the first question with these labels, as it is loaded."""
+    stored = store_source(engine, name, rows({label: (value, None) for label, value in labels.items()}), PAGES)
     return load_cases(stored, kind)[0]
 
 
@@ -149,14 +149,14 @@ def test_show_counts_with_any_origin(at_home: object, engine: Engine, origin: st
 
 @pytest.mark.slow("breadth: every label by itself")
 @pytest.mark.parametrize(
-    ("labels", "reference", "page", "shown"),
+    ("labels", "reference", "page", "expected_shown"),
     [
         ({}, WRONG, URL.format(0), True),
         ({"ground_truth_show": False}, WRONG, URL.format(0), False),
         ({"ground_truth_answer": RIGHT}, RIGHT, URL.format(0), True),
         ({"ground_truth_answer": " "}, WRONG, URL.format(0), True),
         ({"relevant_urls": [URL.format(2)]}, WRONG, URL.format(2), True),
-        ({"relevant_chunk_ids": {"c0": 0}}, WRONG, None, True),  # somebody has judged the page: it is not relevant
+        ({"relevant_chunk_ids": {"c0": 0}}, WRONG, None, True),  # the page was judged as not relevant
         ({"answerable": False}, None, None, True),
         ({"answerable": True}, WRONG, URL.format(0), True),
         ({"origin": "imported", "ground_truth_answer": RIGHT}, RIGHT, URL.format(0), True),
@@ -169,19 +169,24 @@ def test_show_counts_with_any_origin(at_home: object, engine: Engine, origin: st
     ],
 )
 def test_log_replaces_only_labels_that_nobody_gave(
-    at_home: object, engine: Engine, labels: dict[str, Any], reference: str | None, page: str | None, shown: bool | None
+    at_home: object,
+    engine: Engine,
+    labels: dict[str, Any],
+    reference: str | None,
+    page: str | None,
+    expected_shown: bool | None,
 ) -> None:
     name = f"fallback_{secrets.token_hex(4)}"
     answered = load_first(engine, name, "answers", **labels)
     assert answered["reference"] == reference
     assert load_cases(name, "rankings")[0]["page"] == page
-    assert load_cases(name, "gate")[0]["shown"] is shown
+    assert load_cases(name, "gate")[0]["shown"] is expected_shown
 
 
 def test_notes_count_only_fallbacks(at_home: object, engine: Engine) -> None:
-    name = store(engine, "noted", rows({"ground_truth_answer": (RIGHT, None)}), PAGES)
+    name = store_source(engine, "noted", rows({"ground_truth_answer": (RIGHT, None)}), PAGES)
     tier, step, parameters, _ = LOADS["answers"]
-    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters(source=name))
+    run = EvaluationRun(f"{DRY_RUN_PREFIX}{secrets.token_hex(4)}", tier, parameters(source=name))
     make_folder(run.work)
     notes = {note["note"]: note.get("n") for note in asyncio.run(step.fn(run)).config.notes}
     assert notes["reference from the log"] == 1
@@ -189,21 +194,21 @@ def test_notes_count_only_fallbacks(at_home: object, engine: Engine) -> None:
 
 
 def test_recorded_answer_is_not_its_own_reference(at_home: object, engine: Engine) -> None:
-    name = store(engine, "itself", rows({"relevant_urls": ([URL.format(1)], None)}), PAGES)
+    name = store_source(engine, "itself", rows({"relevant_urls": ([URL.format(1)], None)}), PAGES)
     labelled, bare, _ = load_cases(name, "recorded answers")
     assert (labelled["reference"], bare["reference"]) == (None, None)
     assert (labelled["relevant"], bare["relevant"]) == ([URL.format(1)], [])
 
 
 def test_references_loaded_later_join_recorded_answers(at_home: object, engine: Engine) -> None:
-    """As traces have it: the log and its dialogs first, then a file of references for the same ids."""
+    """As with traces: the log and its dialogs first, then a file of references for the same ids."""
     turns = [
         {"question": f"Когда сдать книгу {i}?", "answer": WRONG, "dialog_id": "d", "turn": i + 1, "score": 5}
         for i in (0, 1)
     ]
-    name = store(engine, "traced", turns)
+    name = store_source(engine, "traced", turns)
     labels = [StoredRow("reference", {"question_id": "0", "ground_truth_answer": RIGHT})]
-    fill(engine, name, Rows(annotations=labels), language="ru", origin="references")
+    fill(engine, name, ImportedRows(annotations=labels), language="ru", origin="references")
     first, second = load_cases(name, "recorded answers")
     assert (first["reference"], first["dialog"], first["turn"]) == (RIGHT, "d", 1)
     assert (second["reference"], second["dialog"], second["turn"]) == (None, "d", 2)
@@ -211,10 +216,10 @@ def test_references_loaded_later_join_recorded_answers(at_home: object, engine: 
 
 @pytest.mark.parametrize("origin", [None, "imported", "manual"])
 def test_review_keeps_labels_of_any_origin(at_home: object, engine: Engine, origin: str | None) -> None:
-    """Who speaks of one label leaves the others as they were: given, or taken from the log."""
-    given = {"ground_truth_answer": RIGHT, "ground_truth_show": False, "origin": origin}
-    row = {"question_id": "0", "answer": WRONG, "score": 5, "confluence_url": URL.format(0), **given}
-    kept = labels_of(row, {})
-    assert (kept["ground_truth_answer"], kept["ground_truth_show"]) == (RIGHT, False)
-    assert kept["relevant_urls"] == (None if origin == "manual" else [URL.format(0)])
-    assert kept["origin"] == "manual"
+    """A review of one label keeps the others, whether given or taken from the log."""
+    given_labels = {"ground_truth_answer": RIGHT, "ground_truth_show": False, "origin": origin}
+    row = {"question_id": "0", "answer": WRONG, "score": 5, "confluence_url": URL.format(0), **given_labels}
+    labels = annotation_from_verdicts(row, {})
+    assert (labels["ground_truth_answer"], labels["ground_truth_show"]) == (RIGHT, False)
+    assert labels["relevant_urls"] == (None if origin == "manual" else [URL.format(0)])
+    assert labels["origin"] == "manual"

@@ -1,4 +1,4 @@
-"""What is said of an evaluation that is stopped is what the journal has."""
+"""Messages about stopped evaluations agree with the journal."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,76 +11,76 @@ from yarus.db import journal
 from yarus.db.errors import InputError, SourceChanged
 from yarus.db.tables import evaluation as table
 from yarus.tasks.config.parameters import Tier1
-from yarus.tasks.steps.lifecycle import evaluation
+from yarus.tasks.steps.lifecycle import open_evaluation
 
 LABEL = "ended early"
 
 
 @pytest.fixture(autouse=True)
-def labelled(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_label(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_SUT_LABEL", LABEL)
 
 
-async def stopped(engine: Engine, *, finished: bool) -> str:
-    """An evaluation that is stopped, perhaps in the moment when its last step has finished it; its id."""
+async def stop_evaluation(engine: Engine, *, finished: bool) -> str:
+    """Stop an evaluation, optionally just after its last step has finished it, and return its id."""
     name = ""
     with pytest.raises(asyncio.CancelledError):
-        async with evaluation("tier1", Tier1()) as run:
+        async with open_evaluation("tier1", Tier1()) as run:
             name = run.id
-            if finished:  # in a thread, which no stop interrupts
-                await asyncio.to_thread(journal.close, engine, name, "completed")
+            if finished:  # a thread cannot be interrupted by a stop
+                await asyncio.to_thread(journal.finish_evaluation, engine, name, "completed")
             raise asyncio.CancelledError
     return name
 
 
 @pytest.fixture(autouse=True)
-def removed(engine: Engine) -> Iterator[None]:
-    """What ends without a file here is no evaluation for others to meet."""
+def remove_evaluations(engine: Engine) -> Iterator[None]:
+    """Delete evaluations without a file, so that other tests do not see them."""
     yield
     with engine.begin() as connection:
         connection.execute(delete(table).where(table.c.sut_label == LABEL))
 
 
 @pytest.mark.usefixtures("english")
-async def test_stopped_it_says_how_to_go_on(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    name = await stopped(engine, finished=False)
-    assert journal.find(engine, name)["state"] == "cancelled"
+async def test_stop_message_says_how_to_resume(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    name = await stop_evaluation(engine, finished=False)
+    assert journal.find_evaluation(engine, name)["state"] == "cancelled"
     assert caplog.messages[-1] == f"cancelled; continue with: yarus run tier1 --resume {name}"
 
 
 @pytest.mark.usefixtures("english")
-async def test_stopped_too_late_there_is_nothing_to_resume(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    name = await stopped(engine, finished=True)
-    assert journal.find(engine, name)["state"] == "completed"
+async def test_stop_message_when_already_finished(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    name = await stop_evaluation(engine, finished=True)
+    assert journal.find_evaluation(engine, name)["state"] == "completed"
     assert caplog.messages[-1] == f"cancelled, but it was finished already: yarus show {name}"
 
 
-async def test_where_the_source_has_changed_it_is_to_be_run_anew(engine: Engine) -> None:
+async def test_error_advises_new_run_when_source_changed(engine: Engine) -> None:
     name = ""
     with pytest.raises(SourceChanged):
-        async with evaluation("tier1", Tier1(source="helpdesk")) as run:
+        async with open_evaluation("tier1", Tier1(source="helpdesk")) as run:
             name = run.id
             raise SourceChanged("source 'helpdesk' was loaded anew")
-    error = journal.find(engine, name)["error"]
+    error = journal.find_evaluation(engine, name)["error"]
     assert error.endswith("was loaded anew; run it anew: yarus run tier1 --source helpdesk")
 
 
-async def test_a_mistake_before_anything_is_done_leaves_nothing_to_resume(engine: Engine) -> None:
+async def test_error_advises_new_start_before_first_batch(engine: Engine) -> None:
     name = ""
     with pytest.raises(InputError):
-        async with evaluation("tier1", Tier1(source="helpdesk")) as run:
+        async with open_evaluation("tier1", Tier1(source="helpdesk")) as run:
             name = run.id
             raise InputError("no such prompt")
-    assert journal.find(engine, name)["error"].endswith(
+    assert journal.find_evaluation(engine, name)["error"].endswith(
         "no such prompt; when that is corrected, start it again: yarus run tier1 --source helpdesk"
     )
 
 
-async def test_after_a_finished_batch_a_mistake_can_be_mended_and_the_rest_done(engine: Engine) -> None:
+async def test_error_advises_resume_after_finished_batch(engine: Engine) -> None:
     name = ""
     with pytest.raises(InputError):
-        async with evaluation("tier1", Tier1()) as run:
+        async with open_evaluation("tier1", Tier1()) as run:
             name = run.id
-            journal.batch_done(engine, name, 0)
+            journal.record_batch(engine, name, 0)
             raise InputError("another model")
-    assert journal.find(engine, name)["error"].endswith(f"continue with: yarus run tier1 --resume {name}")
+    assert journal.find_evaluation(engine, name)["error"].endswith(f"continue with: yarus run tier1 --resume {name}")

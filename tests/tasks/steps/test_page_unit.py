@@ -1,16 +1,16 @@
-"""Pages as the unit: each where its best chunk stands, once, and as many as were asked for."""
+"""Pages as the unit: each at the rank of its best chunk, once, and as many as requested."""
 
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.steps import opened
-from yarus.db.loading.fill import Row, Rows, fill
+from tests.support.steps import open_run
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
 from yarus.tasks.evaluation.work_folder import read_cases
-from yarus.tasks.steps.finish import unknown_ids
+from yarus.tasks.steps.finish import note_unknown_ids
 from yarus.tasks.steps.retrieval import score_rankings
-from yarus.tasks.steps.search import by_page, rank, retrieve
+from yarus.tasks.steps.search import rank_pages, rank_results, retrieve
 from yarus.tasks.systems.retrievers.protocol import Ranking
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
@@ -25,34 +25,36 @@ PAGES = {"a1": "A", "a2": "A", "b1": "B", "c1": "C", "none": None}
         (["a2", "b1", "a1", "c1"], 2, ["A", "B"], [0, 1]),
         (["none", "b1"], 2, ["B"], [1]),
         ([], 2, [], []),
-        # an id that is no chunk may be a page's address, in whatever form
+        # an id that is not a chunk may be a page's address in any form
         ([f"{PAGE}7&preview=x", f"{PAGE}7#top", "b1"], 3, [f"{PAGE}7", "B"], [0, 2]),
         (["", "b1"], 2, ["B"], [1]),
     ],
 )
-def test_a_page_stands_where_its_best_chunk_stands(
+def test_rank_pages_uses_rank_of_best_chunk(
     chunks: list[str], k: int, pages: list[str], distances: list[float]
 ) -> None:
     ranking = Ranking(chunks, [float(rank) for rank in range(len(chunks))], latency_ms=5.0)
-    assert by_page(ranking, PAGES, k) == Ranking(pages, distances, latency_ms=5.0)
+    assert rank_pages(ranking, PAGES, k) == Ranking(pages, distances, latency_ms=5.0)
 
 
-def test_a_failure_stays_one() -> None:
-    assert by_page(Ranking([], [], error="down"), PAGES, 3).error == "down"
+def test_rank_pages_keeps_errors() -> None:
+    assert rank_pages(Ranking([], [], error="down"), PAGES, 3).error == "down"
 
 
 @pytest.fixture(scope="module")
 def crowded(engine: Engine) -> str:
-    """A source of 15 pages, one of which has almost all chunks, under three addresses."""
+    """Load a source of 15 pages, one of which has almost all chunks, under three addresses."""
     forms = ("", "&preview=/0/a.png", "#anchor")
     crowd = [(f"crowd {n}", f"{PAGE}0{forms[n % 3]}", f"стипендия стипендия номер{n}") for n in range(CROWD)]
-    others = [(f"page {n}", f"{PAGE}{n}", f"общежитие номер {n} и стипендия") for n in range(1, 15)]
+    other_pages = [(f"page {n}", f"{PAGE}{n}", f"общежитие номер {n} и стипендия") for n in range(1, 15)]
     columns = ("id", "confluence_url", "text")
-    rows = Rows(
-        chunks=[Row(values[0], dict(zip(columns, values, strict=True))) for values in (*crowd, *others)],
+    rows = ImportedRows(
+        chunks=[IncomingRow(values[0], dict(zip(columns, values, strict=True))) for values in (*crowd, *other_pages)],
         questions=[
-            Row("1", {"id": "1", "question": "стипендия", "confluence_url": f"{PAGE}14&preview=/14/b.png", "score": 5}),
-            Row("2", {"id": "2", "question": "стипендия номер", "confluence_url": f"{PAGE}99", "score": 5}),
+            IncomingRow(
+                "1", {"id": "1", "question": "стипендия", "confluence_url": f"{PAGE}14&preview=/14/b.png", "score": 5}
+            ),
+            IncomingRow("2", {"id": "2", "question": "стипендия номер", "confluence_url": f"{PAGE}99", "score": 5}),
         ],
     )
     fill(engine, "crowded", rows, language="ru", origin="a test")
@@ -60,24 +62,24 @@ def crowded(engine: Engine) -> str:
 
 
 @pytest.mark.parametrize("retriever", ["dense", "fulltext", "hybrid", "pgvector"])
-def test_more_chunks_are_fetched_until_k_pages_are_found(at_home: Path, crowded: str, retriever: str) -> None:
-    run = opened(source=crowded, retriever=retriever)
+def test_rank_fetches_chunks_until_k_pages(at_home: Path, crowded: str, retriever: str) -> None:
+    run = open_run(source=crowded, retriever=retriever)
     assert run.config.unit == "page"
-    [ranking] = rank(run, ["стипендия"], 10, unit="page", timed=1)
+    [ranking] = rank_results(run, ["стипендия"], 10, unit="page", timed=1)
     assert len(ranking.ids) == len(set(ranking.ids)) == 10
     assert ranking.ids[0] == f"{PAGE}0"
     assert ranking.distances == sorted(ranking.distances)
     assert ranking.latency_ms is not None
 
 
-def test_where_there_are_fewer_pages_all_are_found(at_home: Path, crowded: str) -> None:
-    run = opened(source=crowded, retriever="dense")
-    [ranking] = rank(run, ["стипендия"], 50, unit="page", timed=0)
+def test_rank_returns_all_pages_of_small_corpus(at_home: Path, crowded: str) -> None:
+    run = open_run(source=crowded, retriever="dense")
+    [ranking] = rank_results(run, ["стипендия"], 50, unit="page", timed=0)
     assert set(ranking.ids) == {f"{PAGE}{n}" for n in range(15)}
 
 
-def test_no_metric_exceeds_1_and_preview_is_the_same_page(at_home: Path, crowded: str) -> None:
-    run = opened(source=crowded, retriever="dense", k=20)
+def test_ranking_metrics_stay_below_1_with_page_aliases(at_home: Path, crowded: str) -> None:
+    run = open_run(source=crowded, retriever="dense", k=20)
     cases = score_rankings(run, retrieve(run, read_cases(run)))
     first, second = cases.to_pylist()
     assert (first["status"], first["relevant"]) == ("ok", [f"{PAGE}14"])
@@ -105,7 +107,7 @@ def lazy(question, k):
 
 @pytest.fixture
 def counting(at_home: Path) -> str:
-    """A module in the current folder that counts how it is asked."""
+    """Write a module into the current folder that counts its calls."""
     (at_home / "counting_retriever.py").write_text(COUNTING, encoding="utf-8")
     (at_home / "asked").unlink(missing_ok=True)
     return "counting_retriever"
@@ -119,19 +121,19 @@ def counting(at_home: Path) -> str:
         ("lazy", [40], 3),  # too few: there are no more
     ],
 )
-def test_a_callable_is_asked_for_more_only_as_long_as_it_gives_all(
+def test_rank_stops_fetching_from_short_callable(
     counting: str, crowded: str, function: str, fetched: list[int], n_pages: int
 ) -> None:
-    run = opened(source=crowded, retriever=f"{counting}:{function}")
-    [ranking] = rank(run, ["стипендия"], 10, unit="page", timed=0)
-    asked = [int(k) for k in Path("asked").read_text().split()]
-    assert (asked, len(ranking.ids)) == (fetched, n_pages)
+    run = open_run(source=crowded, retriever=f"{counting}:{function}")
+    [ranking] = rank_results(run, ["стипендия"], 10, unit="page", timed=0)
+    requested = [int(k) for k in Path("asked").read_text().split()]
+    assert (requested, len(ranking.ids)) == (fetched, n_pages)
 
 
-def test_ids_that_are_not_in_the_corpus_are_counted(counting: str, crowded: str) -> None:
-    run = opened(source=crowded, retriever=f"{counting}:lazy")
+def test_note_unknown_ids_counts_ids_outside_corpus(counting: str, crowded: str) -> None:
+    run = open_run(source=crowded, retriever=f"{counting}:lazy")
     cases = retrieve(run, read_cases(run))
     assert cases["retrieved"].to_pylist() == [[f"{PAGE}0", f"{PAGE}3", "page 77"]] * 2
-    assert unknown_ids(run, cases) == [{"note": "unknown ids", "n": 2}]
-    known = opened(source=crowded, retriever="dense")
-    assert unknown_ids(known, retrieve(known, read_cases(known))) == []
+    assert note_unknown_ids(run, cases) == [{"note": "unknown ids", "n": 2}]
+    dense_run = open_run(source=crowded, retriever="dense")
+    assert note_unknown_ids(dense_run, retrieve(dense_run, read_cases(dense_run))) == []

@@ -1,1 +1,1 @@
-"""People's labels of results, by which labels that a judge has filled in are corrected."""
+"""People's labels of results, which correct the labels of a judge."""

@@ -1,4 +1,4 @@
-"""Means of filled labels as people's labels of some results correct them."""
+"""Means of LLM relevance labels, corrected by people's labels of some results."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,57 +9,69 @@ from sqlalchemy import Engine
 
 from yarus.db.stores import labels as store
 from yarus.db.stores.labels import Label
-from yarus.metrics.statistics.corrected import Labelled
-from yarus.tasks.cases.table import floats
-from yarus.tasks.dataset.labelling.relevance.pools import Heard, Pools, heard
-from yarus.tasks.dataset.labelling.relevance.walk import is_whole, metrics_by_people, wanted
-from yarus.tasks.evaluation.standings import FILLING
+from yarus.metrics.statistics.corrected import LabelledScores
+from yarus.tasks.cases.table import float_column
+from yarus.tasks.dataset.labelling.relevance.pools import Judgements, Pools, people_judgements
+from yarus.tasks.dataset.labelling.relevance.result_order import (
+    estimate_people_metrics,
+    is_fully_judged,
+    results_to_judge,
+)
+from yarus.tasks.evaluation.judge_standing import LABELLING_PROMPT
 
 
-def complete(of: Pools, said: Sequence[Heard], passed_over: frozenset[tuple[str, str]] = frozenset()) -> list[int]:
-    """The drawn questions of which people have judged what was wanted: rows of the cases.
+def find_complete_questions(
+    pools: Pools, judgements: Sequence[Judgements], passed_over: frozenset[tuple[str, str]] = frozenset()
+) -> list[int]:
+    """Return the rows of drawn questions for which people have judged all required results.
 
-    Of each stratum they are the first in the order of the draw, up to one that is waiting, for who comes to be judged
-    must not depend on what is found. A question with a result that people could not decide is passed over.
+    Each stratum contributes the first questions in sampling order, up to the first incomplete one, so that
+    selection does not depend on the labels. Questions with a result that people could not decide are skipped.
 
     Args:
-        of: the evaluation.
-        said: of each case, what people have said.
-        passed_over: case and result, where people have said that they cannot tell.
+        pools: pools of the evaluation.
+        judgements: judgements of people per case.
+        passed_over: (case, result) pairs that people could not decide.
     """
-    found, waiting = [], set[str]()
-    for one in of.order:
-        if one.stratum in waiting:
+    rows, waiting_strata = [], set[str]()
+    for sampled in pools.order:
+        if sampled.stratum in waiting_strata:
             continue
-        name = of.ids[one.row]
-        asked = wanted(of.pools[one.row], said[one.row], whole=is_whole(name))
-        missing = next((result["result"] for result in asked if result["result"] not in said[one.row]), None)
+        case_id = pools.ids[sampled.row]
+        required = results_to_judge(pools.pools[sampled.row], judgements[sampled.row], whole=is_fully_judged(case_id))
+        missing = next(
+            (result["result"] for result in required if result["result"] not in judgements[sampled.row]), None
+        )
         if missing is None:
-            found.append(one.row)
-        elif (name, missing) not in passed_over:
-            waiting.add(one.stratum)
-    return found
+            rows.append(sampled.row)
+        elif (case_id, missing) not in passed_over:
+            waiting_strata.add(sampled.stratum)
+    return rows
 
 
-def known(of: Pools, labels: Sequence[Label]) -> dict[str, Labelled]:
-    """By column of a metric: what the judge makes of every question, and people of those that were drawn."""
-    said = heard(of, labels)
+def estimate_inputs(pools: Pools, labels: Sequence[Label]) -> dict[str, LabelledScores]:
+    """Return column of a metric -> the judge's values for all questions and people's values for the sampled ones."""
+    judgements = people_judgements(pools, labels)
     undecided = frozenset((label.case_id, label.result) for label in labels if label.value is None)
-    rows = complete(of, said, undecided)
-    names = [metric.column or "" for metric in of.metrics]
-    done = Counter(of.strata[row] for row in rows)
-    chances = np.array([done[name] / of.sizes[name] or np.nan for name in of.strata])
-    some = of.cases.take(pa.array(rows, pa.int64()))
-    people = metrics_by_people(some, [said[row] for row in rows], 1 / chances[rows], names, of.k)
-    found = {}
+    rows = find_complete_questions(pools, judgements, undecided)
+    names = [metric.column or "" for metric in pools.metrics]
+    complete_counts = Counter(pools.strata[row] for row in rows)
+    probabilities = np.array([complete_counts[stratum] / pools.sizes[stratum] or np.nan for stratum in pools.strata])
+    complete_cases = pools.cases.take(pa.array(rows, pa.int64()))
+    people_values = estimate_people_metrics(
+        complete_cases, [judgements[row] for row in rows], 1 / probabilities[rows], names, pools.k
+    )
+    inputs = {}
     for name in names:
-        values = np.full(len(of.ids), np.nan)
-        values[rows] = people[name]
-        counted = np.ones(len(of.ids), dtype=bool)
-        found[name] = Labelled(floats(of.cases, name), values, chances, of.group_names, counted, bounded=False)
-    return found
+        values = np.full(len(pools.ids), np.nan)
+        values[rows] = people_values[name]
+        is_counted = np.ones(len(pools.ids), dtype=bool)
+        inputs[name] = LabelledScores(
+            float_column(pools.cases, name), values, probabilities, pools.group_names, is_counted, bounded=False
+        )
+    return inputs
 
 
-def results_labelled(engine: Engine, source: str) -> list[Label]:
-    """Everything that people have said of results over a source, whoever judged, and whatever found them."""
-    return store.labels_of_source(engine, source, FILLING)
+def load_result_labels(engine: Engine, source: str) -> list[Label]:
+    """Return all labels of results over a source, by all annotators and from all evaluations."""
+    return store.read_labels_of_source(engine, source, LABELLING_PROMPT)

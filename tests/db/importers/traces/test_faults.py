@@ -1,4 +1,4 @@
-"""Traces that are incomplete, contradict themselves, or are none: nothing is lost without a word."""
+"""Test incomplete, contradictory and invalid traces: every loss is reported."""
 
 import gzip
 import json
@@ -8,77 +8,88 @@ from typing import Any
 
 import pytest
 
-from tests.support.traces.files import langfuse, otlp, read_rows, request, span_id, turn, write
+from tests.support.traces.files import (
+    make_export_request,
+    make_langfuse_trace,
+    make_otlp_spans,
+    make_span_id,
+    make_turn,
+    read_rows,
+    write_json_lines,
+)
 from yarus.db.errors import InputError
 from yarus.db.importers import reader
-from yarus.db.loading.staging import Rejected, Row
+from yarus.db.loading.staging import IncomingRow, Rejected
 
-SAID = turn(0)
-MISSING = "have spans whose parent is missing"
-CLOCKS = "have times of clocks that differ"
+TURN = make_turn(0)
+MISSING_PARENT = "have spans whose parent is missing"
+DIFFERENT_CLOCKS = "have times of clocks that differ"
 
 
-def of(tmp_path: Path, spans: list[Any]) -> tuple[list[Row], list[str]]:
-    _, questions, _, problems = read_rows(write(tmp_path / "a.jsonl", [request(spans)]))
+def read_spans(tmp_path: Path, spans: list[Any]) -> tuple[list[IncomingRow], list[str]]:
+    _, questions, _, problems = read_rows(write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)]))
     return questions, problems
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_spans_and_the_files_that_they_are_in_do_not_matter(seed: int, tmp_path: Path) -> None:
-    spans = [span for i in range(12) for span in otlp(turn(i))]
-    spans += [span for i in (3, 4) for span in otlp(turn(i))[1:]]  # sent twice
-    orphans = otlp(turn(20))[1:]
-    expected = read_rows(write(tmp_path / "whole.jsonl", [request(spans + orphans)]))
+def test_order_and_files_of_spans_do_not_matter(seed: int, tmp_path: Path) -> None:
+    spans = [span for i in range(12) for span in make_otlp_spans(make_turn(i))]
+    spans += [span for i in (3, 4) for span in make_otlp_spans(make_turn(i))[1:]]  # sent twice
+    orphans = make_otlp_spans(make_turn(20))[1:]
+    expected = read_rows(write_json_lines(tmp_path / "whole.jsonl", [make_export_request(spans + orphans)]))
     shuffled = spans + orphans
     random.Random(seed).shuffle(shuffled)
     cut = random.Random(seed).randrange(len(shuffled))
     files = [
-        write(tmp_path / "one.jsonl", [request(shuffled[:cut])]),
-        write(tmp_path / "two.jsonl", [request([one]) for one in shuffled[cut:]]),
+        write_json_lines(tmp_path / "one.jsonl", [make_export_request(shuffled[:cut])]),
+        write_json_lines(tmp_path / "two.jsonl", [make_export_request([span]) for span in shuffled[cut:]]),
     ]
     assert read_rows(*files) == expected
-    assert any(MISSING in problem for problem in expected[3])
+    assert any(MISSING_PARENT in problem for problem in expected[3])
     assert any(problem.startswith("4 spans were there twice") for problem in expected[3])
 
 
-def test_without_its_root_a_trace_is_what_the_retriever_was_asked_and_the_model_answered(tmp_path: Path) -> None:
-    (row,), problems = of(tmp_path, otlp(SAID)[1:])
-    assert (row.values["question"], row.values["answer"]) == (SAID["question"], SAID["answer"])
-    assert row.values["recorded"]["contexts"] == SAID["passages"]
-    assert [problem.split(":")[0] for problem in problems if MISSING in problem] == [f"1 traces {MISSING}"]
+def test_trace_without_root_uses_texts_of_its_steps(tmp_path: Path) -> None:
+    (row,), problems = read_spans(tmp_path, make_otlp_spans(TURN)[1:])
+    assert (row.values["question"], row.values["answer"]) == (TURN["question"], TURN["answer"])
+    assert row.values["recorded"]["contexts"] == TURN["passages"]
+    assert [problem.split(":")[0] for problem in problems if MISSING_PARENT in problem] == [
+        f"1 traces {MISSING_PARENT}"
+    ]
 
 
-def test_steps_whose_parent_is_missing_go_with_the_request_under_way(tmp_path: Path) -> None:
-    spans = otlp(SAID)
+def test_orphan_steps_join_the_running_request(tmp_path: Path) -> None:
+    spans = make_otlp_spans(TURN)
     spans[1]["parentSpanId"] = "00000000000000aa"
-    (row,), problems = of(tmp_path, spans)
-    assert row.values["recorded"]["contexts"] == SAID["passages"]
+    (row,), problems = read_spans(tmp_path, spans)
+    assert row.values["recorded"]["contexts"] == TURN["passages"]
     assert len(problems) == 1
 
 
-def test_two_roots_are_two_questions(tmp_path: Path) -> None:
-    other = turn(7, trace_id=SAID["trace_id"], start_ns=SAID["start_ns"] + 10**10)
-    spans = otlp(SAID) + [
-        {**one, "spanId": one["spanId"][::-1], "parentSpanId": one["parentSpanId"][::-1]} for one in otlp(other)
+def test_two_roots_become_two_questions(tmp_path: Path) -> None:
+    second_turn = make_turn(7, trace_id=TURN["trace_id"], start_ns=TURN["start_ns"] + 10**10)
+    spans = make_otlp_spans(TURN) + [
+        {**span, "spanId": span["spanId"][::-1], "parentSpanId": span["parentSpanId"][::-1]}
+        for span in make_otlp_spans(second_turn)
     ]
-    rows, problems = of(tmp_path, spans)
+    rows, problems = read_spans(tmp_path, spans)
     assert {row.values["question"]: row.values["answer"] for row in rows} == {
-        one["question"]: one["answer"] for one in (SAID, other)
+        expected_turn["question"]: expected_turn["answer"] for expected_turn in (TURN, second_turn)
     }
     assert {row.values["id"] for row in rows} == {
-        f"{SAID['trace_id']}:{span_id(SAID, 'rag')}",
-        f"{SAID['trace_id']}:{span_id(other, 'rag')[::-1]}",
+        f"{TURN['trace_id']}:{make_span_id(TURN, 'rag')}",
+        f"{TURN['trace_id']}:{make_span_id(second_turn, 'rag')[::-1]}",
     }
     assert [row.values["recorded"]["contexts"] for row in rows] in (
-        [SAID["passages"], other["passages"]],
-        [other["passages"], SAID["passages"]],
+        [TURN["passages"], second_turn["passages"]],
+        [second_turn["passages"], TURN["passages"]],
     )
     assert len(problems) == 1
     assert "several roots" in problems[0]
 
 
-def test_kinds_that_nobody_knows_stand_for_nothing_in_particular(tmp_path: Path) -> None:
-    spans = otlp(SAID, plain=True)
+def test_unknown_span_kinds_are_neutral(tmp_path: Path) -> None:
+    spans = make_otlp_spans(TURN, plain=True)
     spans[0]["attributes"]["openinference.span.kind"] = "ORCHESTRATOR_V2"
     spans.append({**spans[1], "spanId": "ab" * 8, "attributes": {"openinference.span.kind": "VIBE", "x": 1}})
     spans.append(
@@ -88,8 +99,8 @@ def test_kinds_that_nobody_knows_stand_for_nothing_in_particular(tmp_path: Path)
             "attributes": {"openinference.span.kind": "EVALUATOR", "input.value": "Хорошо?", "output.value": "да"},
         }
     )
-    (row,), problems = of(tmp_path, spans)
-    assert (row.values["question"], row.values["answer"], problems) == (SAID["question"], SAID["answer"], [])
+    (row,), problems = read_spans(tmp_path, spans)
+    assert (row.values["question"], row.values["answer"], problems) == (TURN["question"], TURN["answer"], [])
 
 
 @pytest.mark.parametrize(
@@ -102,29 +113,32 @@ def test_kinds_that_nobody_knows_stand_for_nothing_in_particular(tmp_path: Path)
         pytest.param({0: ("endTimeUnixNano", 2 * 86_400 * 10**9)}, id="a request of two days"),
     ],
 )
-def test_times_that_cannot_be_are_no_latency(clock: dict[int, tuple[str, int]], tmp_path: Path) -> None:
-    spans = otlp(SAID)
+def test_impossible_times_give_no_latency(clock: dict[int, tuple[str, int]], tmp_path: Path) -> None:
+    spans = make_otlp_spans(TURN)
     for number, (name, shift) in clock.items():
-        spans[number][name] = str(SAID["start_ns"] + shift)
-    (row,), problems = of(tmp_path, spans)
+        spans[number][name] = str(TURN["start_ns"] + shift)
+    (row,), problems = read_spans(tmp_path, spans)
     assert {"latency_ms", "first_token_ms"}.isdisjoint(row.values["recorded"])
-    assert row.values["recorded"]["tokens_in"] == SAID["tokens_in"]
-    assert [problem for problem in problems if CLOCKS in problem]
+    assert row.values["recorded"]["tokens_in"] == TURN["tokens_in"]
+    assert [problem for problem in problems if DIFFERENT_CLOCKS in problem]
 
 
-def test_without_times_there_is_no_latency_and_no_negative_one(tmp_path: Path) -> None:
-    spans = [{k: v for k, v in span.items() if "Time" not in k and k != "events"} for span in otlp(SAID)]
-    (row,), problems = of(tmp_path, spans)
+def test_missing_times_give_no_latency(tmp_path: Path) -> None:
+    spans = [
+        {name: value for name, value in span.items() if "Time" not in name and name != "events"}
+        for span in make_otlp_spans(TURN)
+    ]
+    (row,), problems = read_spans(tmp_path, spans)
     assert row.values["created_at"] is None
     assert "latency_ms" not in row.values["recorded"]
-    assert problems == [f"1 traces do not tell their times: no latency ({SAID['trace_id']} first)"]
+    assert problems == [f"1 traces do not tell their times: no latency ({TURN['trace_id']} first)"]
 
 
-def test_a_failed_request_is_a_question_without_an_answer_and_with_its_reason(tmp_path: Path) -> None:
-    spans = otlp(SAID)
-    spans[0]["attributes"] = [one for one in spans[0]["attributes"] if one["key"] != "output.value"]
+def test_failed_request_has_error_and_no_answer(tmp_path: Path) -> None:
+    spans = make_otlp_spans(TURN)
+    spans[0]["attributes"] = [attribute for attribute in spans[0]["attributes"] if attribute["key"] != "output.value"]
     spans[0]["status"] = {"code": "STATUS_CODE_ERROR", "message": "RateLimitError: 429"}
-    (row,), _ = of(tmp_path, [spans[0], spans[1]])
+    (row,), _ = read_spans(tmp_path, [spans[0], spans[1]])
     assert (row.values["answer"], row.values["recorded"]["error"]) == (None, "RateLimitError: 429")
 
 
@@ -137,18 +151,20 @@ def test_a_failed_request_is_a_question_without_an_answer_and_with_its_reason(tm
         ({"status": "ERROR"}, "the span ended in an error"),
     ],
 )
-def test_an_error_is_one_however_it_is_written(status: dict[str, Any], reason: str, tmp_path: Path) -> None:
-    (root, *_) = otlp(SAID, plain=True)
+def test_error_status_is_read_in_every_form(status: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    (root, *_) = make_otlp_spans(TURN, plain=True)
     del root["attributes"]["output.value"]
     del root["status"]
-    (row,), _ = of(tmp_path, [root | status])
+    (row,), _ = read_spans(tmp_path, [root | status])
     assert row.values["recorded"]["error"] == reason
 
 
-def test_odd_values_harm_nobody(tmp_path: Path) -> None:
-    odd = otlp(SAID)
-    odd[2]["attributes"] = [one for one in odd[2]["attributes"] if "token_count" not in one["key"]]
-    odd[2]["attributes"] += [
+def test_odd_values_do_not_harm_their_trace(tmp_path: Path) -> None:
+    spans = make_otlp_spans(TURN)
+    spans[2]["attributes"] = [
+        attribute for attribute in spans[2]["attributes"] if "token_count" not in attribute["key"]
+    ]
+    spans[2]["attributes"] += [
         {"key": "llm.token_count.prompt", "value": {"intValue": "9" * 5_000}},
         {"key": "llm.token_count.completion", "value": {"doubleValue": "NaN"}},
         {"key": "llm.token_count", "value": {"stringValue": "many"}},
@@ -157,20 +173,26 @@ def test_odd_values_harm_nobody(tmp_path: Path) -> None:
         {"value": {}},
         7,
     ]
-    odd[1]["startTimeUnixNano"] = "9" * 5_000
-    odd[1]["events"] = "none"
-    (row,), _ = of(tmp_path, odd)
-    assert (row.values["answer"], row.values["recorded"]["contexts"]) == (SAID["answer"], SAID["passages"])
+    spans[1]["startTimeUnixNano"] = "9" * 5_000
+    spans[1]["events"] = "none"
+    (row,), _ = read_spans(tmp_path, spans)
+    assert (row.values["answer"], row.values["recorded"]["contexts"]) == (TURN["answer"], TURN["passages"])
     assert {"tokens_in", "tokens_out"}.isdisjoint(row.values["recorded"])
 
 
-def test_a_trace_without_a_question_is_counted_with_its_reason(tmp_path: Path) -> None:
-    silent = [{**one, "traceId": "ab" * 16, "attributes": []} for one in otlp(SAID)]
-    asked = [{**one, "traceId": "cd" * 16} for one in otlp(SAID)[1:2]]
-    stream = reader.read_traces([write(tmp_path / "a.jsonl", [request(otlp(SAID) + silent + asked)])])
+def test_trace_without_question_is_rejected_with_reason(tmp_path: Path) -> None:
+    silent_spans = [{**span, "traceId": "ab" * 16, "attributes": []} for span in make_otlp_spans(TURN)]
+    retriever_spans = [{**span, "traceId": "cd" * 16} for span in make_otlp_spans(TURN)[1:2]]
+    stream = reader.read_traces(
+        [
+            write_json_lines(
+                tmp_path / "a.jsonl", [make_export_request(make_otlp_spans(TURN) + silent_spans + retriever_spans)]
+            )
+        ]
+    )
     list(stream.chunks)
     rows = list(stream.questions)
-    skipped = {one.place: one.reason for one in rows if isinstance(one, Rejected)}
+    skipped = {row.place: row.reason for row in rows if isinstance(row, Rejected)}
     assert len(rows) == 3
     assert skipped == {
         f"trace {'ab' * 16}": "no span has a question in words (input.value, gen_ai.input.messages, …); is content "
@@ -179,49 +201,51 @@ def test_a_trace_without_a_question_is_counted_with_its_reason(tmp_path: Path) -
     }
 
 
-def test_part_of_the_tokens_is_not_their_sum(tmp_path: Path) -> None:
-    spans = otlp(SAID, plain=True)
-    rewrite = {"openinference.span.kind": "LLM", "input.value": "Перепиши", "output.value": "Правило 0"}
-    spans.append({**spans[2], "spanId": "ef" * 8, "attributes": rewrite})
-    (row,), problems = of(tmp_path, spans)
+def test_tokens_are_unknown_if_a_call_lacks_them(tmp_path: Path) -> None:
+    spans = make_otlp_spans(TURN, plain=True)
+    attributes = {"openinference.span.kind": "LLM", "input.value": "Перепиши", "output.value": "Правило 0"}
+    spans.append({**spans[2], "spanId": "ef" * 8, "attributes": attributes})
+    (row,), problems = read_spans(tmp_path, spans)
     assert {"tokens_in", "tokens_out", "cost_usd"}.isdisjoint(row.values["recorded"])
     assert len(problems) == 3
     assert all("do not tell" in problem for problem in problems)
-    inner = {**spans[2], "spanId": "ef" * 8, "parentSpanId": spans[2]["spanId"]}
-    (row,), problems = of(tmp_path, [*spans[:3], inner])  # a client within a client counts once
-    assert (row.values["recorded"]["tokens_in"], problems) == (SAID["tokens_in"], [])
+    nested_span = {**spans[2], "spanId": "ef" * 8, "parentSpanId": spans[2]["spanId"]}
+    (row,), problems = read_spans(tmp_path, [*spans[:3], nested_span])  # a client within a client counts once
+    assert (row.values["recorded"]["tokens_in"], problems) == (TURN["tokens_in"], [])
 
 
-def test_passages_without_texts_are_named_and_those_of_one_id_with_two_texts_told(tmp_path: Path) -> None:
-    nameless = turn(1, passages=[{"id": "c7", "text": "", "url": "https://wiki.example/7"}])
-    other = turn(2, passages=[{"id": "c0", "text": "Другой текст.", "url": None}])
-    documents = [request(otlp(said)) for said in (SAID, nameless, other)]
-    chunks, questions, _, problems = read_rows(write(tmp_path / "a.jsonl", documents))
+def test_passages_without_text_and_conflicting_ids_are_kept(tmp_path: Path) -> None:
+    first_turn = make_turn(1, passages=[{"id": "c7", "text": "", "url": "https://wiki.example/7"}])
+    second_turn = make_turn(2, passages=[{"id": "c0", "text": "Другой текст.", "url": None}])
+    documents = [
+        make_export_request(make_otlp_spans(recorded_turn)) for recorded_turn in (TURN, first_turn, second_turn)
+    ]
+    chunks, questions, _, problems = read_rows(write_json_lines(tmp_path / "a.jsonl", documents))
     by_id = {row.values["id"]: row.values["recorded"]["contexts"] for row in questions}
-    assert by_id[nameless["trace_id"]] == [{"id": "c7", "text": None, "url": "https://wiki.example/7"}]
-    assert by_id[other["trace_id"]][0]["text"] == "Другой текст."
+    assert by_id[first_turn["trace_id"]] == [{"id": "c7", "text": None, "url": "https://wiki.example/7"}]
+    assert by_id[second_turn["trace_id"]][0]["text"] == "Другой текст."
     assert sorted(row.values["id"] for row in chunks) == ["c0", "c1"]
     assert [problem.split(" (")[0] for problem in problems] == ["1 passages have the id of one with another text"]
 
 
 @pytest.mark.slow("breadth: a hundred thousand spans")
-def test_a_trace_that_goes_in_a_circle_or_very_deep_ends(tmp_path: Path) -> None:
-    circle = otlp(SAID)
-    circle[0]["parentSpanId"] = circle[2]["spanId"]
-    (row,), _ = of(tmp_path, circle)
-    assert (row.values["question"], row.values["answer"]) == (SAID["question"], SAID["answer"])
-    deep = otlp(SAID)
-    names = [f"{n:016x}" for n in range(1, 20_000)]
-    deep += [
-        {"traceId": SAID["trace_id"], "spanId": name, "parentSpanId": above, "name": "step"}
-        for name, above in zip(names, [deep[0]["spanId"], *names], strict=False)
+def test_cyclic_and_very_deep_traces_terminate(tmp_path: Path) -> None:
+    cyclic_spans = make_otlp_spans(TURN)
+    cyclic_spans[0]["parentSpanId"] = cyclic_spans[2]["spanId"]
+    (row,), _ = read_spans(tmp_path, cyclic_spans)
+    assert (row.values["question"], row.values["answer"]) == (TURN["question"], TURN["answer"])
+    deep_spans = make_otlp_spans(TURN)
+    span_ids = [f"{n:016x}" for n in range(1, 20_000)]
+    deep_spans += [
+        {"traceId": TURN["trace_id"], "spanId": name, "parentSpanId": parent_id, "name": "step"}
+        for name, parent_id in zip(span_ids, [deep_spans[0]["spanId"], *span_ids], strict=False)
     ]
-    (row,), problems = of(tmp_path, deep)
-    assert (row.values["answer"], problems) == (SAID["answer"], [])
+    (row,), problems = read_spans(tmp_path, deep_spans)
+    assert (row.values["answer"], problems) == (TURN["answer"], [])
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param(b"", "no traces: expected OTLP as JSON", id="empty"),
         pytest.param(b"hello\n", "no traces: expected OTLP as JSON", id="no JSON"),
@@ -235,18 +259,18 @@ def test_a_trace_that_goes_in_a_circle_or_very_deep_ends(tmp_path: Path) -> None
         pytest.param(b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "x"}]}]}]}', "without ids", id="no ids"),
     ],
 )
-def test_what_is_no_trace_is_refused_in_words(content: bytes, said: str, tmp_path: Path) -> None:
+def test_read_rejects_files_without_traces(content: bytes, message: str, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_rows(file)
 
 
-def test_a_file_that_is_cut_off_is_not_loaded(tmp_path: Path) -> None:
-    documents = [request(otlp(turn(i))) for i in range(3)]
-    lines, whole = "\n".join(map(json.dumps, documents)), json.dumps(documents, indent=2)
-    packed = gzip.compress(lines.encode())
-    for content in (lines[:-200].encode(), whole[:-200].encode(), lines[:300].encode(), packed[:-20]):
+def test_truncated_trace_file_is_rejected(tmp_path: Path) -> None:
+    documents = [make_export_request(make_otlp_spans(make_turn(i))) for i in range(3)]
+    lines, single_document = "\n".join(map(json.dumps, documents)), json.dumps(documents, indent=2)
+    packed_lines = gzip.compress(lines.encode())
+    for content in (lines[:-200].encode(), single_document[:-200].encode(), lines[:300].encode(), packed_lines[:-20]):
         (tmp_path / "a.json").write_bytes(content)
         with pytest.raises(InputError, match=r"[Tt]runcated|damaged gzip"):
             read_rows(tmp_path / "a.json")
@@ -254,9 +278,9 @@ def test_a_file_that_is_cut_off_is_not_loaded(tmp_path: Path) -> None:
         read_rows(tmp_path / "none.json")
 
 
-def test_other_objects_among_traces_are_counted(tmp_path: Path) -> None:
-    score = {"id": "s", "traceId": SAID["trace_id"], "name": "x", "value": 1, "timestamp": "2026-01-01"}
-    documents = [langfuse(SAID), score, {"resourceMetrics": []}, 7, langfuse(turn(1), id="")]
-    _, questions, _, problems = read_rows(write(tmp_path / "a.jsonl", documents))
+def test_objects_that_are_not_traces_are_counted(tmp_path: Path) -> None:
+    score = {"id": "s", "traceId": TURN["trace_id"], "name": "x", "value": 1, "timestamp": "2026-01-01"}
+    documents = [make_langfuse_trace(TURN), score, {"resourceMetrics": []}, 7, make_langfuse_trace(make_turn(1), id="")]
+    _, questions, _, problems = read_rows(write_json_lines(tmp_path / "a.jsonl", documents))
     assert len(questions) == 1
     assert [problem.split(":")[0] for problem in problems] == ["4 objects are no traces, not loaded"]

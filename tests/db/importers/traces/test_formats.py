@@ -1,4 +1,4 @@
-"""Traces as tools write them: one request says the same in every format."""
+"""Test that one request is read the same from every trace format."""
 
 import gzip
 import json
@@ -9,153 +9,177 @@ import pytest
 
 from tests.support.traces.files import (
     START_NS,
-    iso,
-    langfuse,
-    otlp,
+    format_iso_time,
+    make_export_request,
+    make_langfuse_trace,
+    make_otlp_spans,
+    make_otlp_value,
+    make_sdk_spans,
+    make_span_id,
+    make_steps,
+    make_turn,
     read_rows,
-    request,
-    sdk,
-    span_id,
-    steps,
-    turn,
-    typed,
-    write,
+    write_json_lines,
 )
 from yarus.db.importers import reader
 
-TURNS = [turn(i) for i in range(4)]
-AS_OTLP = [request(otlp(said)) for said in TURNS]
+TURNS = [make_turn(i) for i in range(4)]
+AS_OTLP = [make_export_request(make_otlp_spans(recorded_turn)) for recorded_turn in TURNS]
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> Any:
-    return read_rows(write(tmp_path / "plain.jsonl", AS_OTLP))
+def expected_rows(tmp_path: Path) -> Any:
+    return read_rows(write_json_lines(tmp_path / "plain.jsonl", AS_OTLP))
 
 
-def test_a_collectors_file_is_questions_with_their_answers_passages_times_and_costs(plain: Any) -> None:
-    chunks, questions, dialogs, problems = plain
-    said = TURNS[1]
-    values = next(row.values for row in questions if row.values["id"] == said["trace_id"])
-    assert (values["question"], values["answer"], values["user_id"]) == (said["question"], said["answer"], said["user"])
-    assert values["created_at"].isoformat() == iso(said["start_ns"])
+def test_otlp_file_gives_questions_with_their_records(expected_rows: Any) -> None:
+    chunks, questions, dialogs, problems = expected_rows
+    recorded_turn = TURNS[1]
+    values = next(row.values for row in questions if row.values["id"] == recorded_turn["trace_id"])
+    assert (values["question"], values["answer"], values["user_id"]) == (
+        recorded_turn["question"],
+        recorded_turn["answer"],
+        recorded_turn["user"],
+    )
+    assert values["created_at"].isoformat() == format_iso_time(recorded_turn["start_ns"])
     assert values["recorded"] == {
-        "contexts": said["passages"],
+        "contexts": recorded_turn["passages"],
         "latency_ms": 1501.0,
         "first_token_ms": 900.0,
         "tokens_in": 301,
         "tokens_out": 21,
         "cost_usd": 0.002,
-        "trace_id": said["trace_id"],
-        "span_id": span_id(said, "rag"),
+        "trace_id": recorded_turn["trace_id"],
+        "span_id": make_span_id(recorded_turn, "rag"),
     }
     assert {row.values["id"]: row.values["text"] for row in chunks} == {
-        one["id"]: one["text"] for said in TURNS for one in said["passages"]
+        passage["id"]: passage["text"] for recorded_turn in TURNS for passage in recorded_turn["passages"]
     }
     assert {values["question_id"]: values["dialog_id"] for _, values in dialogs} == {
-        said["trace_id"]: said["session"] for said in TURNS
+        recorded_turn["trace_id"]: recorded_turn["session"] for recorded_turn in TURNS
     }
     assert (len(questions), values["score"], problems) == (4, None, [])
 
 
-def test_ids_in_base64_attributes_as_maps_and_what_an_sdk_prints_are_the_same(plain: Any, tmp_path: Path) -> None:
-    spans = [span for said in TURNS for span in otlp(said)]
-    nested = [{**span, "attributes": tree(span["attributes"])} for said in TURNS for span in sdk(said)]
+def test_id_attribute_and_sdk_forms_give_same_rows(expected_rows: Any, tmp_path: Path) -> None:
+    spans = [span for recorded_turn in TURNS for span in make_otlp_spans(recorded_turn)]
+    nested = [
+        {**span, "attributes": nest_attributes(span["attributes"])}
+        for recorded_turn in TURNS
+        for span in make_sdk_spans(recorded_turn)
+    ]
     for number, documents in enumerate(
         (
-            [request(otlp(said, ids="base64")) for said in TURNS],
-            [request(otlp(said, plain=True)) for said in TURNS],
-            [request([span]) for span in spans],
+            [make_export_request(make_otlp_spans(recorded_turn, ids="base64")) for recorded_turn in TURNS],
+            [make_export_request(make_otlp_spans(recorded_turn, plain=True)) for recorded_turn in TURNS],
+            [make_export_request([span]) for span in spans],
             spans,
-            [span for said in TURNS for span in sdk(said)],
+            [span for recorded_turn in TURNS for span in make_sdk_spans(recorded_turn)],
             [{"data": nested}],
         )
     ):
-        assert read_rows(write(tmp_path / f"{number}.jsonl", documents)) == plain, number
+        assert read_rows(write_json_lines(tmp_path / f"{number}.jsonl", documents)) == expected_rows, number
 
 
-def tree(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as Phoenix's API nests them; documents and messages are lists."""
-    found: dict[str, Any] = {}
+def nest_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Nest attributes as Phoenix's API does; documents and messages are lists."""
+    root: dict[str, Any] = {}
     for name, value in attributes.items():
-        place: Any = found
-        *path, last = name.split(".")
+        target: Any = root
+        *path, last_part = name.split(".")
         for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value
+            target = target.setdefault(part, {})
+        target[last_part] = value
 
-    def listed(value: Any) -> Any:
+    def as_lists(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        inner = {key: listed(one) for key, one in value.items()}
-        return list(inner.values()) if inner and all(key.isdigit() for key in inner) else inner
+        fields = {key: as_lists(child) for key, child in value.items()}
+        return list(fields.values()) if fields and all(key.isdigit() for key in fields) else fields
 
-    nested: dict[str, Any] = listed(found)
+    nested: dict[str, Any] = as_lists(root)
     return nested
 
 
-def test_a_document_of_its_own_a_list_and_a_packed_file_are_the_same(plain: Any, tmp_path: Path) -> None:
-    whole = {"resourceSpans": [one for document in AS_OTLP for one in document["resourceSpans"]]}
+def test_document_list_and_gzip_forms_give_same_rows(expected_rows: Any, tmp_path: Path) -> None:
+    merged_document = {"resourceSpans": [resource for document in AS_OTLP for resource in document["resourceSpans"]]}
     for name, text in {
-        "pretty.json": json.dumps(whole, indent=2),
-        "line.json": json.dumps(whole),
+        "pretty.json": json.dumps(merged_document, indent=2),
+        "line.json": json.dumps(merged_document),
         "list.json": json.dumps(AS_OTLP, indent=1),
-        "marked.json": "\ufeff" + json.dumps(whole, indent=2),
+        "marked.json": "\ufeff" + json.dumps(merged_document, indent=2),
         "blank.jsonl": "\n\n" + "\n\n".join(map(json.dumps, AS_OTLP)) + "\n\n",
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-        assert read_rows(tmp_path / name) == plain, name
+        assert read_rows(tmp_path / name) == expected_rows, name
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-        assert read_rows(tmp_path / f"{name}.gz") == plain, name
+        assert read_rows(tmp_path / f"{name}.gz") == expected_rows, name
 
 
-def test_langfuse_says_the_same_but_for_the_span(plain: Any, tmp_path: Path) -> None:
-    chunks, questions, dialogs, _ = plain
+def test_langfuse_traces_give_same_rows_without_span_id(expected_rows: Any, tmp_path: Path) -> None:
+    chunks, questions, dialogs, _ = expected_rows
     for row in questions:
         row.values["recorded"].pop("span_id")
-    documents = [langfuse(said) for said in TURNS]
-    inner = [{"trace": {k: v for k, v in one.items() if k != "observations"}, **one} for one in documents]
-    for number, form in enumerate((documents, [documents], [{"data": documents, "meta": {}}], inner)):
-        assert read_rows(write(tmp_path / f"{number}.jsonl", form)) == (chunks, questions, dialogs, []), number
+    documents = [make_langfuse_trace(recorded_turn) for recorded_turn in TURNS]
+    wrapped_documents = [
+        {"trace": {name: value for name, value in document.items() if name != "observations"}, **document}
+        for document in documents
+    ]
+    for number, form_documents in enumerate(
+        (documents, [documents], [{"data": documents, "meta": {}}], wrapped_documents)
+    ):
+        assert read_rows(write_json_lines(tmp_path / f"{number}.jsonl", form_documents)) == (
+            chunks,
+            questions,
+            dialogs,
+            [],
+        ), number
 
 
-def test_langfuses_observations_alone_with_the_names_of_its_storage_export(tmp_path: Path) -> None:
+def test_langfuse_observations_of_storage_export_are_read(tmp_path: Path) -> None:
     rows = []
-    for said in TURNS[:2]:
-        retriever, model = langfuse(said)["observations"]
-        root = span_id(said, "rag")
-        about = {"trace_id": said["trace_id"], "user_id": said["user"], "session_id": said["session"]}
+    for recorded_turn in TURNS[:2]:
+        retriever, model = make_langfuse_trace(recorded_turn)["observations"]
+        root = make_span_id(recorded_turn, "rag")
+        trace_fields = {
+            "trace_id": recorded_turn["trace_id"],
+            "user_id": recorded_turn["user"],
+            "session_id": recorded_turn["session"],
+        }
         rows.append(
-            about
+            trace_fields
             | {
                 "id": root,
                 "type": "SPAN",
                 "name": "rag",
                 "parent_observation_id": "",
-                "start_time": iso(said["start_ns"]).replace("T", " ").removesuffix("+00:00"),
-                "end_time": iso(said["start_ns"] + said["latency_ns"]).replace("T", " ").removesuffix("+00:00"),
-                "input": json.dumps({"question": said["question"]}),
-                "output": json.dumps(said["answer"]),
+                "start_time": format_iso_time(recorded_turn["start_ns"]).replace("T", " ").removesuffix("+00:00"),
+                "end_time": format_iso_time(recorded_turn["start_ns"] + recorded_turn["latency_ns"])
+                .replace("T", " ")
+                .removesuffix("+00:00"),
+                "input": json.dumps({"question": recorded_turn["question"]}),
+                "output": json.dumps(recorded_turn["answer"]),
             }
         )
         rows += [
-            about
+            trace_fields
             | {
-                "id": one["id"],
-                "type": one["type"],
-                "name": one["name"],
+                "id": observation["id"],
+                "type": observation["type"],
+                "name": observation["name"],
                 "parent_observation_id": root,
-                "start_time": one["startTime"],
-                "end_time": one["endTime"],
-                "completion_start_time": one.get("completionStartTime"),
-                "input": json.dumps(one["input"]),
-                "output": json.dumps(one["output"]),
-                "usage_details": one.get("usageDetails"),
-                "cost_details": one.get("costDetails"),
+                "start_time": observation["startTime"],
+                "end_time": observation["endTime"],
+                "completion_start_time": observation.get("completionStartTime"),
+                "input": json.dumps(observation["input"]),
+                "output": json.dumps(observation["output"]),
+                "usage_details": observation.get("usageDetails"),
+                "cost_details": observation.get("costDetails"),
             }
-            for one in (retriever, model)
+            for observation in (retriever, model)
         ]
-    expected = read_rows(write(tmp_path / "otlp.jsonl", AS_OTLP[:2]))
-    assert read_rows(write(tmp_path / "observations.jsonl", rows)) == expected
+    expected_rows = read_rows(write_json_lines(tmp_path / "otlp.jsonl", AS_OTLP[:2]))
+    assert read_rows(write_json_lines(tmp_path / "observations.jsonl", rows)) == expected_rows
 
 
 @pytest.mark.parametrize(
@@ -174,32 +198,39 @@ def test_langfuses_observations_alone_with_the_names_of_its_storage_export(tmp_p
         ([], None),
     ],
 )
-def test_only_what_a_user_clearly_said_is_a_score(scores: list[Any], stored: int | None, tmp_path: Path) -> None:
-    _, (row,), _, _ = read_rows(write(tmp_path / "a.jsonl", [langfuse(TURNS[0], scores=scores)]))
+def test_only_clear_user_votes_become_scores(scores: list[Any], stored: int | None, tmp_path: Path) -> None:
+    _, (row,), _, _ = read_rows(write_json_lines(tmp_path / "a.jsonl", [make_langfuse_trace(TURNS[0], scores=scores)]))
     assert row.values["score"] == stored
 
 
-def test_the_attributes_of_opentelemetry_itself(tmp_path: Path) -> None:
-    said = TURNS[0]
-    talk = [
+def test_gen_ai_attributes_are_read(tmp_path: Path) -> None:
+    recorded_turn = TURNS[0]
+    input_messages = [
         {"role": "system", "parts": [{"type": "text", "content": "Отвечай кратко."}]},
         {"role": "user", "parts": [{"type": "text", "content": "Здравствуйте"}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Спрашивайте."}]},
-        {"role": "user", "parts": [{"type": "text", "content": said["question"]}]},
+        {"role": "user", "parts": [{"type": "text", "content": recorded_turn["question"]}]},
     ]
-    reply = [{"role": "assistant", "parts": [{"type": "text", "content": said["answer"]}], "finish_reason": "stop"}]
-    documents = [{"id": one["id"], "score": 0.9, "content": one["text"], "url": one["url"]} for one in said["passages"]]
-    start, end = said["start_ns"], said["start_ns"] + said["latency_ns"]
+    reply = [
+        {"role": "assistant", "parts": [{"type": "text", "content": recorded_turn["answer"]}], "finish_reason": "stop"}
+    ]
+    documents = [
+        {"id": passage["id"], "score": 0.9, "content": passage["text"], "url": passage["url"]}
+        for passage in recorded_turn["passages"]
+    ]
+    start, end = recorded_turn["start_ns"], recorded_turn["start_ns"] + recorded_turn["latency_ns"]
 
     def span(name: str, parent: str | None, begin: int, finish: int, **attributes: Any) -> dict[str, Any]:
         return {
-            "traceId": said["trace_id"],
-            "spanId": span_id(said, name),
-            "parentSpanId": span_id(said, parent) if parent else "",
+            "traceId": recorded_turn["trace_id"],
+            "spanId": make_span_id(recorded_turn, name),
+            "parentSpanId": make_span_id(recorded_turn, parent) if parent else "",
             "name": name,
             "startTimeUnixNano": begin,
             "endTimeUnixNano": finish,
-            "attributes": [{"key": f"gen_ai.{k}", "value": typed(v)} for k, v in attributes.items()],
+            "attributes": [
+                {"key": f"gen_ai.{name}", "value": make_otlp_value(value)} for name, value in attributes.items()
+            ],
         }
 
     spans = [
@@ -211,7 +242,7 @@ def test_the_attributes_of_opentelemetry_itself(tmp_path: Path) -> None:
             end,
             **{
                 "operation.name": "invoke_agent",
-                "input.messages": json.dumps(talk),
+                "input.messages": json.dumps(input_messages),
                 "output.messages": json.dumps(reply),
                 "usage.input_tokens": 9_999,
             },
@@ -230,56 +261,64 @@ def test_the_attributes_of_opentelemetry_itself(tmp_path: Path) -> None:
             end,
             **{
                 "operation.name": "chat",
-                "input.messages": json.dumps(talk),
+                "input.messages": json.dumps(input_messages),
                 "output.messages": json.dumps(reply),
-                "usage.input_tokens": said["tokens_in"],
-                "usage.output_tokens": said["tokens_out"],
+                "usage.input_tokens": recorded_turn["tokens_in"],
+                "usage.output_tokens": recorded_turn["tokens_out"],
                 "response.time_to_first_chunk": 0.8,
             },
         ),
     ]
-    _, (row,), ((_, dialog),), problems = read_rows(write(tmp_path / "a.jsonl", [request(spans)]))
-    assert (row.values["question"], row.values["answer"]) == (said["question"], said["answer"])
+    _, (row,), ((_, dialog),), problems = read_rows(
+        write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)])
+    )
+    assert (row.values["question"], row.values["answer"]) == (recorded_turn["question"], recorded_turn["answer"])
     recorded = row.values["recorded"]
-    assert recorded["contexts"] == said["passages"]
+    assert recorded["contexts"] == recorded_turn["passages"]
     assert recorded["history"] == [
         {"role": "user", "content": "Здравствуйте"},
         {"role": "assistant", "content": "Спрашивайте."},
     ]
     assert (recorded["latency_ms"], recorded["first_token_ms"]) == (1500.0, 900.0)
     assert (recorded["tokens_in"], recorded["tokens_out"], "cost_usd" in recorded) == (300, 20, False)
-    assert (recorded["span_id"], dialog["dialog_id"], problems) == (span_id(said, "POST /ask"), "s0", [])
+    assert (recorded["span_id"], dialog["dialog_id"], problems) == (make_span_id(recorded_turn, "POST /ask"), "s0", [])
 
 
-def test_a_reranker_decides_what_the_answer_was_given(tmp_path: Path) -> None:
-    said = TURNS[0]
-    spans = otlp(said, plain=True)
-    first, second = said["passages"]
-    ranked = {
+def test_contexts_are_those_of_the_reranker(tmp_path: Path) -> None:
+    recorded_turn = TURNS[0]
+    spans = make_otlp_spans(recorded_turn, plain=True)
+    first, second = recorded_turn["passages"]
+    attributes = {
         "openinference.span.kind": "RERANKER",
         "reranker.output_documents.0.document.id": second["id"],
         "reranker.output_documents.0.document.content": second["text"],
         "reranker.output_documents.0.document.metadata": json.dumps({"source": second["url"]}),
     }
-    spans.append({**spans[1], "spanId": span_id(said, "reranker"), "name": "reranker", "attributes": ranked})
-    chunks, (row,), _, _ = read_rows(write(tmp_path / "a.jsonl", [request(spans)]))
+    spans.append(
+        {**spans[1], "spanId": make_span_id(recorded_turn, "reranker"), "name": "reranker", "attributes": attributes}
+    )
+    chunks, (row,), _, _ = read_rows(write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)]))
     assert row.values["recorded"]["contexts"] == [second]
-    assert [one.values["id"] for one in chunks] == [second["id"]]
+    assert [chunk.values["id"] for chunk in chunks] == [second["id"]]
     assert first["id"] != second["id"]
 
 
-def test_times_in_any_unit_are_the_same(plain: Any, tmp_path: Path) -> None:
-    for number, write_down in enumerate((iso, int, lambda ns: ns // 1_000, lambda ns: ns / 1e6)):
+def test_times_in_any_unit_give_same_rows(expected_rows: Any, tmp_path: Path) -> None:
+    for number, format_time in enumerate(
+        (format_iso_time, int, lambda time_ns: time_ns // 1_000, lambda time_ns: time_ns / 1e6)
+    ):
         spans = []
-        for said in TURNS:
-            for span, step in zip(otlp(said), steps(said), strict=True):
-                span |= {"startTimeUnixNano": write_down(step["start"]), "endTimeUnixNano": write_down(step["end"])}
+        for recorded_turn in TURNS:
+            for span, step in zip(make_otlp_spans(recorded_turn), make_steps(recorded_turn), strict=True):
+                span |= {"startTimeUnixNano": format_time(step["start"]), "endTimeUnixNano": format_time(step["end"])}
                 spans.append(span)
-        assert read_rows(write(tmp_path / f"{number}.jsonl", [request(spans)])) == plain, number
+        assert (
+            read_rows(write_json_lines(tmp_path / f"{number}.jsonl", [make_export_request(spans)])) == expected_rows
+        ), number
     assert START_NS > 10**17
 
 
-def test_what_is_read_streams(tmp_path: Path) -> None:
-    stream = reader.read_traces([write(tmp_path / "a.jsonl", AS_OTLP)])
+def test_read_traces_returns_a_stream(tmp_path: Path) -> None:
+    stream = reader.read_traces([write_json_lines(tmp_path / "a.jsonl", AS_OTLP)])
     assert stream.new_chunks_only
     assert not isinstance(stream.questions, list)

@@ -1,4 +1,4 @@
-"""Traces as rows of any container: what CSV, Parquet and spreadsheets make of spans, observations, runs and records."""
+"""Test traces as table rows: spans, observations, runs and records from CSV, Parquet and spreadsheets."""
 
 import csv
 import io
@@ -13,49 +13,53 @@ import pytest
 from sqlalchemy import Engine, text
 
 from yarus.db.importers import reader, traces
-from yarus.db.loading.fill import Stream, fill
-from yarus.db.loading.staging import Row
+from yarus.db.loading.load_rows import RowStream, fill
+from yarus.db.loading.staging import IncomingRow
 
-ASKED, ANSWERED = "Как продлить билет?", "В окне номер три."
+QUESTION, ANSWER = "Как продлить билет?", "В окне номер три."
 BOT = "<bot.Bot object at 0x7f3a5c1d2e50>"
 TEXTS = ["Билет продлевают в окне номер три.", "Окно открыто с девяти."]
-PROMPT = [{"role": "user", "content": f"Ответь по тексту: {TEXTS[0]} Вопрос: {ASKED}"}]
+PROMPT = [{"role": "user", "content": f"Ответь по тексту: {TEXTS[0]} Вопрос: {QUESTION}"}]
 
 
-def read(*rows: dict[Any, Any]) -> Stream:
+def read_rows(*rows: dict[Any, Any]) -> RowStream:
     return traces.read_documents((f"row {number}", row) for number, row in enumerate(rows, start=1))
 
 
-def only(*rows: dict[Any, Any]) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:
-    """The one question of rows, its annotation, and the problems."""
-    stream = read(*rows)
+def read_only_question(*rows: dict[Any, Any]) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:
+    """Return the only question of rows, its annotation, and the problems."""
+    stream = read_rows(*rows)
     list(stream.chunks)
     (row,) = stream.questions
-    assert isinstance(row, Row), row
-    labels = [one.values for one in stream.annotations if isinstance(one, Row)]
+    assert isinstance(row, IncomingRow), row
+    labels = [label_row.values for label_row in stream.annotations if isinstance(label_row, IncomingRow)]
     return row.values, labels[0] if labels else None, stream.problems
 
 
 def phoenix(documents: Any) -> list[dict[str, Any]]:
-    """Two spans as the columns of Phoenix's data frame."""
-    nothing = {"attributes.input.value": None, "attributes.output.value": None, "attributes.retrieval.documents": None}
-    begin = datetime(2026, 3, 1, 10, tzinfo=UTC)
+    """Return two spans in the columns of Phoenix's data frame."""
+    empty_fields = {
+        "attributes.input.value": None,
+        "attributes.output.value": None,
+        "attributes.retrieval.documents": None,
+    }
+    start_time = datetime(2026, 3, 1, 10, tzinfo=UTC)
     root = {
-        "name": "chain", "span_kind": "CHAIN", "parent_id": None, "start_time": begin, "status_code": "OK",
-        "end_time": begin.replace(second=1), "context.span_id": "a0", "context.trace_id": "t0",
-        "attributes.input.value": json.dumps({"question": ASKED, "k": 3}), "attributes.output.value": ANSWERED,
+        "name": "chain", "span_kind": "CHAIN", "parent_id": None, "start_time": start_time, "status_code": "OK",
+        "end_time": start_time.replace(second=1), "context.span_id": "a0", "context.trace_id": "t0",
+        "attributes.input.value": json.dumps({"question": QUESTION, "k": 3}), "attributes.output.value": ANSWER,
         "attributes.llm.token_count.prompt": float("nan"), "attributes.session.id": "s0",
     }  # fmt: skip
     retriever = {
-        "name": "retrieve", "span_kind": "RETRIEVER", "parent_id": "a0", "start_time": begin, "end_time": begin,
-        "status_code": "OK", "context.span_id": "b0", "context.trace_id": "t0", "attributes.input.value": ASKED,
-        "attributes.retrieval.documents": documents, "attributes.session.id": "s0",
+        "name": "retrieve", "span_kind": "RETRIEVER", "parent_id": "a0", "start_time": start_time,
+        "end_time": start_time, "status_code": "OK", "context.span_id": "b0", "context.trace_id": "t0",
+        "attributes.input.value": QUESTION, "attributes.retrieval.documents": documents, "attributes.session.id": "s0",
     }  # fmt: skip
-    return [nothing | root, nothing | retriever]
+    return [empty_fields | root, empty_fields | retriever]
 
 
-FLAT = [{"document.content": one, "document.id": f"d{n}", "document.score": 0.9} for n, one in enumerate(TEXTS)]
-NESTED = [{"document": {"content": one, "id": f"d{n}"}} for n, one in enumerate(TEXTS)]
+FLAT = [{"document.content": content, "document.id": f"d{n}", "document.score": 0.9} for n, content in enumerate(TEXTS)]
+NESTED = [{"document": {"content": content, "id": f"d{n}"}} for n, content in enumerate(TEXTS)]
 
 
 @pytest.mark.parametrize(
@@ -65,62 +69,65 @@ NESTED = [{"document": {"content": one, "id": f"d{n}"}} for n, one in enumerate(
     ids=["flat", "nested", "numpy", "JSON", "Python", "numpy's text", "with NaN"],
 )  # fmt: skip
 def test_phoenix_rows_are_one_trace(documents: Any) -> None:
-    values, label, problems = only(*phoenix(documents))
-    assert (values["question"], values["answer"], problems) == (ASKED, ANSWERED, [])
+    values, label, problems = read_only_question(*phoenix(documents))
+    assert (values["question"], values["answer"], problems) == (QUESTION, ANSWER, [])
     recorded = values["recorded"]
-    assert [(one["id"], one["text"]) for one in recorded["contexts"]] == [("d0", TEXTS[0]), ("d1", TEXTS[1])]
+    assert [(passage["id"], passage["text"]) for passage in recorded["contexts"]] == [
+        ("d0", TEXTS[0]),
+        ("d1", TEXTS[1]),
+    ]
     assert (recorded["latency_ms"], recorded["span_id"], "tokens_in" in recorded) == (1000.0, "a0", False)
     assert label == {"question_id": "t0", "dialog_id": "s0"}
 
 
-def test_phoenix_rows_are_the_same_from_every_container(tmp_path: Path) -> None:
+def test_phoenix_rows_are_the_same_in_every_container(tmp_path: Path) -> None:
     frame = pd.DataFrame(phoenix(FLAT))
     frame.to_parquet(tmp_path / "a.parquet")
     frame.set_index("context.span_id").to_csv(tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
-        of_csv = list(csv.DictReader(file))
+        csv_rows = list(csv.DictReader(file))
     columns = {**phoenix(FLAT)[0], **{f"context.{name}": name for name in ("span_id", "trace_id")}}
     assert traces.is_trace_row(columns)
-    expected = only(*phoenix(FLAT))
-    for rows in (frame.to_dict("records"), pd.read_parquet(tmp_path / "a.parquet").to_dict("records"), of_csv):
+    expected = read_only_question(*phoenix(FLAT))
+    for rows in (frame.to_dict("records"), pd.read_parquet(tmp_path / "a.parquet").to_dict("records"), csv_rows):
         assert traces.is_trace_row(rows[0])
-        assert only(*rows) == expected
+        assert read_only_question(*rows) == expected
 
 
 def test_langfuse_observations_of_observe_are_unwrapped() -> None:
-    about = {"trace_id": "t0", "user_id": "u0", "session_id": "s0", "metadata": {}, "level": "DEFAULT"}
+    trace_fields = {"trace_id": "t0", "user_id": "u0", "session_id": "s0", "metadata": {}, "level": "DEFAULT"}
     rows = [
-        about | {"id": "a", "type": "SPAN", "parent_observation_id": "", "name": "answer",
+        trace_fields | {"id": "a", "type": "SPAN", "parent_observation_id": "", "name": "answer",
                  "start_time": "2026-03-01 10:00:00.000000", "end_time": "2026-03-01 10:00:00.900000",
-                 "input": json.dumps({"args": [BOT, ASKED], "kwargs": {}}), "output": json.dumps(ANSWERED)},
-        about | {"id": "b", "type": "RETRIEVER", "parent_observation_id": "a", "name": "search",
+                 "input": json.dumps({"args": [BOT, QUESTION], "kwargs": {}}), "output": json.dumps(ANSWER)},
+        trace_fields | {"id": "b", "type": "RETRIEVER", "parent_observation_id": "a", "name": "search",
                  "start_time": "2026-03-01 10:00:00.100000", "end_time": "2026-03-01 10:00:00.200000",
-                 "input": json.dumps(ASKED), "output": json.dumps([{"content": one} for one in TEXTS])},
-        about | {"id": "c", "type": "GENERATION", "parent_observation_id": "a", "name": "llm",
+                 "input": json.dumps(QUESTION), "output": json.dumps([{"content": content} for content in TEXTS])},
+        trace_fields | {"id": "c", "type": "GENERATION", "parent_observation_id": "a", "name": "llm",
                  "start_time": "2026-03-01 10:00:00.200000", "end_time": "2026-03-01 10:00:00.800000",
-                 "input": json.dumps(PROMPT), "output": ANSWERED, "usage_details": '{"input": 50, "output": 12}'},
+                 "input": json.dumps(PROMPT), "output": ANSWER, "usage_details": '{"input": 50, "output": 12}'},
     ]  # fmt: skip
-    values, label, problems = only(*rows)
-    assert (values["question"], values["answer"], values["user_id"], problems) == (ASKED, ANSWERED, "u0", [])
+    values, label, problems = read_only_question(*rows)
+    assert (values["question"], values["answer"], values["user_id"], problems) == (QUESTION, ANSWER, "u0", [])
     assert (values["recorded"]["latency_ms"], values["recorded"]["tokens_in"]) == (900.0, 50)
-    assert [one["text"] for one in values["recorded"]["contexts"]] == TEXTS
+    assert [passage["text"] for passage in values["recorded"]["contexts"]] == TEXTS
     assert label == {"question_id": "t0", "dialog_id": "s0"}
 
 
 @pytest.mark.parametrize("silent", ["output", "input", "both"])
-def test_question_is_the_roots_if_a_model_was_asked_more(silent: str) -> None:
-    root = {"id": "a", "traceId": "t", "type": "SPAN", "input": {"args": [ASKED], "kwargs": {}}, "output": ANSWERED}
+def test_question_is_that_of_the_root_span(silent: str) -> None:
+    root = {"id": "a", "traceId": "t", "type": "SPAN", "input": {"args": [QUESTION], "kwargs": {}}, "output": ANSWER}
     root |= {"output": None} if silent in ("output", "both") else {}
     inner = {"id": "b", "traceId": "t", "type": "CHAIN", "parentObservationId": "a", "input": PROMPT[0]["content"]}
-    model = {"id": "c", "traceId": "t", "type": "GENERATION", "parentObservationId": "b", "output": ANSWERED}
+    model = {"id": "c", "traceId": "t", "type": "GENERATION", "parentObservationId": "b", "output": ANSWER}
     model |= {"input": PROMPT} if silent != "input" else {}
-    for steps in ([inner, model], [inner | {"output": ANSWERED}, model], [model]):
-        values, _, _ = only(root, *steps)
-        assert (values["question"], values["answer"]) == (ASKED, ANSWERED)
+    for steps in ([inner, model], [inner | {"output": ANSWER}, model], [model]):
+        values, _, _ = read_only_question(root, *steps)
+        assert (values["question"], values["answer"]) == (QUESTION, ANSWER)
 
 
 def langfuse_csv(**scores: str) -> dict[str, Any]:
-    """A row as Langfuse's page of traces exports it to CSV."""
+    """Return a row as Langfuse's page of traces exports it to CSV."""
     names = (
         "id",
         "timestamp",
@@ -135,7 +142,7 @@ def langfuse_csv(**scores: str) -> dict[str, Any]:
     )
     values = ("t1", "2026-03-02T09:15:00.000Z", "chat", "u17", "s-u17", "", "", "production", "[]", "false")
     row = dict(zip(names, values, strict=True)) | {"bookmarked": "false"}
-    row |= {"input": json.dumps({"args": [], "kwargs": {"question": ASKED}}), "output": json.dumps(ANSWERED)}
+    row |= {"input": json.dumps({"args": [], "kwargs": {"question": QUESTION}}), "output": json.dumps(ANSWER)}
     return row | {"metadata": '{"resourceAttributes": {}}', "comments": "[]"} | scores
 
 
@@ -158,118 +165,135 @@ def test_langfuse_trace_csv_has_votes_in_columns(scores: dict[str, str], stored:
     writer = csv.DictWriter(file, list(row), quoting=csv.QUOTE_ALL)
     writer.writeheader()
     writer.writerow(row)
-    (of_csv,) = csv.DictReader(io.StringIO(file.getvalue()))
-    assert traces.is_trace_row(of_csv)
-    values, label, _ = only(of_csv)
-    assert (values["question"], values["answer"], values["score"]) == (ASKED, ANSWERED, stored)
+    (csv_row,) = csv.DictReader(io.StringIO(file.getvalue()))
+    assert traces.is_trace_row(csv_row)
+    values, label, _ = read_only_question(csv_row)
+    assert (values["question"], values["answer"], values["score"]) == (QUESTION, ANSWER, stored)
     assert (values["user_id"], values["created_at"]) == ("u17", datetime(2026, 3, 2, 9, 15, tzinfo=UTC))
     assert label == {"question_id": "t1", "dialog_id": "s-u17"}
 
 
 def langsmith(**more: Any) -> list[dict[str, Any]]:
-    """A chain, a retriever and a model as LangSmith has them."""
-    about = {"trace_id": "r1", "session_id": "a-project", "start_time": "2026-03-01T10:00:00", "error": None}
-    chain = about | {"id": "r1", "run_type": "chain", "parent_run_id": None, "end_time": "2026-03-01T10:00:02"}
-    chain |= {"inputs": {"question": ASKED}, "outputs": {"output": ANSWERED}}
+    """Return a chain, a retriever and a model run of LangSmith."""
+    run_fields = {"trace_id": "r1", "session_id": "a-project", "start_time": "2026-03-01T10:00:00", "error": None}
+    chain = run_fields | {"id": "r1", "run_type": "chain", "parent_run_id": None, "end_time": "2026-03-01T10:00:02"}
+    chain |= {"inputs": {"question": QUESTION}, "outputs": {"output": ANSWER}}
     chain |= {"extra": {"metadata": {"thread_id": "s1", "user_id": "u1"}}}
     chain |= {"feedback_stats": {"user_score": {"n": 1, "avg": 1.0}, "correctness": {"n": 1, "avg": 0}}}
-    retriever = about | {"id": "r2", "run_type": "retriever", "parent_run_id": "r1", "end_time": about["start_time"]}
-    found = [{"page_content": one, "metadata": {"source": f"https://wiki.example/{one[:4]}"}} for one in TEXTS]
-    retriever |= {"inputs": {"query": ASKED}, "outputs": {"documents": found}}
-    model = about | {"id": "r3", "run_type": "llm", "parent_run_id": "r1", "end_time": "2026-03-01T10:00:01"}
+    retriever = run_fields | {
+        "id": "r2",
+        "run_type": "retriever",
+        "parent_run_id": "r1",
+        "end_time": run_fields["start_time"],
+    }
+    documents = [
+        {"page_content": content, "metadata": {"source": f"https://wiki.example/{content[:4]}"}} for content in TEXTS
+    ]
+    retriever |= {"inputs": {"query": QUESTION}, "outputs": {"documents": documents}}
+    model = run_fields | {"id": "r3", "run_type": "llm", "parent_run_id": "r1", "end_time": "2026-03-01T10:00:01"}
     model |= {"inputs": {"messages": [[{"kwargs": {"type": "human", "content": PROMPT[0]["content"]}}]]}}
     usage = {"prompt_tokens": 50, "completion_tokens": 12, "total_tokens": 62}
-    model |= {"outputs": {"generations": [[{"text": ANSWERED}]], "llm_output": {"token_usage": usage}}}
+    model |= {"outputs": {"generations": [[{"text": ANSWER}]], "llm_output": {"token_usage": usage}}}
     return [chain | more, retriever, model | {"total_cost": "0.0002"}]
 
 
 def test_langsmith_runs_are_one_trace() -> None:
-    values, label, problems = only(*langsmith())
-    assert (values["question"], values["answer"], values["score"], problems) == (ASKED, ANSWERED, 5, [])
+    values, label, problems = read_only_question(*langsmith())
+    assert (values["question"], values["answer"], values["score"], problems) == (QUESTION, ANSWER, 5, [])
     recorded = values["recorded"]
-    assert [one["text"] for one in recorded["contexts"]] == TEXTS
+    assert [passage["text"] for passage in recorded["contexts"]] == TEXTS
     assert (recorded["latency_ms"], recorded["tokens_in"], recorded["cost_usd"]) == (2000.0, 50, 0.0002)
     assert (label, values["user_id"]) == ({"question_id": "r1", "dialog_id": "s1"}, "u1")
 
 
-def test_langsmith_runs_are_the_same_as_json_texts_and_flat() -> None:
-    expected = only(*langsmith())
-    texts = [{name: json.dumps(one) if isinstance(one, dict) else one for name, one in row.items()}
+def test_langsmith_runs_as_json_and_flat_give_same_rows() -> None:
+    expected = read_only_question(*langsmith())
+    text_rows = [{name: json.dumps(value) if isinstance(value, dict) else value for name, value in row.items()}
              for row in langsmith()]  # fmt: skip
-    assert only(*texts) == expected
-    flat = pd.json_normalize(langsmith()).to_dict("records")
-    assert only(*flat) == expected
-    assert all(map(traces.is_trace_row, (langsmith()[0], texts[0], flat[0])))
+    assert read_only_question(*text_rows) == expected
+    flat_rows = pd.json_normalize(langsmith()).to_dict("records")
+    assert read_only_question(*flat_rows) == expected
+    assert all(map(traces.is_trace_row, (langsmith()[0], text_rows[0], flat_rows[0])))
 
 
-@pytest.mark.parametrize("inputs", [{"args": [ASKED]}, {"input": {"question": ASKED}}, {"self": BOT, "q": ASKED}])
+@pytest.mark.parametrize(
+    "inputs", [{"args": [QUESTION]}, {"input": {"question": QUESTION}}, {"self": BOT, "q": QUESTION}]
+)
 def test_langsmith_traceable_inputs_are_unwrapped(inputs: Any) -> None:
-    assert only(*langsmith(inputs=inputs, outputs={"answer": ANSWERED}))[0]["question"] == ASKED
+    assert read_only_question(*langsmith(inputs=inputs, outputs={"answer": ANSWER}))[0]["question"] == QUESTION
 
 
 def test_trulens_record_is_a_trace() -> None:
     call = {"stack": [{"method": {"name": "ask"}}, {"method": {"name": "retrieve"}}], "call_id": "c1"}
-    call |= {"args": {"query": ASKED}, "rets": TEXTS}
+    call |= {"args": {"query": QUESTION}, "rets": TEXTS}
     row = {
-        "record_id": "record_hash_1", "app_id": "bot", "input": json.dumps(ASKED), "output": json.dumps(ANSWERED),
+        "record_id": "record_hash_1", "app_id": "bot", "input": json.dumps(QUESTION), "output": json.dumps(ANSWER),
         "ts": "2026-03-01 10:00:00.000000", "latency": 1.5, "total_tokens": 62, "total_cost": 0.0002,
         "cost_json": '{"n_prompt_tokens": 50, "n_completion_tokens": 12}', "Groundedness": 0.7,
     }  # fmt: skip
     assert traces.is_trace_row(row)
-    values, _, problems = only(row)
-    assert (values["question"], values["answer"], problems) == (ASKED, ANSWERED, [])
+    values, _, problems = read_only_question(row)
+    assert (values["question"], values["answer"], problems) == (QUESTION, ANSWER, [])
     recorded = {"latency_ms": 1500.0, "tokens_in": 50, "tokens_out": 12, "cost_usd": 0.0002}
     assert values["recorded"] == recorded | {"trace_id": "record_hash_1"}
     with_calls = row | {"record_json": json.dumps({"record_id": "x", "main_input": "другое", "calls": [call]})}
-    assert [one["text"] for one in only(with_calls)[0]["recorded"]["contexts"]] == TEXTS
+    assert [passage["text"] for passage in read_only_question(with_calls)[0]["recorded"]["contexts"]] == TEXTS
 
 
 def test_trulens_record_as_json_and_as_span() -> None:
-    record = {"record_id": "r", "main_input": ASKED, "main_output": ANSWERED, "meta": {"reference": "Эталон."}}
+    record = {"record_id": "r", "main_input": QUESTION, "main_output": ANSWER, "meta": {"reference": "Эталон."}}
     assert traces.is_trace_row(record)
-    values, label, _ = only(record | {"perf": {"start_time": "2026-03-01T10:00:00", "end_time": "2026-03-01T10:00:01"}})
-    assert (values["question"], values["answer"], values["recorded"]["latency_ms"]) == (ASKED, ANSWERED, 1000.0)
+    values, label, _ = read_only_question(
+        record | {"perf": {"start_time": "2026-03-01T10:00:00", "end_time": "2026-03-01T10:00:01"}}
+    )
+    assert (values["question"], values["answer"], values["recorded"]["latency_ms"]) == (QUESTION, ANSWER, 1000.0)
     assert label == {"question_id": "r", "dialog_id": None, "ground_truth_answer": "Эталон."}
-    named = {
-        "span_type": "record_root", "record_root.input": ASKED, "record_root.output": ANSWERED,
+    root_attributes = {
+        "span_type": "record_root", "record_root.input": QUESTION, "record_root.output": ANSWER,
         "record_root.ground_truth_output": "Эталон.",
     }  # fmt: skip
-    retrieved = {"span_type": "retrieval", "retrieval.query_text": ASKED, "retrieval.retrieved_contexts": TEXTS}
+    retrieval_attributes = {
+        "span_type": "retrieval",
+        "retrieval.query_text": QUESTION,
+        "retrieval.retrieved_contexts": TEXTS,
+    }
     spans = [
         {"traceId": "t", "spanId": str(number), "parentSpanId": "0" if number else "",
-         "attributes": {f"ai.observability.{name}": value for name, value in one.items()}}
-        for number, one in enumerate((named, retrieved, {"span_type": "eval_root", "record_root.input": "иное"}))
+         "attributes": {f"ai.observability.{name}": value for name, value in attributes.items()}}
+        for number, attributes in enumerate(
+            (root_attributes, retrieval_attributes, {"span_type": "eval_root", "record_root.input": "иное"})
+        )
     ]  # fmt: skip
-    values, label, _ = only(*spans)
-    assert (values["question"], values["answer"]) == (ASKED, ANSWERED)
-    assert [one["text"] for one in values["recorded"]["contexts"]] == TEXTS
+    values, label, _ = read_only_question(*spans)
+    assert (values["question"], values["answer"]) == (QUESTION, ANSWER)
+    assert [passage["text"] for passage in values["recorded"]["contexts"]] == TEXTS
     assert label == {"question_id": "t", "dialog_id": None, "ground_truth_answer": "Эталон."}
 
 
-REFERENCED: dict[str, dict[str, Any]] = {
+REFERENCE_FIELDS: dict[str, dict[str, Any]] = {
     "metadata": {"metadata": {"reference": "Эталон."}},
     "metadata as JSON": {"metadata": '{"expected_output": {"answer": "Эталон."}}'},
     "a column": {"expectedOutput": "Эталон."},
 }
 
 
-@pytest.mark.parametrize("more", REFERENCED.values(), ids=REFERENCED)
+@pytest.mark.parametrize("more", REFERENCE_FIELDS.values(), ids=REFERENCE_FIELDS)
 def test_references_are_annotations(more: dict[str, Any]) -> None:
-    trace = {"id": "t1", "timestamp": "2026-03-01", "input": ASKED, "output": ANSWERED, "sessionId": "s"}
-    others = [trace | {"id": f"t{n}", "sessionId": session} for n, session in ((2, "s"), (3, None))]
-    stream = read(trace | more, *others)
+    trace = {"id": "t1", "timestamp": "2026-03-01", "input": QUESTION, "output": ANSWER, "sessionId": "s"}
+    other_traces = [trace | {"id": f"t{n}", "sessionId": session} for n, session in ((2, "s"), (3, None))]
+    stream = read_rows(trace | more, *other_traces)
     list(stream.chunks), list(stream.questions)
-    labels = [one.values for one in stream.annotations if isinstance(one, Row)]
+    labels = [label_row.values for label_row in stream.annotations if isinstance(label_row, IncomingRow)]
     assert labels == [
         {"question_id": "t1", "dialog_id": "s", "ground_truth_answer": "Эталон."},
         {"question_id": "t2", "dialog_id": "s", "ground_truth_answer": None},
     ]
-    (label,) = (one.values for one in read_labels(trace) if isinstance(one, Row))
+    (label,) = (label_row.values for label_row in read_labels(trace) if isinstance(label_row, IncomingRow))
     assert label == {"question_id": "t1", "dialog_id": "s"}
 
 
 def read_labels(*rows: dict[str, Any]) -> list[Any]:
-    stream = read(*rows)
+    stream = read_rows(*rows)
     list(stream.chunks), list(stream.questions)
     return list(stream.annotations)
 
@@ -281,16 +305,16 @@ def test_references_of_attributes_are_annotations() -> None:
         {"ground_truth": "Эталон."},
         {"langfuse.trace.metadata.expected_output": "Эталон."},
     ):
-        known = {"input.value": ASKED, "output.value": ANSWERED} | attributes
-        _, label, _ = only({"traceId": "t", "spanId": "a", "attributes": known})
+        all_attributes = {"input.value": QUESTION, "output.value": ANSWER} | attributes
+        _, label, _ = read_only_question({"traceId": "t", "spanId": "a", "attributes": all_attributes})
         assert label == {"question_id": "t", "dialog_id": None, "ground_truth_answer": "Эталон."}
 
 
-def test_references_are_stored_and_labels_stay(engine: Engine) -> None:
-    trace = {"id": "t1", "timestamp": "2026-03-01", "input": ASKED, "output": ANSWERED, "sessionId": "s"}
+def test_references_are_stored_and_labels_are_kept(engine: Engine) -> None:
+    trace = {"id": "t1", "timestamp": "2026-03-01", "input": QUESTION, "output": ANSWER, "sessionId": "s"}
     stored = text("SELECT dialog_id, ground_truth_answer FROM source_references.annotation")
     for rows in ([trace | {"metadata": {"reference": "Эталон."}}], [trace]):
-        fill(engine, "references", read(*rows), language="ru", origin="rows")
+        fill(engine, "references", read_rows(*rows), language="ru", origin="rows")
         with engine.connect() as connection:
             assert connection.execute(stored).all() == [("s", "Эталон.")]
 
@@ -313,7 +337,7 @@ def test_references_are_stored_and_labels_stay(engine: Engine) -> None:
         ["data"], [], [None, 7],
     ],
 )  # fmt: skip
-def test_is_trace_row_leaves_ordinary_tables(names: list[Any]) -> None:
+def test_is_trace_row_rejects_ordinary_tables(names: list[Any]) -> None:
     assert not traces.is_trace_row(names)
 
 
@@ -335,16 +359,16 @@ def test_is_trace_row_leaves_ordinary_tables(names: list[Any]) -> None:
         ["record_id", "record_json"],
     ],
 )
-def test_is_trace_row_knows_each_store(names: list[str]) -> None:
+def test_is_trace_row_accepts_each_store(names: list[str]) -> None:
     assert traces.is_trace_row(names)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_table_of_traces_is_a_file_of_traces(suffix: str, tmp_path: Path) -> None:
+def test_read_traces_accepts_tables(suffix: str, tmp_path: Path) -> None:
     path, frame = tmp_path / f"traces.{suffix}", pd.DataFrame([langfuse_csv()])
     frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
     stream = reader.read_traces([path])
     list(stream.chunks)
     (question,) = stream.questions
-    assert isinstance(question, Row)
-    assert (question.values["question"], question.values["answer"]) == (ASKED, ANSWERED)
+    assert isinstance(question, IncomingRow)
+    assert (question.values["question"], question.values["answer"]) == (QUESTION, ANSWER)

@@ -1,4 +1,4 @@
-"""The command line with bad input: exit code, words that name value, place and way out, never a traceback."""
+"""Check the command line with bad input: exit code, a message with value, place and remedy, no traceback."""
 
 import subprocess
 import sys
@@ -15,17 +15,17 @@ from tests.support.command_line import (
     SECRET,
     Command,
     CommandLine,
-    Ran,
-    environment,
-    here,
-    refused,
-    together,
+    CommandResult,
+    assert_refused,
+    make_environment,
+    run_here,
+    run_in_parallel,
 )
 from yarus.__main__ import cli
 from yarus.db.errors import DatabaseUnavailable, InputError
-from yarus.db.sources import loaded
+from yarus.db.sources import find_loaded_source
 
-# What is given, the variables, the exit code, and what the message must hold.
+# Arguments, variables, exit code, and words that the message must have.
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] = {
     "unknown command": (("rnu",), {}, 2, ("rnu",)),
     "unknown tier": (("run", "tier11"), {}, 2, ("no tier 'tier11'", "did you mean 'tier1'?")),
@@ -76,23 +76,25 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] =
 }
 
 
-IN_PROCESSES = ("unknown command", "unknown source", "unreachable database", "file that is not UTF-8")
+FORKED = ("unknown command", "unknown source", "unreachable database", "file that is not UTF-8")
 
 
 @pytest.fixture(scope="module")
-def wrong(yarus: CommandLine, at_home_for_module: Path, xquad_source: str) -> dict[str, Ran]:
+def wrong(yarus: CommandLine, at_home_for_module: Path, xquad_source: str) -> dict[str, CommandResult]:
     (yarus.home / "truncated.json").write_text('{"data": [{"title": "x", "para', encoding="utf-8")
     (yarus.home / "cp1251.json").write_bytes('{"data": "Привет"}'.encode("cp1251"))
     (yarus.home / "other.json").write_text("{}", encoding="utf-8")
-    given = {name: Command(words, ENGLISH | env) for name, (words, env, _, _) in WRONG.items()}
-    others = {name: here(*given[name].words, env=given[name].env) for name in given if name not in IN_PROCESSES}
-    return others | together(yarus, {name: given[name] for name in IN_PROCESSES})
+    commands = {name: Command(words, ENGLISH | env) for name, (words, env, _, _) in WRONG.items()}
+    in_process = {
+        name: run_here(*commands[name].words, env=commands[name].env) for name in commands if name not in FORKED
+    }
+    return in_process | run_in_parallel(yarus, {name: commands[name] for name in FORKED})
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named_with_the_way_out(wrong: dict[str, Ran], name: str) -> None:
+def test_wrong_input_is_refused_with_hint(wrong: dict[str, CommandResult], name: str) -> None:
     _, _, code, words = WRONG[name]
-    refused(wrong[name], code, words)
+    assert_refused(wrong[name], code, words)
 
 
 @pytest.mark.parametrize(
@@ -103,48 +105,50 @@ def test_what_is_wrong_is_named_with_the_way_out(wrong: dict[str, Ran], name: st
         (DatabaseUnavailable(f"no {CLOSED}"), 3, "yarus: no"),
     ],
 )
-def test_no_error_looks_like_an_invalid_result(
+def test_error_has_exit_code_and_no_secret(
     monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, said: str
 ) -> None:
     def fail() -> None:
         raise problem
 
     monkeypatch.setitem(cli.commands, "broken", click.Command("broken", callback=fail))
-    ran = here("broken")
+    ran = run_here("broken")
     assert (ran.code, said in ran.err, SECRET in ran.err) == (code, True, False)
 
 
 @pytest.mark.parametrize("name", ["truncated", "cp1251", "other", "absent"])
-def test_nothing_is_loaded_of_a_broken_file(wrong: dict[str, Ran], engine: Engine, name: str) -> None:
+def test_broken_file_loads_nothing(wrong: dict[str, CommandResult], engine: Engine, name: str) -> None:
     with pytest.raises(InputError, match="no source"):
-        loaded(engine, name)
+        find_loaded_source(engine, name)
     assert f"source_{name}" not in inspect(engine).get_schema_names()
 
 
 @pytest.mark.slow("breadth: a document of every command")
-def test_for_programs_there_is_one_document_and_nothing_else(yarus: CommandLine, by_fulltext: dict[str, Any]) -> None:
-    name = by_fulltext["evaluation_id"]
-    commands = (("runs",), ("show", name), ("cases", name, "--limit", "2"), ("doctor",))
-    ran = together(yarus, {words[0]: Command((*words, "--json")) for words in commands})
-    worst = max(finding["code"] for finding in ran["doctor"].json)  # of the sources that all tests have left here
+def test_json_commands_print_one_document(yarus: CommandLine, by_fulltext: dict[str, Any]) -> None:
+    evaluation_id = by_fulltext["evaluation_id"]
+    commands = (("runs",), ("show", evaluation_id), ("cases", evaluation_id, "--limit", "2"), ("doctor",))
+    results = run_in_parallel(yarus, {words[0]: Command((*words, "--json")) for words in commands})
+    worst_code = max(
+        finding["code"] for finding in results["doctor"].json
+    )  # of the sources that other tests have left here
     for words in commands:
-        assert ran[words[0]].code == (worst if words == ("doctor",) else 0), ran[words[0]]
-        assert isinstance(ran[words[0]].json, dict | list)
-        assert ran[words[0]].err == ""
+        assert results[words[0]].code == (worst_code if words == ("doctor",) else 0), results[words[0]]
+        assert isinstance(results[words[0]].json, dict | list)
+        assert results[words[0]].err == ""
 
 
-def test_help_needs_neither_prefect_nor_numpy(home: Path) -> None:
+def test_help_imports_no_heavy_libraries(home: Path) -> None:
     heavy = "{'prefect', 'numpy', 'sqlalchemy', 'pyarrow', 'pandas', 'pydantic', 'rich'}"
     script = f"import sys, yarus.__main__; print(sorted({heavy} & set(sys.modules)))"
     run = subprocess.run(
-        [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], env=make_environment(home), cwd=home, capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "[]"
 
 
-def test_every_command_explains_itself() -> None:
+def test_commands_have_help() -> None:
     names = [*cli.commands]
-    ran = {name: here(name, "--help") for name in names}
+    results = {name: run_here(name, "--help") for name in names}
     for name in names:
-        assert ran[name].code == 0
-        assert "Использование:" in ran[name].out
+        assert results[name].code == 0
+        assert "Использование:" in results[name].out

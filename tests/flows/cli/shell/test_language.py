@@ -1,4 +1,4 @@
-"""What commands print is of one language: Russian unless YARUS_LANGUAGE is `en`, by every word of it."""
+"""Check that commands print in one language: Russian, unless YARUS_LANGUAGE is `en`."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, select
 
-from tests.support.command_line import CLOSED, ENGLISH, CommandLine, here
+from tests.support.command_line import CLOSED, ENGLISH, CommandLine, run_here
 from tests.support.texts.messages import commands
 from yarus.__main__ import cli
 from yarus.db.tables import source
@@ -23,75 +23,75 @@ NAMES = """
     text tier title topic transformers true turn type typos unanswerable uni unit unlabelled url ux vectors
     xlsx yarus yo
 """
-"""Names that stand in Russian as they are: of settings, values, parameters, formats and programs."""
+"""English words that are kept in Russian texts: names of settings, values, parameters, formats and programs."""
 
 
-def foreign(text: str) -> set[str]:
-    """English words in a Russian text, beside names: of files, options, settings, what is quoted or is an example."""
+def find_english_words(text: str) -> set[str]:
+    """Return the English words of a Russian text, except names, quotations and examples."""
     invoked = r"(?m)^\s+yarus .*$|\byarus(?: [A-Za-z-]+)*"
     text = re.sub(rf"{invoked}|'[^'\n]*'|`[^`]*`|\S*[/_=@#]\S*|--?[\w-]+|\b\w+[.:-]\w\S*", " ", text)
     return set(re.findall(r"\b[a-z]{2,}\b", text)) - set(NAMES.split())
 
 
-def without_sources(text: str, engine: Engine) -> str:
-    """A text without the names of the sources that other tests left."""
+def remove_source_names(text: str, engine: Engine) -> str:
+    """Return a text without the names of the sources that other tests left."""
     with engine.connect() as connection:
         names = sorted(connection.scalars(select(source.c.name)), key=len, reverse=True)
     return re.sub(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b", "", text) if names else text
 
 
-def helps() -> list[tuple[str, ...]]:
-    """The words of every command's help, and of every tier's."""
+def list_helps() -> list[tuple[str, ...]]:
+    """Return the arguments of every command's help, and of every tier's."""
     from yarus.tasks.config.flow_parameters import FLOWS
 
     tiers = [("run", tier) for tier in FLOWS if tier not in ("sweep", "robustness")]
     return [*(words for words, _ in commands(cli)), *tiers]
 
 
-@pytest.mark.parametrize("words", helps(), ids=" ".join)
-def test_every_help_is_of_one_language(words: tuple[str, ...]) -> None:
-    russian, english = (here(*words, "--help", env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
+@pytest.mark.parametrize("words", list_helps(), ids=" ".join)
+def test_help_is_in_one_language(words: tuple[str, ...]) -> None:
+    russian, english = (run_here(*words, "--help", env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
     assert (russian.code, english.code, russian.err, english.err) == (0, 0, "", "")
     names = {word for _, command in commands(cli) for word in (command.name or "").split("-")}
-    assert foreign(russian.out) - names == set()
+    assert find_english_words(russian.out) - names == set()
     assert re.search("[а-яё]", russian.out)
     assert not re.search("[а-яё]", english.out.replace("question=Вопрос", "").replace("е for ё", ""))
 
 
-def test_a_refusal_in_one_language_leaves_help_in_the_other() -> None:
-    for env, said in (({"YARUS_LANGUAGE": "ru"}, "Показать эту справку"), (ENGLISH, "Show this message")) * 2:
-        assert here("prune", "--no-such-option", env=env).code == 2
-        assert said in here("prune", "--help", env=env).out
+def test_refusal_does_not_change_help_language() -> None:
+    for env, help_line in (({"YARUS_LANGUAGE": "ru"}, "Показать эту справку"), (ENGLISH, "Show this message")) * 2:
+        assert run_here("prune", "--no-such-option", env=env).code == 2
+        assert help_line in run_here("prune", "--help", env=env).out
 
 
-def test_no_sentence_of_the_overview_is_cut() -> None:
+def test_overview_sentences_are_not_cut() -> None:
     for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH):
-        shown = " ".join(here("--help", env=env).out.split())
-        assert "..." not in shown.replace("[АРГУМЕНТЫ]...", "").replace("[ARGS]...", "")
+        overview = " ".join(run_here("--help", env=env).out.split())
+        assert "..." not in overview.replace("[АРГУМЕНТЫ]...", "").replace("[ARGS]...", "")
         for name, command in cli.commands.items():
-            assert f" {name} " in shown
+            assert f" {name} " in overview
             sentence = " ".join((command.help or "").split("\n\n")[0].split())
-            assert env != ENGLISH or sentence in shown
+            assert env != ENGLISH or sentence in overview
 
 
 @pytest.mark.parametrize("tier", ["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "ux", "nightly"])
-def test_help_of_a_tier_shows_its_parameters_as_the_form_does(tier: str) -> None:
-    """Each with its default and its meaning."""
+def test_tier_help_shows_parameters_with_defaults(tier: str) -> None:
+    """Check that each parameter has its description and default, as in the form."""
     from yarus.tasks.config.flow_parameters import FLOWS
 
-    shown = " ".join(here("run", tier, "--help", env=ENGLISH).out.split())
+    help_text = " ".join(run_here("run", tier, "--help", env=ENGLISH).out.split())
     for name, field in FLOWS[tier].model_fields.items():
-        place = shown.index(f" --{name.replace('_', '-')} ")
-        assert " ".join((field.description or "").split()) in shown[place:], name
+        position = help_text.index(f" --{name.replace('_', '-')} ")
+        assert " ".join((field.description or "").split()) in help_text[position:], name
         if isinstance(field.default, int | float | str):
             default = str(field.default).lower() if isinstance(field.default, bool) else field.default
-            assert f"[default: {default}]" in shown[place:], name
+            assert f"[default: {default}]" in help_text[position:], name
 
 
-def test_help_of_run_lists_the_tiers() -> None:
-    shown = here("run", "--help", env={"YARUS_LANGUAGE": "ru"}).out
+def test_run_help_lists_tiers() -> None:
+    help_text = run_here("run", "--help", env={"YARUS_LANGUAGE": "ru"}).out
     for tier in ("tier0", "tier1", "tier2", "tier3", "real_users", "judge", "judge_pipeline", "ux", "nightly"):
-        assert re.search(rf"(?m)^\s+{tier}\s+[А-Я]|^\s+{tier}\s+Production judge", shown), tier
+        assert re.search(rf"(?m)^\s+{tier}\s+[А-Я]|^\s+{tier}\s+Production judge", help_text), tier
 
 
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
@@ -115,60 +115,65 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "no production": (("run", "tier1", "--source", "production"), {}),
     "what excludes each other": (("load", "postgres", "x", "--since", "2026-01-01", "--incremental"), {}),
 }
-OF_OTHERS = re.compile(r"connection failed.*|connection to server.*", re.DOTALL)
-"""What PostgreSQL's library says, in its own words."""
+LIBRARY_MESSAGES = re.compile(r"connection failed.*|connection to server.*", re.DOTALL)
+"""Messages of PostgreSQL's client library, in its own language."""
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_an_error_is_of_one_language(at_home: Path, engine: Engine, name: str) -> None:
+def test_error_is_in_one_language(at_home: Path, engine: Engine, name: str) -> None:
     words, env = WRONG[name]
-    russian, english = (here(*words, env=env | {"YARUS_LANGUAGE": of}) for of in ("ru", "en"))
+    russian, english = (run_here(*words, env=env | {"YARUS_LANGUAGE": chosen}) for chosen in ("ru", "en"))
     assert russian.code == english.code != 0
-    assert foreign(without_sources(OF_OTHERS.sub("", russian.err), engine)) == set(), russian.err
+    assert find_english_words(remove_source_names(LIBRARY_MESSAGES.sub("", russian.err), engine)) == set(), russian.err
     assert re.search("[а-яё]", russian.err)
     assert not re.search("[а-яё]", english.err)
 
 
-def test_russian_is_the_default(at_home: Path) -> None:
-    assert here("run", "tier11").err == "yarus: нет уровня 'tier11'; возможно, это 'tier1'?\n"
+def test_language_is_russian_by_default(at_home: Path) -> None:
+    assert run_here("run", "tier11").err == "yarus: нет уровня 'tier11'; возможно, это 'tier1'?\n"
     (at_home / ".env").write_text("YARUS_LANGUAGE=en\n", encoding="utf-8")
     try:
-        assert here("run", "tier11").err == "yarus: no tier 'tier11'; did you mean 'tier1'?\n"
-        assert here("run", "--help").out.startswith("Usage: yarus run [OPTIONS] TIER")
+        assert run_here("run", "tier11").err == "yarus: no tier 'tier11'; did you mean 'tier1'?\n"
+        assert run_here("run", "--help").out.startswith("Usage: yarus run [OPTIONS] TIER")
     finally:
         (at_home / ".env").unlink()
 
 
 @pytest.fixture(scope="module")
-def apart(engine: Engine) -> dict[str, str]:
-    """Names a database of this file's own: what other tests leave in theirs is in any language."""
+def own_database(engine: Engine) -> dict[str, str]:
+    """Create a database for this file, because other tests leave texts in any language."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("CREATE DATABASE of_language")
     return {"YARUS_DATABASE_URL": engine.url.set(database="of_language").render_as_string(hide_password=False)}
 
 
 @pytest.fixture(scope="module")
-def evaluated(yarus: CommandLine, apart: dict[str, str]) -> str:
-    """The only evaluation there: a part of the sample by PostgreSQL's text search."""
-    ran = yarus("run", "tier1", "--source", "sample", "--retriever", "fulltext", "--limit", "40", "--json", env=apart)
+def evaluated(yarus: CommandLine, own_database: dict[str, str]) -> str:
+    """Evaluate a part of the sample with PostgreSQL's text search, as the database's only evaluation."""
+    ran = yarus(
+        "run", "tier1", "--source", "sample", "--retriever", "fulltext", "--limit", "40", "--json", env=own_database
+    )
     return str(ran.json["evaluation_id"])
 
 
 @pytest.mark.slow("breadth: every list of an evaluation in both languages")
 @pytest.mark.parametrize("words", [("doctor",), ("runs",), ("cases", "{id}", "--limit", "3"), ("show", "{id}")])
-def test_lists_are_of_one_language(
-    at_home: Path, apart: dict[str, str], evaluated: str, words: tuple[str, ...]
+def test_lists_are_in_one_language(
+    at_home: Path, own_database: dict[str, str], evaluated: str, words: tuple[str, ...]
 ) -> None:
-    given = [word.format(id=evaluated) for word in words]
-    russian, english = (here(*given, env=apart | of).out.replace(str(at_home), "") for of in ({}, ENGLISH))
+    arguments = [word.format(id=evaluated) for word in words]
+    russian, english = (
+        run_here(*arguments, env=own_database | language_variables).out.replace(str(at_home), "")
+        for language_variables in ({}, ENGLISH)
+    )
     assert russian and english
     questions = {word for line in english.splitlines() if line.startswith("  ") for word in line.split()}
-    assert foreign("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
+    assert find_english_words("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
     assert not re.search("[а-яё]", " ".join(set(english.split()) - questions))
 
 
 @pytest.mark.slow("breadth: every list of an evaluation in both languages")
-def test_the_corpus_is_told_in_russian(at_home: Path, apart: dict[str, str], evaluated: str) -> None:
-    """In English its topics are named as in Russian: by words of the questions."""
-    told = here("corpus", env=apart)
-    assert (told.code, foreign(told.out)) == (0, set())
+def test_corpus_is_in_russian(at_home: Path, own_database: dict[str, str], evaluated: str) -> None:
+    """Check Russian only: English topics are also named with words of the questions."""
+    result = run_here("corpus", env=own_database)
+    assert (result.code, find_english_words(result.out)) == (0, set())

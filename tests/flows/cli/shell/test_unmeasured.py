@@ -1,4 +1,4 @@
-"""What was not measured is said once in a terminal, by its reason; JSON keeps it per metric."""
+"""Check that the terminal groups unmeasured metrics by reason; JSON has the reason per metric."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluations import evaluate, load, passages, question
-from tests.support.sources import store
+from tests.support.evaluations import evaluate, load, make_passages, question
+from tests.support.sources import store_source
 from yarus.flows.terminal.summary import print_overview, print_summary
 
 LABELLED = ("hit_rate@1", "hit_rate@5", "hit_rate@10", "mrr")
@@ -15,36 +15,36 @@ LABELLED = ("hit_rate@1", "hit_rate@5", "hit_rate@10", "mrr")
 
 @pytest.fixture
 def unmatched(at_home: Path, engine: Engine) -> str:
-    """Questions whose labels name the passages of another corpus."""
+    """Store questions whose labels name the passages of another corpus."""
     rows = [question(i, relevant_chunk_ids=[f"doc-{i}"], confluence_url=None) for i in range(25)]
-    return store(engine, "unmatched", rows, passages(10))
+    return store_source(engine, "unmatched", rows, make_passages(10))
 
 
-def printed(capsys: pytest.CaptureFixture[str], summary: Any, language: str = "en") -> list[str]:
+def print_lines(capsys: pytest.CaptureFixture[str], summary: Any, language: str = "en") -> list[str]:
     capsys.readouterr()
     print_summary(summary, language)
     return [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.parametrize("tier", ["tier1", "tier3"])
-def test_labels_that_match_nothing_are_one_line(unmatched: str, tier: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unmatched_labels_take_one_line(unmatched: str, tier: str, capsys: pytest.CaptureFixture[str]) -> None:
     summary = evaluate(tier, source=unmatched, retriever="fulltext")
     reasons = {summary["metrics"][name]["reason"] for name in LABELLED}
     assert reasons == {"no label matches a chunk of the corpus"}  # JSON has it per metric
-    lines = printed(capsys, summary)
+    lines = print_lines(capsys, summary)
     [line] = [line for line in lines if "no label matches a chunk" in line]
     assert "metrics not measured: no label matches a chunk of the corpus (hit_rate@1, hit_rate@5, " in line
-    [shown] = [line for line in lines if line.startswith("Labels that match no chunk of the corpus: 25 of 25.")]
-    assert shown.endswith("The labels have doc-0, doc-1, doc-10; the corpus has c0, c1, c2.")
+    [finding] = [line for line in lines if line.startswith("Labels that match no chunk of the corpus: 25 of 25.")]
+    assert finding.endswith("The labels have doc-0, doc-1, doc-10; the corpus has c0, c1, c2.")
     assert not any(line.startswith("mrr") for line in lines)
     assert not any("the question has no relevant label" in line for line in lines)
 
 
-def test_lines_are_translated(unmatched: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unmeasured_lines_are_translated(unmatched: str, capsys: pytest.CaptureFixture[str]) -> None:
     summary = evaluate("tier1", source=unmatched, retriever="fulltext")
-    said = "\n".join(printed(capsys, summary, "ru"))
-    assert "Не измерено метрик" in said and "ни одна метка не соответствует корпусу" in said
-    assert "В метках doc-0, doc-1, doc-10; в корпусе c0, c1, c2." in said
+    output = "\n".join(print_lines(capsys, summary, "ru"))
+    assert "Не измерено метрик" in output and "ни одна метка не соответствует корпусу" in output
+    assert "В метках doc-0, doc-1, doc-10; в корпусе c0, c1, c2." in output
 
 
 def test_overview_has_a_row_per_reason(unmatched: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,6 +58,6 @@ def test_overview_has_a_row_per_reason(unmatched: str, capsys: pytest.CaptureFix
 
 def test_measured_metrics_keep_their_rows(at_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = evaluate("tier1", source=load(tmp_path, "matched", map(question, range(10))), retriever="fulltext")
-    lines = printed(capsys, summary)
+    lines = print_lines(capsys, summary)
     assert sum(line.startswith(LABELLED) for line in lines) == 4
     assert not any("not measured" in line for line in lines)

@@ -1,4 +1,4 @@
-"""Intervals of paired differences: Student's where most change, a score interval where few do, and odd groups."""
+"""Intervals of paired differences: Student's if most change, a score interval if few do, and odd groups."""
 
 import math
 
@@ -6,58 +6,70 @@ import numpy as np
 import pytest
 
 from yarus.metrics.statistics import newcombe_paired_interval, wilson_interval
-from yarus.metrics.statistics.differences.intervals import agreed, interval_of_differences, level_at, mean_of
+from yarus.metrics.statistics.differences.intervals import (
+    clustered_mean,
+    difference_interval,
+    p_value_at,
+    reconcile_p_and_interval,
+)
 from yarus.metrics.statistics.intervals import Interval
 
 NAN = math.nan
 
 
-def of(differences: object, groups: object = None, span: float = 1.0, confidence: float = 0.95) -> tuple[float, float]:
-    given = np.asarray(differences, dtype=float)
-    codes = np.arange(len(given)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    return tuple(interval_of_differences(given, codes, span)(confidence))  # type: ignore[return-value]
+def compute_interval(
+    differences: object, groups: object = None, span: float = 1.0, confidence: float = 0.95
+) -> tuple[float, float]:
+    series = np.asarray(differences, dtype=float)
+    codes = np.arange(len(series)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    return tuple(difference_interval(series, codes, span)(confidence))  # type: ignore[return-value]
 
 
-def test_where_most_pairs_change_it_is_students() -> None:
+def test_difference_interval_is_students_if_most_change() -> None:
     from scipy import stats
 
     differences = np.random.default_rng(1).normal(0.1, 0.3, 25)
     peer = stats.ttest_1samp(differences, 0).confidence_interval(0.9)
-    assert of(differences, confidence=0.9) == pytest.approx(tuple(peer))
+    assert compute_interval(differences, confidence=0.9) == pytest.approx(tuple(peer))
 
 
-def test_the_error_of_groups_is_the_jackknifes_written_out() -> None:
-    """The spread of the means that leave out one group each, times (m - 1) / m."""
+def test_clustered_mean_error_equals_jackknife() -> None:
+    """Compared with the spread of the means that leave out one group each, times (m - 1) / m."""
     generator = np.random.default_rng(2)
     codes = np.repeat(np.arange(7), [1, 2, 3, 4, 5, 20, 2])
     values = generator.normal(size=len(codes)) + generator.normal(size=7)[codes]
     n, mean = len(values), values.mean()
     squares = [(values[codes != group].mean() - mean) ** 2 for group in range(7)]
-    found = mean_of(values, codes)
-    assert (found.value, found.error) == (pytest.approx(mean), pytest.approx(math.sqrt(6 / 7 * sum(squares))))
-    assert found.degrees == pytest.approx(n**2 / (np.bincount(codes) ** 2).sum() - 1)
-    alone = mean_of(values, np.arange(n))
-    assert (alone.error, alone.degrees) == (pytest.approx(values.std(ddof=1) / math.sqrt(n)), pytest.approx(n - 1))
+    clustered = clustered_mean(values, codes)
+    assert (clustered.value, clustered.error) == (pytest.approx(mean), pytest.approx(math.sqrt(6 / 7 * sum(squares))))
+    assert clustered.degrees == pytest.approx(n**2 / (np.bincount(codes) ** 2).sum() - 1)
+    ungrouped = clustered_mean(values, np.arange(n))
+    assert (ungrouped.error, ungrouped.degrees) == (
+        pytest.approx(values.std(ddof=1) / math.sqrt(n)),
+        pytest.approx(n - 1),
+    )
 
 
-def test_losses_alone_are_wilsons_share_of_them() -> None:
-    """Of many pairs some lose 1 and none gains: the loss is a share, whose jump is 1."""
+def test_difference_interval_of_losses_equals_wilson() -> None:
+    """If some of many pairs lose 1 and none gains, the loss is a share, whose jump is 1."""
     differences = np.zeros(100_000)
     differences[:300] = -1
     low, high = wilson_interval(300, 100_000)
-    assert of(differences)[0] == pytest.approx(-high, abs=2e-6)
-    assert of(differences)[1] == pytest.approx(-low, abs=2e-5)  # and no more than a few gains are left possible
+    assert compute_interval(differences)[0] == pytest.approx(-high, abs=2e-6)
+    assert compute_interval(differences)[1] == pytest.approx(
+        -low, abs=2e-5
+    )  # and no more than a few gains are left possible
 
 
-def test_of_yes_and_no_it_is_close_to_newcombes() -> None:
+def test_difference_interval_of_yes_no_near_newcombe() -> None:
     differences = np.array([-1.0] * 20 + [1.0] * 10 + [0.0] * 370)
     peer = newcombe_paired_interval(300, 20, 10, 70)
-    assert of(differences) == pytest.approx(tuple(peer), abs=0.004)
+    assert compute_interval(differences) == pytest.approx(tuple(peer), abs=0.004)
 
 
-def test_few_changes_are_not_taken_for_the_size_of_all() -> None:
-    """One pair of fifty lost a hundredth: that says little of what the next change will be."""
-    low, high = of([-0.01] + [0.0] * 49)
+def test_difference_interval_allows_for_unseen_changes() -> None:
+    """One pair of fifty lost a hundredth: the next change may be larger."""
+    low, high = compute_interval([-0.01] + [0.0] * 49)
     assert low < -0.02 and high > 0.02
 
 
@@ -73,8 +85,8 @@ def test_few_changes_are_not_taken_for_the_size_of_all() -> None:
         ([0.5, -0.5] * 3, [1, 1, 1, 2, 2, 2]),
     ],
 )
-def test_odd_pairs_have_an_interval_with_a_width_within_what_is_possible(differences: object, groups: object) -> None:
-    low, high = of(differences, groups)
+def test_difference_interval_of_odd_pairs(differences: object, groups: object) -> None:
+    low, high = compute_interval(differences, groups)
     mean = float(np.mean(np.asarray(differences, dtype=float)))
     assert low <= mean <= high
     assert high - low > 0.01
@@ -82,33 +94,35 @@ def test_odd_pairs_have_an_interval_with_a_width_within_what_is_possible(differe
         assert low >= -1 and high <= 1
 
 
-def test_nothing_that_could_have_changed_has_no_width() -> None:
-    assert of([0.0] * 9, span=0.0) == (0, 0)
-    assert of([0.3] * 9) == (0.3, 0.3)
+def test_difference_interval_without_width() -> None:
+    assert compute_interval([0.0] * 9, span=0.0) == (0, 0)
+    assert compute_interval([0.3] * 9) == (0.3, 0.3)
 
 
-def test_groups_that_nobody_shares_change_nothing() -> None:
+def test_difference_interval_with_single_case_groups() -> None:
     differences = np.where(np.arange(60) % 7 == 0, -0.4, 0.0)
-    assert of(differences, list(range(60))) == of(differences)
+    assert compute_interval(differences, list(range(60))) == compute_interval(differences)
 
 
-def test_whole_groups_are_the_units() -> None:
-    """Each case told five times over."""
+def test_difference_interval_units_are_groups() -> None:
+    """Each case repeated five times."""
     differences = np.where(np.arange(60) % 7 == 0, -0.4, 0.0)
-    assert of(differences.repeat(5), np.arange(60).repeat(5)) == pytest.approx(of(differences))
+    assert compute_interval(differences.repeat(5), np.arange(60).repeat(5)) == pytest.approx(
+        compute_interval(differences)
+    )
 
 
-def test_a_p_that_shows_more_than_the_interval_is_the_intervals() -> None:
+def test_reconcile_p_with_interval() -> None:
     from scipy import stats
 
-    def at(confidence: float) -> Interval:
-        reach = stats.norm.ppf((1 + confidence) / 2)
-        return Interval(1 - reach, 1 + reach)
+    def interval_at(confidence: float) -> Interval:
+        half_width = stats.norm.ppf((1 + confidence) / 2)
+        return Interval(1 - half_width, 1 + half_width)
 
-    assert level_at(at, 0.0) == pytest.approx(2 * stats.norm.sf(1), rel=1e-9)
-    assert agreed(0.01, at, 0.95) == (pytest.approx(2 * stats.norm.sf(1)), at(0.95))
-    assert agreed(0.4, at, 0.95) == (0.4, at(0.95))
-    p, interval = agreed(0.4, at, 0.5)
-    assert (p, interval) == (0.4, at(0.5))
-    assert agreed(0.6, at, 0.5)[1] == Interval(0.0, at(0.5).high)
-    assert all(math.isnan(end) for end in agreed(NAN, at, 0.95)[1])
+    assert p_value_at(interval_at, 0.0) == pytest.approx(2 * stats.norm.sf(1), rel=1e-9)
+    assert reconcile_p_and_interval(0.01, interval_at, 0.95) == (pytest.approx(2 * stats.norm.sf(1)), interval_at(0.95))
+    assert reconcile_p_and_interval(0.4, interval_at, 0.95) == (0.4, interval_at(0.95))
+    p, interval = reconcile_p_and_interval(0.4, interval_at, 0.5)
+    assert (p, interval) == (0.4, interval_at(0.5))
+    assert reconcile_p_and_interval(0.6, interval_at, 0.5)[1] == Interval(0.0, interval_at(0.5).high)
+    assert all(math.isnan(end) for end in reconcile_p_and_interval(NAN, interval_at, 0.95)[1])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.examples import for_all
 from yarus.metrics.statistics import compare_paired, mcnemar_exact, newcombe_paired_interval, permutation_p
-from yarus.metrics.statistics.differences.comparison import adjusted
+from yarus.metrics.statistics.differences.comparison import adjust_for_multiple_tests
 
 NAN = math.nan
 UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
@@ -43,38 +43,38 @@ def test_verdicts(a: Any, b: Any, options: dict[str, Any], verdict: str) -> None
     assert compare_paired(a, b, seed=1, **options).verdict == verdict
 
 
-def test_one_pair_says_nothing() -> None:
-    for found in (
+def test_compare_paired_undefined_for_one_pair() -> None:
+    for comparison in (
         compare_paired([0.5], [0.7], seed=1),
         compare_paired([0], [1], seed=1),
         compare_paired([], [], seed=1),
     ):
-        assert math.isnan(found.p) and math.isnan(found.interval.low) and math.isnan(found.interval.high)
-        assert found.method == "none: fewer than two pairs"
+        assert math.isnan(comparison.p) and math.isnan(comparison.interval.low) and math.isnan(comparison.interval.high)
+        assert comparison.method == "none: fewer than two pairs"
     assert compare_paired([0, 0], [1, 1], seed=1).p == 0.5
 
 
-def test_a_comparison_is_a_value() -> None:
-    found = compare_paired([0, 0], [1, 1], seed=1)
+def test_comparison_is_immutable() -> None:
+    comparison = compare_paired([0, 0], [1, 1], seed=1)
     with pytest.raises(AttributeError):
-        found.p = 0.01  # type: ignore[misc]
+        comparison.p = 0.01  # type: ignore[misc]
 
 
-def test_yes_no_values_go_by_mcnemar_and_newcombe() -> None:
+def test_compare_paired_yes_no_by_mcnemar_and_newcombe() -> None:
     a, b = [1, 1, 1, 1, 0, 0, 0, NAN, 0, 1], [1, 1, 1, 0, 1, 1, 0, 1, NAN, 1]
-    found = compare_paired(a, b, seed=1)
-    assert (found.n, found.n_missing, found.method) == (8, 2, "exact McNemar, Newcombe 10")
-    assert found.difference == pytest.approx(1 / 8)
-    assert found.p == mcnemar_exact(1, 2)
-    assert found.interval == newcombe_paired_interval(4, 1, 2, 1)
-    assert found.units == 8
-    assert found.margin == 0.05
-    assert found.alpha == 0.05
-    assert found == compare_paired(a, b, seed=2, binary=True)
+    comparison = compare_paired(a, b, seed=1)
+    assert (comparison.n, comparison.n_missing, comparison.method) == (8, 2, "exact McNemar, Newcombe 10")
+    assert comparison.difference == pytest.approx(1 / 8)
+    assert comparison.p == mcnemar_exact(1, 2)
+    assert comparison.interval == newcombe_paired_interval(4, 1, 2, 1)
+    assert comparison.units == 8
+    assert comparison.margin == 0.05
+    assert comparison.alpha == 0.05
+    assert comparison == compare_paired(a, b, seed=2, binary=True)
     assert compare_paired(a, b, seed=1, binary=False).method == "paired permutation, score"
 
 
-def test_cases_of_one_user_count_together() -> None:
+def test_compare_paired_by_user() -> None:
     """Twelve cases of three users who each gain: three signs cannot give a p below 1/4, twelve can."""
     a, b = [0, 0, 0, 1] * 3, [1, 1, 1, 1] * 3
     users = ["u"] * 4 + ["v"] * 4 + ["w"] * 4
@@ -87,56 +87,56 @@ def test_cases_of_one_user_count_together() -> None:
     assert (missing.p, missing.n, missing.n_missing) == (0.25, 12, 1)
 
 
-def test_a_corrected_p_brings_a_corrected_verdict() -> None:
-    found = compare_paired(UP, UP + np.tile([0.1, -0.02], 20), seed=1)
-    assert found.verdict == "improved"
-    several = adjusted(dict.fromkeys(range(math.ceil(0.05 / found.p)), found))
+def test_adjusted_changes_p_and_verdict() -> None:
+    comparison = compare_paired(UP, UP + np.tile([0.1, -0.02], 20), seed=1)
+    assert comparison.verdict == "improved"
+    several = adjust_for_multiple_tests(dict.fromkeys(range(math.ceil(0.05 / comparison.p)), comparison))
     corrected = several[0]
-    assert (corrected.p, corrected.verdict) == (pytest.approx(len(several) * found.p), "inconclusive")
-    assert corrected.smallest_detectable > found.smallest_detectable
-    assert adjusted({"alone": found})["alone"] == found
+    assert (corrected.p, corrected.verdict) == (pytest.approx(len(several) * comparison.p), "inconclusive")
+    assert corrected.smallest_detectable > comparison.smallest_detectable
+    assert adjust_for_multiple_tests({"alone": comparison})["alone"] == comparison
 
 
 @for_all("n", [6, 30, 200])
 @for_all("kind", ["yes/no", "sparse", "dense", "groups"])
-def test_p_and_interval_never_contradict_each_other(kind: str, n: int) -> None:
+def test_p_and_interval_are_consistent(kind: str, n: int) -> None:
     generator = np.random.default_rng(n)
     groups = (np.arange(n) // 3).tolist() if kind == "groups" and n > 6 else None
-    shown = 0
+    n_significant = 0
     for seed in range(60):
         a = generator.random(n).round() if kind == "yes/no" else generator.random(n)
         moved = generator.random(n) < (1 if kind == "dense" else 0.2)
         b = np.where(moved, 0 if kind != "dense" else a - generator.normal(0.1, 0.3, n), a)
-        found = compare_paired(a, b, seed=seed, resamples=500, groups=groups)
-        holds = found.interval.low <= 0 <= found.interval.high
-        assert holds == (found.p >= 0.05), (found.p, found.interval)
-        shown += not holds
-    assert shown < 60 if n < 200 else shown > 0
+        comparison = compare_paired(a, b, seed=seed, resamples=500, groups=groups)
+        holds = comparison.interval.low <= 0 <= comparison.interval.high
+        assert holds == (comparison.p >= 0.05), (comparison.p, comparison.interval)
+        n_significant += not holds
+    assert n_significant < 60 if n < 200 else n_significant > 0
 
 
-def test_a_test_that_is_surer_than_its_interval_is_not_believed() -> None:
-    """Six pairs that all lose a little: 2 / 64 by their signs, but Student's interval of so unequal ones holds 0."""
+def test_p_is_raised_to_that_of_interval() -> None:
+    """Six pairs that all lose a little: p is 2 / 64 by their signs, but Student's interval of such pairs contains 0."""
 
     from scipy import stats
 
-    found = compare_paired(np.zeros(6), [-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0)
-    assert permutation_p([-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0) < 0.05 <= found.p
-    assert found.interval.low < 0 < found.interval.high
-    assert found.p == pytest.approx(stats.ttest_1samp([-0.01] * 5 + [-9], 0).pvalue)
-    assert found.verdict == "inconclusive"
+    comparison = compare_paired(np.zeros(6), [-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0)
+    assert permutation_p([-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0) < 0.05 <= comparison.p
+    assert comparison.interval.low < 0 < comparison.interval.high
+    assert comparison.p == pytest.approx(stats.ttest_1samp([-0.01] * 5 + [-9], 0).pvalue)
+    assert comparison.verdict == "inconclusive"
 
 
-def test_the_p_of_a_loss_within_a_margin_is_its_interval_turned_round() -> None:
+def test_p_of_loss_within_margin_equals_t_test() -> None:
     from scipy import stats
 
     generator = np.random.default_rng(3)
     a = generator.random(50)
     b = a - 0.1 + generator.normal(0, 0.2, 50)
     for better, sides in (("higher", (a, b)), ("lower", (b, a))):
-        found = compare_paired(*sides, seed=0, better=better)  # type: ignore[arg-type]
+        comparison = compare_paired(*sides, seed=0, better=better)  # type: ignore[arg-type]
         for margin in (0.0, 0.05, 0.2):
             peer = stats.ttest_1samp(a - b, margin, alternative="greater").pvalue
-            assert found.p_of_loss_within(margin) == pytest.approx(peer, rel=1e-6)
+            assert comparison.p_of_loss_within(margin) == pytest.approx(peer, rel=1e-6)
     assert math.isnan(compare_paired([0.1], [0.2], seed=0).p_of_loss_within(0.0))
 
 
@@ -155,12 +155,12 @@ def test_the_p_of_a_loss_within_a_margin_is_its_interval_turned_round() -> None:
         ([0.5, 1], [1, 0], {"resamples": 0}, "resamples at least 1"),
     ],
 )
-def test_comparison_refuses(a: Any, b: Any, options: dict[str, Any], message: str) -> None:
+def test_compare_paired_refuses(a: Any, b: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         compare_paired(a, b, seed=1, **options)
 
 
-def test_a_comparison_of_equals_rarely_cries_wolf() -> None:
+def test_compare_paired_false_alarm_rate() -> None:
     """300 pairs that differ by chance only, 10 % of cases changed: at most 5 % are significant (29 at 99.9 %)."""
     generator = np.random.default_rng(13)
 
@@ -172,16 +172,16 @@ def test_a_comparison_of_equals_rarely_cries_wolf() -> None:
             b = np.where(generator.random(80) < 0.1, noise, a)
             # Where a flips with equal chance the true difference is 0.1 * (0.3 - 0.7).
             truth = -0.04 if yes_no else 0.0
-            found = compare_paired(a, b, seed=seed, resamples=500)
-            alarms += found.p < 0.05 if not yes_no else 0
-            missed += not found.interval.low <= truth <= found.interval.high
+            comparison = compare_paired(a, b, seed=seed, resamples=500)
+            alarms += comparison.p < 0.05 if not yes_no else 0
+            missed += not comparison.interval.low <= truth <= comparison.interval.high
         return alarms, missed
 
     assert false_alarms(yes_no=False)[0] <= 29
     assert false_alarms(yes_no=True)[1] <= 29
 
 
-def test_importing_the_statistics_is_cheap() -> None:
+def test_statistics_import_without_slow_libraries() -> None:
     """The slow libraries are imported where a comparison needs them, not by every command."""
     import subprocess
     import sys
@@ -190,12 +190,12 @@ def test_importing_the_statistics_is_cheap() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
-def test_too_few_pairs_for_the_test_to_find_anything_are_inconclusive() -> None:
+def test_compare_paired_inconclusive_for_few_pairs() -> None:
     assert compare_paired([0.1, 0.2], [0.1, 0.2], seed=0).verdict == "inconclusive"
     assert compare_paired([1, 0] * 4, [1, 0] * 4, seed=0, groups=["u"] * 4 + ["v"] * 4).verdict == "inconclusive"
 
 
-def test_groups_that_nobody_shares_are_no_groups() -> None:
+def test_compare_paired_with_single_case_groups() -> None:
     a, b = [1.0] * 30, [1.0] * 29 + [0.0]
     assert compare_paired(a, b, seed=0, groups=[None] * 30) == compare_paired(a, b, seed=0)
     assert compare_paired(a, b, seed=0, groups=list(range(30))).method == compare_paired(a, b, seed=0).method

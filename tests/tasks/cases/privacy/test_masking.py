@@ -1,4 +1,4 @@
-"""Personal data: what is found and what is not, pseudonyms, and models that are given nothing else."""
+"""Personal data: detected and ignored texts, pseudonyms, and masked model input."""
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.evaluations import roles, texts, use
-from tests.support.llm_server import FakeLLMServer, scores
-from yarus.tasks.cases.privacy.masking import find, key_at, mask, own_key
-from yarus.tasks.config.settings import settings
+from tests.support.evaluations import make_role_variables, set_variables, texts
+from tests.support.llm_server import FakeLLMServer, make_score_completion
+from yarus.tasks.cases.privacy.masking import find, load_key, load_own_key, mask
+from yarus.tasks.config.settings import get_settings
 from yarus.tasks.models.calls import Call
-from yarus.tasks.models.chat import chat
+from yarus.tasks.models.chat import open_chat
 from yarus.tasks.models.prompts import prompts
 
-FOUND = {
+DETECTED = {
     "Позвоните +7 (927) 123-45-67": ("phone", "+7 (927) 123-45-67"),
     "мой номер 89271234567": ("phone", "89271234567"),
     "+7 927 123 45 67 это я": ("phone", "+7 927 123 45 67"),
@@ -50,7 +50,7 @@ FOUND = {
     "my name is John Smith": ("name", "John Smith"),
     "Кузнецов Олег не пришёл": ("name", "Кузнецов Олег"),
 }
-NOT_FOUND = (
+IGNORED = (
     "когда сессия", "", "приказ от 12.09.2025", "с 01.09.2025 по 30.06.2026", "стипендия 15000 рублей", "звоните 112",
     "в 2025/2026 учебном году", "основной корпус", "https://wiki.example/pages/viewpage.action?pageId=12345678",
     "1500000 руб. в год", "ауд. 215-3", "Иван-чай в столовой",
@@ -59,56 +59,56 @@ NOT_FOUND = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", FOUND)
-def test_what_is_found(text: str) -> None:
-    assert [(found.kind, found.text) for found in find(text)] == [FOUND[text]]
+@pytest.mark.parametrize("text", DETECTED)
+def test_find_detects_personal_data(text: str) -> None:
+    assert [(finding.kind, finding.text) for finding in find(text)] == [DETECTED[text]]
 
 
-@pytest.mark.parametrize("text", NOT_FOUND)
-def test_what_is_none(text: str) -> None:
+@pytest.mark.parametrize("text", IGNORED)
+def test_find_ignores_other_numbers_and_names(text: str) -> None:
     assert find(text) == []
 
 
-def test_pseudonyms_are_stable_and_secret() -> None:
+def test_mask_is_stable_and_keyed() -> None:
     text = "Иванов Иван Иванович, +7 927 123-45-67 или 8(927)1234567, a@b.ru"
-    one = mask(text, b"key")
-    assert one == mask(text, b"key") != mask(text, b"other key")
-    first, second = (part.split("]")[0] for part in one.split("[телефон ")[1:])
-    assert first == second  # the same phone, however it is written
-    assert "927" not in one and "@" not in one and "Иванов" not in one
+    masked = mask(text, b"key")
+    assert masked == mask(text, b"key") != mask(text, b"other key")
+    first, second = (part.split("]")[0] for part in masked.split("[телефон ")[1:])
+    assert first == second  # the same phone in two spellings
+    assert "927" not in masked and "@" not in masked and "Иванов" not in masked
     assert mask("call +7 927 123-45-67", b"key", "en") == f"call [phone {first}]"
-    assert mask(one, b"key") == one  # nothing in a pseudonym is taken for personal data
+    assert mask(masked, b"key") == masked  # a pseudonym contains no personal data
 
 
 @given(st.text())
-def test_what_is_found_is_in_the_text(text: str) -> None:
-    found = find(text)
-    assert all(text[one.start : one.end] == one.text for one in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
+def test_find_returns_ordered_spans_of_the_text(text: str) -> None:
+    findings = find(text)
+    assert all(text[finding.start : finding.end] == finding.text for finding in findings)
+    assert all(finding.end <= next_finding.start for finding, next_finding in pairwise(findings))
     mask(text, b"key")
 
 
-def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
-    place = tmp_path / "new" / "pseudonyms.key"
+def test_key_at_creates_one_private_key(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "pseudonyms.key"
     with ThreadPoolExecutor(8) as pool:
-        keys = set(pool.map(lambda _: key_at.__wrapped__(place), range(16)))
+        keys = set(pool.map(lambda _: load_key.__wrapped__(path), range(16)))
     assert len(keys) == 1 and len(keys.pop()) == 32
-    assert stat.S_IMODE(place.stat().st_mode) == 0o600
-    assert list(place.parent.iterdir()) == [place]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(path.parent.iterdir()) == [path]
 
 
-async def test_models_get_pseudonyms_if_asked(
+async def test_models_get_pseudonyms_if_configured(
     at_home: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"question": "я Иванов Иван Иванович, где?", "answer": "Пишите на a@b.ru.", "case_id": 7, "relevant": None}
-    for wanted in ("false", "true"):
-        use(monkeypatch, roles(llm_server.url, "judge") | {"YARUS_MASK_CALLS": wanted})
-        llm_server.script = lambda number, request: scores(1.0)
-        configuration = settings()
-        call = Call(prompts(configuration)["answer_relevance"], given)
-        async with chat("judge", configuration) as judge:
+    values = {"question": "я Иванов Иван Иванович, где?", "answer": "Пишите на a@b.ru.", "case_id": 7, "relevant": None}
+    for setting in ("false", "true"):
+        set_variables(monkeypatch, make_role_variables(llm_server.url, "judge") | {"YARUS_MASK_CALLS": setting})
+        llm_server.script = lambda number, request: make_score_completion(1.0)
+        configuration = get_settings()
+        call = Call(prompts(configuration)["answer_relevance"], values)
+        async with open_chat("judge", configuration) as judge:
             assert (await judge.ask(call)).status == "ok"
-    plain, masked = (texts(request) for request in llm_server.requests)
-    assert plain["question"] == given["question"]
-    assert masked["question"] == mask(str(given["question"]), own_key()) != given["question"]
+    unmasked, masked = (texts(request) for request in llm_server.requests)
+    assert unmasked["question"] == values["question"]
+    assert masked["question"] == mask(str(values["question"]), load_own_key()) != values["question"]
     assert "a@b.ru" not in masked["answer"]

@@ -1,4 +1,4 @@
-"""Pseudonyms in what people are shown: which setting decides, what stays, what a cut text lets through."""
+"""Pseudonyms in shown texts: the deciding setting, unchanged values, and cut texts."""
 
 import traceback
 from pathlib import Path
@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.privacy.masking import find
-from yarus.tasks.cases.privacy.pseudonyms import cut, dialog, group, masked, without_personal_data
-from yarus.tasks.cases.table import table
-from yarus.tasks.comparison.compare import as_shown
+from yarus.tasks.cases.privacy.pseudonyms import (
+    mask_dialog,
+    mask_group,
+    mask_paragraphs,
+    remove_personal_data,
+    truncate_text,
+)
+from yarus.tasks.cases.table import make_cases
+from yarus.tasks.comparison.compare import pseudonymise_changes
 
 PHONE = "+7 927 123-45-67"
 KEY = b"key"
@@ -21,17 +27,19 @@ KEY = b"key"
     ("setting", "masked"),
     [("", ["production"]), ("true", ["production", "mylog"]), ("false", [])],
 )
-def test_the_setting_decides_and_without_it_the_source(
+def test_setting_or_source_decides_about_pseudonyms(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, setting: str, masked: list[str]
 ) -> None:
     monkeypatch.setenv("YARUS_MASK_SHOWN", setting)
-    assert [source for source in ("production", "mylog") if PHONE not in pseudonyms.text(PHONE, source)] == masked
-    assert pseudonyms.has_pseudonyms("mylog", unset=True) == (setting != "false")
+    assert [
+        source for source in ("production", "mylog") if PHONE not in pseudonyms.mask_message(PHONE, source)
+    ] == masked
+    assert pseudonyms.should_mask("mylog", unset=True) == (setting != "false")
 
 
-def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None:
+def test_cases_keep_types_ids_addresses_and_numbers(at_home: Path) -> None:
     page = "https://c.example/viewpage.action?pageId=12345678"
-    cases = table(
+    cases = make_cases(
         case_id=["production:1234567890", "production:2", "production:3"],
         question=[f"звоните {PHONE}", None, "?"],
         answers=[[PHONE, "да"], [], None],
@@ -44,102 +52,118 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
         retrieved=[[page], None, ["1234567890"]],
         mrr=[1.0, None, 0.5],
     )  # fmt: skip
-    seen = pseudonyms.cases(cases, "production")
-    assert seen.schema == cases.schema
-    rows = seen.to_pylist()
+    shown_cases = pseudonyms.mask_cases(cases, "production")
+    assert shown_cases.schema == cases.schema
+    rows = shown_cases.to_pylist()
     assert PHONE not in str(rows) and "47110815" not in str(rows)
     for name in ("case_id", "page", "retrieved", "mrr"):
-        assert seen[name].equals(cases[name]), name
+        assert shown_cases[name].equals(cases[name]), name
     assert rows[0]["context"].startswith(f"{page} [телефон ")
     assert rows[1]["group"] == page and rows[1]["context"] == "a\n\nb"
     assert [rows[1]["answers"], rows[2]["answers"], rows[2]["judge_raw"]] == [[], None, []]
-    assert pseudonyms.cases(cases, "sample") is cases
+    assert pseudonyms.mask_cases(cases, "sample") is cases
 
 
-def test_facts_stand_where_they_stand_in_what_is_shown(at_home: Path) -> None:
-    """A mask moves what comes after it, and the number of a pass alone looks like any other number."""
+def test_cases_move_facts_to_their_masked_positions(at_home: Path) -> None:
+    """A pseudonym shifts later text, and a pass number alone looks like any number."""
     answers = [f"Звоните {PHONE} до 12.05.2025, id 1234567, а потом 30.", "До 12.05.2025.", None]
-    said = [[PHONE, "12.05.2025", "1234567", "30", "927"], ["12.05.2025"], None]
+    fact_texts = [[PHONE, "12.05.2025", "1234567", "30", "927"], ["12.05.2025"], None]
     facts = [
-        places and [{"kind": "number", "text": one, "start": answer.index(one)} for one in places]
-        for answer, places in zip(answers, said, strict=True)
+        texts and [{"kind": "number", "text": fact, "start": answer.index(fact)} for fact in texts]
+        for answer, texts in zip(answers, fact_texts, strict=True)
     ]
-    listed = [row and [one | {"end": one["start"] + len(one["text"])} for one in row] for row in facts]
-    cases = table(case_id=["production:1", "production:2", "production:3"], answer=answers, unsupported_facts=listed)
-    seen = pseudonyms.cases(cases, "production")
-    assert seen.schema == cases.schema
-    first, second, third = seen.to_pylist()
-    assert (second["unsupported_facts"], third["unsupported_facts"]) == (listed[1], None)
+    facts_with_ends = [
+        case_facts and [fact | {"end": fact["start"] + len(fact["text"])} for fact in case_facts]
+        for case_facts in facts
+    ]
+    cases = make_cases(
+        case_id=["production:1", "production:2", "production:3"], answer=answers, unsupported_facts=facts_with_ends
+    )
+    shown_cases = pseudonyms.mask_cases(cases, "production")
+    assert shown_cases.schema == cases.schema
+    first, second, third = shown_cases.to_pylist()
+    assert (second["unsupported_facts"], third["unsupported_facts"]) == (facts_with_ends[1], None)
     for fact in first["unsupported_facts"]:
         assert first["answer"][fact["start"] : fact["end"]] == fact["text"]
     phone, date, code, number, part = (fact["text"] for fact in first["unsupported_facts"])
     assert phone.startswith("[телефон ") and part == phone
     assert (date, number) == ("12.05.2025", "30")
     assert code.startswith("[") and "1234567" not in str(first) and PHONE not in str(first)
-    alone = pseudonyms.cases(cases.select(["case_id", "unsupported_facts"]), "production").to_pylist()
-    assert PHONE not in str(alone) and "1234567" not in str(alone)
+    without_answers = pseudonyms.mask_cases(cases.select(["case_id", "unsupported_facts"]), "production").to_pylist()
+    assert PHONE not in str(without_answers) and "1234567" not in str(without_answers)
 
 
-def test_users_and_dialogs_stay_apart_and_together() -> None:
-    users = {group(f"user {number}", KEY) for number in range(20_000)}
+def test_group_and_dialog_have_consistent_pseudonyms() -> None:
+    users = {mask_group(f"user {number}", KEY) for number in range(20_000)}
     assert len(users) == 20_000
-    user = group("user 47110815", KEY).removeprefix("user ")
-    assert dialog("47110815@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
-    assert dialog("47110815", KEY) == user != dialog("47110815", b"another key")
+    user = mask_group("user 47110815", KEY).removeprefix("user ")
+    assert mask_dialog("47110815@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
+    assert mask_dialog("47110815", KEY) == user != mask_dialog("47110815", b"another key")
 
 
 @given(st.lists(st.sampled_from([PHONE, "id 1234567", "a@b.ru", "Иванов И. И.", "\n\n", "[номер 123456]", "и"])))
-def test_what_is_masked_is_not_masked_again(parts: list[str]) -> None:
-    once = masked(" ".join(parts), KEY, "ru")
-    assert masked(once, KEY, "ru") == once
+def test_masked_twice_equals_masked_once(parts: list[str]) -> None:
+    masked_text = mask_paragraphs(" ".join(parts), KEY, "ru")
+    assert mask_paragraphs(masked_text, KEY, "ru") == masked_text
 
 
 @given(st.integers(0, 60))
-def test_no_cut_lets_half_a_number_through(most: int) -> None:
+def test_cut_never_splits_personal_data(limit: int) -> None:
     text = f"звоните на {PHONE} или пишите на kto-to@example.ru"
-    short = cut(text, most)
-    assert text.startswith(short) and len(short) <= most
-    assert all(found.text in text and (found.text in short) != (found.start >= len(short)) for found in find(text))
+    short = truncate_text(text, limit)
+    assert text.startswith(short) and len(short) <= limit
+    assert all(
+        finding.text in text and (finding.text in short) != (finding.start >= len(short)) for finding in find(text)
+    )
 
 
-def test_a_person_is_no_topic() -> None:
-    assert without_personal_data("Иванов Иван Иванович просит справку") == "  просит справку"
-    assert without_personal_data("без имён") == "без имён"
+def test_without_personal_data_removes_names() -> None:
+    assert remove_personal_data("Иванов Иван Иванович просит справку") == "  просит справку"
+    assert remove_personal_data("без имён") == "без имён"
 
 
-def test_an_error_on_its_way_to_people_has_pseudonyms(at_home: Path) -> None:
-    for source, there in (("production", False), ("sample", True)):
-        with pytest.raises(ValueError, match="звоните") as problem, pseudonyms.errors(source):
+def test_errors_masks_raised_messages(at_home: Path) -> None:
+    for source, is_shown in (("production", False), ("sample", True)):
+        with pytest.raises(ValueError, match="звоните") as problem, pseudonyms.mask_errors(source):
             try:
                 raise KeyError(PHONE)
             except KeyError as cause:
                 raise ValueError(f"звоните {PHONE}") from cause
-        assert (PHONE in "".join(traceback.format_exception(problem.value))) is there
+        assert (PHONE in "".join(traceback.format_exception(problem.value))) is is_shown
 
 
-def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -> None:
-    found = {
+def test_document_masks_keys_of_texts(at_home: Path) -> None:
+    document = {
         "evaluation_id": "tier1-20261120-030000-4d2f",
         "error": PHONE,
         "labels": {"ground_truth_answer": {"before": PHONE, "after": None}},
         "topics": [{"topic": 1, "examples": [PHONE], "pages": [{"page": "https://c/12345678", "n": 1}]}],
     }
-    seen = pseudonyms.document(found, "production")
-    assert PHONE not in str(seen)
-    assert seen["evaluation_id"] == found["evaluation_id"] and seen["topics"][0]["pages"] == found["topics"][0]["pages"]
-    assert pseudonyms.document(found, "sample") is found
+    masked_document = pseudonyms.mask_document(document, "production")
+    assert PHONE not in str(masked_document)
+    assert (
+        masked_document["evaluation_id"] == document["evaluation_id"]
+        and masked_document["topics"][0]["pages"] == document["topics"][0]["pages"]
+    )
+    assert pseudonyms.mask_document(document, "sample") is document
 
 
-def test_slices_of_a_comparison_are_named_by_no_user(at_home: Path) -> None:
+def test_comparison_slices_name_no_user(at_home: Path) -> None:
     page = "https://c.example/viewpage.action?pageId=12345678"
     slices = {
         "group": {"user 47110815": {"n": 5}},
         "page": {page: {"n": 5}},
         "topic": {f"Иван Петров {PHONE}": {"n": 5}},
     }
-    found = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
-    seen = as_shown(found, "production")
-    assert "47110815" not in str(seen) and PHONE not in str(seen) and "Петров" not in str(seen)
-    assert seen["slices"]["page"] == slices["page"] and list(map(len, seen["slices"].values())) == [1, 1, 1]
-    assert seen["cases"]["broke"][0]["case_id"] == "production:1"
-    assert as_shown(found, "sample") == found
+    comparison = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
+    masked_comparison = pseudonymise_changes(comparison, "production")
+    assert (
+        "47110815" not in str(masked_comparison)
+        and PHONE not in str(masked_comparison)
+        and "Петров" not in str(masked_comparison)
+    )
+    assert masked_comparison["slices"]["page"] == slices["page"] and list(
+        map(len, masked_comparison["slices"].values())
+    ) == [1, 1, 1]
+    assert masked_comparison["cases"]["broke"][0]["case_id"] == "production:1"
+    assert pseudonymise_changes(comparison, "sample") == comparison

@@ -1,4 +1,4 @@
-"""How much of what is planted is found, by kind, and what else is taken for it; `pytest -s` prints the shares."""
+"""Recall of planted personal data by kind, and false positives; `pytest -s` prints the recall."""
 
 import time
 from collections import defaultdict
@@ -6,12 +6,12 @@ from itertools import chain
 
 import pytest
 
-from tests.support.personal_data.planted import Planted, planted
+from tests.support.personal_data.planted import PlantedText, make_planted_texts
 from yarus.db.importers import sample
-from yarus.tasks.cases.privacy.masking import find, mask, pseudonym
+from yarus.tasks.cases.privacy.masking import find, make_pseudonym, mask
 
-LEAST = {"phone": 0.98, "email": 0.98, "id": 0.98, "handle": 0.98, "address": 0.98, "name": 0.88}
-SAME = (
+MIN_RECALL = {"phone": 0.98, "email": 0.98, "id": 0.98, "handle": 0.98, "address": 0.98, "name": 0.88}
+SPELLINGS = (
     ("phone", "+7 927 123-45-67", "８９２７１２３４５６７", "8 9 2 7 1 2 3 4 5 6 7", "927.123.45.67",
      "8\u200b927\u200b1234567"),
     ("email", "ivan@mail.ru", "ivan(at)mail.ru", "ivan собака mail.ru", "IVAN@mail.ru", "ivan＠mail.ru",
@@ -40,71 +40,77 @@ REPEATED = (
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[Planted]:
-    return planted(300, seed=1)
+def planted_texts() -> list[PlantedText]:
+    return make_planted_texts(300, seed=1)
 
 
-def test_recall_by_kind(texts: list[Planted]) -> None:
-    whole: dict[str, list[bool]] = defaultdict(list)
-    for one in texts:
-        covered = set(chain.from_iterable(range(found.start, found.end) for found in find(one.text)))
-        whole[one.kind].append(all(n in covered for n in range(one.start, one.end) if one.text[n].isalnum()))
-    shares = {kind: sum(found) / len(found) for kind, found in whole.items()}
+def test_find_recall_by_kind(planted_texts: list[PlantedText]) -> None:
+    detected_by_kind: dict[str, list[bool]] = defaultdict(list)
+    for planted_text in planted_texts:
+        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in find(planted_text.text)))
+        detected_by_kind[planted_text.kind].append(
+            all(n in covered for n in range(planted_text.start, planted_text.end) if planted_text.text[n].isalnum())
+        )
+    shares = {kind: sum(detected) / len(detected) for kind, detected in detected_by_kind.items()}
     print("".join(f"\n{kind:8} {share:5.0%}" for kind, share in shares.items()))
-    assert {kind: share for kind, share in shares.items() if share < LEAST[kind]} == {}
+    assert {kind: share for kind, share in shares.items() if share < MIN_RECALL[kind]} == {}
 
 
-def test_masked_twice_is_masked_once(texts: list[Planted]) -> None:
-    """A pseudonym's own digits are nobody's number: what is masked for an export is not masked again for a model."""
-    for one in texts:
-        masked = mask(one.text, b"key")
-        assert mask(masked, b"key") == masked, one.text
+def test_mask_twice_equals_mask_once(planted_texts: list[PlantedText]) -> None:
+    """A pseudonym's digits are not personal data: text masked for an export stays the same for a model."""
+    for planted_text in planted_texts:
+        masked = mask(planted_text.text, b"key")
+        assert mask(masked, b"key") == masked, planted_text.text
     digits = "[телефон 123456] [номер 482913] [имя 111111]"
     assert mask(digits, b"key") == digits
 
 
-@pytest.mark.parametrize("kind, one, others", [(kind, one, others) for kind, one, *others in SAME])
-def test_the_same_written_otherwise_has_the_same_pseudonym(kind, one, others) -> None:  # type: ignore[no-untyped-def]
-    assert {pseudonym(kind, other, b"key") for other in others} == {pseudonym(kind, one, b"key")}
-    for text in (one, *others):
-        about = f"паспорт {text}" if kind == "id" else text
-        assert pseudonym(kind, one, b"key") in mask(about, b"key"), text
+@pytest.mark.parametrize("kind, spelling, others", [(kind, spelling, others) for kind, spelling, *others in SPELLINGS])
+def test_spellings_share_one_pseudonym(kind, spelling, others) -> None:  # type: ignore[no-untyped-def]
+    assert {make_pseudonym(kind, other_spelling, b"key") for other_spelling in others} == {
+        make_pseudonym(kind, spelling, b"key")
+    }
+    for text in (spelling, *others):
+        with_context = f"паспорт {text}" if kind == "id" else text
+        assert make_pseudonym(kind, spelling, b"key") in mask(with_context, b"key"), text
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_what_a_page_publishes_is_left(text: str) -> None:
+def test_find_ignores_published_numbers(text: str) -> None:
     assert find(text) == []
 
 
-def test_the_sample_has_no_false_alarms() -> None:
-    """All that is found in its questions, answers and pages are the addresses and the login that it invents."""
-    rows = sample.read()
-    every = [
+def test_find_has_no_false_positives_in_the_sample() -> None:
+    """The only findings are the addresses and the login that the sample invents."""
+    rows = sample.read_sample()
+    sample_texts = [
         row.values.get(name) or "" for row in (*rows.questions, *rows.chunks) for name in ("question", "answer", "text")
     ]
-    found = [one for text in every for one in find(text)]
-    wrong = [one.text for one in found if not (one.kind == "email" or one.text.startswith("st123456"))]
-    assert len(every) > 800 and len(wrong) <= 1, wrong
+    findings = [finding for text in sample_texts for finding in find(text)]
+    false_positives = [
+        finding.text for finding in findings if not (finding.kind == "email" or finding.text.startswith("st123456"))
+    ]
+    assert len(sample_texts) > 800 and len(false_positives) <= 1, false_positives
 
 
-def test_places_are_those_of_the_given_text() -> None:
+def test_find_returns_spans_of_the_original_text() -> None:
     text = "ﬁﷺ e\u0301 \u200b８９２７\u200b１２３４５６７\ufeff и Ива\u0301нов\u00a0Иван"
     phone, name = find(text)
     assert (phone.kind, phone.text.strip("\ufeff")) == ("phone", "８９２７\u200b１２３４５６７")
     assert (name.kind, name.text) == ("name", "Ива\u0301нов\u00a0Иван")
-    assert all(text[one.start : one.end] == one.text for one in (phone, name))
+    assert all(text[finding.start : finding.end] == finding.text for finding in (phone, name))
 
 
-def test_letters_that_look_alike_hide_no_name() -> None:
+def test_find_detects_names_with_lookalike_letters() -> None:
     latin_a_and_o = "Ив\u0061н\u006fв Ив\u0061н"
-    assert [one.text for one in find(f"это {latin_a_and_o}, здравствуйте")] == [latin_a_and_o]
+    assert [finding.text for finding in find(f"это {latin_a_and_o}, здравствуйте")] == [latin_a_and_o]
 
 
 @pytest.mark.parametrize("piece", REPEATED)
-def test_what_repeats_costs_no_more_than_its_length(piece: str) -> None:
-    """Eight times the text, far less than the 64 times the time that a quadratic search would take."""
+def test_find_takes_linear_time_on_repetitions(piece: str) -> None:
+    """Eight times the text may take 32 times the time; a quadratic search would take 64 times."""
 
-    def seconds(length: int) -> float:
+    def measure_seconds(length: int) -> float:
         text = (piece * length)[:length]
         times = []
         for _ in range(2):
@@ -113,4 +119,4 @@ def test_what_repeats_costs_no_more_than_its_length(piece: str) -> None:
             times.append(time.process_time() - start)
         return max(min(times), 1e-3)
 
-    assert seconds(64_000) < 32 * seconds(8_000)
+    assert measure_seconds(64_000) < 32 * measure_seconds(8_000)

@@ -1,89 +1,95 @@
-"""Every message, help text, form and line of the log is told in Russian too, with the same values."""
+"""Every message, help text, form and log line has a Russian translation with the same values."""
 
 from functools import cache
 
 import pytest
 
 from tests.support.texts import messages
-from tests.support.texts.messages import Said, placeholders, wordless
+from tests.support.texts.messages import MessageText, has_no_words, list_placeholders
 from yarus.db.errors import InputError, unknown
-from yarus.db.words import Words, joined
-from yarus.metrics.table import metric
-from yarus.tasks.config.texts.messages import catalogue, told
+from yarus.db.messages import Words, join_messages
+from yarus.metrics.table import get_metric
+from yarus.tasks.config.texts.messages import message_catalogue, told
 
 SOURCES = {
-    "messages": messages.in_code,
-    "help": messages.of_help,
-    "parameters": messages.of_parameters,
-    "forms": messages.of_forms,
-    "metrics": messages.of_metrics,
+    "messages": messages.find_code_messages,
+    "help": messages.find_help_texts,
+    "parameters": messages.find_parameter_texts,
+    "forms": messages.find_form_texts,
+    "metrics": messages.find_metric_texts,
 }
 
 
 @cache
-def said_by(source: str) -> list[Said]:
-    """All that a source says; reading the code takes seconds."""
+def texts_of(source: str) -> list[MessageText]:
+    """Return all texts of a source; cached, because reading the code takes seconds."""
     return [*SOURCES[source]()]
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_everything_that_is_said_is_said_in_russian(source: str) -> None:
-    known = catalogue("ru")
-    missing = [f"{place}: {text!r}" for text, place in said_by(source) if text not in known and not wordless(text)]
+def test_every_text_has_a_russian_translation(source: str) -> None:
+    translations = message_catalogue("ru")
+    missing = [
+        f"{place}: {text!r}" for text, place in texts_of(source) if text not in translations and not has_no_words(text)
+    ]
     assert not missing, "no Russian in tasks/config/texts/messages.ru.toml:\n" + "\n".join(missing)
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_values_are_the_same(source: str) -> None:
-    known = catalogue("ru")
-    pairs = {text: known[text] for text, _ in said_by(source) if text in known}
+def test_translations_have_the_same_placeholders(source: str) -> None:
+    translations = message_catalogue("ru")
+    pairs = {text: translations[text] for text, _ in texts_of(source) if text in translations}
     assert pairs
-    other = {text: russian for text, russian in pairs.items() if placeholders(text) != placeholders(russian)}
-    assert not other
+    different = {
+        text: russian for text, russian in pairs.items() if list_placeholders(text) != list_placeholders(russian)
+    }
+    assert not different
 
 
-def test_no_translation_is_left_of_what_is_said_no_more() -> None:
-    said = {text for source in SOURCES for text, _ in said_by(source)}
-    ours = messages.section("messages", "help", "parameters", "metrics")
-    assert not sorted(ours - said)
+def test_every_translation_is_used() -> None:
+    used = {text for source in SOURCES for text, _ in texts_of(source)}
+    translated = messages.read_catalogue_texts("messages", "help", "parameters", "metrics")
+    assert not sorted(translated - used)
 
 
-def test_no_message_is_put_together_of_texts() -> None:
-    assert not [*messages.put_together()], "a message has a template and values: InputError('no {name!r}', name=name)"
+def test_no_message_is_concatenated() -> None:
+    assert not [*messages.find_assembled_messages()], (
+        "a message has a template and values: InputError('no {name!r}', name=name)"
+    )
 
 
-def test_a_message_is_told_with_its_values_in_either_language() -> None:
+def test_told_fills_values_in_both_languages() -> None:
     error = InputError("source {source!r} has no {what}; load some: yarus load … --into {source}", source="a{b}",
                        what=Words("chunks"))  # fmt: skip
     assert told(error, "en") == "source 'a{b}' has no chunks; load some: yarus load … --into a{b}"
     assert told(error, "ru") == "в источнике 'a{b}' нет нужного: фрагменты; загрузите: yarus load … --into a{b}"
 
 
-def test_an_error_within_an_error_is_told_too() -> None:
+def test_told_translates_a_nested_error() -> None:
     inner = unknown("tier", "tier11", ["tier1"])
     error = InputError("gate file {path}: [baseline]: {error}", path="g.toml", error=inner)
     assert told(error, "ru") == "файл проверки g.toml: [baseline]: нет уровня 'tier11'; возможно, это 'tier1'?"
 
 
-def test_a_library_that_knows_no_languages_is_recognised() -> None:
+def test_told_recognises_library_errors() -> None:
     with pytest.raises(ValueError, match="no metric") as error:
-        metric("NDCG")
+        get_metric("NDCG")
     assert told(error.value, "ru") == "нет метрики 'NDCG'; возможно, это 'ndcg@10'?"
 
 
-def test_what_was_stored_as_a_text_is_recognised() -> None:
+def test_told_recognises_stored_texts() -> None:
     stored = str(InputError("evaluation {id} is {state}: it cannot be a baseline", id="t-1", state="failed"))
     assert told(stored, "en") == stored
     assert told(stored, "ru") == "прогон t-1: сбой, базовым он быть не может"
 
 
-def test_words_of_others_stay_as_they_are() -> None:
+def test_told_leaves_foreign_texts_unchanged() -> None:
     for text in ("boom: {no} such thing", "", "a" * 5_000, "source"):
         assert told(ValueError(text), "en") == text
     assert told("boom: {no} such thing", "ru") == "boom: {no} such thing"
 
 
-def test_joined_words_and_what_the_system_says() -> None:
-    parts = joined((Words("chunks"), Words("questions")), " + ")
+def test_told_translates_joined_words_and_system_errors() -> None:
+    parts = join_messages((Words("chunks"), Words("questions")), " + ")
     error = InputError("{path}: {reason}; nothing was loaded", path=parts, reason="Permission denied")
     assert told(error, "ru") == "фрагменты + вопросы: нет прав; ничего не загружено"

@@ -1,4 +1,4 @@
-"""Words go by the number before them."""
+"""Words agree with the number before them."""
 
 import re
 
@@ -9,13 +9,13 @@ from yarus.tasks.config.texts import texts
 
 
 @pytest.mark.parametrize(
-    ("n", "said"),
+    ("n", "phrase"),
     [(1, "1 общий вопрос"), (374, "374 общих вопроса"), (11, "11 общих вопросов"), (112, "112 общих вопросов"),
      (21, "21 общий вопрос"), (0, "0 общих вопросов"), (5, "5 общих вопросов")],
 )  # fmt: skip
-def test_words_go_by_their_number(n: int, said: str) -> None:
+def test_words_agree_with_their_number(n: int, phrase: str) -> None:
     text = texts("report.page", "ru")["compared questions"].format(id="a", at="b", n=n)
-    assert text == f"Сравнение с прогоном a от b: {said}."
+    assert text == f"Сравнение с прогоном a от b: {phrase}."
     english = texts("report.page", "en")["compared questions"].format(id="a", at="b", n=n)
     assert english == f"Compared with a of b: {n} question{'' if n == 1 else 's'} in common."
 
@@ -26,12 +26,12 @@ COUNTS = (
 
 
 FIT_ANY = {"из", "и", "с", "не", "до", "есть", "на", "в", "мс", "без"}
-"""Words that go with any number."""
+"""Words that fit any number."""
 
 
 @pytest.mark.parametrize("section", SECTIONS["ru"])
-def test_no_word_after_a_count_is_of_one_form(section: str) -> None:
-    """«374 общих вопросов»: what follows a number goes by it, or the number comes last."""
+def test_words_after_a_count_have_plural_forms(section: str) -> None:
+    """«374 общих вопросов»: a word after a number agrees with it, or the number comes last."""
     for key, text in SECTIONS["ru"][section].items():
         words = set(re.findall(rf"\{{(?:{COUNTS})\}} ([а-яё]+)", text)) - FIT_ANY
         assert not words, (key, text)

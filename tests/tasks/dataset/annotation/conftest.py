@@ -1,4 +1,4 @@
-"""A source to be annotated, and files that annotators have filled."""
+"""A source to annotate, and files that annotators have filled in."""
 
 import csv
 import io
@@ -11,38 +11,38 @@ import pytest
 from openpyxl import Workbook
 
 from tests.support.evaluations import load, question
-from yarus.tasks.dataset.annotation.columns import COLUMNS, headings
+from yarus.tasks.dataset.annotation.columns import COLUMNS, column_headings
 
-Make = Callable[..., Path]
+WriteFile = Callable[..., Path]
 
 
 @pytest.fixture
 def source(at_home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """Ten questions about ten pages, in a source of the test's own."""
+    """Return a source unique to the test, with ten questions about ten pages."""
     name = re.sub(r"\W", "_", request.node.name.lower())[:30].strip("_") + "_an"
     bare = {"ground_truth_answer": None, "relevant_chunk_ids": None, "answerable": None, "origin": None}
     return load(tmp_path, re.sub("^[^a-z]+", "a", name), [question(i, **(bare if i > 4 else {})) for i in range(10)])
 
 
 @pytest.fixture
-def filled(source: str, tmp_path: Path) -> Make:
-    """Writes a file with these cells, by row and column; the other cells are empty."""
+def write_filled_file(source: str, tmp_path: Path) -> WriteFile:
+    """Return a function that writes a file with the given cells; other cells are empty."""
 
-    def make(*rows: Mapping[str, Any], suffix: str = ".xlsx", encoding: str = "utf-8-sig", sep: str = ";") -> Path:
+    def write(*rows: Mapping[str, Any], suffix: str = ".xlsx", encoding: str = "utf-8-sig", sep: str = ";") -> Path:
         path = tmp_path / f"filled{suffix}"
         lines = [[row.get(name, source if name == "source" else None) for name in COLUMNS] for row in rows]
         if suffix == ".xlsx":
             book = Workbook()
-            for line in [headings("ru"), *lines]:
+            for line in [column_headings("ru"), *lines]:
                 book.active.append(line)
             book.save(path)
         else:
             text = io.StringIO()
-            csv.writer(text, delimiter=sep).writerows([headings("ru"), *lines])
+            csv.writer(text, delimiter=sep).writerows([column_headings("ru"), *lines])
             path.write_bytes(text.getvalue().encode(encoding))
         return path
 
-    return make
+    return write
 
 
 @pytest.fixture

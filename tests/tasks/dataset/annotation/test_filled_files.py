@@ -1,4 +1,4 @@
-"""Filled files in any state: what Excel saves is read, and of a wrong file nothing is imported."""
+"""Filled files in any state: files saved by Excel are imported, invalid files are rejected as a whole."""
 
 import re
 from collections.abc import Callable
@@ -9,29 +9,35 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluations import questions_of
+from tests.support.evaluations import read_questions_by_id
 from yarus.db.errors import InputError
-from yarus.tasks.dataset.annotation.round_trip import export, import_
+from yarus.tasks.dataset.annotation.round_trip import export_annotation_file, import_annotation_file
 
-Make = Callable[..., Path]
+WriteFile = Callable[..., Path]
 
 
 @pytest.mark.parametrize(
     ("encoding", "sep"),
     [("utf-8", ","), ("utf-8-sig", ";"), ("cp1251", ";"), ("utf-16", "\t"), ("utf-16-le", "\t"), ("utf-16-be", ";")],
 )
-def test_what_excel_saves(engine: Engine, source: str, filled: Make, encoding: str, sep: str) -> None:
+def test_files_saved_by_excel_are_imported(
+    engine: Engine, source: str, write_filled_file: WriteFile, encoding: str, sep: str
+) -> None:
     row = {"question_id": "3", "show": "ДА", "notes": "Заметка; с «кавычками», запятой\nи строкой"}
     if encoding == "cp1251":
         row["notes"] = "Заметка; простая"
-    import_(filled(row, suffix=".csv", encoding=encoding, sep=sep), "a")
-    said = questions_of(engine, source)["3"]["review"]["annotators"]["a"]
-    assert (said["show"], said["notes"]) == (True, row["notes"])
+    import_annotation_file(write_filled_file(row, suffix=".csv", encoding=encoding, sep=sep), "a")
+    verdict = read_questions_by_id(engine, source)["3"]["review"]["annotators"]["a"]
+    assert (verdict["show"], verdict["notes"]) == (True, row["notes"])
 
 
-def test_numbers_and_yes_no_of_a_workbook(engine: Engine, source: str, filled: Make) -> None:
-    import_(filled({"question_id": 3, "show": True}, {"question_id": 4.0, "show": 0, "question_ok": "1"}), "a")
-    rows = questions_of(engine, source)
+def test_numbers_and_booleans_of_workbooks_are_imported(
+    engine: Engine, source: str, write_filled_file: WriteFile
+) -> None:
+    import_annotation_file(
+        write_filled_file({"question_id": 3, "show": True}, {"question_id": 4.0, "show": 0, "question_ok": "1"}), "a"
+    )
+    rows = read_questions_by_id(engine, source)
     assert (rows["3"]["ground_truth_show"], rows["4"]["ground_truth_show"]) == (True, False)
 
 
@@ -51,21 +57,21 @@ WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.usefixtures("english")
 @pytest.mark.parametrize("name", WRONG)
-def test_nothing_is_written_of_a_wrong_file(engine: Engine, source: str, filled: Make, name: str) -> None:
+def test_invalid_files_change_nothing(engine: Engine, source: str, write_filled_file: WriteFile, name: str) -> None:
     rows, message = WRONG[name]
-    before = questions_of(engine, source)
+    before = read_questions_by_id(engine, source)
     with pytest.raises(InputError, match=message) as raised:
-        import_(filled(*rows), "a")
+        import_annotation_file(write_filled_file(*rows), "a")
     assert "nothing was imported" in str(raised.value)
-    assert questions_of(engine, source) == before
+    assert read_questions_by_id(engine, source) == before
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 @pytest.mark.parametrize("language", ["ru", "en"])
-def test_problems_name_the_row_of_the_table_in_one_language(
-    source: str, filled: Make, monkeypatch: pytest.MonkeyPatch, language: str, suffix: str
+def test_problems_have_row_numbers_in_one_language(
+    source: str, write_filled_file: WriteFile, monkeypatch: pytest.MonkeyPatch, language: str, suffix: str
 ) -> None:
-    """A cell of three lines is one row, in CSV as in a workbook; what was given is repeated as it is."""
+    """A cell of three lines counts as one row in CSV and workbooks; messages repeat the given values."""
     monkeypatch.setenv("YARUS_LANGUAGE", language)
     rows = [
         {"question_id": "1", "notes": "первая\nвторая\nтретья", "show": "да"},
@@ -75,32 +81,32 @@ def test_problems_name_the_row_of_the_table_in_one_language(
         {"question_id": "1", "show": "нет"},
     ]
     with pytest.raises(InputError) as raised:
-        import_(filled(*rows, suffix=suffix), "a")
+        import_annotation_file(write_filled_file(*rows, suffix=suffix), "a")
     head, *problems = str(raised.value).partition(f"filled{suffix}")[2].splitlines()
-    named = [re.match(r" *(?:строка|row) (\d+)", problem) for problem in problems]
-    assert [int(row[1]) for row in named if row] == [3, 3, 3, 4, 5, 6]
-    alien = "[а-яё]" if language == "en" else "[a-z]{3}"
-    assert not [line for line in (head, *problems) if re.search(alien, line, re.IGNORECASE)]
+    matches = [re.match(r" *(?:строка|row) (\d+)", problem) for problem in problems]
+    assert [int(match[1]) for match in matches if match] == [3, 3, 3, 4, 5, 6]
+    other_alphabet = "[а-яё]" if language == "en" else "[a-z]{3}"
+    assert not [line for line in (head, *problems) if re.search(other_alphabet, line, re.IGNORECASE)]
 
 
 @pytest.mark.usefixtures("english")
-def test_a_good_row_does_not_save_a_file_with_a_wrong_one(engine: Engine, source: str, filled: Make) -> None:
-    before = questions_of(engine, source)
-    many = [{"question_id": str(n), "show": "?"} for n in range(100, 140)]
+def test_valid_row_is_not_imported_with_invalid_rows(engine: Engine, source: str, write_filled_file: WriteFile) -> None:
+    before = read_questions_by_id(engine, source)
+    invalid_rows = [{"question_id": str(n), "show": "?"} for n in range(100, 140)]
     with pytest.raises(InputError) as raised:
-        import_(filled({"question_id": "9", "show": "да"}, *many), "a")
-    assert len(str(raised.value).splitlines()) == 22  # the head, twenty problems, and how many more
+        import_annotation_file(write_filled_file({"question_id": "9", "show": "да"}, *invalid_rows), "a")
+    assert len(str(raised.value).splitlines()) == 22  # the head, twenty problems, and the number of others
     assert "and 60 more" in str(raised.value)
-    assert questions_of(engine, source) == before
+    assert read_questions_by_id(engine, source) == before
 
 
 @pytest.mark.usefixtures("english")
-def test_files_that_are_none(source: str, filled: Make, tmp_path: Path) -> None:
-    path = filled({"question_id": "1", "show": "да"}, suffix=".csv")
+def test_unreadable_files_are_rejected(source: str, write_filled_file: WriteFile, tmp_path: Path) -> None:
+    path = write_filled_file({"question_id": "1", "show": "да"}, suffix=".csv")
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     path.write_text("\n".join(line.rsplit(";", 2)[0] for line in lines), encoding="utf-8")
     with pytest.raises(InputError, match=r"missing columns: 'show', 'notes'; nothing was"):
-        import_(path, "a")
+        import_annotation_file(path, "a")
     for name, content, message in (
         ("empty.csv", b"", "empty"),
         ("image.xlsx", b"\x89PNG", "no workbook"),
@@ -108,14 +114,19 @@ def test_files_that_are_none(source: str, filled: Make, tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):
-            import_(tmp_path / name, "a")
+            import_annotation_file(tmp_path / name, "a")
     with pytest.raises(InputError, match=r"gone.csv: cannot be read: there is no such file or folder$"):
-        import_(tmp_path / "gone.csv", "a")
+        import_annotation_file(tmp_path / "gone.csv", "a")
     with pytest.raises(InputError, match=r"cannot be read: it is a folder$"):
-        import_(tmp_path, "a")
+        import_annotation_file(tmp_path, "a")
     with pytest.raises(InputError, match=r"ends in \.csv or \.xlsx"):
-        export(tmp_path / "out.ods", source)
+        export_annotation_file(tmp_path / "out.ods", source)
     with pytest.raises(InputError, match="annotator"):
-        import_(filled({"question_id": "1", "show": "да"}), " ")
+        import_annotation_file(write_filled_file({"question_id": "1", "show": "да"}), " ")
     with pytest.raises(InputError, match=r"names the sources other, .*--into"):
-        import_(filled({"question_id": "1", "show": "да"}, {"question_id": "2", "source": "other", "show": "да"}), "a")
+        import_annotation_file(
+            write_filled_file(
+                {"question_id": "1", "show": "да"}, {"question_id": "2", "source": "other", "show": "да"}
+            ),
+            "a",
+        )

@@ -1,4 +1,4 @@
-"""Workbooks as other programs leave them: with a size that is not theirs any more, and damaged."""
+"""Workbooks of other programs: outdated sizes and damaged files."""
 
 import re
 import subprocess
@@ -15,9 +15,9 @@ from yarus.tasks.dataset.annotation import spreadsheets
 SHEET = "xl/worksheets/sheet1.xml"
 
 
-def rewritten(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
-    """A workbook of a header and three rows, one part of it changed."""
-    spreadsheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(3)])
+def write_changed_workbook(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
+    """Write a workbook of a header and three rows, with one part changed."""
+    spreadsheets.write_table(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(3)])
     with zipfile.ZipFile(path) as book:
         parts = {name: book.read(name) for name in book.namelist()}
     with zipfile.ZipFile(path, "w") as book:
@@ -27,42 +27,44 @@ def rewritten(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
 
 
 @pytest.mark.parametrize("size", ["A1", "A1:B2", "A1:A4", "A1:Z99"])
-def test_rows_and_columns_beyond_the_size_that_a_file_names(tmp_path: Path, size: str) -> None:
-    def stale(content: bytes) -> bytes:
+def test_read_ignores_outdated_sheet_size(tmp_path: Path, size: str) -> None:
+    def replace_size(content: bytes) -> bytes:
         changed, n = re.subn(rb'<dimension ref="[^"]*"', f'<dimension ref="{size}"'.encode(), content)
         assert n == 1
         return changed
 
-    header, lines = spreadsheets.read(rewritten(tmp_path / "a.xlsx", SHEET, stale))
+    header, lines = spreadsheets.read_table(write_changed_workbook(tmp_path / "a.xlsx", SHEET, replace_size))
     assert header == ["id", "question"]
     assert [(number, [cell.text for cell in cells]) for number, cells in lines] == [
         (i + 2, [str(i), f"Вопрос {i}?"]) for i in range(3)
     ]
 
 
-def test_rows_that_a_file_leaves_out_are_counted(tmp_path: Path) -> None:
-    """A problem is named with the row that a spreadsheet shows."""
-    without = rewritten(tmp_path / "a.xlsx", SHEET, lambda content: re.sub(rb'<row r="3".*?</row>', b"", content))
-    assert [number for number, _ in spreadsheets.read(without)[1]] == [2, 4]
+def test_read_counts_rows_missing_in_file(tmp_path: Path) -> None:
+    """Problems refer to the row number that a spreadsheet shows."""
+    path = write_changed_workbook(
+        tmp_path / "a.xlsx", SHEET, lambda content: re.sub(rb'<row r="3".*?</row>', b"", content)
+    )
+    assert [number for number, _ in spreadsheets.read_table(path)[1]] == [2, 4]
 
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "xl/styles.xml", "[Content_Types].xml"])
-def test_a_cut_off_part_is_an_unreadable_workbook(tmp_path: Path, at_home: Path, part: str) -> None:
-    path = rewritten(tmp_path / "a.xlsx", part, lambda content: content[: len(content) * 2 // 3])
+def test_read_rejects_cut_off_workbook(tmp_path: Path, at_home: Path, part: str) -> None:
+    path = write_changed_workbook(tmp_path / "a.xlsx", part, lambda content: content[: len(content) * 2 // 3])
     with pytest.raises(InputError, match=r"a\.xlsx"):
-        spreadsheets.read(path)
+        spreadsheets.read_table(path)
 
 
-def test_a_damaged_archive_is_an_unreadable_workbook(tmp_path: Path, at_home: Path) -> None:
+def test_read_rejects_damaged_archive(tmp_path: Path, at_home: Path) -> None:
     path = tmp_path / "a.xlsx"
-    spreadsheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(300)])
+    spreadsheets.write_table(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(300)])
     with zipfile.ZipFile(path) as book:
-        begins = book.getinfo(SHEET).header_offset
+        start = book.getinfo(SHEET).header_offset
     content = bytearray(path.read_bytes())
-    content[begins + 200 : begins + 260] = bytes(60)
+    content[start + 200 : start + 260] = bytes(60)
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"a\.xlsx"):
-        spreadsheets.read(path)
+        spreadsheets.read_table(path)
 
 
 HEAD = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
@@ -76,18 +78,18 @@ BOMBS = {
 
 @pytest.mark.slow("breadth: large files are packed")
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_workbook_that_unpacks_to_more_than_people_write_is_refused(tmp_path: Path, at_home: Path, bomb: str) -> None:
+def test_read_rejects_oversized_workbook(tmp_path: Path, at_home: Path, bomb: str) -> None:
     content, limit = BOMBS[bomb]
-    path = rewritten(tmp_path / "a.xlsx", SHEET, lambda _: content)
+    path = write_changed_workbook(tmp_path / "a.xlsx", SHEET, lambda _: content)
     with pytest.raises(InputError, match=rf"a\.xlsx.*{limit}"):
-        spreadsheets.read(path)
+        spreadsheets.read_table(path)
 
 
 @pytest.mark.slow("process: its memory is measured")
-def test_a_workbook_of_many_small_cells_takes_no_memory(tmp_path: Path) -> None:
-    """It took 3.1 GB from 780 kB; measured in a process of its own."""
+def test_read_needs_little_memory_for_small_cells(tmp_path: Path) -> None:
+    """An earlier version used 3.1 GB for 780 kB; the memory is measured in a separate process."""
     path = tmp_path / "a.xlsx"
-    rewritten(path, SHEET, lambda _: BOMBS["cells"][0])
+    write_changed_workbook(path, SHEET, lambda _: BOMBS["cells"][0])
     script = f"""
 from pathlib import Path
 from yarus.db.errors import InputError
@@ -98,19 +100,19 @@ try:
 except InputError:
     print(peak_kb())
 """
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=Path(__file__).parents[4], capture_output=True, text=True, timeout=120
     )
-    assert int(ran.stdout) < 400_000, ran.stderr
+    assert int(process.stdout) < 400_000, process.stderr
 
 
 @pytest.mark.slow("breadth: a large file")
-def test_a_text_table_larger_than_people_write_is_refused(tmp_path: Path, at_home: Path) -> None:
+def test_read_rejects_oversized_csv(tmp_path: Path, at_home: Path) -> None:
     path = tmp_path / "a.csv"
     with path.open("wb") as file:
-        file.truncate(spreadsheets.LARGEST_BYTES + 1)
+        file.truncate(spreadsheets.MAX_BYTES + 1)
     with pytest.raises(InputError, match=r"a\.csv.*67,108,865"):
-        spreadsheets.read(path)
-    path.write_bytes(b"id;question\n" + b";" * spreadsheets.MOST_CELLS)
+        spreadsheets.read_table(path)
+    path.write_bytes(b"id;question\n" + b";" * spreadsheets.MAX_CELLS)
     with pytest.raises(InputError, match=r"a\.csv.*2.*500,000"):
-        spreadsheets.read(path)
+        spreadsheets.read_table(path)

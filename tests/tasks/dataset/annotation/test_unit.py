@@ -1,4 +1,4 @@
-"""A few labels of chunks among labels of pages: what is counted stays, and what follows from them is said."""
+"""Default unit with a few chunk labels among page labels, and the message about it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,34 +7,40 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.evaluations import evaluate, load, question
-from yarus.flows.terminal.dataset import print_imported, unit_text
-from yarus.tasks.dataset.annotation.round_trip import import_
+from yarus.flows.terminal.dataset import describe_label_unit, print_imported
+from yarus.tasks.dataset.annotation.round_trip import import_annotation_file
 
-Make = Callable[..., Path]
+WriteFile = Callable[..., Path]
 BARE = {"ground_truth_answer": None, "relevant_chunk_ids": None, "answerable": None, "origin": None}
 
 
 @pytest.mark.slow("breadth: three evaluations")
-def test_a_few_labels_of_chunks_do_not_flip_the_unit(
-    engine: Engine, at_home: Path, tmp_path: Path, filled: Make, capsys: pytest.CaptureFixture[str]
+def test_few_chunk_labels_keep_page_unit(
+    engine: Engine, at_home: Path, tmp_path: Path, write_filled_file: WriteFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = load(tmp_path, "few_chunk_labels", [question(i, **BARE) for i in range(10)])
     before = evaluate("tier1", source=name)
-    few = import_(filled(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2))), "a")
-    told = {key: few[key] for key in ("unit", "unit_before", "n_labelled", "n_chunks")}
-    assert told == {"unit": "page", "unit_before": "page", "n_labelled": 10, "n_chunks": 2}
+    first_import = import_annotation_file(
+        write_filled_file(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2))), "a"
+    )
+    unit_fields = {key: first_import[key] for key in ("unit", "unit_before", "n_labelled", "n_chunks")}
+    assert unit_fields == {"unit": "page", "unit_before": "page", "n_labelled": 10, "n_chunks": 2}
     after = evaluate("tier1", source=name)
-    assert [one["system"]["unit"] for one in (before, after)] == ["page", "page"]
-    assert [one["metrics"]["hit_rate@1"]["n_scored"] for one in (before, after)] == [10, 10]
+    assert [evaluated["system"]["unit"] for evaluated in (before, after)] == ["page", "page"]
+    assert [evaluated["metrics"]["hit_rate@1"]["n_scored"] for evaluated in (before, after)] == [10, 10]
     assert {"note": "chunks as pages", "n": 2, "of": 10} in after["notes"]
-    most = import_(filled(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2, 6))), "a")
-    assert (most["unit"], most["unit_before"], most["n_chunks"]) == ("chunk", "page", 6)
-    print_imported(most, "en")
-    said = " ".join(capsys.readouterr().out.split())
-    assert "it was --unit page and is --unit chunk now" in said
-    assert "6 of 10 labelled questions have them. The other 4, of which only a page is labelled, are left out" in said
+    second_import = import_annotation_file(
+        write_filled_file(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2, 6))), "a"
+    )
+    assert (second_import["unit"], second_import["unit_before"], second_import["n_chunks"]) == ("chunk", "page", 6)
+    print_imported(second_import, "en")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "it was --unit page and is --unit chunk now" in printed
+    assert (
+        "6 of 10 labelled questions have them. The other 4, of which only a page is labelled, are left out" in printed
+    )
     assert {"note": "pages only", "n": 4, "of": 10} in evaluate("tier1", source=name)["notes"]
 
 
-def test_nothing_is_said_where_labels_are_of_one_kind() -> None:
-    assert unit_text("chunk", 10, 10, "ru") == unit_text("page", 10, 0, "ru") == ""
+def test_unit_text_is_empty_for_labels_of_one_kind() -> None:
+    assert describe_label_unit("chunk", 10, 10, "ru") == describe_label_unit("page", 10, 0, "ru") == ""

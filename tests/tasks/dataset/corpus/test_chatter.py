@@ -1,16 +1,16 @@
-"""What no page could answer is recognised, by kind, in Russian and English; real questions are not taken for it."""
+"""Non-questions are recognised by kind in Russian and English; real questions are not misclassified."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.logs.bot_logs import JUNK, SAMPLE
-from yarus.tasks.dataset.corpus.chatter import KINDS, chatter
-from yarus.tasks.dataset.corpus.languages import Spoken, content, is_foreign, spoken
+from tests.support.logs.bot_logs import JUNK, SAMPLE_FOLDER
+from yarus.tasks.dataset.corpus.chatter import KINDS, non_question_kind
+from yarus.tasks.dataset.corpus.languages import CorpusLanguages, content_words, detect_corpus_languages, is_foreign
 
-FALSE_ALARMS = 0.01
-NO_QUESTIONS = {
+MAX_FALSE_ALARM_RATE = 0.01
+NON_QUESTIONS = {
     "привет": "small_talk",
     "ты тупой": "small_talk",
     "расскажи анекдот": "small_talk",
@@ -23,66 +23,78 @@ NO_QUESTIONS = {
     "тест": "noise",
     "I am foreign student, how to make registration?": "other_language",
 }
-"""What the sample's own log has of it."""
+"""Non-questions in the sample's log."""
 
 
-def sample(name: str, column: str) -> list[str]:
-    return [json.loads(line)[column] for line in (SAMPLE / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+def load_sample_column(name: str, column: str) -> list[str]:
+    return [
+        json.loads(line)[column] for line in (SAMPLE_FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
-def paragraphs(xquad: Path) -> tuple[list[str], list[str]]:
-    """The texts and the questions."""
+def load_paragraphs(xquad: Path) -> tuple[list[str], list[str]]:
+    """Return the texts and the questions."""
     articles = json.loads(xquad.read_text(encoding="utf-8"))["data"]
     parts = [part for article in articles for part in article["paragraphs"]]
-    return [part["context"] for part in parts], [one["question"] for part in parts for one in part["qas"]]
+    return [part["context"] for part in parts], [entry["question"] for part in parts for entry in part["qas"]]
 
 
 @pytest.fixture(scope="module")
-def russian() -> Spoken:
-    return spoken(sample("chunk", "text"))
+def russian() -> CorpusLanguages:
+    return detect_corpus_languages(load_sample_column("chunk", "text"))
 
 
 @pytest.fixture(scope="module")
-def english(xquad_en: Path) -> Spoken:
-    return spoken(paragraphs(xquad_en)[0])
+def english(xquad_en: Path) -> CorpusLanguages:
+    return detect_corpus_languages(load_paragraphs(xquad_en)[0])
 
 
-def test_each_kind_is_recognised(russian: Spoken) -> None:
+def test_non_question_kind_recognises_each_kind(russian: CorpusLanguages) -> None:
     assert set(JUNK) == set(KINDS)
-    wrong = [(kind, text) for kind in KINDS for text in JUNK[kind] if chatter(text, russian) != kind]
-    assert wrong == []
+    misclassified = [(kind, text) for kind in KINDS for text in JUNK[kind] if non_question_kind(text, russian) != kind]
+    assert misclassified == []
 
 
-def test_each_kind_is_recognised_where_the_corpus_is_english(english: Spoken) -> None:
+def test_non_question_kind_works_for_english_corpus(english: CorpusLanguages) -> None:
     for kind in set(KINDS) - {"other_language"}:
-        assert [text for text in JUNK[kind] if chatter(text, english) != kind] == [], kind
-    assert chatter("Где взять справку с места учёбы?", english) == "other_language"
-    assert chatter("Where do I get my student card?", english) is None
+        assert [text for text in JUNK[kind] if non_question_kind(text, english) != kind] == [], kind
+    assert non_question_kind("Где взять справку с места учёбы?", english) == "other_language"
+    assert non_question_kind("Where do I get my student card?", english) is None
 
 
-def test_the_samples_questions_are_questions(russian: Spoken) -> None:
-    found = {text: kind for text in sample("question_answer", "question") if (kind := chatter(text, russian))}
-    assert found == NO_QUESTIONS
+def test_non_question_kind_accepts_sample_questions(russian: CorpusLanguages) -> None:
+    non_questions = {
+        text: kind
+        for text in load_sample_column("question_answer", "question")
+        if (kind := non_question_kind(text, russian))
+    }
+    assert non_questions == NON_QUESTIONS
 
 
-def test_real_questions_are_taken_for_something_else_in_one_of_a_hundred(xquad_ru: Path, xquad_en: Path) -> None:
+def test_non_question_kind_has_few_false_alarms(xquad_ru: Path, xquad_en: Path) -> None:
     for path in (xquad_ru, xquad_en):
-        texts, questions = paragraphs(path)
-        of = spoken(texts)
-        alarms = [text for text in questions if chatter(text, of)]
-        assert len(alarms) <= FALSE_ALARMS * len(questions), alarms
+        texts, questions = load_paragraphs(path)
+        corpus_languages = detect_corpus_languages(texts)
+        false_alarms = [text for text in questions if non_question_kind(text, corpus_languages)]
+        assert len(false_alarms) <= MAX_FALSE_ALARM_RATE * len(questions), false_alarms
 
 
-def test_other_languages_are_mostly_recognised(xquad_ru: Path, xquad_en: Path) -> None:
-    for own, other in ((xquad_ru, xquad_en), (xquad_en, xquad_ru)):
-        of, questions = spoken(paragraphs(own)[0]), paragraphs(other)[1]
-        assert sum(is_foreign(text, of) for text in questions) >= 0.9 * len(questions)
+def test_is_foreign_recognises_most_foreign_questions(xquad_ru: Path, xquad_en: Path) -> None:
+    for own_path, other_path in ((xquad_ru, xquad_en), (xquad_en, xquad_ru)):
+        corpus_languages, questions = (
+            detect_corpus_languages(load_paragraphs(own_path)[0]),
+            load_paragraphs(other_path)[1],
+        )
+        assert sum(is_foreign(text, corpus_languages) for text in questions) >= 0.9 * len(questions)
 
 
-def test_a_corpus_of_two_languages_answers_both(xquad_ru: Path, xquad_en: Path) -> None:
-    (russian, asked), (english, too) = paragraphs(xquad_ru), paragraphs(xquad_en)
-    of = spoken([*russian, *english])
-    assert not [text for text in (*asked, *too) if is_foreign(text, of)]
+def test_is_foreign_accepts_both_corpus_languages(xquad_ru: Path, xquad_en: Path) -> None:
+    (russian_texts, russian_questions), (english_texts, english_questions) = (
+        load_paragraphs(xquad_ru),
+        load_paragraphs(xquad_en),
+    )
+    corpus_languages = detect_corpus_languages([*russian_texts, *english_texts])
+    assert not [text for text in (*russian_questions, *english_questions) if is_foreign(text, corpus_languages)]
 
 
 @pytest.mark.parametrize(
@@ -114,12 +126,12 @@ def test_a_corpus_of_two_languages_answers_both(xquad_ru: Path, xquad_en: Path) 
         "Office 365",
     ],
 )
-def test_a_word_of_content_makes_a_question(russian: Spoken, text: str) -> None:
-    assert chatter(text, russian) is None
+def test_non_question_kind_accepts_texts_with_content_words(russian: CorpusLanguages, text: str) -> None:
+    assert non_question_kind(text, russian) is None
 
 
-def test_what_a_text_is_about_has_no_addresses_and_no_words_that_only_ask() -> None:
-    assert content("Здравствуйте! Подскажите, где взять пропуск? https://wiki.example/a?b=c me@mail.ru") == [
+def test_content_words_exclude_addresses_and_question_words() -> None:
+    assert content_words("Здравствуйте! Подскажите, где взять пропуск? https://wiki.example/a?b=c me@mail.ru") == [
         "взять",
         "пропуск",
     ]

@@ -1,4 +1,4 @@
-"""Evaluations whose answers are truly good or bad, and a judge that errs as it is told. Imported by full name."""
+"""Evaluations with known good and bad answers, and a judge with set error rates. Imported by full name."""
 
 import hashlib
 import re
@@ -11,55 +11,65 @@ from typing import Any
 
 import pytest
 
-from tests.support.evaluations import chance, evaluate, load, metric_of, question, roles, says, texts, use
-from tests.support.llm_server import FakeLLMServer, scores
+from tests.support.evaluations import (
+    evaluate,
+    get_requested_metric,
+    hash_to_unit,
+    load,
+    make_completion,
+    make_role_variables,
+    question,
+    set_variables,
+    texts,
+)
+from tests.support.llm_server import FakeLLMServer, make_score_completion
 from yarus.tasks.config.connections import database
-from yarus.tasks.dataset.labelling.session import Labelling
+from yarus.tasks.dataset.labelling.session import LabellingSession
 from yarus.tasks.steps import lifecycle
 
 RATE, SENSITIVITY, SPECIFICITY = 0.7, 0.95, 0.5
 Document = dict[str, Any]
 
 
-def good(asked: str) -> bool:
-    """Whether people find the answer to a question good."""
-    return chance("truth", asked) < RATE
+def is_good(question_text: str) -> bool:
+    """Return whether people find the answer to a question good."""
+    return hash_to_unit("truth", question_text) < RATE
 
 
-def judged(asked: str) -> float:
-    """What the judge says of it."""
-    right = chance("judge", asked) < (SENSITIVITY if good(asked) else SPECIFICITY)
-    return float(good(asked) == right)
+def judge_score(question_text: str) -> float:
+    """Return the judge's score of the answer to a question."""
+    is_right = hash_to_unit("judge", question_text) < (SENSITIVITY if is_good(question_text) else SPECIFICITY)
+    return float(is_good(question_text) == is_right)
 
 
-def answering(number: int, request: Document) -> Any:
-    """Generator and judge."""
-    if metric_of(request) == "generation":
-        return says(f"Ответ: {texts(request)['question']}", tokens=(10, 5))
-    return scores(judged(texts(request)["question"]))
+def reply_as_models(number: int, request: Document) -> Any:
+    """Reply as generator and judge."""
+    if get_requested_metric(request) == "generation":
+        return make_completion(f"Ответ: {texts(request)['question']}", tokens=(10, 5))
+    return make_score_completion(judge_score(texts(request)["question"]))
 
 
 @contextmanager
-def models() -> Iterator[None]:
-    """Generator and judge are served while the block lasts."""
-    server = FakeLLMServer(script=answering)
+def serve_models() -> Iterator[None]:
+    """Serve generator and judge in the block."""
+    server = FakeLLMServer(script=reply_as_models)
     server.start()
     with pytest.MonkeyPatch.context() as patch:
-        use(patch, roles(server.url, "generator", "judge"))
+        set_variables(patch, make_role_variables(server.url, "generator", "judge"))
         yield
     server.stop()
 
 
-def evaluated(folder: Path, name: str, n: int = 200, **more: Any) -> Document:
-    """Tier 2 over n questions of 40 users; the summary."""
+def evaluate_labelled(folder: Path, name: str, n: int = 200, **more: Any) -> Document:
+    """Evaluate tier 2 over n questions of 40 users and return the summary."""
     load(folder, name, [question(i, user_id=str(i % 40)) for i in range(n)])
-    with named(name):
+    with fix_evaluation_ids(name):
         return evaluate("tier2", source=name, **more)
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
-    """Evaluations have an id that follows from the name while the block lasts, so that the same answers are drawn."""
+def fix_evaluation_ids(name: str) -> Iterator[None]:
+    """Derive evaluation ids from the name in the block, so that the same answers are sampled."""
     digits = hashlib.sha256(name.encode()).hexdigest()
 
     class Then(datetime):
@@ -73,16 +83,18 @@ def named(name: str) -> Iterator[None]:
         yield
 
 
-def label(evaluation: str, n: int, *, annotator: str = "anna", metric: str = "avg_faithfulness") -> Labelling:
-    """People say the truth of the next n answers."""
-    found = Labelling(database(), evaluation, metric)
+def label_answers(
+    evaluation: str, n: int, *, annotator: str = "anna", metric: str = "avg_faithfulness"
+) -> LabellingSession:
+    """Label the next n answers with the truth."""
+    session = LabellingSession(database(), evaluation, metric)
     for _ in range(n):
-        asked = found.next(annotator)
-        assert asked is not None
-        found.save(annotator, asked["case_id"], float(good(asked["question"])))
-    return found
+        case = session.next(annotator)
+        assert case is not None
+        session.save(annotator, case["case_id"], float(is_good(case["question"])))
+    return session
 
 
-def source_of(request: pytest.FixtureRequest) -> str:
-    """A name of a test's own: labels go by source."""
+def source_name_of(request: pytest.FixtureRequest) -> str:
+    """Return a source name unique to the test, because labels are stored by source."""
     return re.sub(r"\W", "_", request.node.name.lower())[:40].strip("_")

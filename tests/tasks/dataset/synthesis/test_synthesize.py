@@ -1,4 +1,4 @@
-"""Made questions: what the generator may do wrong, what the checks let pass, and what a second start buys."""
+"""Synthetic questions: faults of the generator, checks, and calls after a restart."""
 
 import asyncio
 import json
@@ -9,14 +9,29 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.evaluations import chance, load, metric_of, roles, texts, use
-from tests.support.llm_server import FakeLLMServer, says, scores
+from tests.support.evaluations import (
+    get_requested_metric,
+    hash_to_unit,
+    load,
+    make_role_variables,
+    set_variables,
+    texts,
+)
+from tests.support.llm_server import FakeLLMServer, make_completion, make_score_completion
 from yarus.db.errors import InputError
-from yarus.db.loading.fill import Row, Rows, fill
+from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
 from yarus.db.source_rows import read_questions
-from yarus.db.sources import loaded, snapshot
-from yarus.tasks.dataset.synthesis.checks import TRIES, Known, copied, longest_run, plans, quotas, wrong_language
-from yarus.tasks.dataset.synthesis.generator import Synthesis, read_pair
+from yarus.db.sources import find_loaded_source, snapshot
+from yarus.tasks.dataset.synthesis.checks import (
+    MAX_TRIES,
+    KnownQuestions,
+    is_copied,
+    is_wrong_language,
+    longest_common_run,
+    plan_questions,
+    split_by_kind,
+)
+from yarus.tasks.dataset.synthesis.generator import SynthesisParameters, parse_pair
 from yarus.tasks.dataset.synthesis.synthesize import gather, keep, write
 from yarus.tasks.models.calls import Reply
 
@@ -24,20 +39,20 @@ TEXT = "Правило {0} велит студентам группы {0} сда
 THINGS = ("сопромат", "химия", "логика", "алгебра", "ботаника", "история", "физика", "право", "этика", "латынь")
 
 
-def synthesize(**given: Any) -> dict[str, Any]:
-    """The flow's steps in their order."""
+def synthesize(**values: Any) -> dict[str, Any]:
+    """Run the flow's steps in order."""
 
-    async def steps() -> dict[str, Any]:
-        parameters = Synthesis.model_validate(given)
+    async def run_steps() -> dict[str, Any]:
+        parameters = SynthesisParameters.model_validate(values)
         material = await gather.fn(parameters)
         return await keep.fn(parameters, material, await write.fn(parameters, material))
 
-    return asyncio.run(steps())
+    return asyncio.run(run_steps())
 
 
 @pytest.fixture(scope="module")
 def library(engine: Engine) -> str:
-    """Ten pages of two chunks, one chunk of one word, one of 100 kB."""
+    """Load ten pages of two chunks, one chunk of one word, and one of 100 kB."""
     chunks = [
         {
             "id": f"c{i}",
@@ -54,125 +69,134 @@ def library(engine: Engine) -> str:
             "text": "Очень длинная страница правил. " * 3_300,
         },
     ]
-    asked = [{"id": str(i), "question": f"как вернуть книгу по предмету {THINGS[i]}"} for i in range(10)]
-    rows = Rows([Row("q", row) for row in asked], [Row("c", row) for row in chunks])
+    questions = [{"id": str(i), "question": f"как вернуть книгу по предмету {THINGS[i]}"} for i in range(10)]
+    rows = ImportedRows([IncomingRow("q", row) for row in questions], [IncomingRow("c", row) for row in chunks])
     fill(engine, "library", rows, language="ru", origin="a test")
     return "library"
 
 
-def rows_of(engine: Engine, name: str) -> list[dict[str, Any]]:
-    where = loaded(engine, name)
-    with snapshot(where) as connection:
-        return read_questions(connection, where, all_rows=True)
+def load_rows(engine: Engine, name: str) -> list[dict[str, Any]]:
+    data_source = find_loaded_source(engine, name)
+    with snapshot(data_source) as connection:
+        return read_questions(connection, data_source, all_rows=True)
 
 
-def pair(question: str, answer: str = "Сдать книгу до мая.", **more: Any) -> bytes:
-    return says(json.dumps({"question": question, "answer": answer}, ensure_ascii=False), **more)
+def pair_reply(question: str, answer: str = "Сдать книгу до мая.", **more: Any) -> bytes:
+    return make_completion(json.dumps({"question": question, "answer": answer}, ensure_ascii=False), **more)
 
 
-def kind_of(request: dict[str, Any]) -> str:
-    """single, multi, unanswerable; or what the judge is asked."""
+def request_kind(request: dict[str, Any]) -> str:
+    """Return the kind of a generator's request, or of the judge's."""
     content = request["messages"][0]["content"]
     if "examples" not in texts(request):
-        return "faithfulness" if metric_of(request) == "faithfulness" else "answerability"
+        return "faithfulness" if get_requested_metric(request) == "faithfulness" else "answerability"
     return "multi" if "Фрагменты:" in content else "unanswerable" if "ответ не найден" in content else "single"
 
 
-def fresh(request: dict[str, Any], start: str = "А что мне будет") -> str:
-    """A question of words of its own, another one for every request."""
-    number = int(chance(request["messages"][0]["content"]) * 10**8)
+def unique_question(request: dict[str, Any], start: str = "А что мне будет") -> str:
+    """Return a unique question for each request."""
+    number = int(hash_to_unit(request["messages"][0]["content"]) * 10**8)
     letters = "".join("абвгдежзик"[int(digit)] for digit in str(number))
     return f"{start}, если {letters} {letters[::-1]} потерять?"
 
 
-def good(number: int, request: dict[str, Any]) -> bytes:
-    """A generator that does well, and a judge that says so: of two chunks one alone is not enough."""
-    kind = kind_of(request)
+def reply_well(number: int, request: dict[str, Any]) -> bytes:
+    """Reply as a good generator, and as a judge that accepts its pairs; one of two chunks does not suffice."""
+    kind = request_kind(request)
     if kind in ("single", "multi", "unanswerable"):
-        return pair(fresh(request, kind))
-    asked = texts(request).get("question", "")
-    whole = len(re.findall("Правило", texts(request)["context"])) > 1
-    enough = kind == "faithfulness" or asked.startswith("single") or (asked.startswith("multi") and whole)
-    return scores(1.0 if enough else 0.0)
+        return pair_reply(unique_question(request, kind))
+    question_text = texts(request).get("question", "")
+    has_both_chunks = len(re.findall("Правило", texts(request)["context"])) > 1
+    is_supported = (
+        kind == "faithfulness"
+        or question_text.startswith("single")
+        or (question_text.startswith("multi") and has_both_chunks)
+    )
+    return make_score_completion(1.0 if is_supported else 0.0)
 
 
 @pytest.fixture
-def served(at_home: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
-    use(monkeypatch, roles(llm_server.url, "generator", "judge"))
+def model_server(at_home: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
+    set_variables(monkeypatch, make_role_variables(llm_server.url, "generator", "judge"))
     return llm_server
 
 
-def test_a_good_generator_fills_a_source(engine: Engine, library: str, served: FakeLLMServer) -> None:
-    served.script = good
-    made = synthesize(source=library, into="made_good", n=9)
-    assert (made["accepted"], made["kinds"]) == (9, {"single": 3, "multi": 3, "unanswerable": 3})
-    rows = rows_of(engine, "made_good")
+def test_synthesis_fills_source(engine: Engine, library: str, model_server: FakeLLMServer) -> None:
+    model_server.script = reply_well
+    result = synthesize(source=library, into="made_good", n=9)
+    assert (result["accepted"], result["kinds"]) == (9, {"single": 3, "multi": 3, "unanswerable": 3})
+    rows = load_rows(engine, "made_good")
     assert {row["origin"] for row in rows} == {"synthetic"}
-    by_kind = {kind: [row for row in rows if row["review"]["kind"] == kind] for kind in made["kinds"]}
+    by_kind = {kind: [row for row in rows if row["review"]["kind"] == kind] for kind in result["kinds"]}
     assert all(len(row["relevant_chunk_ids"]) == 1 and row["answerable"] for row in by_kind["single"])
     assert all(len(row["relevant_chunk_ids"]) == 2 for row in by_kind["multi"])
     for row in by_kind["unanswerable"]:
         assert (row["answerable"], row["relevant_chunk_ids"], row["ground_truth_answer"]) == (False, [], None)
         assert row["confluence_url"] is None
-    asked = [texts(request) for request in served.requests if "examples" in texts(request)]
-    assert all("как вернуть книгу по предмету" in given["examples"] for given in asked)
-    assert max(len(given["context"]) for given in asked) <= 9_100  # the chunk of 100 kB is cut
-    assert not any(given["context"] == "Пусто" for given in asked)
+    prompt_texts = [texts(request) for request in model_server.requests if "examples" in texts(request)]
+    assert all("как вернуть книгу по предмету" in prompt["examples"] for prompt in prompt_texts)
+    assert max(len(prompt["context"]) for prompt in prompt_texts) <= 9_100  # the chunk of 100 kB is cut
+    assert not any(prompt["context"] == "Пусто" for prompt in prompt_texts)
 
 
 @pytest.mark.slow("breadth: two syntheses")
-def test_started_again_it_buys_nothing_and_comes_to_the_same(
-    engine: Engine, library: str, served: FakeLLMServer
-) -> None:
-    served.script = good
+def test_synthesis_repeats_without_new_calls(engine: Engine, library: str, model_server: FakeLLMServer) -> None:
+    model_server.script = reply_well
     first = synthesize(source=library, into="made_twice", n=6, seed=5)
-    bought = len(served.requests)
-    assert first["bought"] == bought > 0
-    again = synthesize(source=library, into="made_twice", n=6, seed=5)
-    assert len(served.requests) == bought and again["bought"] == 0
-    assert again["examples"] == first["examples"]
-    assert len(rows_of(engine, "made_twice")) == 6
-    other = synthesize(source=library, into="made_twice", n=6, seed=6)
-    assert len(rows_of(engine, "made_twice")) == 6 + other["accepted"]
+    n_calls = len(model_server.requests)
+    assert first["bought"] == n_calls > 0
+    repeated = synthesize(source=library, into="made_twice", n=6, seed=5)
+    assert len(model_server.requests) == n_calls and repeated["bought"] == 0
+    assert repeated["examples"] == first["examples"]
+    assert len(load_rows(engine, "made_twice")) == 6
+    other_result = synthesize(source=library, into="made_twice", n=6, seed=6)
+    assert len(load_rows(engine, "made_twice")) == 6 + other_result["accepted"]
 
 
 @pytest.mark.slow("process: it is killed")
-def test_killed_half_way_it_goes_on_from_the_store(library: str, served: FakeLLMServer) -> None:
-    """The second half of the calls fails as a kill would; the first half is never bought again."""
-    served.script = lambda number, request: good(number, request) if number <= 10 else says("", finish="stop")
+def test_synthesis_resumes_from_call_store(library: str, model_server: FakeLLMServer) -> None:
+    """The second half of the calls fails as after a kill; the first half is not repeated."""
+    model_server.script = lambda number, request: (
+        reply_well(number, request) if number <= 10 else make_completion("", finish="stop")
+    )
     synthesize(source=library, into="made_killed", n=6, seed=9)
-    before = [request["messages"][0]["content"] for request in served.requests[:10]]
-    served.requests.clear()
-    served.script = good
-    made = synthesize(source=library, into="made_killed", n=6, seed=9)
-    after = [request["messages"][0]["content"] for request in served.requests]
-    assert made["accepted"] > 0
+    before = [request["messages"][0]["content"] for request in model_server.requests[:10]]
+    model_server.requests.clear()
+    model_server.script = reply_well
+    result = synthesize(source=library, into="made_killed", n=6, seed=9)
+    after = [request["messages"][0]["content"] for request in model_server.requests]
+    assert result["accepted"] > 0
     assert not set(before) & set(after)
 
 
-BAD: dict[str, tuple[Any, str]] = {
-    "it repeats itself": (lambda request: pair("Что мне грозит, если книгу потерять?"), "duplicate"),
-    "it repeats the log": (lambda request: pair("Как вернуть книгу по предмету Сопромат?"), "duplicate"),
-    "another language": (lambda request: pair("What if I lose the book?", "Pay."), "wrong_language"),
-    "the answer in another language": (lambda request: pair(fresh(request), "You pay."), "wrong_language"),
-    "a copy": (lambda request: pair(texts(request)["context"][:200]), "copy"),
-    "prose": (lambda request: says("Вот вопрос: где книга?"), "unreadable"),
-    "a list": (lambda request: says('["вопрос", "ответ"]'), "unreadable"),
-    "no answer": (lambda request: pair("Где книга?", " "), "unreadable"),
-    "numbers": (lambda request: says('{"question": 1, "answer": 2}'), "unreadable"),
-    "endless": (lambda request: pair("Где " * 200), "too_long"),
+FAULTY_REPLIES: dict[str, tuple[Any, str]] = {
+    "it repeats itself": (lambda request: pair_reply("Что мне грозит, если книгу потерять?"), "duplicate"),
+    "it repeats the log": (lambda request: pair_reply("Как вернуть книгу по предмету Сопромат?"), "duplicate"),
+    "another language": (lambda request: pair_reply("What if I lose the book?", "Pay."), "wrong_language"),
+    "the answer in another language": (
+        lambda request: pair_reply(unique_question(request), "You pay."),
+        "wrong_language",
+    ),
+    "a copy": (lambda request: pair_reply(texts(request)["context"][:200]), "copy"),
+    "prose": (lambda request: make_completion("Вот вопрос: где книга?"), "unreadable"),
+    "a list": (lambda request: make_completion('["вопрос", "ответ"]'), "unreadable"),
+    "no answer": (lambda request: pair_reply("Где книга?", " "), "unreadable"),
+    "numbers": (lambda request: make_completion('{"question": 1, "answer": 2}'), "unreadable"),
+    "endless": (lambda request: pair_reply("Где " * 200), "too_long"),
 }
 
 
 @pytest.mark.slow("breadth: every fault of a generator")
-@pytest.mark.parametrize("name", BAD)
-def test_what_a_generator_does_wrong_is_counted(library: str, served: FakeLLMServer, name: str) -> None:
-    wrong, reason = BAD[name]
-    served.script = lambda number, request: wrong(request) if "examples" in texts(request) else scores(1.0)
-    made = synthesize(source=library, into="made_bad", n=2, kinds="single")
-    assert made["accepted"] <= (name == "it repeats itself")
-    assert made["rejected"][reason] >= TRIES * 2 - made["accepted"] - 1
-    assert set(made["rejected"]) == {reason}
+@pytest.mark.parametrize("name", FAULTY_REPLIES)
+def test_faulty_replies_are_counted(library: str, model_server: FakeLLMServer, name: str) -> None:
+    reply, reason = FAULTY_REPLIES[name]
+    model_server.script = lambda number, request: (
+        reply(request) if "examples" in texts(request) else make_score_completion(1.0)
+    )
+    result = synthesize(source=library, into="made_bad", n=2, kinds="single")
+    assert result["accepted"] <= (name == "it repeats itself")
+    assert result["rejected"][reason] >= MAX_TRIES * 2 - result["accepted"] - 1
+    assert set(result["rejected"]) == {reason}
 
 
 VERDICTS: dict[str, tuple[str, str, dict[str, float]]] = {
@@ -186,105 +210,115 @@ VERDICTS: dict[str, tuple[str, str, dict[str, float]]] = {
 
 @pytest.mark.slow("breadth: every fault of a generator")
 @pytest.mark.parametrize("name", VERDICTS)
-def test_what_the_judge_finds_is_counted(library: str, served: FakeLLMServer, name: str) -> None:
-    kind, reason, given = VERDICTS[name]
+def test_judge_rejections_are_counted(library: str, model_server: FakeLLMServer, name: str) -> None:
+    kind, reason, scores_by_kind = VERDICTS[name]
 
     def script(number: int, request: dict[str, Any]) -> bytes:
-        asked = kind_of(request)
-        return scores(given[asked]) if asked in given else pair(fresh(request))
+        kind_of_request = request_kind(request)
+        return (
+            make_score_completion(scores_by_kind[kind_of_request])
+            if kind_of_request in scores_by_kind
+            else pair_reply(unique_question(request))
+        )
 
-    served.script = script
-    made = synthesize(source=library, into="made_judged", n=1, kinds=kind)
-    assert (made["accepted"], made["rejected"], made["state"]) == (0, {reason: TRIES}, "invalid")
-    assert made["into"] is None
+    model_server.script = script
+    result = synthesize(source=library, into="made_judged", n=1, kinds=kind)
+    assert (result["accepted"], result["rejected"], result["state"]) == (0, {reason: MAX_TRIES}, "invalid")
+    assert result["into"] is None
 
 
 @pytest.mark.slow("breadth: more of what a judge finds")
-def test_a_judge_that_fails_rejects(library: str, served: FakeLLMServer) -> None:
-    served.script = lambda n, request: pair(fresh(request)) if "examples" in texts(request) else says("0.9")
-    assert synthesize(source=library, into="made_judged", n=1, kinds="single")["rejected"] == {"judge_error": TRIES}
+def test_failing_judge_rejects_questions(library: str, model_server: FakeLLMServer) -> None:
+    model_server.script = lambda n, request: (
+        pair_reply(unique_question(request)) if "examples" in texts(request) else make_completion("0.9")
+    )
+    assert synthesize(source=library, into="made_judged", n=1, kinds="single")["rejected"] == {"judge_error": MAX_TRIES}
 
 
-def test_the_budget_ends_it(library: str, served: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_ends_synthesis(library: str, model_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
     price = {"input": 1000, "output": 1000, "as_of": "2026-01-01"}
-    models = {f"{role}-{served.own}": price for role in ("generator", "judge")}
-    use(monkeypatch, {"YARUS_BUDGET_USD": "3", "YARUS_PRICES": json.dumps(models)})
-    served.script = good
-    made = synthesize(source=library, into="made_poor", n=20, kinds="single")
-    assert made["accepted"] < 20 and made["rejected"]["budget"] > 0
-    assert made["cost_usd"] is None or made["cost_usd"] <= 3
+    models = {f"{role}-{model_server.own}": price for role in ("generator", "judge")}
+    set_variables(monkeypatch, {"YARUS_BUDGET_USD": "3", "YARUS_PRICES": json.dumps(models)})
+    model_server.script = reply_well
+    result = synthesize(source=library, into="made_poor", n=20, kinds="single")
+    assert result["accepted"] < 20 and result["rejected"]["budget"] > 0
+    assert result["cost_usd"] is None or result["cost_usd"] <= 3
 
 
-def test_offline_it_is_extractive_and_says_so(engine: Engine, at_home: Path, library: str) -> None:
-    made = synthesize(source=library, into="made_offline", n=6)
-    assert made["generator"] == "extractive (no language model)"
-    assert made["bought"] == 0 and made["accepted"] >= 4
-    chunk = {f"c{i}": TEXT.format(i, THINGS[i // 2], i + 99) for i in range(20)}
-    for row in rows_of(engine, "made_offline"):
+def test_offline_synthesis_is_extractive(engine: Engine, at_home: Path, library: str) -> None:
+    result = synthesize(source=library, into="made_offline", n=6)
+    assert result["generator"] == "extractive (no language model)"
+    assert result["bought"] == 0 and result["accepted"] >= 4
+    texts_by_chunk = {f"c{i}": TEXT.format(i, THINGS[i // 2], i + 99) for i in range(20)}
+    for row in load_rows(engine, "made_offline"):
         if row["review"]["kind"] == "single" and row["relevant_chunk_ids"] != ["huge"]:
-            assert row["ground_truth_answer"] in chunk[row["relevant_chunk_ids"][0]]
+            assert row["ground_truth_answer"] in texts_by_chunk[row["relevant_chunk_ids"][0]]
 
 
-def test_what_cannot_be_made(engine: Engine, at_home: Path, library: str, tmp_path: Path) -> None:
+def test_synthesis_rejects_unusable_sources(engine: Engine, at_home: Path, library: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a source of their own"):
         synthesize(source=library, into=library)
     load(tmp_path, "somebody", [{"id": "1", "question": "где?"}])
     with pytest.raises(InputError, match=r"holds .*choose another name"):
         synthesize(source=library, into="somebody")
-    words = Rows([Row("q", {"id": "1", "question": "где?"})], [Row("c", {"id": "1", "text": "Пусто"})])
-    fill(engine, "words_only", words, language="ru", origin="a test")
+    one_word_rows = ImportedRows(
+        [IncomingRow("q", {"id": "1", "question": "где?"})], [IncomingRow("c", {"id": "1", "text": "Пусто"})]
+    )
+    fill(engine, "words_only", one_word_rows, language="ru", origin="a test")
     with pytest.raises(InputError, match="no chunk of a sentence or more"):
         synthesize(source="words_only", into="made_of_nothing")
-    lone = Rows([], [Row("c", {"id": "1", "text": "Одна фраза из пяти слов."})])
-    fill(engine, "lone", lone, language="ru", origin="a test")
-    made = synthesize(source="lone", into="made_of_little", n=2, kinds="multi")
-    assert made["rejected"] == {"no_page_with_two_chunks": 2}
+    single_chunk_rows = ImportedRows([], [IncomingRow("c", {"id": "1", "text": "Одна фраза из пяти слов."})])
+    fill(engine, "lone", single_chunk_rows, language="ru", origin="a test")
+    result = synthesize(source="lone", into="made_of_little", n=2, kinds="multi")
+    assert result["rejected"] == {"no_page_with_two_chunks": 2}
 
 
-def test_a_plan_is_a_stratified_sample(engine: Engine, at_home: Path, library: str) -> None:
-    material = asyncio.run(gather.fn(Synthesis(source=library, into="made_plan")))
-    plan = plans("single", 10, material.corpus, material.questions, 1)
-    assert plan == plans("single", 10, material.corpus, material.questions, 1)
-    assert plan != plans("single", 10, material.corpus, material.questions, 2)
-    assert len(plan) == TRIES * 10
-    assert len({material.corpus.urls[of.chunks[0]] for of in plan[:10]}) >= 9  # eleven pages, ten questions
-    assert len({of.chunks for of in plan[:21]}) == 21  # every chunk once before any comes again
-    assert {of.repeat for of in plan} == {0, 1}
-    assert quotas(["single", "multi", "unanswerable"], 8) == {"single": 3, "multi": 3, "unanswerable": 2}
+def test_plan_questions_is_a_stratified_sample(engine: Engine, at_home: Path, library: str) -> None:
+    material = asyncio.run(gather.fn(SynthesisParameters(source=library, into="made_plan")))
+    plan = plan_questions("single", 10, material.corpus, material.questions, 1)
+    assert plan == plan_questions("single", 10, material.corpus, material.questions, 1)
+    assert plan != plan_questions("single", 10, material.corpus, material.questions, 2)
+    assert len(plan) == MAX_TRIES * 10
+    assert len({material.corpus.urls[planned.chunks[0]] for planned in plan[:10]}) >= 9  # eleven pages, ten questions
+    assert len({planned.chunks for planned in plan[:21]}) == 21  # every chunk once before any is repeated
+    assert {planned.repeat for planned in plan} == {0, 1}
+    assert split_by_kind(["single", "multi", "unanswerable"], 8) == {"single": 3, "multi": 3, "unanswerable": 2}
 
 
 @pytest.mark.parametrize(
-    ("text", "language", "wrong"),
+    ("text", "language", "is_wrong"),
     [("Где книга?", "ru", False), ("Where is it?", "ru", True), ("Где взять VPN для LMS", "ru", False),
      ("123?", "ru", True), ("Where is it?", "en", False), ("Где?", "en", True), ("", "ru", True)],
 )  # fmt: skip
-def test_the_language_of_a_text(text: str, language: str, wrong: bool) -> None:
-    assert wrong_language(text, language) is wrong
+def test_is_wrong_language_by_alphabet(text: str, language: str, is_wrong: bool) -> None:
+    assert is_wrong_language(text, language) is is_wrong
 
 
-def test_copies() -> None:
+def test_is_copied_detects_long_runs() -> None:
     chunk = "Стипендию назначают приказом ректора два раза в год после сессии, если нет троек и долгов по учёбе."
-    assert copied("Назначают приказом ректора два раза в год после сессии?", chunk)
-    assert not copied("Когда дают степуху?", chunk)
-    assert not copied("Назначают стипендию приказом ректора или как-то иначе делают?", chunk)
-    assert longest_run(["а", "б", "в", "г"], ["х", "а", "б", "в"]) == 3
-    assert longest_run([], ["а"]) == 0
+    assert is_copied("Назначают приказом ректора два раза в год после сессии?", chunk)
+    assert not is_copied("Когда дают степуху?", chunk)
+    assert not is_copied("Назначают стипендию приказом ректора или как-то иначе делают?", chunk)
+    assert longest_common_run(["а", "б", "в", "г"], ["х", "а", "б", "в"]) == 3
+    assert longest_common_run([], ["а"]) == 0
 
 
-def test_known_questions() -> None:
-    known = Known(["Когда дают стипендию?", "где столовая"])
+def test_known_questions_match_near_duplicates() -> None:
+    known_questions = KnownQuestions(["Когда дают стипендию?", "где столовая"])
     assert (
-        known.has("когда  дают СТИПЕНДИЮ") and known.has("стипендию дают когда") and known.has("когда дают степендию")
+        known_questions.has("когда  дают СТИПЕНДИЮ")
+        and known_questions.has("стипендию дают когда")
+        and known_questions.has("когда дают степендию")
     )
-    assert not known.has("когда дают общежитие")
-    known.add("где общежитие")
-    assert known.has("Где общежитие?!")
+    assert not known_questions.has("когда дают общежитие")
+    known_questions.add("где общежитие")
+    assert known_questions.has("Где общежитие?!")
 
 
-def test_a_reply_is_read_strictly() -> None:
+def test_parse_pair_is_strict() -> None:
     fenced = '```json\n{"question": "Где?", "answer": "Тут."}\n```'
-    assert read_pair(Reply("ok", raw=fenced))[:2] == ("Где?", "Тут.")
-    assert read_pair(Reply("ok", raw='<think>хм</think>{"question": "Где?", "answer": "Тут."}')).question == "Где?"
-    assert read_pair(Reply("ok", raw='Вот: {"question": "Где?", "answer": "Тут."}')).problem == "unreadable"
-    assert read_pair(Reply("error", "нет")).problem == "model_error"
-    assert read_pair(Reply("skipped_budget")).problem == "budget"
+    assert parse_pair(Reply("ok", raw=fenced))[:2] == ("Где?", "Тут.")
+    assert parse_pair(Reply("ok", raw='<think>хм</think>{"question": "Где?", "answer": "Тут."}')).question == "Где?"
+    assert parse_pair(Reply("ok", raw='Вот: {"question": "Где?", "answer": "Тут."}')).problem == "unreadable"
+    assert parse_pair(Reply("error", "нет")).problem == "model_error"
+    assert parse_pair(Reply("skipped_budget")).problem == "budget"

@@ -1,12 +1,12 @@
-"""Who is measured: labelled questions against the others, and what is said of them."""
+"""Finding on incomplete labels: labelled questions against the others, and the sentences about them."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from yarus.tasks.cases.table import table
-from yarus.tasks.evaluation.findings.incomplete import incomplete, sentences
+from yarus.tasks.cases.table import make_cases
+from yarus.tasks.evaluation.findings.incomplete import find_incomplete_labels, sentences
 from yarus.tasks.evaluation.findings_schema import LabelledQuestions
 
 N = 400
@@ -15,8 +15,8 @@ SURE = RANDOM.permutation(N) / N
 HIT = (RANDOM.random(N) < 0.4 + 0.6 * SURE).astype(float)
 
 
-def found(labelled: Any, **given: Any) -> LabelledQuestions | None:
-    """Of questions that the retriever is the surer of the easier they are."""
+def compare_labelled(labelled: Any, **columns_given: Any) -> LabelledQuestions | None:
+    """Compare questions whose retrieval score increases with their ease."""
     hits = np.where(labelled, HIT, np.nan)
     columns = {
         "question": [" ".join(["слово"] * (3 + row % 7)) for row in range(N)],
@@ -26,76 +26,76 @@ def found(labelled: Any, **given: Any) -> LabelledQuestions | None:
         "distances": [[1 - sure, 1 - sure / 2] for sure in SURE],
         "hit_rate@1": hits,
         "if_right": [{"hit_rate@1": 1.0} if has else None for has in labelled],
-    } | given
-    return incomplete(table(**columns), ["hit_rate@1"])["questions"]
+    } | columns_given
+    return find_incomplete_labels(make_cases(**columns), ["hit_rate@1"])["questions"]
 
 
-def test_labels_where_retrieval_is_easy_are_seen_and_the_headline_moves() -> None:
+def test_incomplete_reweights_when_easy_questions_are_labelled() -> None:
     labelled = RANDOM.random(N) < np.where(SURE > 0.5, 0.8, 0.2)
-    told = found(labelled)
-    assert told is not None
-    assert {"score", "lead"} & {*told["differ_in"]} and "length" not in told["differ_in"]
-    score = told["features"]["score"]
+    result = compare_labelled(labelled)
+    assert result is not None
+    assert {"score", "lead"} & {*result["differ_in"]} and "length" not in result["differ_in"]
+    score = result["features"]["score"]
     assert (score["labelled"] or 0) > 0.55 and (score["others"] or 1) < 0.45
-    moved = told["reweighted"]["hit_rate@1"]
+    moved = result["reweighted"]["hit_rate@1"]
     assert moved["value"] == pytest.approx(HIT[labelled].mean())
     assert moved["reweighted"] < moved["value"] - 0.03
     assert (moved["ci_low"] or 1) < HIT.mean() < (moved["ci_high"] or 0)
 
 
-def test_labels_at_random_are_not_called_other() -> None:
-    told = found(np.arange(N) % 2 == 0, retrieved=[["p", "x"]] * N)
-    assert told is not None
-    assert (told["differ_in"], told["reweighted"]) == ([], {})
+def test_incomplete_finds_nothing_for_random_labels() -> None:
+    result = compare_labelled(np.arange(N) % 2 == 0, retrieved=[["p", "x"]] * N)
+    assert result is not None
+    assert (result["differ_in"], result["reweighted"]) == ([], {})
 
 
-def test_other_topics_are_seen() -> None:
-    told = found(np.arange(N) % 5 < 2)
-    assert told is not None and told["differ_in"] == ["topic"]
-    assert told["features"]["topic"]["labelled"] is None
+def test_incomplete_finds_other_topics() -> None:
+    result = compare_labelled(np.arange(N) % 5 < 2)
+    assert result is not None and result["differ_in"] == ["topic"]
+    assert result["features"]["topic"]["labelled"] is None
 
 
-def test_one_frequent_topic_has_no_more_and_no_less() -> None:
+def test_incomplete_has_no_direction_for_topics() -> None:
     pages = [["p" if row < 100 else f"p:{row}", "x"] for row in range(N)]
-    told = found(np.arange(N) >= 100, retrieved=pages)
-    assert told is not None and "topic" in told["differ_in"]
-    assert told["features"]["topic"]["labelled"] is None
+    result = compare_labelled(np.arange(N) >= 100, retrieved=pages)
+    assert result is not None and "topic" in result["differ_in"]
+    assert result["features"]["topic"]["labelled"] is None
     metric = {"value": 0.5}
     summary = {"tier": "tier1", "metrics": dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10", "judged@10"), metric)}
-    said = list(sentences(summary | {"incomplete": {"if_right": {}, "questions": told}}))
-    assert "about other pages" in said[0]["en"]
+    texts = list(sentences(summary | {"incomplete": {"if_right": {}, "questions": result}}))
+    assert "about other pages" in texts[0]["en"]
 
 
 @pytest.mark.parametrize("labelled", [np.ones(N, dtype=bool), np.zeros(N, dtype=bool)])
-def test_where_all_or_none_have_labels_there_is_nothing_to_compare(labelled: Any) -> None:
-    assert found(labelled) is None
+def test_incomplete_is_none_when_all_or_none_are_labelled(labelled: Any) -> None:
+    assert compare_labelled(labelled) is None
 
 
-def test_too_few_of_either_kind_are_only_counted() -> None:
-    told = found(np.arange(N) < 19)
-    assert told == {"n": 19, "n_others": N - 19, "differ_in": [], "features": {}, "reweighted": {}}
+def test_incomplete_only_counts_small_groups() -> None:
+    result = compare_labelled(np.arange(N) < 19)
+    assert result == {"n": 19, "n_others": N - 19, "differ_in": [], "features": {}, "reweighted": {}}
 
 
-def test_only_the_headline_stratum_counts_as_labelled() -> None:
+def test_incomplete_counts_labels_of_headline_stratum() -> None:
     strata = ["confirmed" if row < 100 else "agreement" for row in range(N)]
-    told = found(np.ones(N, dtype=bool), stratum=strata)
-    assert told is not None and (told["n"], told["n_others"]) == (100, 300)
+    result = compare_labelled(np.ones(N, dtype=bool), stratum=strata)
+    assert result is not None and (result["n"], result["n_others"]) == (100, 300)
 
 
-def test_a_retriever_that_failed_or_gives_no_distance_leaves_a_question_in_the_middle() -> None:
-    told = found(np.arange(N) % 2 == 0, distances=[None] * N, retrieved=[None] * N)
-    assert told is not None and "score" not in told["features"] and "topic" not in told["features"]
+def test_incomplete_skips_missing_distances() -> None:
+    result = compare_labelled(np.arange(N) % 2 == 0, distances=[None] * N, retrieved=[None] * N)
+    assert result is not None and "score" not in result["features"] and "topic" not in result["features"]
 
 
-def test_the_sentences_name_counts_differences_and_bounds_in_both_languages() -> None:
+def test_sentences_give_counts_differences_and_bounds() -> None:
     labelled = SURE > 0.3
     metric = {"value": 0.5}
     summary = {
         "tier": "real_users",
         "metrics": dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10", "judged@10"), metric),
-        "incomplete": {"if_right": {"hit_rate@1": 0.9, "mrr": 0.5}, "questions": found(labelled)},
+        "incomplete": {"if_right": {"hit_rate@1": 0.9, "mrr": 0.5}, "questions": compare_labelled(labelled)},
     }
-    russian, english = ([said[language] for said in sentences(summary)] for language in ("ru", "en"))
+    russian, english = ([texts[language] for texts in sentences(summary)] for language in ("ru", "en"))
     assert len(russian) == len(english) == 3
     assert "the system's own" in english[0]
     assert "hit_rate@1 0.500–0.900." in english[1] and "mrr" not in english[1]
@@ -104,6 +104,10 @@ def test_the_sentences_name_counts_differences_and_bounds_in_both_languages() ->
     assert list(sentences({"tier": "tier2", "metrics": {}})) == []
 
 
-def test_a_tier_whose_headlines_are_no_rankings_has_no_sentence() -> None:
-    summary = {"tier": "tier3", "metrics": {}, "incomplete": {"if_right": {"mrr": 0.9}, "questions": found(SURE > 0.3)}}
+def test_sentences_are_empty_for_tiers_without_rankings() -> None:
+    summary = {
+        "tier": "tier3",
+        "metrics": {},
+        "incomplete": {"if_right": {"mrr": 0.9}, "questions": compare_labelled(SURE > 0.3)},
+    }
     assert list(sentences(summary)) == []

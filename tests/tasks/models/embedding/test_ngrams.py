@@ -1,4 +1,4 @@
-"""Hashed n-grams: equal to scikit-learn's, bit by bit, whatever the texts are."""
+"""Hashed n-grams equal scikit-learn's bit by bit, for texts of any kind."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from yarus.tasks.models.embedding import ngrams
 from yarus.tasks.models.embedding.ngrams import murmur3, ngram_counts
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=5)
-ODD = ["", "  ", "а", "б в", "Ёлка\u00a0и\u2003ёлка", "図書館 🎓🎓", "İstanbul ß ǅ", "\u0085a\x1cb", "да " * 300]
+ODD_TEXTS = ["", "  ", "а", "б в", "Ёлка\u00a0и\u2003ёлка", "図書館 🎓🎓", "İstanbul ß ǅ", "\u0085a\x1cb", "да " * 300]
 
 
-def theirs(texts: list[str]) -> np.ndarray:
+def count_with_sklearn(texts: list[str]) -> np.ndarray:
     from sklearn.feature_extraction.text import HashingVectorizer
 
     vectorizer = HashingVectorizer(
@@ -22,24 +22,24 @@ def theirs(texts: list[str]) -> np.ndarray:
 
 
 @given(TEXTS.filter(bool))
-def test_any_texts(texts: list[str]) -> None:
-    np.testing.assert_array_equal(ngram_counts(texts, 2_000), theirs(texts))
+def test_ngram_counts_equal_sklearn_for_any_texts(texts: list[str]) -> None:
+    np.testing.assert_array_equal(ngram_counts(texts, 2_000), count_with_sklearn(texts))
 
 
-def test_odd_texts_in_several_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ngrams, "AT_ONCE", 2)
-    found = ngram_counts(ODD, 2_000)
-    np.testing.assert_array_equal(found, theirs(ODD))
-    assert found[2:].any(axis=1).all()
+def test_ngram_counts_equal_sklearn_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ngrams, "BLOCK_TEXTS", 2)
+    counts = ngram_counts(ODD_TEXTS, 2_000)
+    np.testing.assert_array_equal(counts, count_with_sklearn(ODD_TEXTS))
+    assert counts[2:].any(axis=1).all()
 
 
-def test_nothing_to_count() -> None:
+def test_ngram_counts_of_texts_without_ngrams() -> None:
     assert ngram_counts([], 7).shape == (0, 7)
     assert not ngram_counts(["", " \n"], 7).any()
 
 
 @given(st.lists(st.binary(max_size=20)))
-def test_the_hash(keys: list[bytes]) -> None:
+def test_murmur3_equals_sklearn(keys: list[bytes]) -> None:
     from sklearn.utils import murmurhash3_32
 
     assert murmur3(keys).tolist() == [murmurhash3_32(key, 0) for key in keys]

@@ -1,4 +1,4 @@
-"""Every fault of an embedding server, on real sockets: no invented vector, no text lost for another's, no hang."""
+"""Faults of an embedding server, on real sockets: no invented vector, no lost text, no hang."""
 
 import base64
 import json
@@ -13,89 +13,106 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.embedding.replies import KEY, asked, coded, configured, embeddings, of_questions, vector
-from tests.support.llm_clients import QUICK
-from tests.support.llm_server import JSON, Do, FakeLLMServer, http
+from tests.support.embedding.replies import (
+    KEY,
+    encode_base64,
+    list_embedded_texts,
+    make_question_embedder,
+    make_reply,
+    make_settings,
+    make_vector,
+)
+from tests.support.llm_clients import QUICK_RETRIES
+from tests.support.llm_server import JSON_HEADER, Action, FakeLLMServer, make_response
 from yarus.db.errors import ModelUnavailable
 from yarus.tasks.models.embedding import client
-from yarus.tasks.models.embedding.embedders import embedders
-from yarus.tasks.models.transport import in_background
+from yarus.tasks.models.embedding.embedders import get_embedder_pair
+from yarus.tasks.models.transport import run_in_background
 
 BAD = "bad"
-Script = Callable[[int, dict[str, Any]], Do | bytes]
+Script = Callable[[int, dict[str, Any]], Action | bytes]
 
 
-def only(texts: list[str], deed: Callable[[dict[str, Any]], Do | bytes]) -> Script:
-    """Does that where one of the texts is asked for, and embeds the others."""
-    return lambda number, request: deed(request) if set(texts) & set(request["input"]) else embeddings(request)
+def script_for_texts(texts: list[str], deed: Callable[[dict[str, Any]], Action | bytes]) -> Script:
+    """Return a script that replies by `deed` to a request with one of the texts, and embeds otherwise."""
+    return lambda number, request: deed(request) if set(texts) & set(request["input"]) else make_reply(request)
 
 
-def with_embedding(value: object, *, form: str = "base64") -> Callable[[dict[str, Any]], bytes]:
-    """Answers with that instead of the vector of the bad text."""
+def replace_embedding(value: object, *, form: str = "base64") -> Callable[[dict[str, Any]], bytes]:
+    """Return a reply function that replaces the vector of the bad text."""
 
-    def deed(request: dict[str, Any]) -> bytes:
-        def change(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def reply(request: dict[str, Any]) -> bytes:
+        def replace_value(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
             pairs = zip(data, request["input"], strict=True)
-            return [one | ({"embedding": value} if text == BAD else {}) for one, text in pairs]
+            return [item | ({"embedding": value} if text == BAD else {}) for item, text in pairs]
 
-        return embeddings(request | {"encoding_format": form}, change)
+        return make_reply(request | {"encoding_format": form}, replace_value)
 
-    return deed
+    return reply
 
 
-def outcome(model: Any, texts: list[str]) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """The vectors by text, and why others have none."""
-    found: dict[str, list[float]] = {}
-    wrong: dict[str, str] = {}
-    for part in (part for some in model.parts(texts) for part in some):
-        for row, position in enumerate(part.positions):
-            if row in part.wrong:
-                wrong[texts[position]] = part.wrong[row]
+def collect_outcome(model: Any, texts: list[str]) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Return the vectors by text, and why other texts have none."""
+    vectors: dict[str, list[float]] = {}
+    failures: dict[str, str] = {}
+    for result in (result for batch in model.parts(texts) for result in batch):
+        for row, position in enumerate(result.positions):
+            if row in result.failures:
+                failures[texts[position]] = result.failures[row]
             else:
-                found[texts[position]] = part.vectors[row].tolist()
-    assert found.keys() | wrong.keys() == set(texts)
-    return found, wrong
+                vectors[texts[position]] = result.vectors[row].tolist()
+    assert vectors.keys() | failures.keys() == set(texts)
+    return vectors, failures
 
 
-NUMBERS = vector(BAD)
-LARGE = http(200, b" " * 100_000_000, JSON)
+NUMBERS = make_vector(BAD)
+LARGE = make_response(200, b" " * 100_000_000, JSON_HEADER)
 HALF = struct.pack("<f", 1.0)[:3]
 REPLIES = {
-    # what is answered for a batch with the bad text, and part of the reason
-    "NaN in base64": (with_embedding(coded([math.nan, *NUMBERS[1:]])), "not finite"),
-    "NaN in JSON": (with_embedding([math.nan, *NUMBERS[1:]], form="float"), "not finite"),
-    "infinite": (with_embedding([math.inf, *NUMBERS[1:]], form="float"), "not finite"),
-    "null among the numbers": (with_embedding([None, *NUMBERS[1:]], form="float"), "not finite"),
-    "zeros": (with_embedding(coded([0.0] * 8)), "all zeros"),
-    "another dimension": (with_embedding(coded(NUMBERS[:4])), "dimensions"),
-    "no numbers": (with_embedding([]), "dimensions"),
-    "words": (with_embedding(["a"] * 8, form="float"), "expected a list of numbers"),
-    "a matrix": (with_embedding([NUMBERS, NUMBERS], form="float"), ""),
-    "null": (with_embedding(None), "NoneType"),
-    "no base64": (with_embedding("§§§"), "cannot be read"),
-    "half a number": (with_embedding(base64.b64encode(HALF).decode()), "cannot be read"),
-    "fewer vectors": (lambda request: embeddings(request, lambda data: data[:-1]), "vectors for 1 texts"),
-    "more vectors": (lambda request: embeddings(request, lambda data: [*data, data[0]]), "2 vectors for 1 texts"),
+    # reply to a batch with the bad text, and a part of the reason
+    "NaN in base64": (replace_embedding(encode_base64([math.nan, *NUMBERS[1:]])), "not finite"),
+    "NaN in JSON": (replace_embedding([math.nan, *NUMBERS[1:]], form="float"), "not finite"),
+    "infinite": (replace_embedding([math.inf, *NUMBERS[1:]], form="float"), "not finite"),
+    "null among the numbers": (replace_embedding([None, *NUMBERS[1:]], form="float"), "not finite"),
+    "zeros": (replace_embedding(encode_base64([0.0] * 8)), "all zeros"),
+    "another dimension": (replace_embedding(encode_base64(NUMBERS[:4])), "dimensions"),
+    "no numbers": (replace_embedding([]), "dimensions"),
+    "words": (replace_embedding(["a"] * 8, form="float"), "expected a list of numbers"),
+    "a matrix": (replace_embedding([NUMBERS, NUMBERS], form="float"), ""),
+    "null": (replace_embedding(None), "NoneType"),
+    "no base64": (replace_embedding("§§§"), "cannot be read"),
+    "half a number": (replace_embedding(base64.b64encode(HALF).decode()), "cannot be read"),
+    "fewer vectors": (lambda request: make_reply(request, lambda data: data[:-1]), "vectors for 1 texts"),
+    "more vectors": (lambda request: make_reply(request, lambda data: [*data, data[0]]), "2 vectors for 1 texts"),
     "a doubled index": (
-        lambda request: embeddings(request, lambda data: [one | {"index": 1} for one in data]),
+        lambda request: make_reply(request, lambda data: [item | {"index": 1} for item in data]),
         "indices are not 0 to 0",
     ),
     "an index of words": (
-        lambda request: embeddings(request, lambda data: [one | {"index": "first"} for one in data]),
+        lambda request: make_reply(request, lambda data: [item | {"index": "first"} for item in data]),
         "indices",
     ),
-    "no data": (lambda request: http(200, "{}", JSON), "without embeddings"),
-    "data of the wrong type": (lambda request: http(200, '{"data": "none"}', JSON), "without embeddings"),
-    "an error with 200": (lambda request: http(200, '{"error": {"message": "upstream"}}', JSON), "upstream"),
-    "HTML": (lambda request: http(200, "<html>login</html>"), "login"),
-    "nothing": (lambda request: http(200, b""), "an empty body"),
-    "cut off": (lambda request: Do(embeddings(request)[:-40], then="close"), ""),
+    "no data": (lambda request: make_response(200, "{}", JSON_HEADER), "without embeddings"),
+    "data of the wrong type": (
+        lambda request: make_response(200, '{"data": "none"}', JSON_HEADER),
+        "without embeddings",
+    ),
+    "an error with 200": (
+        lambda request: make_response(200, '{"error": {"message": "upstream"}}', JSON_HEADER),
+        "upstream",
+    ),
+    "HTML": (lambda request: make_response(200, "<html>login</html>"), "login"),
+    "nothing": (lambda request: make_response(200, b""), "an empty body"),
+    "cut off": (lambda request: Action(make_reply(request)[:-40], then="close"), ""),
     "100 MB": (lambda request: LARGE, "larger than 16,777,216 bytes"),
-    "400": (lambda request: http(400, '{"error": {"message": "strange text"}}'), "HTTP 400: strange text"),
-    "413": (lambda request: http(413, '{"error": "must have less than 512 tokens"}'), "less than 512 tokens"),
-    "422": (lambda request: http(422, "{}"), "HTTP 422"),
-    "500": (lambda request: http(500, '{"error": {"message": "input is too large"}}'), "HTTP 500: input is too large"),
-    "too slow": (lambda request: Do(embeddings(request), after_s=30), "no reply within 0.4 s"),
+    "400": (lambda request: make_response(400, '{"error": {"message": "strange text"}}'), "HTTP 400: strange text"),
+    "413": (lambda request: make_response(413, '{"error": "must have less than 512 tokens"}'), "less than 512 tokens"),
+    "422": (lambda request: make_response(422, "{}"), "HTTP 422"),
+    "500": (
+        lambda request: make_response(500, '{"error": {"message": "input is too large"}}'),
+        "HTTP 500: input is too large",
+    ),
+    "too slow": (lambda request: Action(make_reply(request), after_s=30), "no reply within 0.4 s"),
 }
 
 
@@ -106,157 +123,170 @@ EXPENSIVE = {
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=EXPENSIVE.get(name, ())) for name in REPLIES])
-def test_a_text_that_fails_takes_no_other_with_it(
-    server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    deed, why = REPLIES[name]
-    server.script = only([BAD], deed)
-    patient = replace(QUICK, attempts=2, unreached_s=20, outage_s=20, wrong_s=20)  # in so few texts every fourth fails
-    monkeypatch.setattr(client, "RETRIES", patient)
-    fine = [f"text {number}" for number in range(7)]
-    model = of_questions(server, batch=4, timeout_s=0.4 if name == "too slow" else 60)
-    found, wrong = outcome(model, [*fine[:2], BAD, *fine[2:]])
-    assert list(wrong) == [BAD]
-    assert why in wrong[BAD]
+def test_failing_text_does_not_affect_others(server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    deed, reason = REPLIES[name]
+    server.script = script_for_texts([BAD], deed)
+    retries = replace(
+        QUICK_RETRIES, attempts=2, unreached_s=20, outage_s=20, wrong_s=20
+    )  # of these few texts every fourth fails
+    monkeypatch.setattr(client, "RETRIES", retries)
+    good_texts = [f"text {number}" for number in range(7)]
+    model = make_question_embedder(server, batch=4, timeout_s=0.4 if name == "too slow" else 60)
+    vectors, failures = collect_outcome(model, [*good_texts[:2], BAD, *good_texts[2:]])
+    assert list(failures) == [BAD]
+    assert reason in failures[BAD]
     assert model.client.dimensions == 8
-    np.testing.assert_allclose([np.linalg.norm(row) for row in found.values()], 1, atol=1e-6)
+    np.testing.assert_allclose([np.linalg.norm(row) for row in vectors.values()], 1, atol=1e-6)
     with pytest.raises(ModelUnavailable, match=r"no vector for 1 of 2 texts, .* of 3 characters that begins 'bad'"):
         model.encode(["text 1", BAD])
 
 
 REFUSALS = {
-    "401": (http(401, f'{{"error": {{"message": "Incorrect API key: {KEY}"}}}}'), "YARUS_EMBEDDER_API_KEY"),
-    "402": (http(402, "pay"), "no money left"),
-    "403": (http(403, "{}"), "Allow the model for this key"),
-    "404": (http(404, '{"error": "model not found"}'), "usually ends with /v1"),
-    "400 to anything": (http(400, '{"error": {"message": "no such model"}}'), "no such model. Check the address"),
-    "a redirect": (http(308, "", "location: http://127.0.0.1:9/v1/embeddings"), "set it to the final one"),
+    "401": (make_response(401, f'{{"error": {{"message": "Incorrect API key: {KEY}"}}}}'), "YARUS_EMBEDDER_API_KEY"),
+    "402": (make_response(402, "pay"), "no money left"),
+    "403": (make_response(403, "{}"), "Allow the model for this key"),
+    "404": (make_response(404, '{"error": "model not found"}'), "usually ends with /v1"),
+    "400 to anything": (
+        make_response(400, '{"error": {"message": "no such model"}}'),
+        "no such model. Check the address",
+    ),
+    "a redirect": (make_response(308, "", "location: http://127.0.0.1:9/v1/embeddings"), "set it to the final one"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_every_text_would_meet_ends_it_at_once(server: FakeLLMServer, name: str) -> None:
+def test_refusal_of_every_text_raises_at_once(server: FakeLLMServer, name: str) -> None:
     refusal, words = REFUSALS[name]
     server.script = lambda number, request: refusal
     with pytest.raises(ModelUnavailable) as error:
-        of_questions(server).encode([str(number) for number in range(500)])
+        make_question_embedder(server).encode([str(number) for number in range(500)])
     assert words in str(error.value)
     assert f"{server.url}#asked" in str(error.value)
     assert KEY not in str(error.value)
     assert len(server.requests) <= 3  # a refusal may concern the form
 
 
-def test_a_key_that_is_taken_back_on_the_way_ends_it_and_leaves_what_came(server: FakeLLMServer) -> None:
-    server.script = lambda number, request: embeddings(request) if number < 4 else http(401)
-    model, found = of_questions(server, batch=1, concurrency=1), []
+def test_revoked_key_raises_after_received_results(server: FakeLLMServer) -> None:
+    server.script = lambda number, request: make_reply(request) if number < 4 else make_response(401)
+    model, positions = make_question_embedder(server, batch=1, concurrency=1), []
     with pytest.raises(ModelUnavailable, match="API_KEY"):
-        for some in model.parts(list("abcdef")):
-            found += [position for part in some for position in part.positions]
-    assert found == [0, 1]
+        for batch in model.parts(list("abcdef")):
+            positions += [position for result in batch for position in result.positions]
+    assert positions == [0, 1]
 
 
-def test_a_limit_of_texts_is_learned(server: FakeLLMServer) -> None:
-    too_many = http(413, '{"error": "batch size 16 > maximum allowed batch size 5"}')
-    server.script = lambda number, request: too_many if len(request["input"]) > 5 else embeddings(request)
-    model = of_questions(server, batch=16, concurrency=1)
+def test_batch_size_is_learned_from_refusals(server: FakeLLMServer) -> None:
+    too_many = make_response(413, '{"error": "batch size 16 > maximum allowed batch size 5"}')
+    server.script = lambda number, request: too_many if len(request["input"]) > 5 else make_reply(request)
+    model = make_question_embedder(server, batch=16, concurrency=1)
     texts = [str(number) for number in range(64)]
-    found, wrong = outcome(model, texts)
-    assert (len(found), wrong) == (64, {})
+    vectors, failures = collect_outcome(model, texts)
+    assert (len(vectors), failures) == (64, {})
     sizes = [len(request["input"]) for request in server.requests]
-    assert sizes[:3] == [1, 16, 16]  # one waits for its turn while the other is refused
+    assert sizes[:3] == [1, 16, 16]  # one batch waits while the other is refused
     assert (sizes.count(8), set(sizes[9:])) == (4, {4})
 
 
 @pytest.mark.slow("wait: a server asks for it")
-def test_retry_after_is_kept_and_concurrency_falls(server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "RETRIES", replace(QUICK, busy_s=10))
+def test_retry_after_is_obeyed_and_concurrency_falls(server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRIES", replace(QUICK_RETRIES, busy_s=10))
     arrived: list[float] = []
 
     def script(number: int, request: dict[str, Any]) -> bytes:
         arrived.append(time.monotonic())
-        return http(429, "", "retry-after: 1") if number == 2 else embeddings(request)
+        return make_response(429, "", "retry-after: 1") if number == 2 else make_reply(request)
 
     server.script = script
-    model = of_questions(server, batch=1, concurrency=1)
-    assert outcome(model, ["a", "b"])[1] == {}
+    model = make_question_embedder(server, batch=1, concurrency=1)
+    assert collect_outcome(model, ["a", "b"])[1] == {}
     assert arrived[2] - arrived[1] >= 0.95
 
-    server.script = lambda number, request: http(429) if server.in_flight > 2 else Do(embeddings(request), after_s=0.01)
-    model = of_questions(server, batch=1, concurrency=8)
-    assert outcome(model, [str(number) for number in range(100)])[1] == {}
+    server.script = lambda number, request: (
+        make_response(429) if server.in_flight > 2 else Action(make_reply(request), after_s=0.01)
+    )
+    model = make_question_embedder(server, batch=1, concurrency=8)
+    assert collect_outcome(model, [str(number) for number in range(100)])[1] == {}
     assert model.client._concurrency.limit < 8
 
 
-def test_faults_that_pass_are_waited_out(server: FakeLLMServer) -> None:
-    faults = {2: http(500), 3: http(503), 5: Do(then="close"), 7: http(200, "{"), 8: http(502)}
-    server.script = lambda number, request: faults.get(number) or embeddings(request)
-    found, wrong = outcome(of_questions(server, batch=3), [str(number) for number in range(30)])
-    assert (len(found), wrong) == (30, {})
+def test_passing_faults_are_retried(server: FakeLLMServer) -> None:
+    faults = {
+        2: make_response(500),
+        3: make_response(503),
+        5: Action(then="close"),
+        7: make_response(200, "{"),
+        8: make_response(502),
+    }
+    server.script = lambda number, request: faults.get(number) or make_reply(request)
+    vectors, failures = collect_outcome(make_question_embedder(server, batch=3), [str(number) for number in range(30)])
+    assert (len(vectors), failures) == (30, {})
 
 
-def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "RETRIES", QUICK)
+def test_unreachable_server_fails_all_texts_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRIES", QUICK_RETRIES)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    model = embedders(url, configured(url))[0]
+    model = get_embedder_pair(url, make_settings(url))[0]
     with pytest.raises(ModelUnavailable, match=r"no vector for 2 of 2 texts.*ConnectError.*--resume"):
         model.encode(["a", ""])
     started = time.monotonic()
-    _, wrong = outcome(model, [str(number) for number in range(1_000)])
-    assert len(wrong) == 1_000
+    _, failures = collect_outcome(model, [str(number) for number in range(1_000)])
+    assert len(failures) == 1_000
     assert time.monotonic() - started < 30
 
 
 @pytest.mark.slow("wait: a server is away")
-def test_a_server_that_dies_on_the_way_and_comes_back(server: FakeLLMServer) -> None:
-    server.script = lambda number, request: embeddings(request) if number < 4 else http(503, "going down")
-    model = of_questions(server, batch=2, concurrency=1)
-    found, wrong = outcome(model, [str(number) for number in range(40)])
-    assert (len(found), len(wrong)) == (4, 36)
-    assert all("going down" in why for why in wrong.values())
+def test_server_can_fail_and_recover(server: FakeLLMServer) -> None:
+    server.script = lambda number, request: make_reply(request) if number < 4 else make_response(503, "going down")
+    model = make_question_embedder(server, batch=2, concurrency=1)
+    vectors, failures = collect_outcome(model, [str(number) for number in range(40)])
+    assert (len(vectors), len(failures)) == (4, 36)
+    assert all("going down" in reason for reason in failures.values())
     time.sleep(0.1)
-    server.script = lambda number, request: embeddings(request)
-    assert outcome(model, [str(number) for number in range(40)])[1] == {}
+    server.script = lambda number, request: make_reply(request)
+    assert collect_outcome(model, [str(number) for number in range(40)])[1] == {}
 
 
-def test_who_takes_no_more_has_nothing_asked_for_any_longer(server: FakeLLMServer) -> None:
-    server.script = lambda number, request: Do(embeddings(request), after_s=0.02)
-    parts = of_questions(server, batch=1, concurrency=2).parts([str(number) for number in range(500)])
+def test_closing_parts_stops_requests(server: FakeLLMServer) -> None:
+    server.script = lambda number, request: Action(make_reply(request), after_s=0.02)
+    parts = make_question_embedder(server, batch=1, concurrency=2).parts([str(number) for number in range(500)])
     next(parts)
     parts.close()
     time.sleep(0.2)
-    asked_by_then = len(asked(server))
+    n_asked = len(list_embedded_texts(server))
     time.sleep(0.2)
-    assert len(asked(server)) == asked_by_then < 100
+    assert len(list_embedded_texts(server)) == n_asked < 100
 
 
-def test_a_model_that_changes_its_dimension(server: FakeLLMServer) -> None:
-    """Two models behind one address: what the second says is no vector of the first."""
-    server.script = lambda number, request: embeddings(request, dimensions=4 if "b" in request["input"] else 8)
-    found, wrong = outcome(of_questions(server, batch=1), ["a", "b", "c"])
-    assert found.keys() == {"a", "c"}
-    assert "vectors of 4 dimensions, where it gave 8 before" in wrong["b"]
+def test_changed_dimension_is_a_failure(server: FakeLLMServer) -> None:
+    """If two models answer at one address, vectors of the second one are failures."""
+    server.script = lambda number, request: make_reply(request, dimensions=4 if "b" in request["input"] else 8)
+    vectors, failures = collect_outcome(make_question_embedder(server, batch=1), ["a", "b", "c"])
+    assert vectors.keys() == {"a", "c"}
+    assert "vectors of 4 dimensions, where it gave 8 before" in failures["b"]
 
 
-def test_a_first_vector_that_is_none(server: FakeLLMServer) -> None:
-    server.script = lambda number, request: embeddings(
-        request, lambda data: [one | {"embedding": coded([0.0] * 8)} for one in data]
+def test_zero_vector_of_probe_raises(server: FakeLLMServer) -> None:
+    server.script = lambda number, request: make_reply(
+        request, lambda data: [item | {"embedding": encode_base64([0.0] * 8)} for item in data]
     )
     with pytest.raises(ModelUnavailable, match=r"for the text '\?': its vector is all zeros"):
-        of_questions(server).encode(["a"])
+        make_question_embedder(server).encode(["a"])
     assert json.dumps(server.requests).count("input") <= 2
 
 
-def test_a_probe_that_is_given_up_leaves_the_way_free(server: FakeLLMServer) -> None:
-    """After faults in a row one request at a time looks whether the server is back; here it is cancelled."""
-    hanging = Do(http(503), after_s=30)
-    server.script = lambda number, request: embeddings(request) if number == 1 else http(503) if number < 7 else hanging
-    model = of_questions(server, batch=1, concurrency=2)
-    asking = in_background(model.client.embed(["a", "b", "c"], {}, lambda part: None))
+def test_cancelled_probe_frees_the_breaker(server: FakeLLMServer) -> None:
+    """After faults in a row one request at a time probes the server; here it is cancelled."""
+    hanging = Action(make_response(503), after_s=30)
+    server.script = lambda number, request: (
+        make_reply(request) if number == 1 else make_response(503) if number < 7 else hanging
+    )
+    model = make_question_embedder(server, batch=1, concurrency=2)
+    request_future = run_in_background(model.client.embed(["a", "b", "c"], {}, lambda part: None))
     deadline = time.monotonic() + 10
     while len(server.requests) < 7 and time.monotonic() < deadline:
         time.sleep(0.01)
-    asking.cancel()
-    server.script = lambda number, request: embeddings(request)
+    request_future.cancel()
+    server.script = lambda number, request: make_reply(request)
     assert model.encode(["d"]).shape == (1, 8)

@@ -1,14 +1,14 @@
-"""Facts of answers beside their context, question and reference: what is measured, and what has no value."""
+"""Facts of answers against context, question and reference: metrics and undefined values."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from yarus.tasks.cases.table import table
+from yarus.tasks.cases.table import make_cases
 from yarus.tasks.config.tiers import TIERS
 from yarus.tasks.evaluation.config import EvaluationConfig
-from yarus.tasks.evaluation.run import Run
+from yarus.tasks.evaluation.run import EvaluationRun
 from yarus.tasks.steps.claims.facts import score_facts
 
 Document = dict[str, Any]
@@ -23,38 +23,38 @@ GOOD: Document = {
 }
 
 
-def scored(tier: str = "tier3", **changes: Any) -> Document:
+def score_answer(tier: str = "tier3", **changes: Any) -> Document:
     row = GOOD | changes
-    run = Run("x", tier, TIERS[tier].parameters(source="sample"), EvaluationConfig(language="ru"))
-    found: Document = score_facts(run, table(**{name: [value] for name, value in row.items()})).to_pylist()[0]
-    return found
+    run = EvaluationRun("x", tier, TIERS[tier].parameters(source="sample"), EvaluationConfig(language="ru"))
+    scored: Document = score_facts(run, make_cases(**{name: [value] for name, value in row.items()})).to_pylist()[0]
+    return scored
 
 
-def metrics(row: Document) -> tuple[float | None, float | None, float | None]:
+def read_metrics(row: Document) -> tuple[float | None, float | None, float | None]:
     return row["unsupported_fact_rate"], row["fact_precision"], row.get("fact_recall")
 
 
-def test_what_the_context_has_is_supported(at_home: Path) -> None:
-    row = scored()
-    assert metrics(row) == (0, 1, 1)
+def test_score_facts_supports_facts_in_context(at_home: Path) -> None:
+    row = score_answer()
+    assert read_metrics(row) == (0, 1, 1)
     assert row["unsupported_facts"] == []
 
 
-def test_what_it_has_not_is_named_with_its_place(at_home: Path) -> None:
-    row = scored(context="Сбор 500 рублей.")
-    assert metrics(row) == (1, 0.5, 1)
+def test_score_facts_locates_unsupported_facts(at_home: Path) -> None:
+    row = score_answer(context="Сбор 500 рублей.")
+    assert read_metrics(row) == (1, 0.5, 1)
     (fact,) = row["unsupported_facts"]
     assert (fact["kind"], fact["text"]) == ("date", "12.05.2025")
     assert ANSWER[fact["start"] : fact["end"]] == fact["text"]
 
 
-def test_what_the_question_has_was_not_made_up(at_home: Path) -> None:
-    row = scored(context="Сбор 500 рублей.", question="Приём 12.05.2025?")
-    assert metrics(row)[:2] == (0, 1)
-    row = scored(context="Сбор 700 рублей.", question="Приём 12.05.2025?")
-    assert metrics(row)[:2] == (1, 0)
-    row = scored(context="Приём идёт.", answer="Да, 12.05.2025.", question="Приём 12.05.2025?")
-    assert metrics(row)[:2] == (None, None) and row["unsupported_facts"] is None
+def test_score_facts_leaves_out_facts_of_the_question(at_home: Path) -> None:
+    row = score_answer(context="Сбор 500 рублей.", question="Приём 12.05.2025?")
+    assert read_metrics(row)[:2] == (0, 1)
+    row = score_answer(context="Сбор 700 рублей.", question="Приём 12.05.2025?")
+    assert read_metrics(row)[:2] == (1, 0)
+    row = score_answer(context="Приём идёт.", answer="Да, 12.05.2025.", question="Приём 12.05.2025?")
+    assert read_metrics(row)[:2] == (None, None) and row["unsupported_facts"] is None
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_what_the_question_has_was_not_made_up(at_home: Path) -> None:
         ({"status": "unlabelled", "outcome": "refused", "reference": None}, (None, None, None)),
     ],
 )
-def test_what_cannot_be_measured_has_no_value(at_home: Path, changes: Document, expected: tuple[Any, ...]) -> None:
-    row = scored(**changes)
-    assert metrics(row) == expected
+def test_score_facts_is_none_when_not_measurable(at_home: Path, changes: Document, expected: tuple[Any, ...]) -> None:
+    row = score_answer(**changes)
+    assert read_metrics(row) == expected
     assert (row["unsupported_facts"] is None) is (expected[0] is None)
 
 
@@ -85,17 +85,17 @@ def test_what_cannot_be_measured_has_no_value(at_home: Path, changes: Document, 
     ("decision", "cut", "rate", "listed"),
     [(True, False, 1, 1), (False, False, None, 1), (None, False, None, 1), (True, True, None, None)],
 )
-def test_the_gate_is_held_to_what_it_showed(
+def test_score_facts_counts_shown_answers_of_the_gate(
     at_home: Path, decision: bool | None, cut: bool, rate: float | None, listed: int | None
 ) -> None:
-    row = scored("judge_pipeline", context="Сбор 500 рублей.", decision=decision, truncated=cut)
+    row = score_answer("judge_pipeline", context="Сбор 500 рублей.", decision=decision, truncated=cut)
     assert row["unsupported_fact_rate"] == rate
     assert (None if row["unsupported_facts"] is None else len(row["unsupported_facts"])) == listed
 
 
-def test_pseudonyms_that_a_model_repeats_are_no_facts(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_facts_ignores_repeated_pseudonyms(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_MASK_CALLS", "true")
-    row = scored(
+    row = score_answer(
         context="Звоните +7 927 123-45-67 до 18.",
         answer="Звоните [телефон 3fa2c1] до 19.",
         reference="Звоните +7 927 123-45-67 до 19.",

@@ -1,4 +1,4 @@
-"""Damage to answers: each is one, in Russian and English, and the same every time."""
+"""Damage to answers in Russian and English changes the meaning, and is reproducible."""
 
 import re
 from random import Random
@@ -9,7 +9,7 @@ from yarus.tasks.steps.exam import damage
 
 
 def parts(text: str) -> set[str]:
-    """Its numbers and words."""
+    """Return the numbers and words of a text."""
     return {*damage.NUMBER.findall(text), *re.findall(r"[^\W\d]+", text.casefold())}
 
 
@@ -26,7 +26,7 @@ def parts(text: str) -> set[str]:
         ("Three of them", "en"),
     ],
 )
-def test_a_changed_number_or_date_is_named_nowhere(answer: str, language: str) -> None:
+def test_change_number_gives_unknown_value(answer: str, language: str) -> None:
     for seed in range(20):
         changed = damage.change_number(answer, f"Известно: {answer} 12 15.", language, Random(seed))
         assert changed is not None and changed != answer
@@ -35,7 +35,7 @@ def test_a_changed_number_or_date_is_named_nowhere(answer: str, language: str) -
         assert changed == damage.change_number(answer, f"Известно: {answer} 12 15.", language, Random(seed))
 
 
-def test_an_answer_without_a_number_has_none_to_change() -> None:
+def test_change_number_is_none_without_a_number() -> None:
     assert damage.change_number("В деканате.", "В деканате.", "ru", Random(0)) is None
 
 
@@ -53,26 +53,26 @@ def test_an_answer_without_a_number_has_none_to_change() -> None:
         ("Denver Broncos", "en", "Not Denver Broncos"),
     ],
 )
-def test_a_negation_goes_in_or_out(answer: str, language: str, denied: str) -> None:
+def test_negate_adds_or_removes_negation(answer: str, language: str, denied: str) -> None:
     assert damage.negate(answer, language) == denied
 
 
-def test_a_name_is_exchanged_for_one_of_its_kind_that_the_context_does_not_have() -> None:
+def test_exchange_name_uses_unknown_name_of_same_kind() -> None:
     context = "Справку выдаёт Мария Петрова в корпусе «Сосна», а не Олег Иванов."
-    own = damage.names_in(context)
+    own = damage.find_names(context)
     assert own == ["Мария Петрова", "«Сосна»", "Олег Иванов"]
-    others = ["Анна Орлова", "Мария Петрова", "Берлин", "«Кедр»"]
-    changed = damage.exchange_name("Мария Петрова, каб. 5", own, others, context, Random(0))
+    other_names = ["Анна Орлова", "Мария Петрова", "Берлин", "«Кедр»"]
+    changed = damage.exchange_name("Мария Петрова, каб. 5", own, other_names, context, Random(0))
     assert changed == "Анна Орлова, каб. 5"
-    assert damage.exchange_name("В корпусе «Сосна»", own, others, context, Random(0)) == "В корпусе «Кедр»"
+    assert damage.exchange_name("В корпусе «Сосна»", own, other_names, context, Random(0)) == "В корпусе «Кедр»"
     assert damage.exchange_name("Мария Петрова", own, own, context, Random(0)) is None
 
 
-def test_a_month_is_no_name() -> None:
-    assert damage.names_in("Приём идёт, как и везде, в Августе.") == []
+def test_find_names_skips_months() -> None:
+    assert damage.find_names("Приём идёт, как и везде, в Августе.") == []
 
 
-def test_half_an_answer_says_less() -> None:
+def test_leave_out_half_and_first_sentence_shorten() -> None:
     assert damage.leave_out_half("Берите паспорт. Ещё нужны две фотографии.", "что взять") == "Берите паспорт."
     assert damage.leave_out_half("27 или 28 августа, с 9 до 19 часов.", "когда") == "27 или 28 августа"
     assert damage.leave_out_half("187", "какой балл") is None

@@ -1,4 +1,4 @@
-"""A retriever that is somebody else's function: what it may return, and whatever goes wrong."""
+"""A foreign function as retriever: valid rankings, and every failure."""
 
 import threading
 import time
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bots import CODES
+from tests.support.bots import USER_CODES
 from yarus.db.errors import InputError
-from yarus.tasks.systems.retrievers.external import Outside, checked
+from yarus.tasks.systems.retrievers.external import ExternalRetriever, validate_ranking
 from yarus.tasks.systems.retrievers.protocol import Ranking
 
 MODULE = """
@@ -43,18 +43,18 @@ number = 5
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a module in the current folder that needs another one there."""
+    """Write a module into the current folder that imports another module there, and return its name."""
     name = f"theirs_{tmp_path.name}".replace("-", "_")
     (tmp_path / f"{name}.py").write_text(MODULE.format(name=name), encoding="utf-8")
     (tmp_path / f"{name}_helper.py").write_text("PREFIX = 'chunk '", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     yield name
-    CODES.close()
+    USER_CODES.close()
 
 
-def ranked(name: str, questions: list[str], k: int) -> list[Ranking]:
-    code = CODES.get(name, "--retriever", "ranking")
-    retriever = Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
+def rank_questions(name: str, questions: list[str], k: int) -> list[Ranking]:
+    code = USER_CODES.get(name, "--retriever", "ranking")
+    retriever = ExternalRetriever(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
     return retriever.retrieve(questions, None, k, timed=0)
 
 
@@ -79,28 +79,28 @@ def ranked(name: str, questions: list[str], k: int) -> list[Ranking]:
         ("bare", [], "ValueError: expected pairs of id and distance, nearest first, not ['first', 'second']"),
     ],
 )
-def test_a_callable(module: str, function: str, ids: list[str], error: str | None) -> None:
-    first, second = ranked(f"{module}:{function}", ["?", "!"], 3)
+def test_callable_ranks_or_fails(module: str, function: str, ids: list[str], error: str | None) -> None:
+    first, second = rank_questions(f"{module}:{function}", ["?", "!"], 3)
     assert (first.ids, first.error) == (second.ids, second.error) == (ids, error and error.format(module=module))
     assert (first.latency_ms is None) == (error is not None)
 
 
-def test_a_callable_of_other_arguments_is_refused(module: str) -> None:
+def test_callable_with_other_arguments_is_rejected(module: str) -> None:
     with pytest.raises(InputError, match=r"wrong_arguments' takes \(question\); expected retrieve\(question, k\)"):
-        ranked(f"{module}:wrong_arguments", ["?"], 3)
+        rank_questions(f"{module}:wrong_arguments", ["?"], 3)
 
 
-def test_a_callable_is_never_called_twice_at_once() -> None:
-    inside, most = [0], [0]
+def test_callable_is_not_called_concurrently() -> None:
+    n_running, max_running = [0], [0]
 
     def ask(question: str, k: int) -> list[tuple[object, float]]:
-        inside[0] += 1
-        most[0] = max(most[0], inside[0])
+        n_running[0] += 1
+        max_running[0] = max(max_running[0], n_running[0])
         time.sleep(0.002)
-        inside[0] -= 1
+        n_running[0] -= 1
         return []
 
-    retriever = Outside(ask, concurrency=1)
+    retriever = ExternalRetriever(ask, concurrency=1)
     batches = [
         threading.Thread(target=retriever.retrieve, args=(["?"] * 10, None, 5), kwargs={"timed": 0}) for _ in range(3)
     ]
@@ -108,22 +108,22 @@ def test_a_callable_is_never_called_twice_at_once() -> None:
         batch.start()
     for batch in batches:
         batch.join()
-    assert most == [1]
+    assert max_running == [1]
 
 
 @pytest.mark.parametrize(
     ("suffix", "message"),
     [(":absent", "absent"), (":number", "is no function but int"), ("_absent:f", "No module named")],
 )
-def test_a_callable_that_is_not_there_is_refused(module: str, suffix: str, message: str) -> None:
+def test_missing_callable_is_rejected(module: str, suffix: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        CODES.get(module + suffix, "--retriever", "ranking")
+        USER_CODES.get(module + suffix, "--retriever", "ranking")
 
 
-def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
+def test_module_with_syntax_error_is_rejected(module: str) -> None:
     Path(f"{module}_broken.py").write_text("def f(:", encoding="utf-8")
     with pytest.raises(InputError, match=r"SyntaxError: .*broken\.py:1\)"):
-        CODES.get(f"{module}_broken:f", "--retriever", "ranking")
+        USER_CODES.get(f"{module}_broken:f", "--retriever", "ranking")
 
 
 @pytest.mark.parametrize(
@@ -139,21 +139,21 @@ def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
         ("import asyncio; raise asyncio.CancelledError", "CancelledError: "),
     ],
 )
-def test_a_module_that_fails_on_import_is_refused(module: str, code: str, words: str) -> None:
-    """With its name, the error and the setting; without the secrets that the error names."""
+def test_module_that_fails_on_import_is_rejected(module: str, code: str, words: str) -> None:
+    """The message has the name, the error and the setting, but no secrets."""
     name = f"{module}_fails_{words.partition(':')[0]}"
     Path(f"{name}.py").write_text(code, encoding="utf-8")
-    with pytest.raises(InputError) as refused, ThreadPoolExecutor() as pool:  # as in a run, where Ctrl-C cannot come
-        pool.submit(CODES.get, f"{name}:f", "YARUS_SUT", "answer").result()
-    assert f"YARUS_SUT '{name}:f': module '{name}': {words}" in str(refused.value)
-    assert "s3cret" not in str(refused.value)
+    with pytest.raises(InputError) as raised, ThreadPoolExecutor() as pool:  # in a thread, which Ctrl-C does not reach
+        pool.submit(USER_CODES.get, f"{name}:f", "YARUS_SUT", "answer").result()
+    assert f"YARUS_SUT '{name}:f': module '{name}': {words}" in str(raised.value)
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", [":answer", ".:answer", "..a:answer"])
-def test_a_callable_without_a_module_is_refused(module: str, name: str) -> None:
+def test_callable_without_module_is_rejected(module: str, name: str) -> None:
     with pytest.raises(InputError, match=r"YARUS_SUT .*expected module:function"):
-        CODES.get(name, "YARUS_SUT", "answer")
+        USER_CODES.get(name, "YARUS_SUT", "answer")
 
 
-def test_equal_distances_and_more_than_k_are_a_ranking() -> None:
-    assert checked([(1, 0.5), ("b", 0.5), ("b", 0.1)], 2) == (["1", "b"], [0.5, 0.5])
+def test_validate_ranking_accepts_ties_and_surplus_pairs() -> None:
+    assert validate_ranking([(1, 0.5), ("b", 0.5), ("b", 0.1)], 2) == (["1", "b"], [0.5, 0.5])

@@ -1,4 +1,4 @@
-"""Where bots of the user's own code are written."""
+"""Bots of the user's code for tests."""
 
 import shutil
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bots import CODES, Write
+from tests.support.bots import USER_CODES, WriteBot
 
 
 @pytest.fixture
-def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Writes a bot into the current folder, and returns its name."""
+def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteBot]:
+    """Return a function that writes a bot into the current folder and returns its name."""
     monkeypatch.chdir(tmp_path)
 
     def write(code: str, name: str = "bot") -> str:
@@ -19,11 +19,11 @@ def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         return f"{name}:answer"
 
     yield write
-    CODES.close()
+    USER_CODES.close()
 
 
 @pytest.fixture
 def pypy() -> str:
-    if (found := shutil.which("pypy3")) is None:
+    if (executable := shutil.which("pypy3")) is None:
         pytest.skip("needs another Python: apt-get install pypy3 pypy3-venv")
-    return found
+    return executable

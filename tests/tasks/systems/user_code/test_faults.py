@@ -1,15 +1,15 @@
-"""Whatever a function of the user's does costs one question its answer."""
+"""Failures of a user's function cost one question its answer."""
 
 import pytest
 
-from tests.support.bots import Write, answers
+from tests.support.bots import WriteBot, ask_bot
 
-BOTH = pytest.mark.parametrize(
-    "of", ["def", pytest.param("async def", marks=pytest.mark.slow("breadth: of an asynchronous function too"))]
+BOTH_KINDS = pytest.mark.parametrize(
+    "keyword", ["def", pytest.param("async def", marks=pytest.mark.slow("breadth: of an asynchronous function too"))]
 )
 
 
-@BOTH
+@BOTH_KINDS
 @pytest.mark.parametrize(
     ("deed", "reason"),
     [
@@ -31,14 +31,14 @@ BOTH = pytest.mark.parametrize(
         ),
     ],
 )
-def test_whatever_it_does_costs_one_question_its_answer(
-    bot: Write, monkeypatch: pytest.MonkeyPatch, of: str, deed: str, reason: str
+def test_failure_costs_one_question_its_answer(
+    bot: WriteBot, monkeypatch: pytest.MonkeyPatch, keyword: str, deed: str, reason: str
 ) -> None:
     monkeypatch.setenv("YARUS_SUT_TIMEOUT_S", "3" if "sleep" in deed else "60")
     monkeypatch.setenv("YARUS_SUT_CONCURRENCY", "4")
-    wait = "await asyncio.sleep(0.05)" if of == "async def" else "time.sleep(0.05)"
+    wait = "await asyncio.sleep(0.05)" if keyword == "async def" else "time.sleep(0.05)"
     code = f"""import asyncio, os, sys, time
-{of} answer(question):
+{keyword} answer(question):
     if question == "q3": {deed}
     {wait}
     return question
@@ -48,6 +48,6 @@ def nested():
     for _ in range(99_999): inner = [inner]
     return inner
 """
-    found = answers(bot(code), 8)
-    assert [said.text for said in found] == [None if n == 3 else f"q{n}" for n in range(8)]
-    assert str(found[3].error).startswith(reason)
+    results = ask_bot(bot(code), 8)
+    assert [answer.text for answer in results] == [None if n == 3 else f"q{n}" for n in range(8)]
+    assert str(results[3].error).startswith(reason)

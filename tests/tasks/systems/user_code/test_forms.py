@@ -1,16 +1,16 @@
-"""Functions of the user's: what they may be, where they run, and what is refused before they are asked."""
+"""Functions of a user: allowed forms, their environment, and rejected ones."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.bots import CODES, Write, answers
+from tests.support.bots import USER_CODES, WriteBot, ask_bot
 from yarus.db.errors import InputError
 
 
-def test_a_bot_whose_packages_bear_our_names_has_its_own(bot: Write, tmp_path: Path) -> None:
-    """Modules, packages, and folders without an `__init__`, which Python takes for packages only where no other is."""
+def test_bot_may_have_packages_named_like_those_of_yarus(bot: WriteBot, tmp_path: Path) -> None:
+    """Folders without `__init__` are packages only if no other package has their name."""
     (tmp_path / "db.py").write_text("DATA = 'theirs'")
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics" / "__init__.py").write_text("from .inner import VALUE")
@@ -21,27 +21,27 @@ def test_a_bot_whose_packages_bear_our_names_has_its_own(bot: Write, tmp_path: P
         "import db, metrics, tasks.steps\n"
         "def answer(question): return ' '.join([db.DATA, metrics.VALUE, tasks.steps.STEP])"
     )
-    assert answers(name, 1)[0].text == "theirs own too"
+    assert ask_bot(name, 1)[0].text == "theirs own too"
 
 
-def test_a_bot_has_its_own_virtual_environment_of_another_python(
-    bot: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pypy: str
+def test_bot_runs_in_virtual_environment_of_another_python(
+    bot: WriteBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pypy: str
 ) -> None:
-    """PyPy, of another version than ours, with a package that only its environment has."""
+    """PyPy has another version than Yarus's Python, and its environment has a package of its own."""
     subprocess.run([pypy, "-m", "venv", "--without-pip", str(tmp_path / "own")], check=True)
     python = tmp_path / "own" / "bin" / "python"
-    where = subprocess.run(
+    site_packages = subprocess.run(
         [python, "-c", "import site; print(site.getsitepackages()[0])"], check=True, capture_output=True, text=True
     )
-    (Path(where.stdout.strip()) / "only_there.py").write_text("WORD = 'installed there'")
+    (Path(site_packages.stdout.strip()) / "only_there.py").write_text("WORD = 'installed there'")
     monkeypatch.setenv("YARUS_SUT_PYTHON", str(python))
     name = bot(
         "import only_there, platform, sys\n"
         "def answer(question): return {'answer': only_there.WORD, 'path': platform.python_implementation(),"
         " 'contexts': [sys.prefix]}"
     )
-    [said] = answers(name, 1)
-    assert (said.text, said.path, said.contexts) == ("installed there", "PyPy", [str(tmp_path / "own")])
+    [answer] = ask_bot(name, 1)
+    assert (answer.text, answer.path, answer.contexts) == ("installed there", "PyPy", [str(tmp_path / "own")])
 
 
 @pytest.mark.parametrize(
@@ -62,35 +62,35 @@ def test_a_bot_has_its_own_virtual_environment_of_another_python(
         "import functools\ndef both(tone, question): return question\nanswer = functools.partial(both, 'kind')",
     ],
 )
-def test_a_function_in_any_form_is_asked(bot: Write, code: str) -> None:
-    assert [said.text for said in answers(bot(code), 3)] == ["q0", "q1", "q2"]
+def test_function_in_any_form_is_called(bot: WriteBot, code: str) -> None:
+    assert [answer.text for answer in ask_bot(bot(code), 3)] == ["q0", "q1", "q2"]
 
 
-def test_a_method_is_named_with_its_object(bot: Write) -> None:
+def test_method_is_named_with_its_object(bot: WriteBot) -> None:
     bot("class Bot:\n    def answer(self, question): return question\nhelper = Bot()")
-    assert answers("bot:helper.answer", 1)[0].text == "q0"
+    assert ask_bot("bot:helper.answer", 1)[0].text == "q0"
 
 
-def test_a_method_without_its_object_is_refused(bot: Write) -> None:
+def test_method_without_its_object_is_rejected(bot: WriteBot) -> None:
     bot("class Bot:\n    def answer(self, question): return question")
     with pytest.raises(InputError, match=r"'bot:Bot\.answer' is a method without its object"):
-        answers("bot:Bot.answer", 1)
+        ask_bot("bot:Bot.answer", 1)
 
 
-def test_documents_and_numbers_of_other_libraries_are_read(bot: Write) -> None:
+def test_documents_and_numbers_of_libraries_are_read(bot: WriteBot) -> None:
     name = bot(
         "class Document:\n    page_content = 'текст'\n"
         "class Float:\n    def item(self): return 12.5\n"
         "def answer(question):\n"
         "    return {'answer': 'a', 'contexts': (Document(),), 'latency_ms': Float(), 'more': object()}"
     )
-    [said] = answers(name, 1)
-    assert (said.contexts, said.latency_ms) == (["текст"], 12.5)
+    [answer] = ask_bot(name, 1)
+    assert (answer.contexts, answer.latency_ms) == (["текст"], 12.5)
 
 
 @pytest.mark.parametrize(("arguments", "takes"), [("question, history", True), ("question, k=3", False)])
-def test_a_second_argument_that_must_be_given_is_the_history(bot: Write, arguments: str, takes: bool) -> None:
-    code = CODES.get(bot(f"def answer({arguments}): return question"), "YARUS_SUT", "answer")
+def test_required_second_argument_is_the_history(bot: WriteBot, arguments: str, takes: bool) -> None:
+    code = USER_CODES.get(bot(f"def answer({arguments}): return question"), "YARUS_SUT", "answer")
     assert code.takes_history is takes
 
 
@@ -110,22 +110,20 @@ def test_a_second_argument_that_must_be_given_is_the_history(bot: Write, argumen
         ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is(bot: Write, code: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as refused:
-        answers(bot(code), 1)
-    assert str(refused.value).startswith("YARUS_SUT 'bot:answer'")
+def test_unusable_function_is_rejected(bot: WriteBot, code: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        ask_bot(bot(code), 1)
+    assert str(raised.value).startswith("YARUS_SUT 'bot:answer'")
 
 
-def test_a_module_that_fails_shows_its_traceback_from_its_own_first_line(
-    bot: Write, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_traceback_of_failing_module_begins_in_user_code(bot: WriteBot, capfd: pytest.CaptureFixture[str]) -> None:
     Path("helper.py").write_text("def load():\n    raise RuntimeError('no index')\nload()")
     with pytest.raises(InputError, match=r"RuntimeError: no index \(helper.py:2\)"):
-        answers(bot("import helper"), 1)
-    shown = capfd.readouterr().err
-    assert shown.index('bot.py", line 1') < shown.index('helper.py", line 2')
-    assert "importlib" not in shown.partition("helper.py")[0]
-    assert "yarus_worker" not in shown
+        ask_bot(bot("import helper"), 1)
+    output = capfd.readouterr().err
+    assert output.index('bot.py", line 1') < output.index('helper.py", line 2')
+    assert "importlib" not in output.partition("helper.py")[0]
+    assert "yarus_worker" not in output
 
 
 @pytest.mark.parametrize(
@@ -137,9 +135,9 @@ def test_a_module_that_fails_shows_its_traceback_from_its_own_first_line(
         ("/bin/ls", "'/bin/ls' did not start as a Python 3.7 or later does: "),
     ],
 )
-def test_an_interpreter_that_is_none_is_refused(
-    bot: Write, monkeypatch: pytest.MonkeyPatch, python: str, message: str
+def test_unusable_interpreter_is_rejected(
+    bot: WriteBot, monkeypatch: pytest.MonkeyPatch, python: str, message: str
 ) -> None:
     monkeypatch.setenv("YARUS_SUT_PYTHON", python)
     with pytest.raises(InputError, match=f"^YARUS_SUT_PYTHON {message}"):
-        answers(bot("def answer(question): return ''"), 1)
+        ask_bot(bot("def answer(question): return ''"), 1)

@@ -1,4 +1,4 @@
-"""Parameters that are wrong: errors that say what was given, what is allowed and what was probably meant."""
+"""Validation of parameters: errors that state the value, the allowed values and the probable intention."""
 
 import difflib
 from collections.abc import Collection
@@ -8,7 +8,7 @@ def check_at_least(name: str, value: float, least: int) -> None:
     """Raise ValueError for a parameter that is too small, or NaN.
 
     Example:
-        >>> from yarus.metrics.checks import check_at_least
+        >>> from yarus.metrics.validation import check_at_least
         >>> check_at_least("max_ngram", 0, 1)
         Traceback (most recent call last):
             ...
@@ -22,7 +22,7 @@ def check_one_of(what: str, value: str, allowed: Collection[str]) -> None:
     """Raise ValueError for a value that is not allowed.
 
     Example:
-        >>> from yarus.metrics.checks import check_one_of
+        >>> from yarus.metrics.validation import check_one_of
         >>> check_one_of("tokenizer", "word", ["words", "char"])
         Traceback (most recent call last):
             ...

@@ -1,11 +1,11 @@
-"""What cells of tables mean, and what they cannot mean."""
+"""Test the parsing of cells, and the rejection of invalid ones."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from yarus.db.importers.cells import Style, labels_in
-from yarus.db.importers.values import BadValue, parse
+from yarus.db.importers.cells import CellStyle, parse_labels
+from yarus.db.importers.column_parsers import BadValue, parse
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from yarus.db.importers.values import BadValue, parse
         ("answerable", "FALSE", False),
     ],
 )
-def test_what_cells_mean(column: str, value: object, expected: object) -> None:
+def test_parse_converts_cells(column: str, value: object, expected: object) -> None:
     assert parse(column, value) == expected
 
 
@@ -51,14 +51,14 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("score", 10**12),
         ("score", True),
         ("turn", "inf"),
-        ("created_at", "05/03/2026"),  # of May or of March
+        ("created_at", "05/03/2026"),  # May or March
         ("created_at", "31.02.2026"),
         ("created_at", "2026-13-01 9:05"),
-        ("created_at", "26.03.05"),  # of a year that ends or begins the date
+        ("created_at", "26.03.05"),  # the year may be first or last
         ("created_at", "05.03.99"),
         ("created_at", "2026-03/05"),
         ("created_at", "2026-03-05 9"),
-        ("created_at", 999_999_999),  # no unit makes it a time of our days
+        ("created_at", 999_999_999),  # not a recent time in any unit
         ("created_at", "500000000000"),
         ("created_at", True),
         ("created_at", 10**400),
@@ -79,7 +79,7 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("embedding", []),
     ],
 )
-def test_what_cells_cannot_mean(column: str, value: object) -> None:
+def test_parse_rejects_invalid_cells(column: str, value: object) -> None:
     with pytest.raises(BadValue):
         parse(column, value)
 
@@ -95,11 +95,11 @@ def test_what_cells_cannot_mean(column: str, value: object) -> None:
         (5, ["5"]),
     ],
 )
-def test_labels_of_cells(value: object, expected: object) -> None:
-    assert labels_in(value, Style()) == expected
+def test_parse_labels_returns_ids_or_grades(value: object, expected: object) -> None:
+    assert parse_labels(value, CellStyle()) == expected
 
 
 @pytest.mark.parametrize("value", [{"1": 1e308}, '{"1": "high"}', {"1": 10**400}, f"[{'1' * 5_001}]"])
-def test_cells_without_labels(value: object) -> None:
+def test_parse_labels_rejects_invalid_cells(value: object) -> None:
     with pytest.raises(BadValue):
-        labels_in(value, Style())
+        parse_labels(value, CellStyle())
