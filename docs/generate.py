@@ -14,15 +14,78 @@ from typing import Any
 
 from yarus.metrics import text
 from yarus.metrics.exam_kinds import KINDS as EXAMINED
-from yarus.metrics.metric import LADDERS
-from yarus.metrics.table import GOALS, METRICS, Metric, metrics_of
+from yarus.metrics.metric import GRADE_LADDERS
+from yarus.metrics.table import GOALS, METRICS, Metric, metrics_for_tier
 from yarus.tasks.config.texts import texts, translations
 from yarus.tasks.config.tiers import TIERS
 
 TARGET = Path(__file__).with_name("metrics.md")
-MARKED = re.compile(r"(<!-- (kinds|simulated [\w ]+) -->).*?<!-- end -->", re.DOTALL)
+SIMULATIONS = Path(__file__).with_name("simulations.md")
+SIMULATED = json.loads(Path(__file__).with_name("simulated.json").read_text(encoding="utf-8"))
+SIMULATED_AREAS = {
+    "intervals": ("Confidence intervals", "How often the 95 % interval of a metric contains the true value."),
+    "differences": (
+        "Differences",
+        "How often the interval of a difference contains the true difference, and how often a test finds a difference that is not there.",
+    ),
+    "verdicts": (
+        "Gate rules with a margin",
+        "How often the gate fails at a loss of exactly the margin, and beyond it by the reported detectable difference.",
+    ),
+    "users": (
+        "Detectable differences",
+        "How often a loss of the reported size is found, for questions of many and of few users; 'told' rows count the reports themselves.",
+    ),
+    "crashes": (
+        "Failures of the system",
+        "How often the gate, `compare` and the nightly alarm notice a system that fails more often.",
+    ),
+    "baselines": ("The accepted baseline", "What a baseline that does not move by itself finds."),
+    "samples": (
+        "Samples of a growing log",
+        "How many questions `--limit` replaces from one night to the next, and whether every case is equally likely.",
+    ),
+    "grades": ("Grades", "How often a metric just below a threshold gets the grade above it."),
+    "trends": (
+        "Bands of the trend",
+        "How often an unchanged system leaves its band, and how soon a loss is found (hit rate 0.8, 60 calm nights before).",
+    ),
+    "alarms": (
+        "Alarms",
+        "Tiers of 400 cases (or 300, as the rows say) in an installation of eight tiers. Its budget of one false alarm per year gives each tier 0.125; 60 nights pass before a loss. If few losses are reported in time, the loss is within the noise of such nights.",
+    ),
+    "moving_topics": (
+        "Alarms while topics and weekdays change",
+        "The same, while the mix of questions moves the metric.",
+    ),
+    "explained": ("Questions or answers", "How often the intervals of `yarus explain` contain the planted parts."),
+    "corrected": (
+        "Corrected means",
+        "True shares of 0.1 to 0.95, judges with sensitivity and specificity of 0.6 to 0.95, 400 and 4,000 answers, with and without users of 1 to 50 questions, drawn alike or by the judge's score. 'Where most rarely' is the worst of these situations: 400 answers of 16 users, nearly all good or bad.",
+    ),
+    "filled": (
+        "Labels of results",
+        "XQuAD-ru with half of its labels dropped and a fifth of its paragraphs duplicated, a judge of sensitivity 0.85 and specificity 0.95, and 100 results judged by people.",
+    ),
+    "incomplete": ("Incomplete labels", "Rankings of XQuAD-ru by the lexical embedder, with labels dropped."),
+    "exams": ("The judge's exam", "Mock judges of known worth, each examined on 60 questions of the sample."),
+    "facts": (
+        "Facts without support",
+        "One digit, day, month, weekday, sum or number word was changed in sentences of the sample and of XQuAD (Artetxe et al. 2020), to a value that their paragraph does not contain. The same sentences were compared with their paragraph unchanged, and with one fact written another way. Kinds with few examples are repeated with other values.",
+    ),
+    "probes": (
+        "Probes of robustness",
+        "Systems that copy, obey or refuse with a known probability, over the sample; the rates of 100 evaluations each.",
+    ),
+    "topics": ("Topics", "Whether topics are named only if questions have something in common."),
+    "showing": (
+        "The threshold of the production judge",
+        "How often the interval of the cheapest threshold contains it.",
+    ),
+}
+"""The heading and introduction of each area of `make simulate`, in the order of docs/simulations.md."""
+MARKED = re.compile(r"(<!-- kinds -->).*?<!-- end -->", re.DOTALL)
 FILLED = tuple(page for page in sorted(TARGET.parent.glob("*.md")) if MARKED.search(page.read_text(encoding="utf-8")))
-SIMULATED = Path(__file__).with_name("simulated.json")
 PEOPLE = json.loads(Path(__file__).with_name("people.json").read_text(encoding="utf-8"))
 PROSE = Path(__file__).with_name("metrics.template.md")
 KINDS = {
@@ -62,7 +125,7 @@ class Example:
     """Options under which the note's `{}` is computed."""
 
     def value(self, **options: object) -> float:
-        """The metric of this pair."""
+        """Return the metric of this pair."""
         return float(getattr(text, self.function)([self.hypothesis], [self.reference], **(self.options | options))[0])
 
 
@@ -100,7 +163,7 @@ EXAMPLES = (
 
 
 def render() -> str:
-    """The whole of docs/metrics.md."""
+    """Return the whole of docs/metrics.md."""
     parts = {
         "goals": _table(("You want to know", "по-русски", "Read"), map(_goal_row, GOALS)),
         "overview": _table(
@@ -108,7 +171,6 @@ def render() -> str:
         ),
         "metrics": "\n".join(_sections()),
         "people": people(),
-        "coverage": simulated("intervals", "differences"),
         "examples": _table(("Metric", "Hypothesis / reference", "Seed", "Value", "Note"), _example_rows()),
     }
     page = PROSE.read_text(encoding="utf-8")
@@ -118,13 +180,8 @@ def render() -> str:
 
 
 def filled(path: Path) -> str:
-    """A page with the tables of what was simulated, and of the kinds of answers in an exam, between its marks."""
-
-    def table(found: re.Match[str]) -> str:
-        made = simulated(*found[2].removeprefix("simulated").split()) if found[2] != "kinds" else _kinds()
-        return f"{found[1]}\n\n{made}\n\n<!-- end -->"
-
-    return MARKED.sub(table, path.read_text(encoding="utf-8"))
+    """Return a page with the table of the kinds of answers in an exam between its marks."""
+    return MARKED.sub(lambda mark: f"{mark[1]}\n\n{_kinds()}\n\n<!-- end -->", path.read_text(encoding="utf-8"))
 
 
 def _kinds() -> str:
@@ -140,9 +197,21 @@ def _kinds() -> str:
     return _table(("Kind", "What it is", "Must lower", "Must not lower"), rows)
 
 
-def simulated(*names: str) -> str:
-    """The table of these areas of simulations, as they counted it; of what they have counted."""
-    areas = json.loads(SIMULATED.read_text(encoding="utf-8")) if SIMULATED.exists() else {}
+def render_simulations() -> str:
+    """Return the whole of docs/simulations.md."""
+    sections = [
+        f"## {title}\n\n{introduction}\n\n{_simulated_table(area)}\n"
+        for area, (title, introduction) in SIMULATED_AREAS.items()
+    ]
+    head = (
+        "# Simulation results: how often statistical claims hold\n\n"
+        "`make simulate` counts each claim through the code that users run, with fixed seeds. *Promised* is the range in which the result must lie; "
+        "a test of each area repeats a part of it.\n"
+    )
+    return "\n".join([head, *sections])
+
+
+def _simulated_table(area: str) -> str:
     rows = [
         (
             claim["what"],
@@ -150,14 +219,13 @@ def simulated(*names: str) -> str:
             f"{claim['measured']:.3f}" + ("" if claim["holds"] else " (missed)"),
             f"{claim['repetitions']:,}",
         )
-        for area in names
-        for claim in areas.get(area, ())
+        for claim in SIMULATED[area]
     ]
-    return _table(("What", "Promised", "Measured", "Repetitions"), rows) if rows else "Not simulated yet."
+    return _table(("What", "Promised", "Measured", "Repetitions"), rows)
 
 
 def people() -> str:
-    """The table of how far metrics follow people, those that follow farthest first."""
+    """Return the table of how far metrics agree with people, best first."""
     shown = [("overall", "pearson"), ("overall", "spearman"), ("overall", "accuracy")]
     shown += [("correctness", "pearson"), ("completeness", "pearson")]
     rows = [
@@ -225,7 +293,7 @@ def _sections() -> Iterable[str]:
     """Every metric once, in the first tier that has it; a metric at several k under one heading."""
     for tier, row in TIERS.items():
         yield f"\n## {_title(tier)}\n\n{inspect.cleandoc(row.parameters.__doc__ or '')}\n"
-        rows = metrics_of(tier)
+        rows = metrics_for_tier(tier)
         if known := [row for row in rows if row.tiers[0] != tier]:
             yield "Also here, described above: " + ", ".join(f"`{row.name}`" for row in known) + ".\n"
         yield from map(_entry, _families(row for row in rows if row.tiers[0] == tier))
@@ -259,7 +327,7 @@ def _entry(family: tuple[Metric, ...]) -> str:
 
 
 def _each(texts: dict[str, str], between: str) -> str:
-    """The text that all share, or each one's own with its name."""
+    """Return the text that all share, or the text of each with its name."""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     lead = "- " if between == "\n" else ""
@@ -283,7 +351,7 @@ def _grades(row: Metric) -> str:
     if row.thresholds is None:
         return ""
     english, russian = (texts("grades", language) for language in ("en", "ru"))
-    words = [f"{english[step]} («{russian[step]}»)" for step in LADDERS[len(row.thresholds)]]
+    words = [f"{english[step]} («{russian[step]}»)" for step in GRADE_LADDERS[len(row.thresholds)]]
     bounds = [f"below {row.thresholds[0]:g}", *(f"to {bound:g}" for bound in row.thresholds[1:])]
     return "; ".join(
         f"{word} {bound}" for word, bound in zip(words, [*bounds, f"above {row.thresholds[-1]:g}"], strict=True)
@@ -291,7 +359,7 @@ def _grades(row: Metric) -> str:
 
 
 def _function(name: str) -> str:
-    """The signature of the function and what its docstring says first."""
+    """Return the signature of the function and the first paragraph of its docstring."""
     if not name:
         return ""
     module, function = name.split(".")
@@ -311,5 +379,6 @@ if __name__ == "__main__":
 
     generate_json.TARGET.write_text(generate_json.render(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")
+    SIMULATIONS.write_text(render_simulations(), encoding="utf-8")
     for page in FILLED:
         page.write_text(filled(page), encoding="utf-8")

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_or
 
 from pydantic import BaseModel
 
-from yarus.flows.cli.shell.documents import DOCUMENTS
-from yarus.tasks.cases.table import COLUMNS
-from yarus.tasks.evaluation.config import JsonOf
+from yarus.flows.cli.shell.command_schema import DOCUMENTS
+from yarus.tasks.cases.table import CASE_COLUMNS
+from yarus.tasks.evaluation.config import DumpedAs
 
 TARGET = Path(__file__).with_name("json.md")
 INTRODUCTION = """# What `--json` prints
@@ -30,11 +30,11 @@ NAMES = {str: "text", int: "integer", float: "number", bool: "true or false", An
 
 
 def render() -> str:
-    """The whole of docs/json.md."""
+    """Return the whole of docs/json.md."""
     types = list(dict.fromkeys(one for document in DOCUMENTS.values() for one in declared(document)))
     rows = [f"| `yarus {command}` | {_words(document)} |" for command, document in DOCUMENTS.items()]
     table = "\n".join(["| Command | Document |", "| --- | --- |", *rows])
-    columns = [f"| `{name}` | {_cell(column.meaning)} |" for name, column in COLUMNS.items()]
+    columns = [f"| `{name}` | {_cell(column.meaning)} |" for name, column in CASE_COLUMNS.items()]
     cases = "\n".join(
         ["| Key | |", "| --- | --- |", *columns, "| every per-case metric | under its name without `avg_` |"]
     )
@@ -44,14 +44,14 @@ def render() -> str:
 
 
 def declared(kind: Any) -> Iterator[type]:
-    """The types with keys that a type is made of, itself first, in the order of the page."""
+    """Return the types with keys that a type consists of, itself first, in the order of the page."""
     if _has_keys(kind):
         yield kind
         for hint in get_type_hints(kind, include_extras=True).values():
             yield from declared(hint)
     elif kind != Literal:
         for part in get_args(kind):
-            yield from declared(part.model if isinstance(part, JsonOf) else part)
+            yield from declared(part.model if isinstance(part, DumpedAs) else part)
 
 
 def _has_keys(kind: Any) -> bool:
@@ -88,7 +88,7 @@ def _meanings(kind: type) -> dict[str, str]:
 
 
 def _words(kind: Any) -> str:
-    """A type as people read it."""
+    """Return a type as people read it."""
     parts = get_args(kind)
     origin = get_origin(kind)
     if origin is NotRequired:
