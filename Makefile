@@ -40,6 +40,7 @@ check: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(BIN)/python docs/check_words.py
 
 # Every area, or those named after it: make bench start chat
 ifeq ($(firstword $(MAKECMDGOALS)),bench)
