@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from yarus.db import journal
 from yarus.db.engine import open_own_database
-with journal.alive(open_own_database(Path(sys.argv[1]), None), sys.argv[2]):
+with journal.hold_evaluation_lock(open_own_database(Path(sys.argv[1]), None), sys.argv[2]):
     print("alive", flush=True)
     sys.stdin.read()
 """

@@ -219,7 +219,7 @@ def test_ctrl_c_in_exec_ends_the_command(fresh: CommandLine) -> None:
     (fresh.home / "interrupted.py").write_text("""
 from yarus.__main__ import main
 from yarus.deployments.prefect import home_server
-home_server.begin = lambda: exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
+home_server.start_early = lambda: exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
 main()
 """)
     command = [sys.executable, "-m", "interrupted", *RUN]
@@ -245,7 +245,7 @@ def begin():
     reference = weakref.ref(dropped, interrupt)
     del dropped
 
-home_server.begin = begin
+home_server.start_early = begin
 main()
 """)
     command = [sys.executable, "-m", "dropped", *RUN]

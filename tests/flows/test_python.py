@@ -117,14 +117,14 @@ from yarus.db import journal
 from yarus.tasks.config.connections import database
 from yarus.tasks.evaluation.process_exit import GRACE_S
 running = asyncio.create_task(yarus.run("judge", source="sample", limit=60))
-while "running" not in [row["state"] for row in journal.listing(database(), limit=1)]:
+while "running" not in [row["state"] for row in journal.list_evaluations(database(), limit=1)]:
     assert not running.done(), running.result()
     await asyncio.sleep(0.05)
 running.cancel()
 try:
     await running
 except asyncio.CancelledError:
-    print(journal.listing(database(), limit=1)[0]["state"])
+    print(journal.list_evaluations(database(), limit=1)[0]["state"])
 await asyncio.sleep(GRACE_S + 1)
 """
     resumed = "print((await yarus.run('judge', resume='last'))['state'])"

@@ -44,7 +44,7 @@ import json, os, sys, time
 from pathlib import Path
 from yarus.deployments.prefect import home_server
 home, different = Path(sys.argv[1]), json.loads(sys.argv[2])
-with home_server.announced(home, "http://127.0.0.1:4200/api"):
+with home_server.announce_server(home, "http://127.0.0.1:4200/api"):
     path = home / "prefect" / "address"
     told = json.loads(path.read_text()) | {"serving": False} | different
     path.write_text(json.dumps(told))

@@ -78,7 +78,7 @@ def test_progress_is_logged_periodically(
 FREQUENT_PROGRESS = """
 from yarus.__main__ import main
 from yarus.tasks.evaluation import batches
-batches.EVERY_S = 0.5
+batches.UPDATE_INTERVAL_S = 0.5
 main()
 """
 """The command line, with more frequent progress in Prefect."""

@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 
 ROOT = Path(__file__).parents[3]
 PRINT_URL_SCRIPT = (
-    "import sys, pathlib, yarus.db.embedded.server as s; print(s.running(pathlib.Path(sys.argv[1])), flush=True)"
+    "import sys, pathlib, yarus.db.embedded.server as s; print(s.acquire_server(pathlib.Path(sys.argv[1])), flush=True)"
 )
 KEEP_RUNNING_SCRIPT = f"{PRINT_URL_SCRIPT}; sys.stdin.read()"
 

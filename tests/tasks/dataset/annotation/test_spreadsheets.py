@@ -96,7 +96,7 @@ from yarus.db.errors import InputError
 from yarus.tasks.dataset.annotation import spreadsheets as sheets
 from tests.support.processes import peak_kb
 try:
-    sheets.read(Path({str(path)!r}))
+    sheets.read_table(Path({str(path)!r}))
 except InputError:
     print(peak_kb())
 """
