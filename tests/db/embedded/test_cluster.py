@@ -57,7 +57,9 @@ def user_options(uid: int) -> dict[str, Any]:
     options = {"user": uid, "group": uid, "extra_groups": [], "env": {**os.environ, "PYTHONPATH": str(packages)}}
     for python in (sys.executable, "/usr/bin/python3"):
         with suppress(OSError):
-            check = "import sys, yarus.db.embedded.cluster as c; assert sys.version_info >= (3, 11); c.find_programs('18')"
+            check = (
+                "import sys, yarus.db.embedded.cluster as c; assert sys.version_info >= (3, 11); c.find_programs('18')"
+            )
             if subprocess.run([python, "-c", check], cwd=ROOT, check=False, **options).returncode == 0:
                 return {"command": (python,), **options}
     pytest.skip("no Python that an ordinary user may run")

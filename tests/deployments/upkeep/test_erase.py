@@ -184,11 +184,11 @@ def test_erase_changes_the_hash_of_frozen_sets(stored: dict[str, Document], isol
 
 
 @pytest.mark.slow("breadth: every moment and every name")
-@pytest.mark.parametrize("step", ["note_erased", "questions_of", "frozen_with", "publish"])
+@pytest.mark.parametrize("step", ["record_erasure", "count_questions", "count_frozen_questions", "publish_file"])
 def test_erase_completes_after_a_kill(
     stored: dict[str, Document], isolated_engine: Engine, clean_home: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    module = erasing.result_files if step == "publish" else erasing.retention
+    module = erasing.result_files if step == "publish_file" else erasing.retention
 
     def kill(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
