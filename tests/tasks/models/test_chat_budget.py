@@ -217,11 +217,11 @@ BUYER_CODE = """
 import asyncio, sys
 from pathlib import Path
 from yarus.db.engine import open_own_database
-from tests.support.llm_clients import ask, calls, priced
+from tests.support.llm_clients import complete_calls, make_calls, make_priced_settings
 
 async def main(home, url, tag, n, budget):
-    limited = priced(url, budget=float(budget), concurrency=4)
-    replies = await ask(limited, open_own_database(Path(home), None), calls(tag, int(n)), tag)
+    limited = make_priced_settings(url, budget=float(budget), concurrency=4)
+    replies = await complete_calls(limited, open_own_database(Path(home), None), make_calls(tag, int(n)), tag)
     print(sum(reply.status == "ok" for reply in replies))
 
 asyncio.run(main(*sys.argv[1:]))

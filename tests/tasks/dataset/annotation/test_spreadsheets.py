@@ -94,11 +94,11 @@ def test_read_needs_little_memory_for_small_cells(tmp_path: Path) -> None:
 from pathlib import Path
 from yarus.db.errors import InputError
 from yarus.tasks.dataset.annotation import spreadsheets as sheets
-from tests.support.processes import peak_kb
+from tests.support.processes import get_peak_kb
 try:
     sheets.read_table(Path({str(path)!r}))
 except InputError:
-    print(peak_kb())
+    print(get_peak_kb())
 """
     process = subprocess.run(
         [sys.executable, "-c", script], cwd=Path(__file__).parents[4], capture_output=True, text=True, timeout=120
