@@ -17,7 +17,7 @@ FOLDERS = ("yarus", "flows", "tasks", "db", "deployments")
 ERRORS = ("InputError", "DatabaseUnavailable", "ModelUnavailable", "ResultsUnavailable", "SourceChanged")
 ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError", "NothingToMeasureError")
 """Calls whose first argument is a message."""
-TRANSLATED_CALLS = ("Check", "Rejected", "NoVerdict", "UsageError", "OSError", "unreadable", *ERRORS, "Words")
+TRANSLATED_CALLS = ("Check", "Rejected", "MissingVerdict", "UsageError", "OSError", "error_at_position", *ERRORS, "Words")
 """Calls whose arguments must not be assembled from texts and values, because they could not be translated."""
 LEVELS = ("info", "warning", "error", "exception")
 SKIPPED_PATHS = ("db/messages.py", "tasks/systems/yarus_worker/")
@@ -48,6 +48,11 @@ def find_assembled_messages() -> Iterator[str]:
             arguments = call.args if _get_callee(call) in TRANSLATED_CALLS and path.name != "errors.py" else []
             if any(isinstance(argument, ast.JoinedStr | ast.BinOp) for argument in arguments):
                 yield f"{path.relative_to(ROOT)}:{call.lineno}"
+
+
+def find_callees() -> set[str]:
+    """Return the names of everything that is called."""
+    return {_get_callee(call) for _, tree in _modules() for call in _calls(tree)}
 
 
 def find_help_texts() -> Iterator[MessageText]:

@@ -52,6 +52,10 @@ def test_every_translation_is_used() -> None:
     assert not sorted(translated - used)
 
 
+def test_every_translated_call_exists() -> None:
+    assert not sorted({*messages.TRANSLATED_CALLS} - messages.find_callees())
+
+
 def test_no_message_is_concatenated() -> None:
     assert not [*messages.find_assembled_messages()], (
         "a message has a template and values: InputError('no {name!r}', name=name)"

@@ -93,7 +93,7 @@ def test_killed_process_is_replaced(bot: WriteBot) -> None:
 @pytest.mark.slow("process: it is killed")
 def test_worker_ends_when_yarus_is_killed(bot: WriteBot, tmp_path: Path) -> None:
     bot("import os, time\ndef answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)")
-    script = "UserCodes().get('bot:answer', 'YARUS_SUT', 'answer').call('q')"
+    script = "UserFunctions().get('bot:answer', 'YARUS_SUT', 'answer').call('q')"
     script = f"from yarus.tasks.systems.user_code import UserFunctions\n{script}"
     process = subprocess.Popen(
         [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
