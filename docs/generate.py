@@ -1,11 +1,11 @@
-"""Writes docs/metrics.md from the table of metrics and the docstrings, and docs/json.md: `python docs/generate.py`."""
+"""Write docs/metrics.md, json.md, simulations.md and the table of docs/judge.md: `python docs/generate.py`."""
 # ruff: noqa: E501  # the table of examples is read in lines
 
 import importlib
 import inspect
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import log
@@ -22,70 +22,8 @@ from yarus.tasks.config.tiers import TIERS
 TARGET = Path(__file__).with_name("metrics.md")
 SIMULATIONS = Path(__file__).with_name("simulations.md")
 SIMULATED = json.loads(Path(__file__).with_name("simulated.json").read_text(encoding="utf-8"))
-SIMULATED_AREAS = {
-    "intervals": ("Confidence intervals", "How often the 95 % interval of a metric contains the true value."),
-    "differences": (
-        "Differences",
-        "How often the interval of a difference contains the true difference, and how often a test finds a difference that is not there.",
-    ),
-    "verdicts": (
-        "Gate rules with a margin",
-        "How often the gate fails at a loss of exactly the margin, and beyond it by the reported detectable difference.",
-    ),
-    "users": (
-        "Detectable differences",
-        "How often a loss of the reported size is found, for questions of many and of few users; 'told' rows count the reports themselves.",
-    ),
-    "crashes": (
-        "Failures of the system",
-        "How often the gate, `compare` and the nightly alarm notice a system that fails more often.",
-    ),
-    "baselines": ("The accepted baseline", "What a baseline that does not move by itself finds."),
-    "samples": (
-        "Samples of a growing log",
-        "How many questions `--limit` replaces from one night to the next, and whether every case is equally likely.",
-    ),
-    "grades": ("Grades", "How often a metric just below a threshold gets the grade above it."),
-    "trends": (
-        "Bands of the trend",
-        "How often an unchanged system leaves its band, and how soon a loss is found (hit rate 0.8, 60 calm nights before).",
-    ),
-    "alarms": (
-        "Alarms",
-        "Tiers of 400 cases (or 300, as the rows say) in an installation of eight tiers. Its budget of one false alarm per year gives each tier 0.125; 60 nights pass before a loss. If few losses are reported in time, the loss is within the noise of such nights.",
-    ),
-    "moving_topics": (
-        "Alarms while topics and weekdays change",
-        "The same, while the mix of questions moves the metric.",
-    ),
-    "explained": ("Questions or answers", "How often the intervals of `yarus explain` contain the planted parts."),
-    "corrected": (
-        "Corrected means",
-        "True shares of 0.1 to 0.95, judges with sensitivity and specificity of 0.6 to 0.95, 400 and 4,000 answers, with and without users of 1 to 50 questions, drawn alike or by the judge's score. 'Where most rarely' is the worst of these situations: 400 answers of 16 users, nearly all good or bad.",
-    ),
-    "filled": (
-        "Labels of results",
-        "XQuAD-ru with half of its labels dropped and a fifth of its paragraphs duplicated, a judge of sensitivity 0.85 and specificity 0.95, and 100 results judged by people.",
-    ),
-    "incomplete": ("Incomplete labels", "Rankings of XQuAD-ru by the lexical embedder, with labels dropped."),
-    "exams": ("The judge's exam", "Mock judges of known worth, each examined on 60 questions of the sample."),
-    "facts": (
-        "Facts without support",
-        "One digit, day, month, weekday, sum or number word was changed in sentences of the sample and of XQuAD (Artetxe et al. 2020), to a value that their paragraph does not contain. The same sentences were compared with their paragraph unchanged, and with one fact written another way. Kinds with few examples are repeated with other values.",
-    ),
-    "probes": (
-        "Probes of robustness",
-        "Systems that copy, obey or refuse with a known probability, over the sample; the rates of 100 evaluations each.",
-    ),
-    "topics": ("Topics", "Whether topics are named only if questions have something in common."),
-    "showing": (
-        "The threshold of the production judge",
-        "How often the interval of the cheapest threshold contains it.",
-    ),
-}
-"""The heading and introduction of each area of `make simulate`, in the order of docs/simulations.md."""
-MARKED = re.compile(r"(<!-- kinds -->).*?<!-- end -->", re.DOTALL)
-FILLED = tuple(page for page in sorted(TARGET.parent.glob("*.md")) if MARKED.search(page.read_text(encoding="utf-8")))
+SIMULATIONS_PROSE = Path(__file__).with_name("simulations.template.md")
+JUDGE = Path(__file__).with_name("judge.md")
 PEOPLE = json.loads(Path(__file__).with_name("people.json").read_text(encoding="utf-8"))
 PROSE = Path(__file__).with_name("metrics.template.md")
 KINDS = {
@@ -173,15 +111,21 @@ def render() -> str:
         "people": people(),
         "examples": _table(("Metric", "Hypothesis / reference", "Seed", "Value", "Note"), _example_rows()),
     }
-    page = PROSE.read_text(encoding="utf-8")
+    return _fill(PROSE, parts)
+
+
+def _fill(template: Path, parts: Mapping[str, str]) -> str:
+    """Return a page with the parts in the places of their marks."""
+    page = template.read_text(encoding="utf-8")
     for name, content in parts.items():
         page = page.replace(f"<!-- {name} -->", content)
     return page
 
 
-def filled(path: Path) -> str:
-    """Return a page with the table of the kinds of answers in an exam between its marks."""
-    return MARKED.sub(lambda mark: f"{mark[1]}\n\n{_kinds()}\n\n<!-- end -->", path.read_text(encoding="utf-8"))
+def render_judge() -> str:
+    """Return docs/judge.md with the table of the kinds of answers in an exam between its marks."""
+    page = JUDGE.read_text(encoding="utf-8")
+    return re.sub("(<!-- kinds -->).*?(?=<!-- end -->)", rf"\1\n\n{_kinds()}\n\n", page, flags=re.DOTALL)
 
 
 def _kinds() -> str:
@@ -199,19 +143,10 @@ def _kinds() -> str:
 
 def render_simulations() -> str:
     """Return the whole of docs/simulations.md."""
-    sections = [
-        f"## {title}\n\n{introduction}\n\n{_simulated_table(area)}\n"
-        for area, (title, introduction) in SIMULATED_AREAS.items()
-    ]
-    head = (
-        "# Simulation results: how often statistical claims hold\n\n"
-        "`make simulate` counts each claim through the code that users run, with fixed seeds. *Promised* is the range in which the result must lie; "
-        "a test of each area repeats a part of it.\n"
-    )
-    return "\n".join([head, *sections])
+    return _fill(SIMULATIONS_PROSE, {area: _simulated_table(claims) for area, claims in SIMULATED.items()})
 
 
-def _simulated_table(area: str) -> str:
+def _simulated_table(claims: Iterable[Mapping[str, Any]]) -> str:
     rows = [
         (
             claim["what"],
@@ -219,7 +154,7 @@ def _simulated_table(area: str) -> str:
             f"{claim['measured']:.3f}" + ("" if claim["holds"] else " (missed)"),
             f"{claim['repetitions']:,}",
         )
-        for claim in SIMULATED[area]
+        for claim in claims
     ]
     return _table(("What", "Promised", "Measured", "Repetitions"), rows)
 
@@ -380,5 +315,4 @@ if __name__ == "__main__":
     generate_json.TARGET.write_text(generate_json.render(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")
     SIMULATIONS.write_text(render_simulations(), encoding="utf-8")
-    for page in FILLED:
-        page.write_text(filled(page), encoding="utf-8")
+    JUDGE.write_text(render_judge(), encoding="utf-8")
