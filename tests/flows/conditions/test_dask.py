@@ -77,6 +77,7 @@ def assert_same_results(summary: Document, local: Document) -> None:
 
 
 @pytest.mark.slow("process: a cluster")
+@pytest.mark.timeout(240)
 def test_killed_worker_loses_no_case(
     yarus: CommandLine, home: Path, engine: Engine, source: str, local: Document, prefect_server: dict[str, str]
 ) -> None:
@@ -125,6 +126,7 @@ def bucket() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow("process: a cluster")
+@pytest.mark.timeout(240)
 def test_local_cluster_uses_object_store(
     yarus_alone: CommandLine, source: str, local: Document, bucket: dict[str, str]
 ) -> None:

@@ -28,6 +28,7 @@ def start_run(yarus: CommandLine, *words: str, env: dict[str, str]) -> ForkedCom
 
 
 @pytest.mark.slow("process: three kills at random moments")
+@pytest.mark.timeout(240)
 def test_killed_model_calls_are_resumed(
     yarus: CommandLine, at_home: Path, engine: Any, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:

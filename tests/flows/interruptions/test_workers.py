@@ -30,7 +30,7 @@ from tests.support.processes import wait_for
 from yarus.db import journal
 from yarus.db.tables import evaluation
 
-pytestmark = pytest.mark.slow("prefect: workers, and processes of theirs")
+pytestmark = [pytest.mark.slow("prefect: workers, and processes of theirs"), pytest.mark.timeout(600)]
 
 
 def kill_worker(worker: ForkedCommand) -> None:

@@ -31,21 +31,21 @@ APPLY_FONT = """font => {
 OPEN_ALL = "for (const one of document.querySelectorAll('section.page.open details')) one.open = true"
 DRAW_CHARTS = """async () => {
     const end = performance.now() + 20_000;
-    const reached = async (isReady) => {
-        while (!isReady() && performance.now() < end) await new Promise((done) => setTimeout(done, 20));
-        return isReady();
+    const isReached = async (condition) => {
+        while (!condition() && performance.now() < end) await new Promise((done) => setTimeout(done, 20));
+        return condition();
     };
     const charts = [...document.querySelectorAll("section.page.open .chart")];
     const drawing = (chart) => chart.querySelector(".main-svg");
     for (const chart of charts) {
-        const isDrawn = () => drawing(chart) || (chart.scrollIntoView(), false);
-        if (!await reached(isDrawn)) return [`not drawn: ${chart.dataset.figure}`];
+        const isDrawn = () => drawing(chart) || chart.scrollIntoView();  // which returns nothing
+        if (!await isReached(isDrawn)) return [`not drawn: ${chart.dataset.figure}`];
     }
     const isUnfit = (chart) => Math.abs(drawing(chart).getAttribute("width") - chart.clientWidth) > 1;
-    await reached(() => !charts.some(isUnfit));
-    let frames = 0;
-    requestAnimationFrame(() => requestAnimationFrame(() => { frames = 2; }));
-    if (!await reached(() => frames)) return ["the browser paints no frame"];
+    await isReached(() => !charts.some(isUnfit));
+    let isPainted = false;
+    requestAnimationFrame(() => requestAnimationFrame(() => { isPainted = true; }));
+    if (!await isReached(() => isPainted)) return ["the browser paints no frame"];
     scrollTo(0, 0);
     return charts.filter(isUnfit).map((chart) => `not as wide as its place: ${chart.dataset.figure}`);
 }"""

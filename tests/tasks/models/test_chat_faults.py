@@ -181,6 +181,7 @@ async def test_scores_are_true_when_half_the_calls_fail(llm_server: FakeLLMServe
         return make_score_completion(truth[case]) if faults[case] is None else faults[case]
 
     llm_server.script = script
+    # A busy machine may take seconds for a call; that is not an outage.
     retries = replace(QUICK_RETRIES, attempts=2, outage_s=20, unreached_s=20)
     async with open_chat("judge", make_chat_settings(llm_server.url, concurrency=32), retries=retries) as judge:
         results = await asyncio.gather(*(ask_for_score(judge, make_call(index)) for index in range(len(truth))))
