@@ -56,10 +56,7 @@ def test_beir_chunks_questions_and_grades_are_loaded(engine: Engine, tmp_path: P
     ]
     assert query_rows(
         engine, f"SELECT question_id, relevant_chunk_ids, origin FROM source_{name}.annotation ORDER BY 1"
-    ) == [
-        ("q1", {"d1": 2, "d2": 0}, "imported"),
-        ("q2", {"d2": 1}, "imported"),
-    ]
+    ) == [("q1", {"d1": 2, "d2": 0}, "imported"), ("q2", {"d2": 1}, "imported")]
 
 
 def test_second_load_updates_only_changed_grades(engine: Engine, tmp_path: Path) -> None:

@@ -88,10 +88,7 @@ def test_every_form_of_a_dump_gives_same_rows(engine: Engine, awkward_database: 
     ]  # fmt: skip
     assert query_rows(
         engine, f"SELECT id, text, CAST(embedding AS text) FROM source_form_{form}.chunk ORDER BY id"
-    ) == [
-        ("1", "раз", "[1,2]"),
-        ("11", "два\ttab", None),
-    ]
+    ) == [("1", "раз", "[1,2]"), ("11", "два\ttab", None)]
     assert load_dump(engine, f"form_{form}", path, **MAPPING).questions == LoadCounts(2)
     assert len(report.problems) == 1 and "loaded without vectors" in report.problems[0]
 

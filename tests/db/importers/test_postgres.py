@@ -105,10 +105,7 @@ def test_copy_stores_all_tables(engine: Engine, production: str) -> None:
     ]
     assert stored_rows(
         engine, "SELECT id, confluence_url, text, embedding::text FROM source_pg_all.chunk ORDER BY id"
-    ) == [
-        ("1", "https://wiki/a", "Билет выдают в деканате", "[0.1,0.2,0.3]"),
-        ("2", "None", "б", None),
-    ]
+    ) == [("1", "https://wiki/a", "Билет выдают в деканате", "[0.1,0.2,0.3]"), ("2", "None", "б", None)]
     columns = "id, question, embedding::text, answer, confluence_url, score, user_id, created_at"
     assert stored_rows(engine, f"SELECT {columns} FROM source_pg_all.question_answer ORDER BY id") == [
         ("1", "где билет?", "[1,2,3]", "в деканате", "https://wiki/a", 5, "118", datetime(2026, 1, 1, 10, tzinfo=UTC)),

@@ -163,10 +163,7 @@ CONTENT_COUNTS: dict[str, tuple[Callable[[], int], int]] = {
     ),
     "not answerable from the wiki": (_count_labels(lambda label: not label["answerable"]), 14),
     "of these, off topic": (_count_labels(lambda label: label["cluster"] == "Не по теме"), 6),
-    "two questions in one (two pages needed)": (
-        _count_labels(lambda label: len(_answering_pages(label)) > 1),
-        5,
-    ),
+    "two questions in one (two pages needed)": (_count_labels(lambda label: len(_answering_pages(label)) > 1), 5),
     "several chunks, graded": (_count_labels(lambda label: len(set(label["relevant_chunk_ids"].values())) > 1), 15),
     "only a page is labelled": (
         _count_labels(lambda label: bool(label["relevant_urls"]) and not label["relevant_chunk_ids"]),

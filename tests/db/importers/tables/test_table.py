@@ -108,10 +108,7 @@ def test_parquet_lists_and_dates_are_loaded(engine: Engine, tmp_path: Path) -> N
     assert report.questions == LoadCounts(2, 2)
     assert query_rows(
         engine, "SELECT id, created_at, CAST(embedding AS text) FROM source_parquet_types.question_answer"
-    ) == [
-        ("1", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "[1,2]"),
-        ("2", None, "[3,4]"),
-    ]
+    ) == [("1", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "[1,2]"), ("2", None, "[3,4]")]
     assert query_rows(engine, "SELECT relevant_chunk_ids, origin FROM source_parquet_types.annotation ORDER BY 1") == [
         (["c1", "c2"], "imported"),
         (None, None),
