@@ -61,13 +61,11 @@ def find_analysis(engine: Engine, kind: AnalysisKind, name: str) -> RowMapping:
         InputError: no analysis matches, or several do; the message names the nearest.
     """
     _fail_orphaned(engine)
-    id_query = (
-        select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
-    )
+    query = select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     with reporting_unreachable(engine), engine.connect() as connection:
-        known_ids = connection.scalars(id_query).all()
+        ids = connection.scalars(query).all()
         analysis_id = resolve_id(
-            known_ids, name, none=Words("no {kind}", kind=kind), several=Words("several analyses ({kind})", kind=kind)
+            ids, name, none=Words("no {kind}", kind=kind), several=Words("several analyses ({kind})", kind=kind)
         )
         return connection.execute(select(analysis).where(analysis.c.id == analysis_id)).mappings().one()
 
@@ -105,10 +103,8 @@ def _fail_orphaned(engine: Engine) -> None:
     with reporting_unreachable(engine), engine.connect() as connection:
         ids = connection.scalars(running).all()
     for analysis_id in ids:
-        with (
-            suppress(InputError),
-            journal.hold_evaluation_lock(engine, analysis_id),
-        ):  # a process that holds the lock is alive
+        # A process that holds the lock is alive.
+        with suppress(InputError), journal.hold_evaluation_lock(engine, analysis_id):
             _end(engine, analysis_id, "failed")
 
 

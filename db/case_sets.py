@@ -85,12 +85,10 @@ def freeze_case_sets(
                 rule=rule,
             )
     with reporting_unreachable(engine), engine.begin() as connection:
-        return [_freeze(connection, source, *entry) for entry in sets]
+        return [_store(connection, source, *entry) for entry in sets]
 
 
-def _freeze(
-    connection: Connection, source: str, name: str, rows: Sequence[QuestionRow], rule: SelectionRule
-) -> CaseSet:
+def _store(connection: Connection, source: str, name: str, rows: Sequence[QuestionRow], rule: SelectionRule) -> CaseSet:
     new_set = CaseSet(name, content_hash(rows), source, len(rows), rule)
     insert_set = insert(case_set).values(**asdict(new_set)).on_conflict_do_nothing().returning(case_set.c.name)
     if connection.scalar(insert_set) is not None:
@@ -154,27 +152,19 @@ def diff_case_sets(before: Sequence[QuestionRow], after: Sequence[QuestionRow]) 
         differ, with both values.
     """
     old, new = ({row["question_id"]: row for row in rows} for rows in (before, after))
-    common_ids = [question_id for question_id in old if question_id in new]
-    changes = {question_id: _label_changes(old[question_id], new[question_id]) for question_id in common_ids}
+    common = [key for key in old if key in new]
+    changes = {key: _label_changes(old[key], new[key]) for key in common}
     return {
-        "added": [question_id for question_id in new if question_id not in old],
-        "removed": [question_id for question_id in old if question_id not in new],
-        "reworded": [
-            question_id for question_id in common_ids if old[question_id]["question"] != new[question_id]["question"]
-        ],
-        "relabelled": [
-            {"question_id": question_id, "labels": labels} for question_id, labels in changes.items() if labels
-        ],
+        "added": [key for key in new if key not in old],
+        "removed": [key for key in old if key not in new],
+        "reworded": [key for key in common if old[key]["question"] != new[key]["question"]],
+        "relabelled": [{"question_id": key, "labels": labels} for key, labels in changes.items() if labels],
     }
 
 
 def _label_changes(old: QuestionRow, new: QuestionRow) -> dict[str, dict[str, Any]]:
     pairs = {label: (old.get(label), new.get(label)) for label in LABEL_COLUMNS}
-    return {
-        label: {"before": old_value, "after": new_value}
-        for label, (old_value, new_value) in pairs.items()
-        if old_value != new_value
-    }
+    return {label: {"before": before, "after": after} for label, (before, after) in pairs.items() if before != after}
 
 
 def _to_json(row: QuestionRow) -> QuestionRow:

@@ -102,11 +102,7 @@ def resolve_id(ids: Sequence[str], name: str, *, none: str, several: str) -> str
     Raises:
         InputError: no id matches, or several do; the message names the nearest.
     """
-    matches = (
-        [name]
-        if name in ids
-        else [candidate for candidate in ids if candidate.startswith(name) or candidate.endswith(name)]
-    )
+    matches = [name] if name in ids else [match for match in ids if match.startswith(name) or match.endswith(name)]
     if name == "last":
         matches = list(ids[:1])
     if len(matches) != 1:

@@ -44,7 +44,7 @@ MAX_CANDIDATES = 100
 
 
 def non_live_marks(row: RowMapping) -> dict[str, str]:
-    """Return the keys of ASIDE in an evaluation's configuration, with their values."""
+    """Return the keys of NON_LIVE_KEYS in an evaluation's configuration, with their values."""
     stored = row["resolved"] or {}
     return {mark: stored[mark] for mark in NON_LIVE_KEYS if stored.get(mark)}
 
@@ -266,7 +266,7 @@ def read_metrics(engine: Engine, evaluation_id: str) -> list[RowMapping]:
 
 
 def find_baseline(engine: Engine, evaluation_id: str) -> str | None:
-    """Return the id of the evaluation to judge this one against: the last accepted among those of `previous`.
+    """Return the id of the evaluation to judge this one against: the last accepted among those of `find_previous`.
 
     An evaluation must be accepted to be a baseline: it may be bad, or part of a slow decline.
 
@@ -305,10 +305,8 @@ def accept_if_first(connection: Connection, evaluation_id: str) -> None:
 
     The first to finish counts, not the first to start: one that is resumed later may be as bad as later ones.
     """
-    other_evaluation = evaluation.alias()
-    earlier = select(other_evaluation.c.id).where(
-        _same_history(other_evaluation, evaluation), other_evaluation.c.id != evaluation.c.id
-    )
+    other = evaluation.alias()
+    earlier = select(other.c.id).where(_same_history(other, evaluation), other.c.id != evaluation.c.id)
     statement = update(evaluation).where(
         evaluation.c.id == evaluation_id,
         evaluation.c.state == "completed",

@@ -99,19 +99,17 @@ def harden_connection(connection: "psycopg.Connection[Any]") -> None:
     """
     (path,) = connection.execute("SELECT pg_catalog.current_schemas(false)").fetchone() or ([],)
     connection.execute("SET LOCAL search_path = pg_catalog")
-    role_row = connection.execute(PRIVILEGED_ROLE_QUERY).fetchone()
-    if role_row is not None:
+    row = connection.execute(PRIVILEGED_ROLE_QUERY).fetchone()
+    if row is not None:
         connection.execute(HARDENING_QUERY)
         shadow = connection.execute(SHADOWING_QUERY, {"path": path}).fetchone()
         if shadow is not None or "pg_catalog" in path[1:]:
-            foreign_code = (
+            code = (
                 shadow[0]
                 if shadow
                 else Words("schemas before pg_catalog in the search_path ({path})", path=", ".join(path))
             )
-            raise _refusal(
-                role_row[0], Words("statements could reach {what}, which another role has made", what=foreign_code)
-            )
+            raise _refusal(row[0], Words("statements could reach {what}, which another role has made", what=code))
     connection.commit()
 
 
@@ -125,10 +123,8 @@ def require_safe_tables(connection: Connection, tables: Iterable[Table], source:
         return
     for table in tables:
         name = connection.dialect.identifier_preparer.format_table(table)
-        relation = connection.scalar(
-            text("SELECT pg_catalog.to_regclass(CAST(:name AS pg_catalog.text))"), {"name": name}
-        )
-        finding = None if relation is None else connection.scalar(text(RELATION_CODE_QUERY), {"relation": relation})
+        oid = connection.scalar(text("SELECT pg_catalog.to_regclass(CAST(:name AS pg_catalog.text))"), {"name": name})
+        finding = None if oid is None else connection.scalar(text(RELATION_CODE_QUERY), {"relation": oid})
         if finding is not None:
             raise _refusal(
                 role, Words("{table} in source {source!r} is {what}", table=table.fullname, source=source, what=finding)

@@ -165,12 +165,8 @@ def outline_questions(connection: Connection, source: Source) -> list[QuestionRo
     rows = _read_questions(connection, source, all_rows=False, outlined=True)
     for row in rows:
         if (record := row.get(RECORDED_COLUMN)) is not None:
-            without_text, n = record["without_text"], record["n_contexts"]
-            contexts = (
-                None
-                if without_text is None
-                else [*without_text, *([OUTLINED_PASSAGE] if n > len(without_text) else [])]
-            )
+            textless, n = record["without_text"], record["n_contexts"]
+            contexts = None if textless is None else [*textless, *([OUTLINED_PASSAGE] if n > len(textless) else [])]
             row[RECORDED_COLUMN] = {"error": record["error"], "contexts": contexts}
     return rows
 

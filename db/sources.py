@@ -29,7 +29,7 @@ class Source:
     engine: Engine
     tables: dict[str, Table]
     loaded_at: datetime | None = None
-    """When a loaded source's rows were last changed, as read by `registered`."""
+    """When a loaded source's rows were last changed, as read by `refresh_source`."""
 
 
 def validate_source_name(name: str) -> str:

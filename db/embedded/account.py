@@ -114,10 +114,8 @@ def drop_privileges(
     if account is None:
         return command, {}
     requirements = ((Path(command[0]), 0o5), *needs)
-    traversals = [(parent, 0o1) for path, _ in requirements for parent in path.parents]
-    closed = next(
-        (path for path, bits in (*traversals, *requirements) if not _allows(path.stat(), account, bits)), None
-    )
+    parents = [(parent, 0o1) for path, _ in requirements for parent in path.parents]
+    closed = next((path for path, bits in (*parents, *requirements) if not _allows(path.stat(), account, bits)), None)
     if closed is not None:
         return [*_with_capability(account, closed), *command], {}
     return command, {"user": account.uid, "group": account.gid, "extra_groups": []}
@@ -131,18 +129,10 @@ def _allows(status: os.stat_result, account: Account, bits: int) -> bool:
 def _with_capability(account: Account, closed: Path) -> list[str]:
     """Return a command prefix that runs the rest as `account`, with the one capability needed to pass `closed`."""
     setpriv, status = shutil.which("setpriv"), Path("/proc/self/status")
-    bounding_sets = (
+    masks = (
         [line.split()[1] for line in status.read_text().splitlines() if line.startswith("CapBnd")] if setpriv else []
     )
-    capability = next(
-        (
-            name
-            for name, bit in CAPABILITIES.items()
-            for bounding_set in bounding_sets
-            if int(bounding_set, 16) >> bit & 1
-        ),
-        None,
-    )
+    capability = next((name for name, bit in CAPABILITIES.items() for mask in masks if int(mask, 16) >> bit & 1), None)
     if setpriv is None or capability is None:
         missing = (
             Words("setpriv (util-linux) is missing")

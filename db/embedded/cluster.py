@@ -96,15 +96,8 @@ def init_cluster(folder: Path, version: str, lock: int) -> None:
     # order are PostgreSQL's own and equal everywhere. Local trust: only root and the server's own account can enter
     # the socket's 0700 folder, and both can read the files anyway, so a password would protect nothing.
     locale = "en_US.UTF-8" if sys.platform == "darwin" else "C.UTF-8"
-    locale_options = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if int(version) >= 17 else []
-    options = [
-        "--username=yarus",
-        "--auth=trust",
-        "--encoding=UTF8",
-        f"--locale={locale}",
-        "--lc-messages=C",
-        *locale_options,
-    ]
+    builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if int(version) >= 17 else []
+    options = ["--username=yarus", "--auth=trust", "--encoding=UTF8", f"--locale={locale}", "--lc-messages=C", *builtin]
     command = [str(find_programs(version) / "initdb"), "--pgdata", str(unfinished), "--no-instructions", *options]
     with open_server_log(folder) as log, spawn_program(command, folder, lock, log) as process:
         exit_code = process.wait()
@@ -226,9 +219,7 @@ def spawn_server(folder: Path, version: str, lock: int) -> "subprocess.Popen[byt
 
 def spawn_program(command: list[str], folder: Path, lock: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     """Start one of PostgreSQL's programs as the account that owns home/postgres."""
-    command, identity = drop_privileges(
-        command, folder_account(folder), (folder, 0), (resolve_socket_folder(folder), 0)
-    )
+    command, options = drop_privileges(command, folder_account(folder), (folder, 0), (resolve_socket_folder(folder), 0))
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -239,5 +230,5 @@ def spawn_program(command: list[str], folder: Path, lock: int, log: IO[bytes]) -
         env={"PATH": os.environ.get("PATH", os.defpath)},
         pass_fds=(lock,),
         start_new_session=True,  # Ctrl-C in the terminal must not reach the server; Yarus stops it at the end
-        **identity,
+        **options,
     )

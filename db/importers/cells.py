@@ -58,28 +58,28 @@ class CellStyle:
     """The mark of each number if users voted for and against answers, as `detect_scale` returns it."""
 
 
-def detect_style(field_name: str, values: Iterable[Any], column: str) -> CellStyle:
+def detect_style(target: str, values: Iterable[Any], column: str) -> CellStyle:
     """Detect how the cells of a column are written, from those that are not empty.
 
     Args:
-        field_name: our name of the column.
+        target: our column.
         values: of its cells; for scores all of them, because one 5 shows that a 1 is the worst mark and not a vote.
         column: its name in the file.
     """
-    if field_name == "score":
+    if target == "score":
         return CellStyle(votes=detect_scale(values, column))
     values = list(values)
     texts = [value for value in values if isinstance(value, str)]
     quoted = bool(texts) and sum(map(_is_quoted, texts)) >= MIN_QUOTED_SHARE * len(values)
     has_integer_ids = bool(texts) and all(re.fullmatch(r"\s*\d+\.0+\s*", text) for text in texts)
-    if field_name not in LIST_COLUMNS:
+    if target not in LIST_COLUMNS:
         return CellStyle(quoted=quoted, integer_ids=has_integer_ids)
     lists = [value for value in values if not isinstance(value, str) or _is_list(value)]
     separator: str | None = ""
     if 2 * len(lists) < len(values):
-        separator = None if field_name == "relevant_urls" else _find_separator(texts)
+        separator = None if target == "relevant_urls" else _find_separator(texts)
     style = CellStyle(separator, integer_ids=has_integer_ids)
-    if field_name == "relevant_chunk_ids":
+    if target == "relevant_chunk_ids":
         items = [item for value in values for item in _items_or_none(value, style)]
         n_passages = sum(_is_passage(item) for item in items)
         is_named_as_passages = PASSAGE_COLUMN.search(column) is not None and not any(_is_graded(item) for item in items)
@@ -226,21 +226,13 @@ def _parse_passage(item: Any) -> Record | None:
         return parse_passage(HOP_PREFIX.sub("", item)) if item.strip() else None
     if not isinstance(item, Mapping):
         return None
-    document = next(
-        (item[name] for name in ("document", "node", "payload") if isinstance(item.get(name), Mapping)), item
-    )
+    document = next((item[key] for key in ("document", "node", "payload") if isinstance(item.get(key), Mapping)), item)
     metadata = document.get("metadata")
     details: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
     url = next(
-        (
-            source[name]
-            for source in (document, details)
-            for name in PAGE_NAMES[:5]
-            if isinstance(source.get(name), str)
-        ),
-        None,
+        (part[key] for part in (document, details) for key in PAGE_NAMES[:5] if isinstance(part.get(key), str)), None
     )
-    name = next((source[key] for source in (document, item) for key in ID_NAMES if source.get(key) is not None), None)
+    name = next((part[key] for part in (document, item) for key in ID_NAMES if part.get(key) is not None), None)
     title, text = document.get("title"), document.get("text")
     if isinstance(title, str) and title.strip() and isinstance(text, str) and text.strip() and "docid" in document:
         document = {**document, "text": f"{title.strip()} {text.strip()}"}
@@ -322,7 +314,7 @@ def parse_history(value: Any, *, with_question: bool) -> list[dict[str, str]] | 
     return (extract_question(value)[1] or None) if with_question else parse("history", value)
 
 
-def extract_text(field_name: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
+def extract_text(target: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
     """Return the text in a cell, and the number of texts that it was chosen from.
 
     Of messages, a question is the user's last one and an answer the assistant's last one; of several references the
@@ -343,9 +335,9 @@ def extract_text(field_name: str, value: Any, *, quoted: bool = False) -> tuple[
         value = parsed
     if isinstance(value, bool | int | float | date):
         return _scalar_text(value), 1
-    if field_name == "question":
+    if target == "question":
         text: str | None = extract_question(value)[0]
-    elif field_name == "ground_truth_answer":
+    elif target == "ground_truth_answer":
         return _first_reference(value)
     elif is_unanswered(parse_messages(value)):
         return "", 0

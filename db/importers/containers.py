@@ -149,7 +149,7 @@ def _detect_encoding(path: Path, head: bytes, notes: list[str]) -> str:
     return guess.encoding
 
 
-def _check_column_count(path: Path, names: Sequence[str]) -> Sequence[str]:
+def _check_width(path: Path, names: Sequence[str]) -> Sequence[str]:
     if len(names) > MAX_COLUMNS:
         raise InputError(
             "{path}: {n:,} columns; at most {most:,} are read: keep those that are needed; nothing was loaded",
@@ -163,18 +163,16 @@ def _check_column_count(path: Path, names: Sequence[str]) -> Sequence[str]:
 
 def _open_delimited(path: Path, encoding: str, notes: list[str]) -> Container:
     """Open a text with one row per line; its header determines the delimiter."""
-    line_iterator = read_lines(path, encoding)
-    header, skipped, delimiter = next(line_iterator, ""), 0, ""
+    lines = read_lines(path, encoding)
+    header, skipped, delimiter = next(lines, ""), 0, ""
     if declared := re.fullmatch(r"sep=(.)\s*", header.lstrip("\ufeff")):  # written by Excel
-        delimiter, header, skipped = declared[1], next(line_iterator, ""), 1
+        delimiter, header, skipped = declared[1], next(lines, ""), 1
     if not header.strip():
         raise InputError("{path}: the first line is empty; expected the names of the columns", path=path)
     csv.field_size_limit(MAX_FIELD_LENGTH)
     delimiter = delimiter or _find_delimiter([header, *islice(read_lines(path, encoding), 1, HEADER_ROWS)])
     try:
-        names = [
-            name.strip() for name in next(csv.reader(chain((header,), line_iterator), delimiter=delimiter, strict=True))
-        ]
+        names = [name.strip() for name in next(csv.reader(chain((header,), lines), delimiter=delimiter, strict=True))]
     except csv.Error as error:
         raise InputError("{path}: line 1: {error}; nothing was loaded", path=path, error=error) from None
     names = _unique_names(path, names, notes)
@@ -201,7 +199,7 @@ def _unique_names(path: Path, names: Sequence[str], notes: list[str]) -> list[st
     """Make the names unique: the second of a repeated one becomes `name (2)`, as in exports of Jira."""
     counts: dict[str, int] = {}
     unique = []
-    for name in _check_column_count(path, names):
+    for name in _check_width(path, names):
         counts[name] = counts.get(name, 0) + 1
         unique.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
     repeated = [name for name, count in counts.items() if count > 1 and name]
@@ -261,12 +259,7 @@ def _is_by_line(path: Path, encoding: str) -> bool:
 def _open_json_lines(path: Path, encoding: str, notes: list[str]) -> Container:
     names = dict.fromkeys(key for _, cells in read_json_objects(path, encoding) for key in cells)
     return Container(
-        path,
-        "jsonl",
-        _check_column_count(path, list(names)),
-        lambda: iter(read_json_objects(path, encoding)),
-        encoding,
-        notes,
+        path, "jsonl", _check_width(path, list(names)), lambda: iter(read_json_objects(path, encoding)), encoding, notes
     )
 
 
@@ -307,7 +300,7 @@ def _open_document(path: Path, encoding: str, notes: list[str]) -> Container:
             yield Words("{file}: item {number}", file=path.name, number=number), record
 
     return Container(
-        path, "json" if is_json else "yaml", _check_column_count(path, list(names)), rows, encoding, notes, document
+        path, "json" if is_json else "yaml", _check_width(path, list(names)), rows, encoding, notes, document
     )
 
 
@@ -356,7 +349,7 @@ def _open_parquet(path: Path) -> Container:
         if "." in group.column(number).path_in_schema
     ]
     batch_size = max(16, min(1_000, BATCH_BYTES // max(1, *nested_sizes, 1)))
-    return Container(path, "parquet", _check_column_count(path, names), lambda: _iter_parquet_rows(path, batch_size))
+    return Container(path, "parquet", _check_width(path, names), lambda: _iter_parquet_rows(path, batch_size))
 
 
 def _max_unpacked_bytes(path: Path) -> int:
@@ -471,21 +464,17 @@ def _open_workbook(path: Path) -> Container:
     ]
     if not candidates:
         raise InputError("{path}: no sheet has a row; nothing was loaded", path=path)
-    best_score = max(score for score, _, _ in candidates)
-    _, number, title = (
-        next(candidate for candidate in candidates if candidate[0] == best_score) if best_score else candidates[0]
-    )
+    best = max(score for score, _, _ in candidates)
+    _, number, title = next(row for row in candidates if row[0] == best) if best else candidates[0]
     header = -number
     if header and _is_second_header(*sheets[title][header - 1 : header + 1]):
         header -= 1
     top = sheets[title][header]
-    second_row = sheets[title][header + 1] if header + 1 < len(sheets[title]) else ()
+    second = sheets[title][header + 1] if header + 1 < len(sheets[title]) else ()
     names = [str(cell).strip() if cell is not None else "" for cell in top]
     merged = _find_merged_cells(path, members[title])
-    if _is_second_header(top, second_row):
-        names = _join_headers(
-            _repeat_merged_names(top, [cells for cells in merged if cells.row == header + 1]), second_row
-        )
+    if _is_second_header(top, second):
+        names = _join_headers(_repeat_merged_names(top, [cells for cells in merged if cells.row == header + 1]), second)
         header += 1
     while names and not names[-1]:
         names.pop()
@@ -495,19 +484,17 @@ def _open_workbook(path: Path) -> Container:
     ]
     if other_sheets:
         notes.append(Words("{file}: sheets that are not read: {names}", file=path.name, names=other_sheets))
-    unique_names = _unique_names(path, names, notes)
+    unique = _unique_names(path, names, notes)
     merged = [
         cells for cells in sorted(merged)
-        if header + 1 < cells.row < cells.last_row and cells.column == cells.last_column < len(unique_names)
+        if header + 1 < cells.row < cells.last_row and cells.column == cells.last_column < len(unique)
     ]  # fmt: skip
     if merged:
         notes.append(
             Words("{file}: cells merged over several rows: {n} ({examples}); each of these rows has their value",
                   file=path.name, n=len(merged), examples=", ".join(cells.name for cells in merged[:2]))
         )  # fmt: skip
-    return Container(
-        path, "xlsx", unique_names, lambda: _iter_sheet_rows(path, title, header + 1, unique_names, merged), notes=notes
-    )
+    return Container(path, "xlsx", unique, lambda: _iter_sheet(path, title, header + 1, unique, merged), notes=notes)
 
 
 @contextmanager
@@ -532,16 +519,16 @@ class MergedCells(NamedTuple):
     name: str
 
 
-def _is_second_header(top: Sequence[Any], second_row: Sequence[Any]) -> bool:
+def _is_second_header(top: Sequence[Any], second: Sequence[Any]) -> bool:
     """Return whether a row names parts of the row above: texts below merged cells, and nothing elsewhere."""
     below_merged = [number for number, cell in enumerate(top) if cell is None and any(top[:number])]
-    filled = [number for number, cell in enumerate(second_row) if cell is not None]
-    has_gap = any(top[number] is not None and number not in filled for number in range(min(len(top), len(second_row))))
+    filled = [number for number, cell in enumerate(second) if cell is not None]
+    has_gap = any(top[number] is not None and number not in filled for number in range(min(len(top), len(second))))
     return (
         bool(below_merged)
         and has_gap
         and set(below_merged) <= set(filled)
-        and all(isinstance(second_row[index], str) for index in filled)
+        and all(isinstance(second[index], str) for index in filled)
     )
 
 
@@ -554,11 +541,9 @@ def _repeat_merged_names(header: Sequence[Any], merged: Sequence[MergedCells]) -
     return names
 
 
-def _join_headers(top: Sequence[Any], second_row: Sequence[Any]) -> list[str]:
+def _join_headers(top: Sequence[Any], second: Sequence[Any]) -> list[str]:
     """Join the names of two header rows: the lower name if it is clear by itself, else both."""
-    upper_names, lower_names = (
-        ["" if cell is None else str(cell).strip() for cell in row] for row in (top, second_row)
-    )
+    upper_names, lower_names = (["" if cell is None else str(cell).strip() for cell in row] for row in (top, second))
     names: list[str] = []
     for upper, lower in zip_longest(upper_names, lower_names, fillvalue=""):
         if not upper or not lower:
@@ -604,21 +589,19 @@ def _check_archive(path: Path) -> None:
     _check_unpacked(path, sum(member.file_size for member in members))
 
 
-def _iter_sheet_rows(
+def _iter_sheet(
     path: Path, title: str, header: int, names: Sequence[str], merged: Sequence[MergedCells]
 ) -> Iterator[PlacedRow]:
     merged_by_row: dict[int, list[MergedCells]] = {}
     for cells in merged:
         merged_by_row.setdefault(cells.row, []).append(cells)
-    active_merges: dict[int, tuple[int, Any]] = {}  # column -> last row of merged cells, and their value
+    active: dict[int, tuple[int, Any]] = {}  # column -> last row of merged cells, and their value
     with _open_openpyxl(path) as book:
         for number, row in enumerate(book[title].iter_rows(min_row=header + 1, values_only=True), start=header + 1):
             values = _pad_row(row, len(names))
             is_filled = any(value is not None and value != "" for value in values)
-            active_merges |= {
-                cells.column: (cells.last_row, values[cells.column]) for cells in merged_by_row.get(number, ())
-            }
-            for column, (last, value) in active_merges.items():
+            active |= {cells.column: (cells.last_row, values[cells.column]) for cells in merged_by_row.get(number, ())}
+            for column, (last, value) in active.items():
                 if values[column] is None and number <= last:
                     values[column] = value
             if is_filled:

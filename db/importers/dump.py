@@ -44,14 +44,14 @@ LIMITED_SHELL = ["/bin/sh", "-c", f'ulimit -v {4 << 20}; ulimit -f {MAX_ERROR_OU
 """Limits memory to 4 GB and error output to 1 MB: a broken archive may declare any size."""
 MIN_UNPACKED_LIMIT, MAX_RATIO = 1 << 30, 200
 """Limits in bytes and in multiples of its size for an unpacked archive: a bomb of zeros is packed 1,000 to 1."""
-LIMIT_ERROR_CLASS = "54"
+LIMIT_ERRORS = "54"
 """Class of PostgreSQL errors that a dump causes, such as more columns than a table can have."""
 RESTORE_ADVICE = Words("restore the dump on a server of yours and load from its postgresql:// address")
 
 
 @contextmanager
 def open_dump(path: Path, source: Source) -> Iterator[Source]:
-    """Open a dump's rows as a source for `postgres.reading`, which exists within this context.
+    """Open a dump's rows as a source for `postgres.open_source_snapshot`, which exists within this context.
 
     Args:
         path: made by pg_dump, in the custom, directory, tar or plain format.
@@ -63,22 +63,14 @@ def open_dump(path: Path, source: Source) -> Iterator[Source]:
     """
     engine = create_engine(source.engine.url, poolclass=StaticPool)  # one connection, which owns the temporary tables
     temporary_tables = {
-        table_name: table.to_metadata(MetaData(), schema=None, name=_temporary_name(table))  # type: ignore[arg-type]  # None: no schema
-        for table_name, table in source.tables.items()
+        key: table.to_metadata(MetaData(), schema=None, name=_temporary_name(table))  # type: ignore[arg-type]  # None: no schema
+        for key, table in source.tables.items()
     }
-    temporary_names = {
-        _name_in_dump(table): temporary_tables[table_name].name for table_name, table in source.tables.items()
-    }
+    table_names = {_name_in_dump(table): temporary_tables[key].name for key, table in source.tables.items()}
     try:
-        with reporting_unreachable(engine), engine.connect() as connection, _open_text(path) as read_bytes:
+        with reporting_unreachable(engine), engine.connect() as connection, _open_text(path) as read:
             driver = driver_connection(connection)
-            _copy_rows(
-                driver,
-                DumpParser(DumpTokenizer(str(path), read_bytes), set(temporary_names)),
-                temporary_names,
-                path,
-                source,
-            )
+            _copy_rows(driver, DumpParser(DumpTokenizer(str(path), read), set(table_names)), table_names, path, source)
             driver.commit()  # SQLAlchemy does not know of a transaction
         yield replace(source, engine=engine, tables=temporary_tables)
     finally:
@@ -95,9 +87,7 @@ def _temporary_name(table: Table) -> str:
     return table.fullname if len(table.fullname.encode()) < 64 else table.name
 
 
-def _copy_rows(
-    driver: Any, dump: DumpParser, temporary_names: dict[TableName, str], path: Path, source: Source
-) -> None:
+def _copy_rows(driver: Any, dump: DumpParser, table_names: dict[TableName, str], path: Path, source: Source) -> None:
     """Copy all rows of the wanted tables.
 
     Raises:
@@ -109,25 +99,23 @@ def _copy_rows(
         with driver.cursor() as cursor:
             for (name, columns), blocks in groupby(dump.rows(), key=itemgetter(0, 1)):
                 if name not in created:
-                    cursor.execute(_create_statement(temporary_names[name], dump, name))
+                    cursor.execute(_create_statement(table_names[name], dump, name))
                     created.add(name)
                 statement = SQL("COPY {} ({}) FROM STDIN (ENCODING 'UTF8')")
                 column_list = SQL(", ").join(map(Identifier, columns))
-                with cursor.copy(statement.format(Identifier("pg_temp", temporary_names[name]), column_list)) as copy:
+                with cursor.copy(statement.format(Identifier("pg_temp", table_names[name]), column_list)) as copy:
                     for _, _, block in blocks:
                         copy.write(block)
-            for table_name, table in source.tables.items():
+            for key, table in source.tables.items():
                 name = _name_in_dump(table)
-                _check_table(dump, name, table_name, table, path)
+                _check_table(dump, name, key, table, path)
                 if name not in created:
-                    cursor.execute(_create_statement(temporary_names[name], dump, name))
+                    cursor.execute(_create_statement(table_names[name], dump, name))
                     created.add(name)
     except psycopg.Error as error:
         place = f" ({error.diag.context})" if error.diag.context else ""
-        is_unavailable = isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(
-            LIMIT_ERROR_CLASS
-        )
-        raise (DatabaseUnavailable if is_unavailable else InputError)(
+        is_outage = isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(LIMIT_ERRORS)
+        raise (DatabaseUnavailable if is_outage else InputError)(
             f"{path}: {error.diag.message_primary or error}{place}; nothing was loaded"
         ) from None
 
@@ -141,13 +129,13 @@ def _create_statement(name: str, dump: DumpParser, dump_name: TableName) -> Any:
     return SQL("CREATE TEMP TABLE {} ({})").format(Identifier(name), SQL(", ").join(definitions))
 
 
-def _check_table(dump: DumpParser, name: TableName, table_name: str, table: Table, path: Path) -> None:
+def _check_table(dump: DumpParser, name: TableName, key: str, table: Table, path: Path) -> None:
     """Check that the dump has the rows of a table.
 
     Raises:
         InputError: it does not; the message has the reason and a fix.
     """
-    setting = f"YARUS_SOURCE_TABLES__{table_name.upper()}=NAME"
+    setting = f"YARUS_SOURCE_TABLES__{key.upper()}=NAME"
     if (kind := dump.other_objects.get(name)) is not None:
         raise InputError(
             "{path}: {table} is a {kind}, whose rows are not in a dump; nothing was loaded. Map the table that holds "
@@ -158,13 +146,10 @@ def _check_table(dump: DumpParser, name: TableName, table_name: str, table: Tabl
             setting=setting,
             restore_it=RESTORE_ADVICE,
         )
-    if name not in dump.tables and table_name != ANNOTATION_TABLE:
-        table_names = (".".join(dump_table) for dump_table in dump.tables)
+    if name not in dump.tables and key != ANNOTATION_TABLE:
+        names = (".".join(dump_table) for dump_table in dump.tables)
         raise unknown(
-            Words("table in {path}:", path=path),
-            ".".join(name),
-            table_names,
-            Words("Map it: {setting}", setting=setting),
+            Words("table in {path}:", path=path), ".".join(name), names, Words("Map it: {setting}", setting=setting)
         )
     for column in table.columns:
         if column.name in dump.computed.get(name, ()):
@@ -193,8 +178,8 @@ def _open_text(path: Path) -> Iterator[Callable[[int], bytes]]:
     ]
     try:
         if path.is_dir():
-            required_paths, size = _check_folder(path)
-            with _run_pg_restore(path, [*command, str(path.resolve())], size, None, required_paths) as read_bytes:
+            needs, size = _check_folder(path)
+            with _run_pg_restore(path, [*command, str(path.resolve())], size, None, needs) as read_bytes:
                 yield read_bytes
             return
         with path.open("rb") as file:
@@ -242,33 +227,27 @@ def _check_folder(path: Path) -> tuple[list[tuple[Path, int]], int]:
     contents = path / "toc.dat"
     if not contents.is_file():
         raise InputError("{path}: a folder without toc.dat is no dump; make one with: pg_dump -Fd -f FOLDER", path=path)
-    statuses = {file: file.lstat() for file in path.resolve().rglob("*")}
-    if other_entries := [file for file, status in statuses.items() if not S_ISREG(status.st_mode)]:
-        raise InputError(
-            "{path}: no file, and pg_dump -Fd writes only files; nothing was loaded", path=other_entries[0]
-        )
-    if any(b"../" in file.read_bytes() for file in statuses if file.name.endswith("toc.dat")):
+    files = {file: file.lstat() for file in path.resolve().rglob("*")}
+    if others := [file for file, status in files.items() if not S_ISREG(status.st_mode)]:
+        raise InputError("{path}: no file, and pg_dump -Fd writes only files; nothing was loaded", path=others[0])
+    if any(b"../" in file.read_bytes() for file in files if file.name.endswith("toc.dat")):
         raise InputError(
             "{contents}: names '../', which could lead out of the folder; nothing was loaded. Make it with pg_dump -Fc",
             contents=contents,
         )
-    return [(path.resolve(), 0o5), *((file, 0o4) for file in statuses)], sum(
-        status.st_size for status in statuses.values()
-    )
+    return [(path.resolve(), 0o5), *((file, 0o4) for file in files)], sum(status.st_size for status in files.values())
 
 
 @contextmanager
 def _run_pg_restore(
-    path: Path, command: list[str], size: int, file: IO[bytes] | None, required_paths: list[tuple[Path, int]]
+    path: Path, command: list[str], size: int, file: IO[bytes] | None, needs: list[tuple[Path, int]]
 ) -> Iterator[Callable[[int], bytes]]:
     """Run pg_restore to turn an archive into text, without a server and, if we are root, without rights.
 
     Raises:
         InputError: pg_restore could not read the whole archive, or it is far larger than its packed size suggests.
     """
-    command, identity = drop_privileges(
-        command, find_unprivileged_user() if os.geteuid() == 0 else None, *required_paths
-    )
+    command, options = drop_privileges(command, find_unprivileged_user() if os.geteuid() == 0 else None, *needs)
     limit, n_read = max(MIN_UNPACKED_LIMIT, MAX_RATIO * size), 0
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -278,7 +257,7 @@ def _run_pg_restore(
             stderr=errors,
             cwd="/",
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
-            **identity,
+            **options,
         )
         output = process.stdout
         if output is None:

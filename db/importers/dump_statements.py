@@ -76,7 +76,7 @@ class DumpParser:
         elif setting.lower() == b"client_encoding":
             name = value.strip(b"'").decode("ascii", "replace").upper()
             if name not in ENCODINGS:
-                raise self._text.error_at_position(
+                raise self._text.build_error(
                     Words("the encoding {name!r}, which is not read here (pg_dump --encoding=UTF8)", name=name)
                 )
             self._encoding = ENCODINGS[name]
@@ -100,7 +100,7 @@ class DumpParser:
 
     def _parse_table(self, name: TableName, words: Iterator[bytes]) -> None:
         if name in self.tables and name in self._wanted_tables:
-            raise self._text.error_at_position(
+            raise self._text.build_error(
                 Words("a second table {name} (a dump of several databases?)", name=".".join(name))
             )
         parts = [part for part in _split_parts(words) if part and part[0].upper() not in NON_COLUMN_WORDS]
@@ -133,7 +133,7 @@ class DumpParser:
         table = self._wanted_table(name)
         if direction != [b"FROM", b"STDIN"]:
             if table is not None:
-                raise self._text.error_at_position(
+                raise self._text.build_error(
                     Words("rows of {name} by another COPY than pg_dump writes", name=".".join(name))
                 )
             return
@@ -153,23 +153,21 @@ class DumpParser:
             columns, token = self._parse_column_names(words), next(words, b"")
         if token.upper() == b"OVERRIDING":
             token = (*islice(words, 3), b"")[2]
-        inserted_columns = columns or tuple(self._column_names(name))
-        stored_indices = [
-            index for index, column in enumerate(inserted_columns) if column not in self.computed.get(name, ())
-        ]
-        stored_columns = tuple(inserted_columns[index] for index in stored_indices)
+        inserted = columns or tuple(self._column_names(name))
+        indices = [index for index, column in enumerate(inserted) if column not in self.computed.get(name, ())]
+        stored_columns = tuple(inserted[index] for index in indices)
         while token.upper() == b"VALUES" or token == b",":
             values = self._parse_values(words)
-            if len(values) != len(inserted_columns):
-                raise self._text.error_at_position(
+            if len(values) != len(inserted):
+                raise self._text.build_error(
                     Words(
                         "{n_values} values for {n_given} columns of {name}",
                         n_values=len(values),
-                        n_given=len(inserted_columns),
+                        n_given=len(inserted),
                         name=".".join(name),
                     )
                 )
-            yield table, stored_columns, self._to_utf8(format_copy_row([values[index] for index in stored_indices]))
+            yield table, stored_columns, self._to_utf8(format_copy_row([values[index] for index in indices]))
             token = next(words, b"")
         if token.upper() not in (b"", b"ON"):  # CONFLICT DO NOTHING
             raise self._unknown_insert()
@@ -190,7 +188,7 @@ class DumpParser:
         return values
 
     def _unknown_insert(self) -> InputError:
-        return self._text.error_at_position(Words("an INSERT of something else than the literals that pg_dump writes"))
+        return self._text.build_error(Words("an INSERT of something else than the literals that pg_dump writes"))
 
     def _parse_table_name(self, words: Iterator[bytes]) -> tuple[TableName, bytes]:
         """Parse a table name, with or without its schema, and return it with the token after it."""
@@ -219,16 +217,14 @@ class DumpParser:
         if name not in self._wanted_tables:
             return None
         if name not in self.tables:
-            raise self._text.error_at_position(
+            raise self._text.build_error(
                 Words("rows of {name} without its CREATE TABLE (made with --data-only?)", name=".".join(name))
             )
         return name
 
     def _column_names(self, name: TableName) -> list[str]:
         if name not in self.tables:
-            raise self._text.error_at_position(
-                Words("rows of {name}, whose columns are not named", name=".".join(name))
-            )
+            raise self._text.build_error(Words("rows of {name}, whose columns are not named", name=".".join(name)))
         return list(self.tables[name])
 
     def _to_utf8(self, block: bytes) -> bytes:
@@ -237,7 +233,7 @@ class DumpParser:
         try:
             return block.decode(self._encoding).encode()  # one byte per character: a block may end anywhere
         except UnicodeDecodeError as error:
-            raise self._text.error_at_position(
+            raise self._text.build_error(
                 Words("a text that is not {encoding} ({reason})", encoding=self._encoding, reason=error.reason)
             ) from None
 

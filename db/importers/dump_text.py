@@ -57,7 +57,7 @@ class DumpTokenizer:
                 if self._read_more():
                     continue
                 if match is None and self._position < len(self._buffer):
-                    raise self.error_at_position(Words("a text that never ends"))
+                    raise self.build_error(Words("a text that never ends"))
                 if match is None:
                     return b""
             self._position = match.end()
@@ -91,14 +91,12 @@ class DumpTokenizer:
                 yield self._buffer[self._position : cut]
             self._position = cut
             if not self._read_more():
-                raise self.error_at_position(
-                    Words("the rows of a table without their last line, \\. (was it cut off?)")
-                )
+                raise self.build_error(Words("the rows of a table without their last line, \\. (was it cut off?)"))
         if end.start() > self._position:
             yield self._buffer[self._position : end.start()]
         self._position = end.end()
 
-    def error_at_position(self, problem: str) -> InputError:
+    def build_error(self, problem: str) -> InputError:
         """Build the error for unreadable text at this position."""
         return InputError(
             "{name}: {what} at byte {byte:,}; nothing was loaded. Make the dump with pg_dump --format=custom, or "
@@ -112,7 +110,7 @@ class DumpTokenizer:
         """Read at least as many bytes as are left; the byte before them stays, to detect the beginning of a line."""
         n_left = len(self._buffer) - self._position
         if n_left > MAX_TOKEN_BYTES:
-            raise self.error_at_position(Words("a text longer than {longest} MB", longest=MAX_TOKEN_BYTES >> 20))
+            raise self.build_error(Words("a text longer than {longest} MB", longest=MAX_TOKEN_BYTES >> 20))
         block = self._read_bytes(max(BLOCK, n_left))
         self._n_dropped += self._position - 1
         self._buffer, self._position = self._buffer[self._position - 1 :] + block, 1

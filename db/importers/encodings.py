@@ -22,7 +22,7 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-LETTER_FREQUENCIES = {
+FREQUENCIES = {
     "о": 1097, "е": 845, "а": 801, "и": 735, "н": 670, "т": 626, "с": 547, "р": 473, "в": 454, "л": 440, "к": 349,
     "м": 321, "д": 298, "п": 281, "у": 262, "я": 201, "ы": 190, "ь": 174, "г": 170, "з": 165, "б": 159, "ч": 144,
     "й": 121, "х": 97, "ж": 94, "ш": 73, "ю": 64, "ц": 48, "щ": 36, "э": 32, "ф": 26, "ъ": 4, "ё": 4,
@@ -34,21 +34,17 @@ COMMON_PAIRS_TEXT = (
 )
 COMMON_PAIRS = frozenset(COMMON_PAIRS_TEXT[start : start + 2] for start in range(0, len(COMMON_PAIRS_TEXT), 2))
 """The commonest letter pairs: they distinguish capitals in one encoding from small letters in another."""
-RUSSIAN_SIGNS = "«»„“”’–—…№°§•©®\N{NO-BREAK SPACE}"
+SIGNS = "«»„“”’–—…№°§•©®\N{NO-BREAK SPACE}"
 """Signs beyond ASCII that Russian texts have."""
 SIGN_SCORE, OTHER_CYRILLIC, OTHER_CHARACTER = math.log(0.003), math.log(0.0005), math.log(0.00001)
-SCORES = {letter: math.log(count / 10_000) for letter, count in LETTER_FREQUENCIES.items()} | dict.fromkeys(
-    RUSSIAN_SIGNS, SIGN_SCORE
-)
+SCORES = {letter: math.log(count / 10_000) for letter, count in FREQUENCIES.items()} | dict.fromkeys(SIGNS, SIGN_SCORE)
 UPPER_SCORE, UPPER_INSIDE_SCORE, COMMON_PAIR_SCORE = -0.25, -4.0, 1.0
 """Scores of a capital letter, of one that follows a small letter, and of a common pair of letters."""
 MIN_RUSSIAN_SCORE = -4.2
 """The mean score of a letter; Russian texts have about -3."""
 LETTERS = re.compile(r"[^\W\d_]+")
 NON_ASCII_WORD = re.compile(rb"[A-Za-z]*[\x80-\xff][A-Za-z\x80-\xff]*")
-DECLARABLE_ENCODING = re.compile(
-    r"(windows-?|cp|iso-?8859-|koi8-|ibm|mac|x-mac-|gb|big5|shift|euc|utf-?8)[\w-]*", re.IGNORECASE
-)
+DECLARABLE = re.compile(r"(windows-?|cp|iso-?8859-|koi8-|ibm|mac|x-mac-|gb|big5|shift|euc|utf-?8)[\w-]*", re.IGNORECASE)
 """Encodings that a page may name; Python knows others, which unpack or run through a text."""
 
 
@@ -103,7 +99,7 @@ def decode(content: bytes, declared: str | None = None) -> tuple[str, str]:
 
 
 def _can_decode(content: bytes, encoding: str) -> bool:
-    if not DECLARABLE_ENCODING.fullmatch(encoding):
+    if not DECLARABLE.fullmatch(encoding):
         return False
     try:
         content.decode(encoding)
@@ -154,11 +150,9 @@ def _guess_single_byte(words: list[bytes]) -> EncodingGuess:
 
 def _guess_western(words: list[bytes]) -> EncodingGuess:
     """Choose cp1252, which is latin-1 with more signs, or latin-1 if a byte has no sign there."""
-    content = b" ".join(words)
-    encoding = "cp1252" if _can_decode(content, "cp1252") else "latin-1"
-    return EncodingGuess(
-        encoding, sum(letter.isalpha() and not letter.isascii() for letter in content.decode(encoding))
-    )
+    joined = b" ".join(words)
+    encoding = "cp1252" if _can_decode(joined, "cp1252") else "latin-1"
+    return EncodingGuess(encoding, sum(letter.isalpha() and not letter.isascii() for letter in joined.decode(encoding)))
 
 
 def _score(word: str) -> float:

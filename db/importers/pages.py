@@ -101,14 +101,14 @@ def iter_pages(path: Path, problems: list[str]) -> Iterator[Page]:
 
 def _iter_files(path: Path, files: Mapping[str, Path], problems: list[str]) -> Iterator[Page]:
     """Read the pages of a folder's files, and refuse a folder without any."""
-    other_files: dict[str, bool] = {}
+    others: dict[str, bool] = {}
     n_unread_pdf = 0
     first_names: dict[str, str] = {}
     for name, file in files.items():
         try:
             page = _read_file(name, file, problems)
         except _NotAPage as signal:
-            other_files[name] = signal.is_text
+            others[name] = signal.is_text
         except _NoPdfReader:
             n_unread_pdf += 1
         except InputError as error:
@@ -126,26 +126,24 @@ def _iter_files(path: Path, files: Mapping[str, Path], problems: list[str]) -> I
                 )  # fmt: skip
                 page = replace(page, url=None)
             yield page
-    problems += _describe_other_files(other_files, n_unread_pdf)
+    problems += _describe_other_files(others, n_unread_pdf)
     if not first_names:
         raise _no_pages_error(path, list(files), problems)
 
 
-def _describe_other_files(other_files: Mapping[str, bool], n_unread_pdf: int) -> Iterator[Words]:
+def _describe_other_files(others: Mapping[str, bool], n_unread_pdf: int) -> Iterator[Words]:
     """Describe the files that are not pages.
 
     Args:
-        other_files: name -> whether it is a text.
+        others: name -> whether it is a text.
         n_unread_pdf: number of PDF files that cannot be read because pypdf is missing.
     """
     readable = " ".join(SUFFIXES)
-    if len(other_files) > MAX_NAMED_FILES:
-        names = ", ".join([*other_files][:MAX_NAMED_FILES])
-        yield Words(
-            "{n} files are not pages ({readable}): {names}, …", n=len(other_files), readable=readable, names=names
-        )
+    if len(others) > MAX_NAMED_FILES:
+        names = ", ".join([*others][:MAX_NAMED_FILES])
+        yield Words("{n} files are not pages ({readable}): {names}, …", n=len(others), readable=readable, names=names)
     else:
-        for name, is_text in other_files.items():
+        for name, is_text in others.items():
             yield (
                 Words("{name}: not a page; pages are {readable} files", name=name, readable=readable)
                 if is_text
@@ -213,8 +211,8 @@ def _list_files(folder: Path, problems: list[str]) -> dict[str, Path]:
             name = _relative_name(parent, folder)
             problems.append(Words("{name}: {reason}", name=name, reason=error.strerror or error))
             continue
-        folders += [Path(entry.path) for entry, is_directory in zip(entries, are_folders, strict=True) if is_directory]
-        for entry in (entry for entry, is_directory in zip(entries, are_folders, strict=True) if not is_directory):
+        folders += [Path(entry.path) for entry, is_folder in zip(entries, are_folders, strict=True) if is_folder]
+        for entry in (entry for entry, is_folder in zip(entries, are_folders, strict=True) if not is_folder):
             path = Path(entry.path)
             name = _relative_name(path, folder)
             target = Path(os.path.realpath(path)) if entry.is_symlink() else path
@@ -437,11 +435,11 @@ END_MARK = "yarus-end-"
 RANGE_END_MARK = re.compile(rf"<{END_MARK}\w+/>")
 FORM_TEXT_RATIO = 10
 """A form with this many times the text outside of it is the page, as in ASP.NET."""
-MAIN_REGIONS = ("main-content", "main", "article")
+REGIONS = ("main-content", "main", "article")
 """Parts with the text of a page, the best first; the first is an id that Confluence uses."""
-HEADING_ELEMENTS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 PARAGRAPH_ELEMENTS = {
-    *HEADING_ELEMENTS, "p", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section", "article", "main",
+    *HEADINGS, "p", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section", "article", "main",
     "figure", "details",
 }  # fmt: skip
 LINE_ELEMENTS = {
@@ -451,9 +449,7 @@ LINE_ELEMENTS = {
 SPACE, TAB, LINE, PARAGRAPH = GAPS = "\x1c\x1d\x1e\x1f"
 """Separators of texts, the narrowest first; between two texts the widest counts."""
 GAP_TEXTS = {SPACE: " ", TAB: "\t", LINE: "\n", PARAGRAPH: "\n\n"}
-GAP_OF_ELEMENT = (
-    dict.fromkeys(LINE_ELEMENTS, LINE) | dict.fromkeys(PARAGRAPH_ELEMENTS, PARAGRAPH) | {"td": TAB, "th": TAB}
-)
+ELEMENT_GAP = dict.fromkeys(LINE_ELEMENTS, LINE) | dict.fromkeys(PARAGRAPH_ELEMENTS, PARAGRAPH) | {"td": TAB, "th": TAB}
 
 
 def _read_html(path: Path) -> _Content:
@@ -510,7 +506,7 @@ class _HtmlPage:
     def text(self) -> str:
         """Return the text of the best part that has any; a form that holds most of the page counts as its body."""
         body = "with forms" if len(self._join("form")) > FORM_TEXT_RATIO * len(self._join("body")) else "body"
-        return next((text for text in map(self._join, (*MAIN_REGIONS, body, "everything")) if text.strip()), "")
+        return next((text for text in map(self._join, (*REGIONS, body, "everything")) if text.strip()), "")
 
     def title(self) -> str | None:
         """Return the title, else the first heading."""
@@ -531,12 +527,12 @@ class _HtmlPage:
             if name in RANGE_ELEMENTS:
                 self._ranges[name].append((len(self._outer), self._n_tags))
         self._outer.append(outer)
-        self._write(GAP_OF_ELEMENT.get(name, ""), outer | self._active)
+        self._write(ELEMENT_GAP.get(name, ""), outer | self._active)
 
     def end(self, name: str) -> None:
         """Close the element that was opened last."""
         self._n_open[name] -= 1
-        self._write(GAP_OF_ELEMENT.get(name, ""), self._outer[-1] | self._active)
+        self._write(ELEMENT_GAP.get(name, ""), self._outer[-1] | self._active)
         self._active = self._outer.pop()
         if self._ranges[name] and self._ranges[name][-1][0] == len(self._outer):
             _, number = self._ranges[name].pop()
@@ -549,7 +545,7 @@ class _HtmlPage:
             n_outer, _ = self._ranges[name].pop()
             inner, self._active = self._active, self._outer[n_outer]
             self._outer[n_outer:] = [self._active] * (len(self._outer) - n_outer)
-            self._write(GAP_OF_ELEMENT.get(name, ""), inner | self._active)
+            self._write(ELEMENT_GAP.get(name, ""), inner | self._active)
 
     def data(self, text: str) -> None:
         """Add a text; texts of raw elements may contain end marks."""
@@ -578,19 +574,15 @@ class _HtmlPage:
             return frozenset()
         if name == "title":
             return frozenset(() if self._flows["title"].tell() or self._n_open["svg"] else ("title",))
-        if name in GAP_OF_ELEMENT:
+        if name in ELEMENT_GAP:
             flows -= {"heading"}
-        if name in HEADING_ELEMENTS and "body" in flows and not self._flows["heading"].tell():
+        if name in HEADINGS and "body" in flows and not self._flows["heading"].tell():
             flows |= {"heading"}
-        if name in DROPPED_ELEMENTS and not (name == "header" and flows & {*MAIN_REGIONS}):
+        if name in DROPPED_ELEMENTS and not (name == "header" and flows & {*REGIONS}):
             is_form = name == "form" and "with forms" in flows
             flows = frozenset({"form", "with forms", "everything"} if is_form else {"everything"})
-        region = (
-            MAIN_REGIONS[0]
-            if identifier == MAIN_REGIONS[0] and name in GAP_OF_ELEMENT and name not in HEADING_ELEMENTS
-            else name
-        )
-        return flows | {region} if region in MAIN_REGIONS else flows
+        region = REGIONS[0] if identifier == REGIONS[0] and name in ELEMENT_GAP and name not in HEADINGS else name
+        return flows | {region} if region in REGIONS else flows
 
     def _note_address(self, name: str, attributes: Mapping[str, str]) -> None:
         is_canonical = name == "link" and "canonical" in attributes.get("rel", "").lower().split()

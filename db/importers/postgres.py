@@ -174,8 +174,8 @@ def _convert_column(column: Column[Any], source_type: str, setting: str) -> Colu
     Raises:
         InputError: its type cannot be converted to ours; a boolean score would turn a good mark into the worst.
     """
-    target_type = column.type
-    accepted_types = ACCEPTED_TYPES.get(type(target_type))
+    own_type = column.type
+    accepted_types = ACCEPTED_TYPES.get(type(own_type))
     if accepted_types is not None and source_type not in accepted_types:
         raise InputError(
             "column {table}.{column} is {theirs}, and {key} is read from: {taken}. Map another ({setting}), or a "
@@ -187,17 +187,13 @@ def _convert_column(column: Column[Any], source_type: str, setting: str) -> Colu
             taken=", ".join(sorted(accepted_types)),
             setting=setting,
         )
-    if source_type == "vector" and isinstance(target_type, VECTOR):
+    if source_type == "vector" and isinstance(own_type, VECTOR):
         return column
-    if isinstance(target_type, JSONB) and source_type.endswith("[]"):
+    if isinstance(own_type, JSONB) and source_type.endswith("[]"):
         return func.to_jsonb(column)
-    if isinstance(target_type, Integer) and source_type in NUMBER_TYPES - INTEGER_TYPES:
+    if isinstance(own_type, Integer) and source_type in NUMBER_TYPES - INTEGER_TYPES:
         return parse_integer_sql(column)
-    return (
-        parse_time_sql(cast(column, target_type))
-        if isinstance(target_type, DateTime)
-        else cast(column, type(target_type))
-    )
+    return parse_time_sql(cast(column, own_type)) if isinstance(own_type, DateTime) else cast(column, type(own_type))
 
 
 def _report_lost_values(

@@ -188,16 +188,12 @@ def _recognise_folder(path: Path) -> RecognisedSource:
 def _recognise_pages(path: Path) -> RecognisedSource:
     problems: list[str] = []
     cached: list[Page] | None = []
-    n_pages, n_characters, example = 0, 0, ""
+    n_pages, size, example = 0, 0, ""
     for page in iter_pages(path, problems):
-        n_pages, n_characters, example = (
-            n_pages + 1,
-            n_characters + len(page.text),
-            example or page.text[:EXAMPLE_LENGTH],
-        )
+        n_pages, size, example = (n_pages + 1, size + len(page.text), example or page.text[:EXAMPLE_LENGTH])
         if cached is not None:
             cached.append(page)
-            cached = None if n_characters > MAX_CACHED_CHARACTERS else cached
+            cached = None if size > MAX_CACHED_CHARACTERS else cached
     iterate: Callable[[], Iterator[Page]] = (lambda: iter_pages(path, [])) if cached is None else partial(iter, cached)
 
     def iter_rows() -> Iterator[IncomingRow]:

@@ -176,10 +176,8 @@ def detect_columns(
 
 def _has_history(questions: Sequence[Any]) -> bool:
     """Return whether questions are the last of several messages."""
-    conversations = [
-        value for value in questions if not isinstance(value, str) or value.lstrip().startswith(("[", "{"))
-    ]
-    return any(extract_question(conversation)[1] for conversation in conversations)
+    chats = [value for value in questions if not isinstance(value, str) or value.lstrip().startswith(("[", "{"))]
+    return any(extract_question(chat)[1] for chat in chats)
 
 
 def _map_shape_columns(
@@ -188,15 +186,15 @@ def _map_shape_columns(
     """Return the columns of a shape, and those that are already mapped."""
     by_normalized_name = {normalize_name(name): name for name in reversed(names)}
     columns = dict(mapped)
-    for field_name, candidate_names in shape.columns.items():
+    for target, candidate_names in shape.columns.items():
         candidates = [
             by_normalized_name[name]
             for name in candidate_names
             if name in by_normalized_name and by_normalized_name[name] not in mapped.values()
         ]
         with_values = [name for name in candidates if name in filled] or candidates[:1]
-        if with_values and field_name not in mapped:
-            columns[field_name] = with_values[0]
+        if with_values and target not in mapped:
+            columns[target] = with_values[0]
     return columns
 
 
@@ -206,24 +204,20 @@ def _propose_by_names(
     """Detect by names and values the columns that are neither mapped nor in a shape."""
     taken = tuple(proposal.mapping.values())
     free = [name for name in names if not any(column == name or column.startswith(f"{name}.") for column in taken)]
-    for field_name, aliases in COLUMN_ALIASES[proposal.kind or "questions"].items():
-        if field_name in proposal.mapping:
+    for target, aliases in COLUMN_ALIASES[proposal.kind or "questions"].items():
+        if target in proposal.mapping:
             continue
-        taken_prefixes = (
-            tuple(f"{column}." for column in taken) if field_name in ("answer", "ground_truth_answer") else ()
-        )
-        named_columns = _find_by_name(
-            field_name, aliases, [name for name in free if not name.startswith(taken_prefixes)]
-        )
-        if field_name == "score":
-            named_columns = _prefer_user_votes(named_columns, filled, proposal)
-        candidates = _filter_fitting(field_name, named_columns, filled)
-        if field_name == "question":
+        taken_prefixes = tuple(f"{column}." for column in taken) if target in ("answer", "ground_truth_answer") else ()
+        named_columns = _find_by_name(target, aliases, [name for name in free if not name.startswith(taken_prefixes)])
+        if target == "score":
+            named_columns = _prefer_votes(named_columns, filled, proposal)
+        candidates = _filter_fitting(target, named_columns, filled)
+        if target == "question":
             candidates += _find_rivals(candidates, free, filled)
         if len(candidates) == 1 and not (len(named_columns) > 1 and any(map(is_negative_vote_name, named_columns))):
-            proposal.mapping[field_name] = candidates[0]
+            proposal.mapping[target] = candidates[0]
         elif named_columns:
-            proposal.doubtful[field_name] = candidates if len(candidates) > 1 else named_columns
+            proposal.doubtful[target] = candidates if len(candidates) > 1 else named_columns
     if proposal.kind == "questions":
         _settle_ambiguous(proposal, filled, mapped)
         if "answer" not in proposal.mapping and "ground_truth_answer" in proposal.mapping:
@@ -232,42 +226,33 @@ def _propose_by_names(
 
 
 def _propose_by_content(proposal: DetectedColumns, names: Sequence[str], filled: Mapping[str, list[Any]]) -> None:
-    taken = {
-        *proposal.mapping.values(),
-        *(name for doubtful_names in proposal.doubtful.values() for name in doubtful_names),
-    }
-    for field_name in CONTENT_COLUMNS:
-        candidates = [name for name in names if name not in taken and _has_content_of(field_name, filled.get(name, []))]
+    taken = {*proposal.mapping.values(), *(name for columns in proposal.doubtful.values() for name in columns)}
+    for target in CONTENT_COLUMNS:
+        candidates = [name for name in names if name not in taken and _has_content_of(target, filled.get(name, []))]
         decided = {*proposal.mapping, *proposal.doubtful}
-        if field_name in COLUMN_ALIASES[proposal.kind or "questions"] and field_name not in decided and candidates:
+        if target in COLUMN_ALIASES[proposal.kind or "questions"] and target not in decided and candidates:
             if len(candidates) == 1:
-                proposal.mapping[field_name] = candidates[0]
+                proposal.mapping[target] = candidates[0]
             else:
-                proposal.doubtful[field_name] = candidates
+                proposal.doubtful[target] = candidates
             taken.update(candidates)
 
 
-def _prefer_user_votes(
-    candidates: Sequence[str], filled: Mapping[str, list[Any]], proposal: DetectedColumns
-) -> list[str]:
+def _prefer_votes(names: Sequence[str], filled: Mapping[str, list[Any]], proposal: DetectedColumns) -> list[str]:
     """Return the candidates that users gave by their names, if there are any; else all."""
-    from_users = [name for name in candidates if is_user_vote_name(_own_name(name)) and name in filled]
-    from_users = [name for name in from_users if _share_of(filled[name], is_vote_or_number) > 0.5]
-    other_columns = [
-        name
-        for name in candidates
-        if name not in from_users and name in filled and not is_user_vote_name(_own_name(name))
-    ]
-    if not from_users:
-        return list(candidates)
-    for other_column in other_columns:
+    votes = [name for name in names if is_user_vote_name(_own_name(name)) and name in filled]
+    votes = [name for name in votes if _share_of(filled[name], is_vote_or_number) > 0.5]
+    others = [name for name in names if name not in votes and name in filled and not is_user_vote_name(_own_name(name))]
+    if not votes:
+        return list(names)
+    for other in others:
         proposal.notes.append(
             Words(
                 "{other!r} is not used as score, for users gave {theirs!r} by its name; if it is theirs: --map {map}",
-                other=other_column, theirs=from_users[0], map=quote_for_shell(f"score={other_column}"),
+                other=other, theirs=votes[0], map=quote_for_shell(f"score={other}"),
             )
         )  # fmt: skip
-    return from_users
+    return votes
 
 
 def _find_rivals(questions: Sequence[str], names: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
@@ -275,54 +260,52 @@ def _find_rivals(questions: Sequence[str], names: Sequence[str], filled: Mapping
     if list(questions) != ["question"]:
         return []
     question_texts = set(map(str, filled.get("question", ())))
-    other_columns = [
+    others = [
         name for name in names if name != "question" and normalize_name(name) in QUESTION_ALIASES and name in filled
     ]
     return [
         name
-        for name in other_columns
+        for name in others
         if _share_of(filled[name], lambda text: isinstance(text, str) and text not in question_texts) > 0.5
     ]
 
 
-def _filter_fitting(field_name: str, candidates: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
+def _filter_fitting(target: str, candidates: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
     """Return the candidates whose values fit our column; of several ids the first, of others those with values."""
-    our_names = {field_name, *(name for name, known_as in MAP_ALIASES.items() if known_as == field_name)}
+    our_names = {target, *(alias for alias, column in MAP_ALIASES.items() if column == target)}
     fitting = [
         name
         for name in candidates
-        if accepts_values(field_name, filled.get(name, []), exact=normalize_name(name) in our_names, name=name)
+        if accepts_values(target, filled.get(name, []), exact=normalize_name(name) in our_names, name=name)
     ]
-    if field_name == "id":
+    if target == "id":
         return fitting[:1]
     return [name for name in fitting if name in filled] or fitting
 
 
-def _find_by_name(field_name: str, aliases: str, names: Sequence[str]) -> list[str]:
+def _find_by_name(target: str, aliases: str, names: Sequence[str]) -> list[str]:
     """Return the columns with a name of ours: the own name, an alias, or an alias as the last part of a dotted name."""
-    if field_name in names and field_name != "score":
-        return [field_name]
+    if target in names and target != "score":
+        return [target]
     spellings = aliases.split("|")
-    if field_name == "answer" and "q" in map(normalize_name, names):
+    if target == "answer" and "q" in map(normalize_name, names):
         spellings.append("a")
     matching = [name for alias in spellings for name in names if normalize_name(name) == alias]
-    if field_name == "score":
+    if target == "score":
         matching += [name for name in names if is_user_vote_name(name)]
     matching = [name for name in matching if not any(other_name.startswith(f"{name}.") for other_name in matching)]
-    if matching or field_name == "id":
+    if matching or target == "id":
         return matching
-    return [name for name in names if "." in name and _matches_last_part(field_name, name, spellings)]
+    return [name for name in names if "." in name and _matches_last_part(target, name, spellings)]
 
 
-def _matches_last_part(field_name: str, name: str, spellings: Sequence[str]) -> bool:
+def _matches_last_part(target: str, name: str, spellings: Sequence[str]) -> bool:
     """Return whether the last part of a dotted name is an alias; names within a reference belong to the reference."""
     parent, _, last = name.rpartition(".")
     if normalize_name(parent.rpartition(".")[2]) in REFERENCE_PARENTS:
-        parent_column = {"ground_truth_answer": "answer", "relevant_urls": "confluence_url"}.get(field_name)
-        return parent_column is not None and normalize_name(last) in COLUMN_ALIASES["questions"][parent_column].split(
-            "|"
-        )
-    is_match = normalize_name(last) in spellings or (field_name == "score" and is_user_vote_name(last))
+        column = {"ground_truth_answer": "answer", "relevant_urls": "confluence_url"}.get(target)
+        return column is not None and normalize_name(last) in COLUMN_ALIASES["questions"][column].split("|")
+    is_match = normalize_name(last) in spellings or (target == "score" and is_user_vote_name(last))
     return is_match and normalize_name(name) not in _known_names()
 
 
@@ -377,15 +360,15 @@ def _settle_answers(proposal: DetectedColumns, filled: Mapping[str, list[Any]], 
     ]
     if len(ambiguous) != 1:
         return
-    other_answers = [
+    others = [
         name
         for name in filled
         if name != ambiguous[0] and "answer" in find_columns(name) and name not in AMBIGUOUS_ANSWERS
     ]
-    has_one_other = len(other_answers) == 1 and (other_answers[0] in names or other_answers[0] not in mapping.values())
-    if has_one_other or mapped.get("answer") in other_answers:
+    has_one_other = len(others) == 1 and (others[0] in names or others[0] not in mapping.values())
+    if has_one_other or mapped.get("answer") in others:
         proposal.doubtful.pop("answer", None)
-        mapping["ground_truth_answer"], mapping["answer"] = ambiguous[0], mapped.get("answer") or other_answers[0]
+        mapping["ground_truth_answer"], mapping["answer"] = ambiguous[0], mapped.get("answer") or others[0]
         notes.append(
             Words(
                 "{theirs!r} is taken as the reference, for {other!r} is what the bot said; if it is otherwise: "
@@ -429,19 +412,16 @@ def _settle_score(proposal: DetectedColumns, filled: Mapping[str, list[Any]]) ->
     score = mapping.get("score", "")
     other_names = {normalize_name(name) for name in filled if name != score}
     is_explained = not is_log and "feedback" in other_names  # a judge explains its `feedback_score`
-    is_given = is_user_vote_name(_own_name(score)) and not (
+    is_vote = is_user_vote_name(_own_name(score)) and not (
         is_explained and normalize_name(_own_name(score)).startswith("feedback")
     )
     is_judged = is_explained or any(word in name for name in other_names for word in judge_words)
-    if score and is_judged and not is_given:
+    if score and is_judged and not is_vote:
         proposal.doubtful["score"] = [mapping.pop("score")]
 
 
 def _note_unused(proposal: DetectedColumns, names: Sequence[str]) -> None:
-    taken = {
-        *proposal.mapping.values(),
-        *(name for doubtful_names in proposal.doubtful.values() for name in doubtful_names),
-    }
+    taken = {*proposal.mapping.values(), *(name for columns in proposal.doubtful.values() for name in columns)}
     parents = {name.partition(".")[0] for name in taken}
     proposal.unused = [name for name in names if name not in taken and not ("." not in name and name in parents)]
     proposal.unused = [name for name in proposal.unused if name.partition(".")[0] not in taken]
@@ -477,14 +457,14 @@ def is_known(name: str) -> bool:
     )
 
 
-def explain_unused_columns(field_name: str, candidates: Sequence[str]) -> Words:
+def explain_unused_columns(target: str, candidates: Sequence[str]) -> Words:
     """Return why columns that could be one of ours are not used, and how to use one of them."""
-    names, map_first = ", ".join(candidates), quote_for_shell(f"{field_name}={candidates[0]}")
-    if field_name == "score" and any(map(is_negative_vote_name, candidates)):
+    names, map_first = ", ".join(candidates), quote_for_shell(f"{target}={candidates[0]}")
+    if target == "score" and any(map(is_negative_vote_name, candidates)):
         return Words("{names}: votes for and against. Not used; put them in one column: 1, -1, or nothing", names=names)
     if len(candidates) > 1:
-        return Words("{ours}: {names}? Not used; choose one: --map {ours}=COLUMN", ours=field_name, names=names)
-    if field_name == "score":
+        return Words("{ours}: {names}? Not used; choose one: --map {ours}=COLUMN", ours=target, names=names)
+    if target == "score":
         return Words(
             "score: {names}. Not used: 5 is good and 1 is bad here. If 1 is good and 0 or -1 is bad: --map {map}. "
             "Convert any other scale to 1 to 5 first",
@@ -492,16 +472,16 @@ def explain_unused_columns(field_name: str, candidates: Sequence[str]) -> Words:
         )  # fmt: skip
     return Words(
         "{ours}: {names} by its name, but not by its values. Not used; if it is: --map {map}",
-        ours=field_name, names=names, map=map_first,
+        ours=target, names=names, map=map_first,
     )  # fmt: skip
 
 
 def find_columns(name: str) -> set[str]:
     """Return our columns that have this alias."""
     return {
-        field_name
+        target
         for names in COLUMN_ALIASES.values()
-        for field_name, aliases in names.items()
+        for target, aliases in names.items()
         if normalize_name(name) in aliases.split("|")
     }
 
@@ -511,44 +491,44 @@ def quote_for_shell(text: str) -> str:
     return text if re.fullmatch(r"[\w@%+=:,./№-]+", text) else shlex.quote(text)
 
 
-def accepts_values(field_name: str, values: Sequence[Any], *, exact: bool = False, name: str = "") -> bool:
+def accepts_values(target: str, values: Sequence[Any], *, exact: bool = False, name: str = "") -> bool:
     """Return whether most of these values fit our column; a column without values fits.
 
     Args:
-        field_name: the column.
+        target: our column.
         values: of the candidate, without empty ones.
         exact: whether the candidate has our own name, so that half of the values are enough.
         name: of the candidate, which decides whether 0 and 1 are votes.
     """
     enough = 0.5 if exact else 0.8
-    if field_name == "score":  # here 1 is bad and 5 is good: another scale would be inverted
+    if target == "score":  # here 1 is bad and 5 is good: another scale would be inverted
         if not values or are_votes(values, _own_name(name)):
             return bool(values) or exact
         written_marks = {str(value).removesuffix(".0") for value in values}
         shows_scale = written_marks == {"1"} or not written_marks.isdisjoint("2345") if exact else "5" in written_marks
         return shows_scale and _share_of(values, _is_mark) > enough
-    if field_name == "relevant_urls":
+    if target == "relevant_urls":
         return (
             not values
             or _share_of(values, lambda value: _may_be_page_names(value) or len(str(value)) <= MAX_PAGE_NAME) > enough
         )
-    if field_name == "confluence_url" and not exact:
+    if target == "confluence_url" and not exact:
         texts = [value for value in values if not isinstance(value, int | float)]
         return not values or _share_of(values, lambda value: value in texts and _may_be_page_names(value)) > enough
-    if field_name == "id":
+    if target == "id":
         unique_share = len({*map(str, values)}) / len(values) if values else 0
         return unique_share > 0.5 if exact else unique_share == 1
-    if field_name in LIST_COLUMNS:
+    if target in LIST_COLUMNS:
         return True  # all values together decide how their items are separated
-    if field_name == "ground_truth_answer":
+    if target == "ground_truth_answer":
         return not values or _share_of(values, _is_reference) > enough or exact
-    if field_name in ("question", "answer", "text"):
+    if target in ("question", "answer", "text"):
         return (
             not values
             or _share_of(values, lambda value: not isinstance(value, bytes | bool | int | float)) > enough
             or exact
         )
-    return not values or _share_of(values, lambda value: _can_parse(field_name, value)) > enough
+    return not values or _share_of(values, lambda value: _can_parse(target, value)) > enough
 
 
 def _is_reference(value: Any) -> bool:
@@ -571,8 +551,7 @@ def _may_be_page_names(value: Any) -> bool:
 def _detect_kind(names: Sequence[str]) -> RowKind | None:
     """Detect the kind of the rows by required names; a log may have a column `text`, too."""
     has_column = {
-        field_name: bool(_find_by_name(field_name, aliases, names))
-        for field_name, aliases in COLUMN_ALIASES["questions"].items()
+        target: bool(_find_by_name(target, aliases, names)) for target, aliases in COLUMN_ALIASES["questions"].items()
     }
     if has_column["question"]:
         return "questions"
@@ -619,8 +598,8 @@ def as_object(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _has_content_of(field_name: str, values: Sequence[Any]) -> bool:
-    if field_name == "confluence_url":
+def _has_content_of(target: str, values: Sequence[Any]) -> bool:
+    if target == "confluence_url":
         return bool(values) and _share_of(values, lambda value: re.match(r"https?://\S+$", str(value).strip())) > 0.8
     return bool(values) and _share_of(values, _is_date) > 0.9
 
@@ -634,9 +613,9 @@ def _is_mark(value: Any) -> bool:
     return _can_parse("score", value) and 1 <= float(value) <= 5
 
 
-def _can_parse(field_name: str, value: Any) -> bool:
+def _can_parse(target: str, value: Any) -> bool:
     try:
-        parse(field_name, value)
+        parse(target, value)
     except BadValue:
         return False
     return True

@@ -99,21 +99,17 @@ def _find_only_list(document: Record, path: Path) -> FoundRecords | None:
         for name, items in lists.items()
     }
     best_score = max(scores.values())
-    candidates = [name for name, score in scores.items() if score == best_score]
-    if len(candidates) > 1:
+    best = [name for name, score in scores.items() if score == best_score]
+    if len(best) > 1:
         raise InputError(
             "{path}: several lists could be the rows: {names}; keep one of them in the file; nothing was loaded",
-            path=path, names=", ".join(candidates),
+            path=path, names=", ".join(best),
         )  # fmt: skip
     notes: list[str] = []
     if len(lists) > 1:
-        other_names = ", ".join(name for name in lists if name != candidates[0])
-        notes = [
-            Words(
-                "{file}: rows of {name!r}; not read: {others}", file=path.name, name=candidates[0], others=other_names
-            )
-        ]
-    return FoundRecords(_flatten_turns(lists[candidates[0]]), notes)
+        others = ", ".join(name for name in lists if name != best[0])
+        notes = [Words("{file}: rows of {name!r}; not read: {others}", file=path.name, name=best[0], others=others)]
+    return FoundRecords(_flatten_turns(lists[best[0]]), notes)
 
 
 def is_row(document: Record) -> bool:
@@ -187,14 +183,9 @@ def _iter_pairs(chat: Record) -> Iterator[Record]:
         if message["from_id"] == bot or not (text := _plain_text(message.get("text"))):
             continue
         reply = replies.get(message.get("id"))
-        next_message = messages[index + 1] if index + 1 < len(messages) else None
-        if (
-            reply is None
-            and next_message is not None
-            and next_message["from_id"] == bot
-            and id(next_message) not in used_ids
-        ):
-            reply = next_message
+        following = messages[index + 1] if index + 1 < len(messages) else None
+        if reply is None and following is not None and following["from_id"] == bot and id(following) not in used_ids:
+            reply = following
         yield {
             "id": f"{chat.get('id')}:{message.get('id')}", "question": text,
             "answer": _plain_text(reply.get("text")) if reply else None,

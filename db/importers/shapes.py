@@ -80,20 +80,15 @@ def _split_candidates(row: Record) -> Record:
     passages = candidate_columns.get("passage_text") if isinstance(candidate_columns, Mapping) else None
     selections = candidate_columns.get("is_selected") if isinstance(candidate_columns, Mapping) else None
     pairs = list(zip(passages or (), selections or (), strict=False))
-    by_selection = {
-        is_selected: [text for text, selected in pairs if bool(selected) == is_selected]
-        for is_selected in (True, False)
-    }
+    by_selection = {wanted: [text for text, selected in pairs if bool(selected) == wanted] for wanted in (True, False)}
     return {**row, "relevant_passages": by_selection[True], "other_passages": by_selection[False]}
 
 
 def _remarks_on_groups(row: Record) -> Remarks:
     """Return remarks on AutoRAG's `retrieval_gt`: every group is needed, and one passage of each group."""
     groups = parse_if_literal(row.get("retrieval_gt"))
-    group_sizes = (
-        [len(group) for group in groups if isinstance(group, list | tuple)] if isinstance(groups, list) else []
-    )
-    conditions = ((NEEDED_TOGETHER, len(group_sizes) > 1), (ALTERNATIVES, any(size > 1 for size in group_sizes)))
+    sizes = [len(group) for group in groups if isinstance(group, list | tuple)] if isinstance(groups, list) else []
+    conditions = ((NEEDED_TOGETHER, len(sizes) > 1), (ALTERNATIVES, any(size > 1 for size in sizes)))
     return {remark: None for remark, applies in conditions if applies}
 
 
@@ -106,12 +101,8 @@ def _add_turn_contexts(row: Record) -> Record:
 
 def _add_response(row: Record) -> Record:
     """Add the response to a row of ragas whose question is a conversation with the answer in it."""
-    conversation = row.get("user_input")
-    return (
-        row
-        if row.get("response") or extract_reply(parse_messages(conversation)) is None
-        else {**row, "response": conversation}
-    )
+    chat = row.get("user_input")
+    return row if row.get("response") or extract_reply(parse_messages(chat)) is None else {**row, "response": chat}
 
 
 def _remarks_on_conversation(row: Record) -> Remarks:
@@ -141,14 +132,8 @@ def _row_assertions(row: Record) -> list[Mapping[str, Any]]:
 
 def _find_references(row: Record) -> list[str]:
     """Return the references among the assertions of a row: texts and numbers; one assertion may list several."""
-    asserted_values = [
-        assertion.get("value") for assertion in _row_assertions(row) if assertion.get("type") in REFERENCE_ASSERTIONS
-    ]
-    values = [
-        value
-        for asserted_value in asserted_values
-        for value in (asserted_value if isinstance(asserted_value, list) else [asserted_value])
-    ]
+    expected = [entry.get("value") for entry in _row_assertions(row) if entry.get("type") in REFERENCE_ASSERTIONS]
+    values = [value for item in expected for value in (item if isinstance(item, list) else [item])]
     return [value if isinstance(value, str) else json.dumps(value) for value in values if isinstance(value, SCALAR)]
 
 
@@ -157,11 +142,7 @@ def _add_test_reference(row: Record) -> Record:
 
 
 def _remarks_on_test(row: Record) -> Remarks:
-    return (
-        {}
-        if _find_references(row)
-        else _remarks_on_assertions(assertion.get("type") for assertion in _row_assertions(row))
-    )
+    return {} if _find_references(row) else _remarks_on_assertions(entry.get("type") for entry in _row_assertions(row))
 
 
 def _parse_expectations(row: Record) -> list[tuple[str, str]]:

@@ -22,12 +22,12 @@ def read_squad(path: Path) -> ImportedRows:
     rows = ImportedRows()
     numbers: Counter[str] = Counter()  # number of the next paragraph, by title
     for article_index, article in enumerate(_get_list(read_json(path), "data", str(path), path)):
-        title = str(_get_field(article, "title", f"data[{article_index}]", path, default=f"article-{article_index}"))
+        title = str(_get(article, "title", f"data[{article_index}]", path, default=f"article-{article_index}"))
         for paragraph_index, paragraph in enumerate(_get_list(article, "paragraphs", f"data[{article_index}]", path)):
             place = f"data[{article_index}].paragraphs[{paragraph_index}]"
             chunk_id, url = f"{title}-{numbers[title]}", f"squad:{title}"
             numbers[title] += 1
-            context = _get_field(paragraph, "context", place, path)
+            context = _get(paragraph, "context", place, path)
             rows.chunks.append(IncomingRow(place, {"id": chunk_id, "confluence_url": url, "text": context}))
             for question_index, question in enumerate(_get_list(paragraph, "qas", place, path)):
                 _add_question(rows, question, f"{place}.qas[{question_index}]", path, chunk_id=chunk_id, url=url)
@@ -35,15 +35,13 @@ def read_squad(path: Path) -> ImportedRows:
 
 
 def _add_question(rows: ImportedRows, question: Any, place: str, path: Path, *, chunk_id: str, url: str) -> None:
-    question_id = str(_get_field(question, "id", place, path))
-    rows.questions.append(
-        IncomingRow(place, {"id": question_id, "question": _get_field(question, "question", place, path)})
-    )
+    question_id = str(_get(question, "id", place, path))
+    rows.questions.append(IncomingRow(place, {"id": question_id, "question": _get(question, "question", place, path)}))
     answers = _get_list(question, "answers", place, path)
     answerable = not question.get("is_impossible", False)
     values = {
         "question_id": question_id,
-        "ground_truth_answer": _get_field(answers[0], "text", f"{place}.answers[0]", path) if answers else None,
+        "ground_truth_answer": _get(answers[0], "text", f"{place}.answers[0]", path) if answers else None,
         "relevant_chunk_ids": [chunk_id] if answerable else None,
         "relevant_urls": [url] if answerable else None,
         "answerable": answerable,
@@ -53,7 +51,7 @@ def _add_question(rows: ImportedRows, question: Any, place: str, path: Path, *, 
     rows.annotations.append(IncomingRow(place, values))
 
 
-def _get_field(value: Any, key: str, place: str, path: Path, **default: Any) -> Any:
+def _get(value: Any, key: str, place: str, path: Path, **default: Any) -> Any:
     if not isinstance(value, dict) or (key not in value and not default):
         raise InputError(
             "{path}: {place} has no {key!r}: not a SQuAD file; nothing was loaded", path=path, place=place, key=key
@@ -62,7 +60,7 @@ def _get_field(value: Any, key: str, place: str, path: Path, **default: Any) -> 
 
 
 def _get_list(value: Any, key: str, place: str, path: Path) -> list[Any]:
-    items = _get_field(value, key, place, path)
+    items = _get(value, key, place, path)
     if not isinstance(items, list):
         raise InputError(
             "{path}: {key!r} of {place} is not a list: not a SQuAD file; nothing was loaded",

@@ -61,18 +61,11 @@ IDENTITY_COLUMNS = {
     "chunks": ("text", "confluence_url"),
 }
 """Columns that identify a row without an id; never its labels, so that relabelling keeps its identity."""
-LABEL_COLUMNS = (
-    "ground_truth_answer",
-    "ground_truth_show",
-    "answerable",
-    "relevant_chunk_ids",
-    "relevant_urls",
-    "nuggets",
-)
+LABELS = ("ground_truth_answer", "ground_truth_show", "answerable", "relevant_chunk_ids", "relevant_urls", "nuggets")
 """Labels of a question; a row with any of them was labelled."""
 TEXT_COLUMNS = ("question", "answer", "text", "ground_truth_answer")
 ID_COLUMNS = ("id", "user_id", "dialog_id")
-OTHER_LABEL_COLUMNS = ("cluster", "dialog_id", "turn", "origin", "made_by")
+OTHER_LABELS = ("cluster", "dialog_id", "turn", "origin", "made_by")
 OTHER_PASSAGES = ("irrelevant_passages", "other_passages")
 SPECIAL_COLUMNS = ("made_by", "passage_url", "page_title", *OTHER_PASSAGES)
 """Columns of known shapes that are not ours."""
@@ -80,9 +73,7 @@ MAX_FAULT_SHARE, MIN_FAULTS = 0.2, 3
 """Share and number of unreadable cells from which a column is not used; a column without readable cells never is."""
 MAX_DEPTH, MAX_NAMES = 3, 400
 """Maximum depth and number of nested names that are examined."""
-MARKS_OFF_SCALE = frozenset(
-    {*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"}
-)
+OFF_SCALE = frozenset({*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"})
 """Marks that are not on a scale from 1 to 5."""
 TOTAL_WORDS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
 VARIANT_WORDS = (
@@ -185,11 +176,11 @@ class ImportedTable:
     def problems(self) -> list[str]:
         """Describe the cells and rows that cannot be used."""
         problems: list[str] = []
-        for field_name, faults in self.survey.faults.items():
+        for target, faults in self.survey.faults.items():
             problems.append(
                 Words(
                     "{column}: {n} of {total} not read ({examples}): {reason}; left empty",
-                    column=self.mapping[field_name], n=faults.n_cells, total=self.survey.filled[field_name],
+                    column=self.mapping[target], n=faults.n_cells, total=self.survey.filled[target],
                     examples=_examples(faults), reason=faults.reason,
                 )
             )  # fmt: skip
@@ -223,23 +214,21 @@ class ImportedTable:
     def left_aside(self) -> Iterator[str]:
         """Describe the columns that are not used, ambiguous and unknown ones, each with a value."""
         notes = " ".join(self.notes)
-        for field_name, candidates in self.doubtful.items():
-            if len(candidates) > 1 or f"--map {quote_for_shell(f'{field_name}={candidates[0]}')}" not in notes:
-                yield explain_unused_columns(field_name, candidates)
+        for target, candidates in self.doubtful.items():
+            if len(candidates) > 1 or f"--map {quote_for_shell(f'{target}={candidates[0]}')}" not in notes:
+                yield explain_unused_columns(target, candidates)
         if not self.unused:
             return
         unused_examples = [
             f"{name or '(no name)'} ({value})" if value else name or "(no name)" for name, value in self.unused.items()
         ]
-        unmapped = [field_name for field_name in COLUMN_ALIASES[self.kind] if field_name not in self.mapping]
+        unmapped = [target for target in COLUMN_ALIASES[self.kind] if target not in self.mapping]
         similar = {
             matches[0]: name
             for name in self.unused
             if (matches := get_close_matches(normalize_name(name), unmapped, n=1, cutoff=0.75))
         }
-        similar = {
-            field_name: name for field_name, name in similar.items() if self._has_fitting_values(field_name, name)
-        }
+        similar = {target: name for target, name in similar.items() if self._has_fitting_values(target, name)}
         unused = Words(
             "{file}: {n} of {total} columns are not used: {names}",
             file=self.path.name, n=len(self.unused), total=len({*self.unused, *self.mapping.values()}),
@@ -248,13 +237,13 @@ class ImportedTable:
         if not similar:
             yield unused
             return
-        maps = " ".join(f"--map {quote_for_shell(f'{field_name}={column}')}" for field_name, column in similar.items())
+        maps = " ".join(f"--map {quote_for_shell(f'{target}={column}')}" for target, column in similar.items())
         yield join_messages((unused, Words("if they are what they seem to be, load again with {maps}", maps=maps)))
 
-    def _has_fitting_values(self, field_name: str, name: str) -> bool:
+    def _has_fitting_values(self, target: str, name: str) -> bool:
         """Return whether the values of a column fit a column of ours."""
         values = list(iter_values(read_first_rows(self.container), name))
-        return bool(values) and accepts_values(field_name, values, name=name)
+        return bool(values) and accepts_values(target, values, name=name)
 
     def passages(self) -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
         """Yield id, address, text and further names of each passage in a file of passages."""
@@ -297,80 +286,77 @@ class ImportedTable:
         if self.cached_rows is not None:
             yield from self.cached_rows
             return
-        parse_row = self.make_row_parser(lambda field_name, cell, error: None)
+        parse_row = self.make_row_parser(lambda target, cell, error: None)
         for place, cells in self.rows():
             yield place, cells if isinstance(cells, Rejected) else _reject_total(place, parse_row(cells))
 
     def make_row_parser(self, on_fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], RowValues]:
         """Return a function that parses a row to values by our names; `on_fault` is called for each unreadable cell."""
-        columns = [
-            (field_name, column, self._make_cell_parser(field_name, column))
-            for field_name, column in self.mapping.items()
-        ]
+        columns = [(target, column, self._make_cell_parser(target, column)) for target, column in self.mapping.items()]
 
         def parse_row(cells: Cells) -> RowValues:
             values: RowValues = {}
-            for field_name, column, parse_cell in columns:
+            for target, column, parse_cell in columns:
                 cell = cells[column] if column in cells else get_value(cells, column)
                 if cell is None or cell == "":
-                    values[field_name] = None
+                    values[target] = None
                     continue
                 try:
-                    values[field_name] = parse_cell(cell)
+                    values[target] = parse_cell(cell)
                 except BadValue as error:
-                    values[field_name] = None
-                    on_fault(field_name, cell, error)
+                    values[target] = None
+                    on_fault(target, cell, error)
             return values
 
         return parse_row
 
-    def _make_cell_parser(self, field_name: str, column: str) -> Callable[[Any], Any]:
+    def _make_cell_parser(self, target: str, column: str) -> Callable[[Any], Any]:
         """Return a function that parses a cell of a column; it parses equal short cells only once."""
-        style, is_required = self.styles[field_name], field_name == REQUIRED_COLUMNS[self.kind]
+        style, is_required = self.styles[target], target == REQUIRED_COLUMNS[self.kind]
         cache: dict[str, Any] = {}
 
         def parse_text_cell(cell: Any) -> Any:
             is_plain = type(cell) is str and cell[0] not in SPECIAL_STARTS and cell not in MISSING_TEXTS
             if is_plain and (is_required or find_defect((cell,)) is None):
                 return cell
-            return None if is_empty(cell) else self._parse_value(field_name, column, style, cell)
+            return None if is_empty(cell) else self._parse_value(target, column, style, cell)
 
         def parse_cell(cell: Any) -> Any:
             if type(cell) is not str or len(cell) > MAX_SHOWN_LENGTH:
-                return None if is_empty(cell) else self._parse_value(field_name, column, style, cell)
+                return None if is_empty(cell) else self._parse_value(target, column, style, cell)
             if cell in cache:
                 return cache[cell]
-            value = None if is_empty(cell) or is_nothing(cell) else self._parse_value(field_name, column, style, cell)
+            value = None if is_empty(cell) or is_nothing(cell) else self._parse_value(target, column, style, cell)
             if len(cache) < MAX_CACHED_VALUES:
                 cache[cell] = value
             return value
 
-        return parse_text_cell if field_name in TEXT_COLUMNS and not style.quoted else parse_cell
+        return parse_text_cell if target in TEXT_COLUMNS and not style.quoted else parse_cell
 
-    def _parse_value(self, field_name: str, column: str, style: CellStyle, cell: Any) -> Any:
-        if field_name in TEXT_COLUMNS:
-            return self._parse_text(field_name, style, cell)
-        if field_name == "answerable" and normalize_name(column.rpartition(".")[2]) in INVERTED_NAMES:
-            return not parse(field_name, cell)
-        if field_name in ("relevant_urls", "confluence_url"):
+    def _parse_value(self, target: str, column: str, style: CellStyle, cell: Any) -> Any:
+        if target in TEXT_COLUMNS:
+            return self._parse_text(target, style, cell)
+        if target == "answerable" and normalize_name(column.rpartition(".")[2]) in INVERTED_NAMES:
+            return not parse(target, cell)
+        if target in ("relevant_urls", "confluence_url"):
             return parse_page_names(cell) if not _is_graded(cell) else parse_labels(cell, style)
-        if field_name == "relevant_chunk_ids":
+        if target == "relevant_chunk_ids":
             return parse_passages(cell, style) if style.by_text else parse_labels(cell, style)
-        if field_name == "further_chunk_ids":
+        if target == "further_chunk_ids":
             return list(parse_labels(cell, style))
-        if field_name in LIST_COLUMNS:
+        if target in LIST_COLUMNS:
             return parse_passages(cell, style)
-        if field_name == "score":
+        if target == "score":
             return parse_mark(cell, style)
-        if field_name == "history":
+        if target == "history":
             return parse_history(cell, with_question=column == self.mapping.get("question"))
-        if field_name in ID_COLUMNS:
+        if target in ID_COLUMNS:
             return parse_id(cell, integer_ids=style.integer_ids)
-        return cell if field_name in SPECIAL_COLUMNS else parse(field_name, cell)
+        return cell if target in SPECIAL_COLUMNS else parse(target, cell)
 
-    def _parse_text(self, field_name: str, style: CellStyle, cell: Any) -> str | None:
-        text = extract_text(field_name, cell, quoted=style.quoted)[0]
-        if field_name != REQUIRED_COLUMNS[self.kind] and find_defect((text,)):
+    def _parse_text(self, target: str, style: CellStyle, cell: Any) -> str | None:
+        text = extract_text(target, cell, quoted=style.quoted)[0]
+        if target != REQUIRED_COLUMNS[self.kind] and find_defect((text,)):
             raise BadValue("a NUL character or half of a surrogate pair, which PostgreSQL cannot store")
         return text if text.strip() else None
 
@@ -392,14 +378,12 @@ class ImportedTable:
 
     def _iter_questions(self) -> Iterator[tuple[str, str, RowValues] | Rejected]:
         """Yield place, id and values of each row with a question."""
-        for place, row_values in self.values():
-            if isinstance(row_values, Rejected):
-                yield row_values
+        for place, values in self.values():
+            if isinstance(values, Rejected):
+                yield values
                 continue
-            row_id = row_values.get("id") or content_id(
-                {name: row_values.get(name) for name in IDENTITY_COLUMNS["questions"]}
-            )
-            yield place, row_id, row_values
+            row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY_COLUMNS["questions"]})
+            yield place, row_id, values
 
     def _question_rows(self, corpus: CorpusNames | None) -> Iterator[IncomingRow | Rejected]:
         """Yield the rows of the log."""
@@ -421,7 +405,7 @@ class ImportedTable:
 
     def _annotation_rows(self, corpus: CorpusNames | None) -> Iterator[IncomingRow]:
         """Yield the labels of the questions."""
-        label_columns = [name for name in (*LABEL_COLUMNS, *OTHER_LABEL_COLUMNS) if name in self.mapping]
+        label_columns = [name for name in (*LABELS, *OTHER_LABELS) if name in self.mapping]
         for question_row in self._iter_questions() if label_columns else ():
             if not isinstance(question_row, Rejected):
                 place, row_id, values = question_row
@@ -443,7 +427,7 @@ class ImportedTable:
             annotation["relevant_chunk_ids"], annotation["relevant_urls"] = self._resolve_labels(values, corpus)
         if "made_by" in names:
             annotation["review"] = {"made_by": str(values["made_by"])} if values.get("made_by") else None
-        is_labelled = any(annotation.get(name) is not None for name in LABEL_COLUMNS)
+        is_labelled = any(annotation.get(name) is not None for name in LABELS)
         origin = values.get("origin") or ("imported" if is_labelled else None)
         return {"question_id": question_id, **annotation, "origin": origin}
 
@@ -496,12 +480,8 @@ def _first_item(value: Any) -> str | None:
 
 def _is_graded(cell: Any) -> bool:
     text = cell.lstrip() if isinstance(cell, str) else ""
-    is_grade_map = isinstance(cell, Mapping) and all(isinstance(grade, int | float) for grade in cell.values())
-    return (
-        is_grade_map
-        or text.startswith("{")
-        or (isinstance(cell, list) and any(isinstance(item, tuple) for item in cell))
-    )
+    is_map = isinstance(cell, Mapping) and all(isinstance(grade, int | float) for grade in cell.values())
+    return is_map or text.startswith("{") or (isinstance(cell, list) and any(isinstance(item, tuple) for item in cell))
 
 
 def inspect_table(
@@ -528,7 +508,7 @@ def inspect_table(
             or less than half of the rows can be used. Nothing is loaded then.
     """
     container = container or open_container(path, encoding)
-    mapping = {MAP_ALIASES.get(field_name, field_name): column for field_name, column in (mapping or {}).items()}
+    mapping = {MAP_ALIASES.get(target, target): column for target, column in (mapping or {}).items()}
     sample = read_first_rows(container)
     if not sample and next(iter(container.rows()), None) is None:
         raise InputError(
@@ -596,9 +576,7 @@ def _detect_table(
 ) -> ImportedTable:
     names = column_names(container, sample)
     _check_mapping(path, mapping, names, kind)
-    kind = kind or next(
-        (possible_kind for possible_kind, field_name in REQUIRED_COLUMNS.items() if field_name in mapping), None
-    )
+    kind = kind or next((row_kind for row_kind, target in REQUIRED_COLUMNS.items() if target in mapping), None)
     proposal = detect_columns(names, sample, kind, mapping)
     if proposal.shape is not None and proposal.shape.prepare is not None:
         sample = [proposal.shape.prepare(cells) for cells in sample]
@@ -611,20 +589,16 @@ def _detect_table(
             "--map question=NAME for a log, --map text=NAME for pages; nothing was loaded",
             path=path, names=_with_examples(names, sample),
         )  # fmt: skip
-    mapped = {field_name: column for field_name, column in mapping.items() if field_name in COLUMN_ALIASES[kind]}
+    mapped = {target: column for target, column in mapping.items() if target in COLUMN_ALIASES[kind]}
     mapped_columns = set(mapped.values())
-    merged_mapping = {
-        field_name: column
-        for field_name, column in proposal.mapping.items()
-        if field_name not in mapped and (column not in mapped_columns or field_name == "history")
+    columns = {
+        target: column
+        for target, column in proposal.mapping.items()
+        if target not in mapped and (column not in mapped_columns or target == "history")
     } | mapped
-    merged_mapping = {
-        field_name: column for field_name, column in merged_mapping.items() if column
-    }  # `--map OURS=` maps no column
-    doubtful = {
-        field_name: candidates for field_name, candidates in proposal.doubtful.items() if field_name not in mapped
-    }
-    if (required := REQUIRED_COLUMNS[kind]) not in merged_mapping:
+    columns = {target: column for target, column in columns.items() if column}  # `--map OURS=` maps no column
+    doubtful = {target: candidates for target, candidates in proposal.doubtful.items() if target not in mapped}
+    if (required := REQUIRED_COLUMNS[kind]) not in columns:
         candidates = doubtful.get(required)
         if candidates:
             raise InputError(
@@ -640,25 +614,25 @@ def _detect_table(
     unused = {
         name: _example(name, sample) for name in proposal.unused
         if name not in (*mapped_columns, ASSERTION_REFERENCE) and not name.startswith(
-            ("__expected", *(f"{column}." for column in merged_mapping.values()))
+            ("__expected", *(f"{column}." for column in columns.values()))
         )
     }  # fmt: skip
     all_rows = (cells for _, cells in container.rows() if not isinstance(cells, Rejected))
     # The last row may decide the scale of votes. An unmapped `score` holds marks, and a 0 in any row excludes it.
-    needs_all_rows = "score" in mapped or merged_mapping.get("score") != "score"
+    needs_all_rows = "score" in mapped or columns.get("score") != "score"
     styles = {
-        field_name: detect_style(
-            field_name, iter_values(all_rows if field_name == "score" and needs_all_rows else sample, column), column
+        target: detect_style(
+            target, iter_values(all_rows if target == "score" and needs_all_rows else sample, column), column
         )
-        for field_name, column in merged_mapping.items()
+        for target, column in columns.items()
     }
     notes = [*container.notes, *proposal.notes]
-    for field_name in ("contexts", "relevant_chunk_ids"):
-        has_passages = field_name in styles and (field_name == "contexts" or styles[field_name].by_text)
-        if has_passages and styles[field_name].separator != "":
-            notes.append(_describe_separator(merged_mapping[field_name], styles[field_name].separator))
+    for target in ("contexts", "relevant_chunk_ids"):
+        has_passages = target in styles and (target == "contexts" or styles[target].by_text)
+        if has_passages and styles[target].separator != "":
+            notes.append(_describe_separator(columns[target], styles[target].separator))
     return ImportedTable(
-        path, container, kind, proposal.shape, merged_mapping, doubtful, unused, notes, styles, RowSurvey(), {}
+        path, container, kind, proposal.shape, columns, doubtful, unused, notes, styles, RowSurvey(), {}
     )
 
 
@@ -669,14 +643,12 @@ def _describe_separator(name: str, separator: str | None) -> str:
 
 
 def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str], kind: RowKind | None) -> None:
-    our_columns = (
-        {*COLUMN_ALIASES["questions"], *COLUMN_ALIASES["chunks"]} if kind is None else set(COLUMN_ALIASES[kind])
-    )
-    for field_name, column in mapping.items():
-        if field_name not in our_columns and kind:
-            raise unknown(Words("column of {kind}:", kind=kind), field_name, our_columns, "(--map OURS=THEIRS)")
-        if field_name not in our_columns:
-            raise unknown("column", field_name, our_columns, "(--map OURS=THEIRS)")
+    targets = {*COLUMN_ALIASES["questions"], *COLUMN_ALIASES["chunks"]} if kind is None else set(COLUMN_ALIASES[kind])
+    for target, column in mapping.items():
+        if target not in targets and kind:
+            raise unknown(Words("column of {kind}:", kind=kind), target, targets, "(--map OURS=THEIRS)")
+        if target not in targets:
+            raise unknown("column", target, targets, "(--map OURS=THEIRS)")
         if column and column not in names:
             raise unknown(Words("column in {path}:", path=path), column, names)
 
@@ -718,11 +690,11 @@ class _Surveyor:
         self.remarks_on = table.shape.remarks if table.shape else None
         self.size = 0
 
-    def add_fault(self, field_name: str, cell: Any, error: BadValue) -> None:
+    def add_fault(self, target: str, cell: Any, error: BadValue) -> None:
         """Count an unreadable cell."""
-        faults = self.survey.faults.setdefault(field_name, ColumnFaults(reason=error.args[0]))
+        faults = self.survey.faults.setdefault(target, ColumnFaults(reason=error.args[0]))
         faults.n_cells += 1
-        faults.other_scale |= isinstance(cell, int | float | str) and str(cell).strip() in MARKS_OFF_SCALE
+        faults.other_scale |= isinstance(cell, int | float | str) and str(cell).strip() in OFF_SCALE
         if len(faults.examples) < MAX_EXAMPLES and short(cell) not in faults.examples:
             faults.examples.append(short(cell))
             faults.places.append(self.place)
@@ -731,18 +703,15 @@ class _Surveyor:
         """Count a row that is used differently than its tool means it; `example` is None for the row's place."""
         remarked = self.survey.remarks.setdefault(remark, RemarkedRows())
         remarked.n_rows += 1
-        if (
-            len(remarked.examples) < MAX_EXAMPLES
-            and (short_example := short(example or self.place)) not in remarked.examples
-        ):
-            remarked.examples.append(short_example)
+        if len(remarked.examples) < MAX_EXAMPLES and (text := short(example or self.place)) not in remarked.examples:
+            remarked.examples.append(text)
 
     def add_row(self, cells: Cells, values: Mapping[str, Any]) -> None:
         """Count a row, by its cells in the file and its parsed values."""
         survey = self.survey
-        for field_name, value in values.items():
+        for target, value in values.items():
             if value is not None:
-                survey.filled[field_name] += 1
+                survey.filled[target] += 1
                 self.size += len(value) if type(value) is str else CELL_LENGTH
         if self.reference and _has_several(get_value(cells, self.reference)):
             self.add_remark(SEVERAL_REFERENCES, values.get("id"))
@@ -767,7 +736,7 @@ def _survey_rows(table: ImportedTable) -> RowSurvey:
     surveyor = _Surveyor(table)
     faults_of_row: list[tuple[str, Any, BadValue]] = []
     survey, parse_row = surveyor.survey, table.make_row_parser(lambda *fault: faults_of_row.append(fault))
-    cached_rows: list[tuple[str, RowValues | Rejected]] | None = (
+    cache: list[tuple[str, RowValues | Rejected]] | None = (
         [] if table.path.stat().st_size <= MAX_CACHED_CHARACTERS else None
     )
     for surveyor.place, cells in table.rows():
@@ -780,14 +749,12 @@ def _survey_rows(table: ImportedTable) -> RowSurvey:
             for fault in faults_of_row:
                 surveyor.add_fault(*fault)
         faults_of_row.clear()
-        if cached_rows is not None:
-            cached_rows.append((surveyor.place, values))
-            cached_rows = (
-                None if len(cached_rows) > MAX_CACHED_ROWS or surveyor.size > MAX_CACHED_CHARACTERS else cached_rows
-            )
-    table.cached_rows = cached_rows
-    for field_name, faults in survey.faults.items():
-        survey.filled[field_name] += faults.n_cells
+        if cache is not None:
+            cache.append((surveyor.place, values))
+            cache = None if len(cache) > MAX_CACHED_ROWS or surveyor.size > MAX_CACHED_CHARACTERS else cache
+    table.cached_rows = cache
+    for target, faults in survey.faults.items():
+        survey.filled[target] += faults.n_cells
     if table.shape is not None and (is_skipped := table.shape.is_skipped) is not None:
         survey.left_out = sum(
             not isinstance(cells, Rejected) and is_skipped(cells) for _, cells in table.container.rows()
@@ -814,33 +781,31 @@ def _has_several(reference: Any) -> bool:
 
 def _examples(faults: ColumnFaults) -> str:
     pairs = zip(faults.examples, faults.places, strict=True)
-    return join_messages(
-        (Words("{example!r} at {place}", example=example, place=place) for example, place in pairs), ", "
-    )
+    return join_messages((Words("{example!r} at {place}", example=text, place=place) for text, place in pairs), ", ")
 
 
 def _drop_unreadable_columns(table: ImportedTable, mapping: Mapping[str, str]) -> None:
     """Leave out unmapped columns with too many unreadable cells."""
-    for field_name, faults in list(table.survey.faults.items()):
-        filled = table.survey.filled[field_name]
+    for target, faults in list(table.survey.faults.items()):
+        filled = table.survey.filled[target]
         has_many_faults = faults.n_cells == filled or (
             faults.n_cells >= MIN_FAULTS and faults.n_cells >= MAX_FAULT_SHARE * filled
         )
-        has_many_faults |= field_name == "score" and faults.other_scale  # readable marks are on that scale, too
-        if field_name in mapping or field_name == REQUIRED_COLUMNS[table.kind] or not has_many_faults:
+        has_many_faults |= target == "score" and faults.other_scale  # readable marks are on that scale, too
+        if target in mapping or target == REQUIRED_COLUMNS[table.kind] or not has_many_faults:
             continue
-        column = table.mapping.pop(field_name)
+        column = table.mapping.pop(target)
         for _, values in table.cached_rows or ():
             if not isinstance(values, Rejected):
-                values.pop(field_name, None)
-        del table.survey.faults[field_name]
-        table.doubtful[field_name] = [column]
+                values.pop(target, None)
+        del table.survey.faults[target]
+        table.doubtful[target] = [column]
         table.notes.append(
             Words(
                 "{column}: {n} of {total} cannot be read as {ours} ({examples}): {reason}. The column is not used; if "
                 "it is: --map {map}",
-                column=column, n=faults.n_cells, total=filled, ours=field_name, reason=faults.reason,
-                examples=_examples(faults), map=quote_for_shell(f"{field_name}={column}"),
+                column=column, n=faults.n_cells, total=filled, ours=target, reason=faults.reason,
+                examples=_examples(faults), map=quote_for_shell(f"{target}={column}"),
             )
         )  # fmt: skip
 
@@ -870,34 +835,27 @@ def _require_one_row_per_question(table: ImportedTable) -> None:
     repeated_questions = {question_hash for question_hash, count in row_counts.items() if count > 1}
     if table.kind != "questions" or not repeated_questions or 2 * len(repeated_questions) < len(row_counts):
         return
-    values_by_column: dict[str, dict[int, list[str]]] = {
+    columns: dict[str, dict[int, list[str]]] = {
         name: {} for name in table.unused if name and not (is_log and _rank_variant_name(name) == len(VARIANT_WORDS))
     }
-    parse_row = table.make_row_parser(lambda field_name, cell, error: None)
+    parse_row = table.make_row_parser(lambda target, cell, error: None)
     for _, cells in table.rows():
         if isinstance(cells, Rejected):
             continue
         question = parse_row(cells).get("question")
         if question and hash(question.strip()) in repeated_questions:
-            for name, by_question in values_by_column.items():
-                by_question.setdefault(hash(question.strip()), []).append(str(get_value(cells, name)))
-    variant_columns = {
-        name: values
-        for name, by_question in values_by_column.items()
-        if (values := _find_variants(list(by_question.values())))
-    }
-    if not variant_columns or (is_log and len({*row_counts.values()}) > 1):
+            for name, groups in columns.items():
+                groups.setdefault(hash(question.strip()), []).append(str(get_value(cells, name)))
+    variants = {name: values for name, groups in columns.items() if (values := _find_variants(list(groups.values())))}
+    if not variants or (is_log and len({*row_counts.values()}) > 1):
         return
-    name = min(
-        variant_columns,
-        key=lambda name: (variant_columns[name][0].isdigit(), _rank_variant_name(name), len(variant_columns[name])),
-    )
+    name = min(variants, key=lambda name: (variants[name][0].isdigit(), _rank_variant_name(name), len(variants[name])))
     raise InputError(
         "{path}: each question stands {n} times, told apart by {column!r} ({values}). Choose one: --where {where}, or "
         "load each into a source of its own; nothing was loaded",
         path=table.path, n=max(row_counts.values()), column=name,
-        values=", ".join(map(short, variant_columns[name][:5])),
-        where=quote_for_shell(f"{name}={variant_columns[name][0]}"),
+        values=", ".join(map(short, variants[name][:5])),
+        where=quote_for_shell(f"{name}={variants[name][0]}"),
     )  # fmt: skip
 
 
@@ -916,9 +874,7 @@ def _find_variants(values_by_question: list[list[str]]) -> list[str]:
 
 def _rank_variant_name(name: str) -> int:
     """Rank a column name by how likely the column distinguishes variants, the likeliest first."""
-    return next(
-        (number for number, word in enumerate(VARIANT_WORDS) if word in normalize_name(name)), len(VARIANT_WORDS)
-    )
+    return next((rank for rank, word in enumerate(VARIANT_WORDS) if word in normalize_name(name)), len(VARIANT_WORDS))
 
 
 def median_text_length(table: ImportedTable) -> int:

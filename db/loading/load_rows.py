@@ -15,11 +15,7 @@ from yarus.db.messages import Words, join_messages
 from yarus.db.sources import SCHEMA_PREFIX, validate_source_name
 
 MAX_PROBLEMS = 20
-REQUIRED_COLUMNS = {
-    "chunk": ("id", "text"),
-    "question_answer": ("id", "question"),
-    tables.ANNOTATION_TABLE: ("question_id",),
-}
+REQUIRED = {"chunk": ("id", "text"), "question_answer": ("id", "question"), tables.ANNOTATION_TABLE: ("question_id",)}
 
 
 @dataclass
@@ -65,7 +61,7 @@ class LoadReport:
     questions: LoadCounts = field(default_factory=LoadCounts)
     chunks: LoadCounts = field(default_factory=LoadCounts)
     labels: LoadCounts = field(default_factory=LoadCounts)
-    """Rows of `annotation`, one a question, and labels that could not be used."""
+    """Rows of `annotation`, one per question, and labels that could not be used."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -157,10 +153,9 @@ def _store(
     counts.read = len(rejected) + (connection.scalar(select(func.count()).select_from(incoming)) or 0)
     added, updated = set[str](), set[str]()
     if column_names:
-        rejected += drop_incomplete(connection, incoming, REQUIRED_COLUMNS[target.name])
-        if (
-            target.name == tables.ANNOTATION_TABLE
-        ):  # before `drop_duplicates`, so that a skipped question's label never wins
+        rejected += drop_incomplete(connection, incoming, REQUIRED[target.name])
+        # Before `drop_duplicates`, so that a skipped question's label never wins.
+        if target.name == tables.ANNOTATION_TABLE:
             rejected += drop_orphans(connection, target, refused)
         rejected += drop_duplicates(connection, target.primary_key.columns[0].name)
         added, updated = _upsert(connection, target, incoming, column_names, keep=keep)

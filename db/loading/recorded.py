@@ -43,9 +43,7 @@ def parse_passage(value: Any) -> Record | None:
             id names a chunk of the corpus.
     """
     fields = value if isinstance(value, Mapping) else {"text": value}
-    text = next(
-        (fields[name] for name in TEXT_KEYS if isinstance(fields.get(name), str) and fields[name].strip()), None
-    )
+    text = next((fields[key] for key in TEXT_KEYS if isinstance(fields.get(key), str) and fields[key].strip()), None)
     url, name = (text_or_none(fields.get(key)) for key in ("url", "id"))
     if text is None and name is None:
         return None
@@ -68,18 +66,16 @@ def iter_chunks(records: Iterable[tuple[str, Record | None]], problems: list[str
     """
     digest_by_id: dict[str, bytes] = {}
     n_conflicts, example = 0, ""
-    for place, answer_record in records:
-        for context in (answer_record or {}).get("contexts", ()):
-            if context["text"] is None:
+    for place, record in records:
+        for chunk in (record or {}).get("contexts", ()):
+            if chunk["text"] is None:
                 continue
-            digest = hashlib.sha256(context["text"].encode(errors="surrogatepass")).digest()
-            if context["id"] not in digest_by_id:
-                digest_by_id[context["id"]] = digest
-                yield IncomingRow(
-                    place, {"id": context["id"], "confluence_url": context["url"], "text": context["text"]}
-                )
-            elif digest_by_id[context["id"]] != digest:
-                n_conflicts, example = n_conflicts + 1, example or context["id"]
+            digest = hashlib.sha256(chunk["text"].encode(errors="surrogatepass")).digest()
+            if chunk["id"] not in digest_by_id:
+                digest_by_id[chunk["id"]] = digest
+                yield IncomingRow(place, {"id": chunk["id"], "confluence_url": chunk["url"], "text": chunk["text"]})
+            elif digest_by_id[chunk["id"]] != digest:
+                n_conflicts, example = n_conflicts + 1, example or chunk["id"]
     if n_conflicts:
         problems.append(
             Words(

@@ -36,7 +36,7 @@ def read_evaluations(engine: Engine, *, source: str | None = None) -> list[RowMa
 
 
 def newest_per_key(rows: Sequence[RowMapping]) -> set[str]:
-    """Return the ids of the newest completed evaluation per comparability key, which `journal.previous` may need.
+    """Return the ids of the newest completed evaluation per comparability key, which `journal.find_previous` may need.
 
     Args:
         rows: evaluations, newest first.
@@ -45,7 +45,7 @@ def newest_per_key(rows: Sequence[RowMapping]) -> set[str]:
 
 
 def find_baselines(rows: Sequence[RowMapping]) -> set[str]:
-    """Return the ids of the baselines of later evaluations, which `journal.baseline` may need.
+    """Return the ids of the baselines of later evaluations, which `journal.find_baseline` may need.
 
     Args:
         rows: evaluations, newest first.

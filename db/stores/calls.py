@@ -58,10 +58,8 @@ def find_calls(engine: Engine, keys: Sequence[bytes]) -> list[StoredCall | None]
     """
     key_array = ",".join(rf'"\\x{key.hex()}"' for key in keys)
     with reporting_unreachable(engine), get_autocommit_engine(engine).connect() as connection:
-        calls_by_key = {
-            row[0]: StoredCall(*row) for row in connection.exec_driver_sql(FIND_STATEMENT, (f"{{{key_array}}}",))
-        }
-    return [calls_by_key.get(key) for key in keys]
+        calls = {row[0]: StoredCall(*row) for row in connection.exec_driver_sql(FIND_STATEMENT, (f"{{{key_array}}}",))}
+    return [calls.get(key) for key in keys]
 
 
 def store_calls(engine: Engine, calls: Iterable[StoredCall]) -> None:
@@ -70,7 +68,7 @@ def store_calls(engine: Engine, calls: Iterable[StoredCall]) -> None:
     Raises:
         DatabaseUnavailable: the database cannot be reached.
     """
-    rows = [{name: getattr(stored, name) for name in COLUMN_NAMES} for stored in calls]
+    rows = [{name: getattr(reply, name) for name in COLUMN_NAMES} for reply in calls]
     for row in rows:
         row["key"] = rf"\x{row['key'].hex()}"
         if row["logprobs"] is not None:  # as PostgreSQL reads an array: JSON knows no infinity
@@ -145,11 +143,9 @@ def release_usd(engine: Engine, evaluation_id: str, amount: float) -> None:
     Raises:
         DatabaseUnavailable: the database cannot be reached.
     """
-    remaining = func.greatest(0, spending.c.booked_usd - amount)
+    booked = func.greatest(0, spending.c.booked_usd - amount)
     with reporting_unreachable(engine), engine.begin() as connection:
-        connection.execute(
-            update(spending).where(spending.c.evaluation_id == evaluation_id).values(booked_usd=remaining)
-        )
+        connection.execute(update(spending).where(spending.c.evaluation_id == evaluation_id).values(booked_usd=booked))
 
 
 def call_history_by_prompt(engine: Engine, role: str, model: str) -> dict[str, CallHistory]:

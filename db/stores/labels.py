@@ -110,20 +110,16 @@ def delete_last_label(engine: Engine, evaluation_id: str, metric: str, annotator
         The deleted label; None if there was none.
     """
     columns = label.c
-    is_by_annotator = (
-        (columns.evaluation_id == evaluation_id) & (columns.metric == metric) & (columns.annotator == annotator)
-    )
+    condition = (columns.evaluation_id == evaluation_id) & (columns.metric == metric) & (columns.annotator == annotator)
     newest = (
         select(columns.case_id, columns.result)
-        .where(is_by_annotator)
+        .where(condition)
         .order_by(columns.at.desc(), columns.case_id, columns.result)
         .limit(1)
     )
     with reporting_unreachable(engine), engine.begin() as connection:
         row = connection.execute(
-            delete(label)
-            .where(is_by_annotator, tuple_(columns.case_id, columns.result).in_(newest))
-            .returning(*_COLUMNS)
+            delete(label).where(condition, tuple_(columns.case_id, columns.result).in_(newest)).returning(*_COLUMNS)
         ).first()
     return Label(*row) if row else None
 
@@ -173,11 +169,9 @@ def find_newest_llm_labelled(engine: Engine) -> RowMapping | None:
 def find_finished_evaluations(engine: Engine, source: str, tier: str) -> list[RowMapping]:
     """Return the finished evaluations of a tier and source that have a file of cases, newest first."""
     columns = evaluation.c
-    finished = select(evaluation).where(
-        columns.source == source, columns.tier == tier, columns.state.in_(FINISHED_STATES)
-    )
+    query = select(evaluation).where(columns.source == source, columns.tier == tier, columns.state.in_(FINISHED_STATES))
     with reporting_unreachable(engine), engine.connect() as connection:
-        rows = connection.execute(finished.where(columns.parquet.is_not(None)).order_by(columns.started_at.desc()))
+        rows = connection.execute(query.where(columns.parquet.is_not(None)).order_by(columns.started_at.desc()))
         return list(rows.mappings())
 
 
@@ -191,16 +185,14 @@ def replace_corrected_metrics(engine: Engine, evaluation_id: str, rows: Mapping[
     """
     columns = evaluation_metric.c
     removed = [name for name, row in rows.items() if row is None]
-    inserted = [
-        {"evaluation_id": evaluation_id, "metric": name, **row} for name, row in rows.items() if row is not None
-    ]
+    added = [{"evaluation_id": evaluation_id, "metric": name, **row} for name, row in rows.items() if row is not None]
     with reporting_unreachable(engine), engine.begin() as connection:
         if removed:
             connection.execute(
                 delete(evaluation_metric).where(columns.evaluation_id == evaluation_id, columns.metric.in_(removed))
             )
-        if inserted:  # one statement, because another process may store the same rows
-            statement = insert(evaluation_metric).values(inserted)
+        if added:  # one statement, because another process may store the same rows
+            statement = insert(evaluation_metric).values(added)
             key = [column.name for column in evaluation_metric.primary_key]
-            updates = {name: statement.excluded[name] for name in inserted[0] if name not in key}
+            updates = {name: statement.excluded[name] for name in added[0] if name not in key}
             connection.execute(statement.on_conflict_do_update(index_elements=key, set_=updates))

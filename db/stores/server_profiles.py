@@ -20,10 +20,8 @@ def load_profile(engine: Engine, address: str, model: str) -> JsonObject | None:
     """
     columns = server_profile.c
     with reporting_unreachable(engine), engine.connect() as connection:
-        is_valid = columns.learnt_at > func.now() - PROFILE_LIFETIME
-        return connection.scalar(
-            select(columns.takes).where(columns.address == address, columns.model == model, is_valid)
-        )
+        fresh = columns.learnt_at > func.now() - PROFILE_LIFETIME
+        return connection.scalar(select(columns.takes).where(columns.address == address, columns.model == model, fresh))
 
 
 def save_profile(engine: Engine, address: str, model: str, takes: JsonObject) -> None:

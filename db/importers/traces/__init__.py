@@ -179,14 +179,12 @@ def _add_document(document: Any, place: str, store: SpanStore, left_out: Omissio
 
 def _unfold_columns(row: Record) -> Record:
     """Return a row whose columns such as `context.trace_id` are nested objects."""
-    folded_columns = {
-        name: value for name, value in row.items() if "." in name and name.split(".")[0] in FOLDED_OBJECTS
-    }
-    if not folded_columns:
+    folded = {name: value for name, value in row.items() if "." in name and name.split(".")[0] in FOLDED_OBJECTS}
+    if not folded:
         return row
     objects = {name: row[name] for name in FOLDED_OBJECTS if isinstance(row.get(name), dict)}
-    other_columns = {name: value for name, value in row.items() if name not in folded_columns and name not in objects}
-    return other_columns | nest_attributes(objects | folded_columns)
+    others = {name: value for name, value in row.items() if name not in folded and name not in objects}
+    return others | nest_attributes(objects | folded)
 
 
 def _iter_parts(document: Any, levels: int) -> Iterator[Part | str]:
@@ -234,10 +232,8 @@ def _iter_object_parts(document: Mapping[str, Any], levels: int) -> Iterator[Par
     elif isinstance(items := _first_value(document, LIST_NAMES), list | tuple | np.ndarray):
         yield from _iter_parts(items, levels - 1)
     else:
-        first_names = ", ".join(repr(name[:MAX_NAME_LENGTH]) for name in sorted(map(str, document))[:5])
-        yield (
-            Words("an object with {names}", names=first_names) if first_names else Words("an object with nothing in it")
-        )
+        first = ", ".join(repr(name[:MAX_NAME_LENGTH]) for name in sorted(map(str, document))[:5])
+        yield (Words("an object with {names}", names=first) if first else Words("an object with nothing in it"))
 
 
 def _first_value(document: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -271,10 +267,8 @@ def _question_rows(store: SpanStore) -> Iterator[IncomingRow | Rejected]:
         if "missing" in record:
             yield Rejected(place, record["missing"])
             continue
-        values = {name: record[name] for name in ("id", "question", "answer", "score", "recorded")}
-        yield IncomingRow(
-            place, values | {"user_id": record["user"], "created_at": datetime_from_ns(record["start_ns"])}
-        )
+        row = {name: record[name] for name in ("id", "question", "answer", "score", "recorded")}
+        yield IncomingRow(place, row | {"user_id": record["user"], "created_at": datetime_from_ns(record["start_ns"])})
 
 
 def _annotation_rows(store: SpanStore) -> Iterator[IncomingRow]:

@@ -83,7 +83,7 @@ def _merge(target: Attributes, name: str, value: Any) -> None:
         existing = target.get(name)
         if isinstance(existing, dict):
             parts = value if isinstance(value, dict) else {"": value} if value is not None else {}
-            pending += [(existing, part, part_value) for part, part_value in parts.items()]
+            pending += [(existing, part, inner) for part, inner in parts.items()]
         elif isinstance(value, dict) and existing is not None:
             target[name] = {"": existing} | value
         elif value is not None or name not in target:
@@ -310,7 +310,7 @@ def extract_passages(value: Any) -> list[Record] | None:
     items = as_list(value)
     if len(items) == 1 and isinstance(items[0], list):  # a batch of one
         items = items[0]
-    parsed = [parsed_passage for parsed_passage in map(_parse_passage, items) if parsed_passage is not None]
+    parsed = [passage for passage in map(_parse_passage, items) if passage is not None]
     return deduplicate_passages(parsed) if parsed or parse_if_literal(value) == [] else None
 
 
@@ -328,8 +328,8 @@ def _find_list(value: Any) -> Any:
 def deduplicate_passages(passages: Iterable[Record]) -> list[Record]:
     """Return the passages without repeated ids; the first of each counts."""
     by_id: dict[str, Record] = {}
-    for parsed_passage in passages:
-        by_id.setdefault(parsed_passage["id"], parsed_passage)
+    for passage in passages:
+        by_id.setdefault(passage["id"], passage)
     return list(by_id.values())
 
 

@@ -8,7 +8,7 @@ from yarus.db.importers.traces.extraction import extract_answer, extract_passage
 from yarus.db.importers.traces.langfuse import parse_user_vote
 from yarus.db.importers.traces.otlp import SPAN_KINDS, is_retriever, parse_token_usage, parse_usd
 from yarus.db.importers.traces.plain_values import MissingIds
-from yarus.db.importers.traces.spans import Span, parse_timestamp_ns
+from yarus.db.importers.traces.spans import Span, parse_time_ns
 from yarus.db.loading.recorded import Record, text_or_none
 from yarus.db.messages import Words
 
@@ -30,8 +30,8 @@ def parse_run(raw: Mapping[str, Any]) -> Span:
     trace_id, parent = text_or_none(raw.get("trace_id")), text_or_none(raw.get("parent_run_id"))
     kind = str(raw.get("run_type") or "").casefold()
     span = Span(trace_id or span_id, span_id, parent, SPAN_KINDS.get(kind, kind))
-    span.start_ns, span.end_ns = parse_timestamp_ns(raw.get("start_time")), parse_timestamp_ns(raw.get("end_time"))
-    span.first_token_ns = parse_timestamp_ns(raw.get("first_token_time"))
+    span.start_ns, span.end_ns = parse_time_ns(raw.get("start_time")), parse_time_ns(raw.get("end_time"))
+    span.first_token_ns = parse_time_ns(raw.get("first_token_time"))
     span.question, span.history = extract_question(raw.get("inputs"))
     span.answer = extract_answer(raw.get("outputs"))
     if is_retriever(span.kind, str(raw.get("name") or "")):

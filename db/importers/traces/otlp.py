@@ -19,7 +19,7 @@ from yarus.db.importers.traces.extraction import (
     parse_messages,
 )
 from yarus.db.importers.traces.plain_values import MissingIds
-from yarus.db.importers.traces.spans import Span, add_seconds_ns, parse_timestamp_ns
+from yarus.db.importers.traces.spans import Span, add_seconds_ns, parse_time_ns
 from yarus.db.loading.recorded import Record, text_or_none
 from yarus.db.messages import Words
 
@@ -77,11 +77,8 @@ FIRST_TOKEN_EVENT = "first token"  # noqa: S105 - in the name of OpenInference's
 
 def iter_spans(requests: Any) -> Iterator[Any]:
     """Yield the raw spans of a request to export traces."""
-    for resource in _object_items(requests):
-        for scope in (
-            *_object_items(_first_value(resource, "scopeSpans")),
-            *_object_items(_first_value(resource, "ilSpans")),
-        ):
+    for resource in _as_dicts(requests):
+        for scope in (*_as_dicts(get_field(resource, "scopeSpans")), *_as_dicts(get_field(resource, "ilSpans"))):
             yield from as_list(scope.get("spans"))
         yield from as_list(resource.get("spans"))
 
@@ -94,17 +91,15 @@ def parse_span(raw: Mapping[str, Any]) -> Span:
         UnusableSpan: its attributes are nested too deeply.
     """
     context = parse_object(raw.get("context")) or raw
-    trace_id, span_id = (
-        _parse_id(_first_value(context, name), size) for name, size in (("traceId", 16), ("spanId", 8))
-    )
+    trace_id, span_id = (_parse_id(get_field(context, name), size) for name, size in (("traceId", 16), ("spanId", 8)))
     if not trace_id or not span_id:
         raise MissingIds(Words("a span without ids"))
     attributes = nest_attributes(_attribute_map(raw.get("attributes")))
     span = Span(trace_id, span_id, _parse_id(_parent_id(raw), 8) or None)
-    span.start_ns = parse_timestamp_ns(_first_value(raw, "startTimeUnixNano", "startTime"))
-    span.end_ns = parse_timestamp_ns(_first_value(raw, "endTimeUnixNano", "endTime"))
+    span.start_ns = parse_time_ns(get_field(raw, "startTimeUnixNano", "startTime"))
+    span.end_ns = parse_time_ns(get_field(raw, "endTimeUnixNano", "endTime"))
     span.error = _parse_error(raw)
-    _read_attributes(span, attributes, str(raw.get("name") or ""), str(_first_value(raw, "spanKind") or ""))
+    _read_attributes(span, attributes, str(raw.get("name") or ""), str(get_field(raw, "spanKind") or ""))
     if (first_token_ns := _first_token_ns(raw, attributes, span.start_ns)) is not None:
         span.first_token_ns = first_token_ns
     return span
@@ -114,22 +109,17 @@ def _read_attributes(span: Span, attributes: Attributes, name: str, kind: str) -
     """Fill in a span from its attributes."""
     kind_name = first_attribute(attributes, *KIND_ATTRIBUTES) or kind
     span.kind = SPAN_KINDS.get(str(kind_name).casefold(), str(kind_name).casefold())
-    input_value, output_value = (
-        first_attribute(attributes, *INPUT_ATTRIBUTES),
-        first_attribute(attributes, *OUTPUT_ATTRIBUTES),
-    )
+    inputs, outputs = (first_attribute(attributes, *INPUT_ATTRIBUTES), first_attribute(attributes, *OUTPUT_ATTRIBUTES))
     input_messages = first_attribute(attributes, "llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
     output_messages = first_attribute(attributes, "llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
     if span.kind == "llm":  # its input is a JSON request; the messages have the texts
-        input_value, output_value = (
-            (input_messages if parse_messages(input_messages) else input_value),
-            (output_messages if parse_messages(output_messages) else output_value),
+        inputs, outputs = (
+            (input_messages if parse_messages(input_messages) else inputs),
+            (output_messages if parse_messages(output_messages) else outputs),
         )
-    span.question, span.history = extract_question(input_value if input_value is not None else input_messages)
-    span.answer = extract_answer(output_value if output_value is not None else output_messages)
-    span.passages = _find_passages(
-        "retriever" if is_retriever(span.kind, name) else span.kind, attributes, output_value
-    )
+    span.question, span.history = extract_question(inputs if inputs is not None else input_messages)
+    span.answer = extract_answer(outputs if outputs is not None else output_messages)
+    span.passages = _find_passages("retriever" if is_retriever(span.kind, name) else span.kind, attributes, outputs)
     if not span.kind and span.passages is not None:
         span.kind = "retriever"
     span.tokens_in, span.tokens_out = (
@@ -222,8 +212,8 @@ def _parse_id(value: Any, size: int) -> str:
 
 
 def _parent_id(raw: Mapping[str, Any]) -> Any:
-    parent = _first_value(raw, "parentSpanId", "parentId")
-    return _first_value(parent, "spanId") if isinstance(parent, dict) else parent
+    parent = get_field(raw, "parentSpanId", "parentId")
+    return get_field(parent, "spanId") if isinstance(parent, dict) else parent
 
 
 def _attribute_map(raw: Any) -> Record:
@@ -231,7 +221,7 @@ def _attribute_map(raw: Any) -> Record:
     raw = parse_if_literal(raw)
     if isinstance(raw, dict):
         return raw
-    return {str(pair.get("key")): _parse_value(pair.get("value")) for pair in _object_items(raw)}
+    return {str(pair.get("key")): _parse_value(pair.get("value")) for pair in _as_dicts(raw)}
 
 
 def _parse_value(raw: Any) -> Any:
@@ -239,7 +229,7 @@ def _parse_value(raw: Any) -> Any:
     if not isinstance(raw, dict) or len(raw) != 1:
         return raw
     ((kind, value),) = raw.items()
-    entries = _object_items(value.get("values")) if isinstance(value, dict) else []
+    entries = _as_dicts(value.get("values")) if isinstance(value, dict) else []
     if kind in ("arrayValue", "array_value"):
         return [_parse_value(entry) for entry in entries]
     if kind in ("kvlistValue", "kvlist_value"):
@@ -251,9 +241,9 @@ def _parse_value(raw: Any) -> Any:
 
 def _parse_error(raw: Mapping[str, Any]) -> str | None:
     status = parse_if_literal(raw.get("status"))
-    fields = {"code": status or _first_value(raw, "statusCode"), "message": _first_value(raw, "statusMessage")}
+    fields = {"code": status or get_field(raw, "statusCode"), "message": get_field(raw, "statusMessage")}
     details = status if isinstance(status, dict) else fields
-    code = str(_first_value(details, "code", "statusCode") or "").upper()
+    code = str(get_field(details, "code", "statusCode") or "").upper()
     if code != "2" and "ERROR" not in code:
         return None
     return text_or_none(details.get("message") or details.get("description")) or "the span ended in an error"
@@ -261,22 +251,22 @@ def _parse_error(raw: Mapping[str, Any]) -> str | None:
 
 def _first_token_ns(raw: Mapping[str, Any], attributes: Attributes, start: int | None) -> int | None:
     """Return when the first part of the answer came, from an attribute or an event."""
-    for event in _object_items(raw.get("events")):
+    for event in _as_dicts(raw.get("events")):
         if FIRST_TOKEN_EVENT in str(event.get("name")).casefold():
-            return parse_timestamp_ns(_first_value(event, "timeUnixNano", "timestamp"))
+            return parse_time_ns(get_field(event, "timeUnixNano", "timestamp"))
     if (completion_start := first_attribute(attributes, "langfuse.observation.completion_start_time")) is not None:
-        return parse_timestamp_ns(parse_if_literal(completion_start))
+        return parse_time_ns(parse_if_literal(completion_start))
     seconds = parse_amount(
         first_attribute(attributes, "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
     )
     return add_seconds_ns(start, seconds)
 
 
-def _object_items(value: Any) -> list[Record]:
+def _as_dicts(value: Any) -> list[Record]:
     return [item for item in as_list(value) if isinstance(item, dict)]
 
 
-def _first_value(raw: Mapping[str, Any], *names: str) -> Any:
+def get_field(raw: Mapping[str, Any], *names: str) -> Any:
     """Return the value of the first name that is present, in camel or snake case: `traceId`, `trace_id`."""
     spellings = (spelling for name in names for spelling in (name, to_snake_case(name)))
     return next((raw[spelling] for spelling in spellings if raw.get(spelling) not in (None, "")), None)

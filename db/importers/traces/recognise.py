@@ -16,9 +16,7 @@ TRACE_NAMES = frozenset({
     "project_id", "totalCost", "total_cost", "htmlPath", "sessionId", "session_id",
 })  # fmt: skip
 """Columns of Langfuse traces besides id, timestamp, input and output; two of them suffice."""
-DATASET_NAMES = frozenset(
-    {"datasetId", "dataset_id", "datasetName", "dataset_name", "expectedOutput", "expected_output"}
-)
+ITEM_NAMES = frozenset({"datasetId", "dataset_id", "datasetName", "dataset_name", "expectedOutput", "expected_output"})
 RUN_NAMES = frozenset({"parent_run_id", "parent_run_ids", "dotted_order", "child_run_ids"})
 RECORD_NAMES = frozenset({
     "app_id", "app_name", "app_json", "app_version", "total_tokens", "total_cost", "perf_json", "cost_json",
@@ -72,6 +70,6 @@ def _is_observation(names: set[str]) -> bool:
 def _is_trace(names: set[str]) -> bool:
     if "trace" in names and "observations" in names:
         return True
-    if not {"id", "timestamp"} <= names or not DATASET_NAMES.isdisjoint(names):
+    if not {"id", "timestamp"} <= names or not ITEM_NAMES.isdisjoint(names):
         return False
     return "observations" in names or ({"input", "output"} <= names and len(TRACE_NAMES & names) >= 2)

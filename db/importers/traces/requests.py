@@ -66,24 +66,18 @@ def extract_requests(spans: Sequence[Span]) -> ParsedTrace:
         spans: all of one trace, in the order of their ids.
     """
     parsed = ParsedTrace()
-    relevant_spans = [span for span in spans if span.kind not in IGNORED_KINDS]
-    tree = SpanTree(relevant_spans)
-    request_spans: dict[str, list[Span]] = {}
-    complete_ids = {
-        span.span_id
-        for span in relevant_spans
-        if _may_be_request(span) and span.question and (span.answer or span.error)
-    }
-    for span in tree.outermost(complete_ids):
-        request_spans.setdefault(tree.root[span.span_id], []).append(span)
-    candidates = _split_by_root(request_spans, tree) if request_spans else _join_steps(tree, parsed)
+    relevant = [span for span in spans if span.kind not in IGNORED_KINDS]
+    tree = SpanTree(relevant)
+    by_root: dict[str, list[Span]] = {}
+    ids = {span.span_id for span in relevant if _may_be_request(span) and span.question and (span.answer or span.error)}
+    for span in tree.outermost(ids):
+        by_root.setdefault(tree.root[span.span_id], []).append(span)
+    candidates = _split_by_root(by_root, tree) if by_root else _join_steps(tree, parsed)
     if tree.incomplete and candidates:
         parsed.notes.append("have spans whose parent is missing: they go with the request that was under way")
     if len(candidates) > 1:
         parsed.notes.append("have several roots with a question: each is a case of its own")
-    parsed.requests = [
-        _build_request(candidate, tree, parsed, is_one_of_several=len(candidates) > 1) for candidate in candidates
-    ]
+    parsed.requests = [_build_request(entry, tree, parsed, has_others=len(candidates) > 1) for entry in candidates]
     return parsed
 
 
@@ -91,10 +85,10 @@ def _may_be_request(span: Span) -> bool:
     return span.kind in REQUEST_KINDS or span.kind not in STEP_KINDS
 
 
-def _split_by_root(request_spans: dict[str, list[Span]], tree: SpanTree) -> list[RequestSpans]:
+def _split_by_root(by_root: dict[str, list[Span]], tree: SpanTree) -> list[RequestSpans]:
     """Return a request for every root with question and answer; other steps join the request running at that time."""
-    starts = {name: min(map(_start_key, root_spans)) for name, root_spans in request_spans.items()}
-    in_order = sorted(request_spans, key=lambda name: starts[name])
+    starts = {name: min(map(_start_key, root_spans)) for name, root_spans in by_root.items()}
+    in_order = sorted(by_root, key=lambda name: starts[name])
     groups: dict[str, list[Span]] = {name: [] for name in in_order}
     for span in sorted(tree.order, key=_start_key):
         name = tree.root[span.span_id]
@@ -103,7 +97,7 @@ def _split_by_root(request_spans: dict[str, list[Span]], tree: SpanTree) -> list
         groups[name].append(span)
     requests = []
     for name, group in groups.items():
-        first, last = min(request_spans[name], key=_start_key), max(request_spans[name], key=_end_key)
+        first, last = min(by_root[name], key=_start_key), max(by_root[name], key=_end_key)
         root = next((span for span in group if span.span_id == name), first)
         if _may_be_request(root):  # its own texts are the request's; spans below it are steps
             first = root if root.question else first
@@ -134,34 +128,29 @@ def _join_steps(tree: SpanTree, parsed: ParsedTrace) -> list[RequestSpans]:
     return [RequestSpans(root, group, question, (question_span or last).history, last)]
 
 
-def _build_request(
-    request_spans: RequestSpans, tree: SpanTree, parsed: ParsedTrace, *, is_one_of_several: bool
-) -> RecordedRequest:
-    root, last = request_spans.root, request_spans.last
-    latency_ms, first_token_ms = _measure_times(request_spans, parsed)
-    calls = _model_calls(tree, request_spans.group)
+def _build_request(spans: RequestSpans, tree: SpanTree, parsed: ParsedTrace, *, has_others: bool) -> RecordedRequest:
+    root, last = spans.root, spans.last
+    latency_ms, first_token_ms = _measure_times(spans, parsed)
+    calls = _model_calls(tree, spans.group)
     values = {
-        "contexts": _find_contexts(request_spans.group),
-        "history": request_spans.history or None,
+        "contexts": _find_contexts(spans.group),
+        "history": spans.history or None,
         "latency_ms": latency_ms,
         "first_token_ms": first_token_ms,
-        **{
-            part: _sum_over_calls(part, calls, request_spans, parsed)
-            for part in ("tokens_in", "tokens_out", "cost_usd")
-        },
+        **{part: _sum_over_calls(part, calls, spans, parsed) for part in ("tokens_in", "tokens_out", "cost_usd")},
         "error": last.error or root.error,
         "trace_id": root.trace_id,
         "span_id": root.span_id or None,
     }
-    nearest_first = (root, last, *request_spans.group)
+    nearest_first = (root, last, *spans.group)
     user, session, score, reference = (
         next((value for span in nearest_first if (value := getattr(span, part)) is not None), None)
         for part in ("user", "session", "score", "reference")
     )
-    name = f"{root.trace_id}:{root.span_id}" if is_one_of_several else root.trace_id
-    start = root.start_ns or min((span.start_ns for span in request_spans.group if span.start_ns), default=None)
+    name = f"{root.trace_id}:{root.span_id}" if has_others else root.trace_id
+    start = root.start_ns or min((span.start_ns for span in spans.group if span.start_ns), default=None)
     return RecordedRequest(
-        name, request_spans.question, last.answer, start, user, session, score, reference, make_record(values)
+        name, spans.question, last.answer, start, user, session, score, reference, make_record(values)
     )
 
 
@@ -181,29 +170,27 @@ def _find_contexts(group: Iterable[Span]) -> list[Record] | None:
     )
 
 
-def _sum_over_calls(
-    field_name: str, calls: Sequence[Span], request_spans: RequestSpans, parsed: ParsedTrace
-) -> int | float | None:
+def _sum_over_calls(name: str, calls: Sequence[Span], spans: RequestSpans, parsed: ParsedTrace) -> int | float | None:
     """Return the tokens or cost of all model calls; None if a call does not record them."""
-    amounts = [getattr(call, field_name) for call in calls]
+    amounts = [getattr(call, name) for call in calls]
     known_amounts = [value for value in amounts if value is not None]
     if not known_amounts:
-        total: int | float | None = getattr(request_spans.last, field_name)
-        return total if total is not None else getattr(request_spans.root, field_name)
+        total: int | float | None = getattr(spans.last, name)
+        return total if total is not None else getattr(spans.root, name)
     if len(known_amounts) < len(amounts):
-        parsed.notes.append(f"have calls of models that do not tell {field_name}: it is not known of the whole")
+        parsed.notes.append(f"have calls of models that do not tell {name}: it is not known of the whole")
         return None
     result: int | float = sum(known_amounts)
     return result
 
 
-def _measure_times(request_spans: RequestSpans, parsed: ParsedTrace) -> tuple[float | None, float | None]:
+def _measure_times(spans: RequestSpans, parsed: ParsedTrace) -> tuple[float | None, float | None]:
     """Return the latency and the time to the first token, in milliseconds; None if the clocks do not agree."""
-    start, end = request_spans.root.start_ns, request_spans.root.end_ns
-    timed_spans = [span for span in request_spans.group if span.kind in TIMED_KINDS]
-    if request_spans.root.span_id == TRACE_SPAN_ID:  # Langfuse times observations; a trace has only a start
-        starts = [span.start_ns for span in request_spans.group if span.start_ns is not None]
-        ends = [span.end_ns for span in request_spans.group if span.end_ns is not None]
+    start, end = spans.root.start_ns, spans.root.end_ns
+    timed_spans = [span for span in spans.group if span.kind in TIMED_KINDS]
+    if spans.root.span_id == TRACE_SPAN_ID:  # Langfuse times observations; a trace has only a start
+        starts = [span.start_ns for span in spans.group if span.start_ns is not None]
+        ends = [span.end_ns for span in spans.group if span.end_ns is not None]
         start, end = min(starts, default=None), max(ends, default=None)
     if start is None or end is None:
         parsed.notes.append("do not tell their times: no latency")
@@ -220,7 +207,7 @@ def _measure_times(request_spans: RequestSpans, parsed: ParsedTrace) -> tuple[fl
             "have times of clocks that differ (an end before its start, a step outside of it): no latency"
         )
         return None, None
-    last = max((span for span in timed_spans if span.kind == "llm"), key=_end_key, default=request_spans.root)
+    last = max((span for span in timed_spans if span.kind == "llm"), key=_end_key, default=spans.root)
     first_ms = None if last.first_token_ns is None else (last.first_token_ns - start) / 1e6
     return latency_ms, first_ms if first_ms is not None and 0 <= first_ms <= latency_ms else None
 

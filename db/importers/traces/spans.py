@@ -113,21 +113,21 @@ class SpanStore:
             yield json.loads(content)
 
 
-def parse_timestamp_ns(value: Any) -> int | None:
+def parse_time_ns(value: Any) -> int | None:
     """Parse a point in time into nanoseconds since 1970; None if the value is not a time.
 
     Args:
         value: ISO 8601, in UTC if it has no time zone, or a number since 1970 whose unit follows from its size.
     """
     try:
-        timestamp_ns = (
+        time_ns = (
             _parse_time_text(value)
             if isinstance(value, str) and not _is_number_text(value)
             else _parse_time_number(value)
         )
     except (ValueError, OverflowError):
         return None
-    return timestamp_ns if 0 < timestamp_ns < LATEST_NS else None
+    return time_ns if 0 < time_ns < LATEST_NS else None
 
 
 def _is_number_text(text: str) -> bool:
@@ -158,6 +158,6 @@ def add_seconds_ns(start: int | None, seconds: float | None) -> int | None:
     return end if end < LATEST_NS else None
 
 
-def datetime_from_ns(timestamp_ns: int | None) -> datetime | None:
+def datetime_from_ns(time_ns: int | None) -> datetime | None:
     """Convert nanoseconds since 1970 to a point in time."""
-    return None if timestamp_ns is None else EPOCH + timedelta(microseconds=timestamp_ns // 1_000)
+    return None if time_ns is None else EPOCH + timedelta(microseconds=time_ns // 1_000)

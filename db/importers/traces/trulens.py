@@ -14,7 +14,7 @@ from yarus.db.importers.traces.extraction import (
 from yarus.db.importers.traces.langfuse import TRACE_SPAN_ID, parse_user_vote
 from yarus.db.importers.traces.otlp import parse_amount, parse_token_usage, parse_usd
 from yarus.db.importers.traces.plain_values import MissingIds
-from yarus.db.importers.traces.spans import Span, add_seconds_ns, parse_timestamp_ns
+from yarus.db.importers.traces.spans import Span, add_seconds_ns, parse_time_ns
 from yarus.db.loading.recorded import Record, text_or_none
 from yarus.db.messages import Words
 
@@ -38,13 +38,9 @@ def parse_record(raw: Mapping[str, Any]) -> Span:
     span.error = text_or_none(record.get("main_error"))
     perf = parse_object(raw.get("perf_json")) or parse_object(record.get("perf"))
     span.start_ns = (
-        parse_timestamp_ns(perf.get("start_time"))
-        or parse_timestamp_ns(raw.get("ts"))
-        or parse_timestamp_ns(record.get("ts"))
+        parse_time_ns(perf.get("start_time")) or parse_time_ns(raw.get("ts")) or parse_time_ns(record.get("ts"))
     )
-    span.end_ns = parse_timestamp_ns(perf.get("end_time")) or add_seconds_ns(
-        span.start_ns, parse_amount(raw.get("latency"))
-    )
+    span.end_ns = parse_time_ns(perf.get("end_time")) or add_seconds_ns(span.start_ns, parse_amount(raw.get("latency")))
     cost = parse_object(raw.get("cost_json")) or parse_object(record.get("cost"))
     usage = {"input": cost.get("n_prompt_tokens"), "output": cost.get("n_completion_tokens")}
     span.tokens_in, span.tokens_out = parse_token_usage(usage)
@@ -74,7 +70,7 @@ def parse_call(raw: Mapping[str, Any]) -> Span:
     span.question, _ = extract_question({"args": call.get("args")})
     span.passages = extract_passages(call.get("rets"))
     perf = parse_object(call.get("perf"))
-    span.start_ns, span.end_ns = parse_timestamp_ns(perf.get("start_time")), parse_timestamp_ns(perf.get("end_time"))
+    span.start_ns, span.end_ns = parse_time_ns(perf.get("start_time")), parse_time_ns(perf.get("end_time"))
     span.error = text_or_none(call.get("error"))
     return span
 
