@@ -139,12 +139,10 @@ def test_fail_orphaned_marks_dead_evaluations_once(engine: Engine, home: Path) -
     holders[1].kill()
     holders[1].communicate()
     cleared: list[tuple[str, str]] = []
-    failed_ids: list[str] = []
-    while not failed_ids:  # the server notices the closed connection within milliseconds
-        failed_ids = journal.fail_orphaned(
-            engine, lambda tier, evaluation_id, started_at: cleared.append((tier, evaluation_id))
-        )
-    assert (failed_ids, cleared) == ([dead_id], [("tier1", dead_id)])
+    failed: list[str] = []
+    while not failed:  # the server notices the closed connection within milliseconds
+        failed = journal.fail_orphaned(engine, lambda tier, name, started_at: cleared.append((tier, name)))
+    assert (failed, cleared) == ([dead_id], [("tier1", dead_id)])
     row = journal.find_evaluation(engine, dead_id)
     assert row["state"] == "failed"
     assert f"yarus run tier1 --resume {dead_id}" in row["error"]
@@ -217,13 +215,8 @@ def test_previous_is_completed_earlier_with_the_same_key(engine: Engine) -> None
 
 def test_close_accepts_the_first_valid_evaluation_of_a_key(engine: Engine) -> None:
     """An invalid one does not count, nor one that started earlier and finished later."""
-    finished_late, invalid, first, second = names = [open_evaluation(engine) for _ in range(4)]
-    for name, state in (
-        (invalid, "invalid"),
-        (first, "completed"),
-        (finished_late, "completed"),
-        (second, "completed"),
-    ):
+    late, invalid, first, second = names = [open_evaluation(engine) for _ in range(4)]
+    for name, state in ((invalid, "invalid"), (first, "completed"), (late, "completed"), (second, "completed")):
         journal.finish_evaluation(engine, name, state, comparability_key="key of accepted ones")
     rows = {name: journal.find_evaluation(engine, name) for name in names}
     assert [name for name in names if rows[name]["accepted_at"]] == [first]

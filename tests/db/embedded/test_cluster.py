@@ -52,7 +52,7 @@ def test_running_changes_no_foreign_folder(tmp_path: Path) -> None:
 
 
 def user_options(uid: int) -> dict[str, Any]:
-    """Return how to start a `User` as an ordinary user, with a Python that it may run and the wheel."""
+    """Return how to start an `EmbeddedServerUser` as an ordinary user, with a Python that it may run and the wheel."""
     packages = cluster.find_programs("18").parents[2]
     options = {"user": uid, "group": uid, "extra_groups": [], "env": {**os.environ, "PYTHONPATH": str(packages)}}
     for python in (sys.executable, "/usr/bin/python3"):
@@ -173,12 +173,8 @@ def test_long_path_gets_a_private_socket_folder(tmp_path: Path) -> None:
     release_server(home)
     assert not sockets.exists()
     owner = (home / "postgres").stat().st_uid
-    for plant_trap in (
-        lambda: sockets.symlink_to(tmp_path),
-        lambda: sockets.mkdir(mode=0o755),
-        lambda: sockets.touch(0o600),
-    ):
-        plant_trap()  # as an attacker would, to receive connections
+    for trap in (lambda: sockets.symlink_to(tmp_path), lambda: sockets.mkdir(mode=0o755), lambda: sockets.touch(0o600)):
+        trap()  # as an attacker would, to receive connections
         os.chown(sockets, owner, -1, follow_symlinks=False)
         try:
             with pytest.raises(DatabaseUnavailable, match=r"not a private folder.*shorter path"):

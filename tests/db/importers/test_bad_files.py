@@ -142,9 +142,7 @@ def test_table_with_few_questions_is_rejected(tmp_path: Path) -> None:
 
 
 def test_several_rows_per_question_are_rejected(tmp_path: Path) -> None:
-    rows = [
-        {"question": f"q{n}", "answer": f"{variant}{n}", "вариант": variant} for n in range(5) for variant in ("А", "Б")
-    ]
+    rows = [{"question": f"q{n}", "answer": f"{bot}{n}", "вариант": bot} for n in range(5) for bot in ("А", "Б")]
     path = write_rows(tmp_path, rows)
     with pytest.raises(InputError, match=r"each question stands 2 times, told apart by 'вариант' \(А, Б\).*вариант=А"):
         table.inspect_table(path)

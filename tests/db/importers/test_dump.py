@@ -110,10 +110,8 @@ def test_labels_are_loaded_and_fractions_reported(engine: Engine, production: Pr
         "what they mean",
         "annotation question_id=77: skipped, there is no question '77'",
     ]
-    stored_rows = query_rows(
-        engine, "SELECT relevant_chunk_ids, relevant_urls, answerable FROM source_dump_labels.annotation"
-    )
-    assert stored_rows == [([10], ["u"], True)]
+    rows = query_rows(engine, "SELECT relevant_chunk_ids, relevant_urls, answerable FROM source_dump_labels.annotation")
+    assert rows == [([10], ["u"], True)]
 
 
 def test_same_table_name_in_another_schema_is_separate(engine: Engine, production: Production, tmp_path: Path) -> None:

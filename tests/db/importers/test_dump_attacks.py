@@ -170,26 +170,16 @@ INSERT INTO public.chunk SELECT 7, pg_temp.f();
     assert load_twice(engine, "edited", path, marker) == LoadCounts(3)
 
 
-HOSTILE_NAMES = [
-    'a";DROP SCHEMA yarus CASCADE;--',
-    "new\nline\n\\! touch",
-    "%s %(x)s {} :name",
-    "'; COPY",
-    "пол\tе",
-    "x" * 63,
-]
+NAMES = ['a";DROP SCHEMA yarus CASCADE;--', "new\nline\n\\! touch", "%s %(x)s {} :name", "'; COPY", "пол\tе", "x" * 63]
 
 
 @pytest.mark.parametrize("form", ["-Fc", "-Fp", "--column-inserts"])
 def test_hostile_names_are_quoted(engine: Engine, production: Production, tmp_path: Path, form: str) -> None:
-    quoted = ['"' + name.replace('"', '""') + '"' for name in HOSTILE_NAMES]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in NAMES]
     url = production(f"names{form.lower().replace('-', '_')}")
     run_statements(url, "ALTER TABLE chunk RENAME TO " + quoted[0])
     run_statements(url, *(f"ALTER TABLE {quoted[0]} ADD {name} text DEFAULT 'v'" for name in quoted))
-    mapping = {
-        "names": {"chunk": HOSTILE_NAMES[0]},
-        "columns": {"chunk": {"text": HOSTILE_NAMES[2], "confluence_url": HOSTILE_NAMES[1]}},
-    }
+    mapping = {"names": {"chunk": NAMES[0]}, "columns": {"chunk": {"text": NAMES[2], "confluence_url": NAMES[1]}}}
     name = f"names{form.lower().replace('-', '_')}"
     assert load_dump(engine, name, dump_database(url, tmp_path / "d", form), **mapping).chunks == LoadCounts(3, 3)
     assert query_rows(engine, f"SELECT text, confluence_url FROM source_{name}.chunk LIMIT 1") == [("v", "v")]

@@ -156,9 +156,5 @@ def test_read_rejects_files_that_are_not_exports(tmp_path: Path, name: str, cont
 def test_imported_ragas_set_can_be_evaluated(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     rows = read_export(write_items(tmp_path / "testset.jsonl", RAGAS_ITEMS), "ragas")
     assert fill(engine, "from_ragas", rows, language="ru", origin="ragas testset.jsonl").problems == []
-    evaluation = evaluate("tier1", source="from_ragas")
-    assert (evaluation["n_cases"], evaluation["system"]["unit"], get_value(evaluation, "hit_rate@10")) == (
-        2,
-        "chunk",
-        1.0,
-    )
+    result = evaluate("tier1", source="from_ragas")
+    assert (result["n_cases"], result["system"]["unit"], get_value(result, "hit_rate@10")) == (2, "chunk", 1.0)

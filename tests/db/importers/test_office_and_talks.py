@@ -46,10 +46,8 @@ def test_yaml_keeps_booleans_gaps_and_grades(tmp_path: Path) -> None:
         "- &a {question: Q, answerable: false, reference: ~, relevant_chunk_ids: {c1: 3, c2: 0.5}}\n"
         "- {<<: *a, question: P, answerable: true, reference: }\n"
     )
-    read_rows = table_rows(
-        table.inspect_table(path), "question", "answerable", "ground_truth_answer", "relevant_chunk_ids"
-    )
-    assert read_rows == [("Q", False, None, {"c1": 3, "c2": 0.5}), ("P", True, None, {"c1": 3, "c2": 0.5})]
+    rows = table_rows(table.inspect_table(path), "question", "answerable", "ground_truth_answer", "relevant_chunk_ids")
+    assert rows == [("Q", False, None, {"c1": 3, "c2": 0.5}), ("P", True, None, {"c1": 3, "c2": 0.5})]
 
 
 def test_conversation_without_user_has_no_question(tmp_path: Path) -> None:

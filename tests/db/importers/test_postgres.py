@@ -53,9 +53,8 @@ def run_statements(url: object, *statements: str) -> list[tuple]:
 def reader(engine: Engine) -> Iterator[str]:
     """Create another database on the embedded server, and yield its address for a read-only role."""
     run_statements(engine.url, "CREATE DATABASE production", "CREATE ROLE copier LOGIN")
-    run_statements(
-        engine.url, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()"
-    )  # the counters would count it
+    # The counters would count it.
+    run_statements(engine.url, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
     url = engine.url.set(database="production", username="copier")
     yield url.render_as_string(hide_password=False)
     run_statements(engine.url, "ALTER SYSTEM RESET autovacuum", "SELECT pg_reload_conf()")
@@ -314,14 +313,8 @@ def test_copy_memory_does_not_grow_with_rows(engine: Engine, production: str) ->
 
 
 def test_recorded_column_is_copied_only_if_it_is_json(engine: Engine, production: str) -> None:
-    alter_table = "ALTER TABLE question_answer"
-    for kind, expected_count in (("json", 3), ("text", 0)):
-        run_as_owner(
-            production,
-            f"{alter_table} DROP COLUMN IF EXISTS recorded",
-            f"{alter_table} ADD recorded {kind} DEFAULT '7'",
-        )
+    alter = "ALTER TABLE question_answer"
+    for kind, count in (("json", 3), ("text", 0)):
+        run_as_owner(production, f"{alter} DROP COLUMN IF EXISTS recorded", f"{alter} ADD recorded {kind} DEFAULT '7'")
         copy_source(engine, f"pg_{kind}", production)
-        assert stored_rows(engine, f"SELECT count(recorded) FROM source_pg_{kind}.question_answer") == [
-            (expected_count,)
-        ]
+        assert stored_rows(engine, f"SELECT count(recorded) FROM source_pg_{kind}.question_answer") == [(count,)]

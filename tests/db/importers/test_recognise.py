@@ -236,24 +236,22 @@ def test_number_is_detected_as_time_only_by_name() -> None:
 
 
 def test_earlier_messages_become_history() -> None:
-    conversation = [
+    chat = [
         {"content": "Где справка?", "type": "human"},
         {"content": "В деканате.", "type": "ai"},
         {"content": "А когда?", "type": "human"},
         {"content": "С 9 до 12.", "type": "ai"},
     ]
-    sample_rows = make_rows("user_input", "reference", values=[(conversation, "С 9."), ([conversation[0]], "Там.")])
+    sample_rows = make_rows("user_input", "reference", values=[(chat, "С 9."), ([chat[0]], "Там.")])
     assert detect_columns(list(sample_rows[0]), sample_rows).mapping["history"] == "user_input"
     history = [{"role": "user", "content": "Где справка?"}, {"role": "assistant", "content": "В деканате."}]
-    assert parse_history(conversation, with_question=True) == history
+    assert parse_history(chat, with_question=True) == history
     assert parse_history(history, with_question=False) == history
-    assert parse_history([conversation[0]], with_question=True) is None
-    assert extract_text("question", conversation) == ("А когда?", 1)
-    assert extract_text("answer", conversation) == ("С 9 до 12.", 1)
-    assert extract_text("answer", conversation[:3]) == ("", 0)  # not the answer to an earlier question
-    assert (
-        "history" not in detect_columns(["user_input"], make_rows("user_input", values=[([conversation[0]],)])).mapping
-    )
+    assert parse_history([chat[0]], with_question=True) is None
+    assert extract_text("question", chat) == ("А когда?", 1)
+    assert extract_text("answer", chat) == ("С 9 до 12.", 1)
+    assert extract_text("answer", chat[:3]) == ("", 0)  # not the answer to an earlier question
+    assert "history" not in detect_columns(["user_input"], make_rows("user_input", values=[([chat[0]],)])).mapping
 
 
 def test_no_column_is_taken_if_several_fit() -> None:

@@ -107,10 +107,8 @@ def _repeats_after_wrong_answer(first: dict, second: dict) -> bool:
     labels = [LABEL_OF.get(row["id"]) for row in (first, second)]
     if None in labels or labels[0]["ground_truth_show"] is not False:
         return False
-    answering_chunks = [
-        {chunk for chunk, grade in label["relevant_chunk_ids"].items() if grade == 3} for label in labels
-    ]
-    return bool(answering_chunks[0] & answering_chunks[1])
+    chunks = [{chunk for chunk, grade in label["relevant_chunk_ids"].items() if grade == 3} for label in labels]
+    return bool(chunks[0] & chunks[1])
 
 
 def _count_in_log(predicate: Callable[[dict], bool]) -> Callable[[], int]:
@@ -248,10 +246,10 @@ def test_sample_log_is_ordered_within_its_period():
 
 @pytest.mark.parametrize("month, cluster", [("08", "Поступление"), ("09", "Wi-Fi"), ("01", "Пересдачи")])
 def test_sample_topics_peak_in_their_month(month, cluster):
-    questions_by_month = Counter(
+    months = Counter(
         ROW_BY_ID[label["question_id"]]["created_at"][5:7] for label in LABELS if label["cluster"] == cluster
     )
-    assert questions_by_month.most_common(1)[0][0] == month
+    assert months.most_common(1)[0][0] == month
 
 
 def test_sample_scores_are_valid():

@@ -67,8 +67,8 @@ def test_odd_source_times_are_reported_by_copy(engine: Engine, production: Sourc
 
 def test_odd_table_times_are_left_empty_and_reported(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
-    odd_times = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "171210130"]
-    valid_times = [
+    odd = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "171210130"]
+    valid = [
         "0001-01-02T00:00:00Z",
         "9999-12-29T00:00:00-12:00",
         "2026-03-05",
@@ -77,18 +77,14 @@ def test_odd_table_times_are_left_empty_and_reported(engine: Engine, tmp_path: P
         "2026-03-05",
         "",
     ]
-    path.write_text(
-        "question,created_at\n"
-        + "".join(f"q{n},{time_text}\n" for n, time_text in enumerate([*odd_times, *valid_times]))
-    )
+    path.write_text("question,created_at\n" + "".join(f"q{n},{time}\n" for n, time in enumerate([*odd, *valid])))
     report = fill(
         engine, "times_csv", table.read_table(path, mapping={"created_at": "created_at"}), language="en", origin="test"
     )
-    assert (report.questions.added, report.questions.skipped) == (len(valid_times) + len(odd_times), 0)
-    for number, time_text in enumerate(odd_times[:2], 2):
+    assert (report.questions.added, report.questions.skipped) == (len(valid) + len(odd), 0)
+    for number, time_text in enumerate(odd[:2], 2):
         assert any(
-            f"created_at: 3 of 9 not read ({odd_times[0]!r}" in problem
-            and f"{time_text!r} at odd.csv:{number}" in problem
+            f"created_at: 3 of 9 not read ({odd[0]!r}" in problem and f"{time_text!r} at odd.csv:{number}" in problem
             for problem in report.problems
         )
     with snapshot(find_loaded_source(engine, "times_csv")) as connection:

@@ -87,10 +87,10 @@ def test_chunk_vectors_are_stored_exactly(engine: Engine, tmp_path: Path, suffix
     name = f"chunks_{suffix[1:]}"
     report = load(engine, name, write_table(tmp_path / f"c{suffix}", chunks), kind="chunks")
     assert (report.chunks, report.questions, report.problems) == (LoadCounts(2, 2), LoadCounts(), [])
-    stored_rows = query_rows(engine, f"SELECT id, text, CAST(embedding AS real[]) FROM source_{name}.chunk ORDER BY id")
-    assert [row[:2] for row in stored_rows] == [("1", "а"), ("2", "б")]
-    assert np.array_equal(np.array(stored_rows[0][2], dtype=np.float32), np.array(vector, dtype=np.float32))
-    assert stored_rows[1][2] is None
+    rows = query_rows(engine, f"SELECT id, text, CAST(embedding AS real[]) FROM source_{name}.chunk ORDER BY id")
+    assert [row[:2] for row in rows] == [("1", "а"), ("2", "б")]
+    assert np.array_equal(np.array(rows[0][2], dtype=np.float32), np.array(vector, dtype=np.float32))
+    assert rows[1][2] is None
 
 
 def test_parquet_lists_and_dates_are_loaded(engine: Engine, tmp_path: Path) -> None:
@@ -261,17 +261,10 @@ def test_wrong_mapping_suggests_nearest_name(tmp_path: Path, mapping: dict[str, 
 
 
 def test_huge_numbers_are_reported_with_their_places(engine: Engine, tmp_path: Path) -> None:
-    huge_values = [
-        {"score": 10**400},
-        {"relevant_chunk_ids": {"c": 10**400}},
-        {"embedding": [10**400]},
-        {"turn": -(10**400)},
-    ]
-    path = write_table(
-        tmp_path / "t.jsonl", [{"id": "0", "question": "а"}, *({"question": "б"} | row for row in huge_values)]
-    )
+    rows = [{"score": 10**400}, {"relevant_chunk_ids": {"c": 10**400}}, {"embedding": [10**400]}, {"turn": -(10**400)}]
+    path = write_table(tmp_path / "t.jsonl", [{"id": "0", "question": "а"}, *({"question": "б"} | row for row in rows)])
     report = load(engine, "huge", path)
     assert report.questions == LoadCounts(read=5, added=2, skipped=3)  # three are one question without an id
-    for row in huge_values:
+    for row in rows:
         name = next(iter(row))
         assert any(problem.startswith((f"{name}: 1 of 1 ", "score: score. Not used")) for problem in report.problems)

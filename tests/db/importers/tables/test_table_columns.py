@@ -16,8 +16,8 @@ def test_columns_are_detected_by_name_others_are_reported(engine: Engine, tmp_pa
     content = "question,ответ,оценка,дата,канал\nа,б,5,05.03.2026 10:30,vk\n"
     report = load(engine, "unused", csv_file(tmp_path, content))
     assert report.problems == ["table.csv: 1 of 5 columns are not used: канал (vk)"]
-    stored_rows = query_rows(engine, "SELECT answer, score, created_at::date::text FROM source_unused.question_answer")
-    assert stored_rows == [("б", 5, "2026-03-05")]
+    rows = query_rows(engine, "SELECT answer, score, created_at::date::text FROM source_unused.question_answer")
+    assert rows == [("б", 5, "2026-03-05")]
 
 
 def test_column_with_other_values_is_not_detected(engine: Engine, tmp_path: Path) -> None:
@@ -32,10 +32,8 @@ def test_russian_dates_are_parsed(engine: Engine, tmp_path: Path) -> None:
     report = load(engine, "dotted", csv_file(tmp_path, content))
     assert (report.questions.added, report.questions.skipped) == (5, 0)
     assert any("'31.02.2026' at table.csv:6" in problem for problem in report.problems)
-    stored_rows = query_rows(
-        engine, "SELECT created_at::text FROM source_dotted.question_answer WHERE created_at IS NOT NULL"
-    )
-    utc_times = {row[0].replace("+00", "") for row in stored_rows}
+    rows = query_rows(engine, "SELECT created_at::text FROM source_dotted.question_answer WHERE created_at IS NOT NULL")
+    utc_times = {row[0].replace("+00", "") for row in rows}
     assert utc_times == {"2026-03-05 10:30:00", "2026-03-05 00:00:00", "2026-03-05 09:05:10"}
 
 

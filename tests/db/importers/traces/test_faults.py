@@ -53,9 +53,7 @@ def test_trace_without_root_uses_texts_of_its_steps(tmp_path: Path) -> None:
     (row,), problems = read_spans(tmp_path, make_otlp_spans(TURN)[1:])
     assert (row.values["question"], row.values["answer"]) == (TURN["question"], TURN["answer"])
     assert row.values["recorded"]["contexts"] == TURN["passages"]
-    assert [problem.split(":")[0] for problem in problems if MISSING_PARENT in problem] == [
-        f"1 traces {MISSING_PARENT}"
-    ]
+    assert [note.split(":")[0] for note in problems if MISSING_PARENT in note] == [f"1 traces {MISSING_PARENT}"]
 
 
 def test_orphan_steps_join_the_running_request(tmp_path: Path) -> None:
@@ -161,9 +159,7 @@ def test_error_status_is_read_in_every_form(status: dict[str, Any], reason: str,
 
 def test_odd_values_do_not_harm_their_trace(tmp_path: Path) -> None:
     spans = make_otlp_spans(TURN)
-    spans[2]["attributes"] = [
-        attribute for attribute in spans[2]["attributes"] if "token_count" not in attribute["key"]
-    ]
+    spans[2]["attributes"] = [item for item in spans[2]["attributes"] if "token_count" not in item["key"]]
     spans[2]["attributes"] += [
         {"key": "llm.token_count.prompt", "value": {"intValue": "9" * 5_000}},
         {"key": "llm.token_count.completion", "value": {"doubleValue": "NaN"}},
@@ -217,9 +213,7 @@ def test_tokens_are_unknown_if_a_call_lacks_them(tmp_path: Path) -> None:
 def test_passages_without_text_and_conflicting_ids_are_kept(tmp_path: Path) -> None:
     first_turn = make_turn(1, passages=[{"id": "c7", "text": "", "url": "https://wiki.example/7"}])
     second_turn = make_turn(2, passages=[{"id": "c0", "text": "Другой текст.", "url": None}])
-    documents = [
-        make_export_request(make_otlp_spans(recorded_turn)) for recorded_turn in (TURN, first_turn, second_turn)
-    ]
+    documents = [make_export_request(make_otlp_spans(turn)) for turn in (TURN, first_turn, second_turn)]
     chunks, questions, _, problems = read_rows(write_json_lines(tmp_path / "a.jsonl", documents))
     by_id = {row.values["id"]: row.values["recorded"]["contexts"] for row in questions}
     assert by_id[first_turn["trace_id"]] == [{"id": "c7", "text": None, "url": "https://wiki.example/7"}]

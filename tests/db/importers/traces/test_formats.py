@@ -24,7 +24,7 @@ from tests.support.traces.files import (
 from yarus.db.importers import reader
 
 TURNS = [make_turn(i) for i in range(4)]
-AS_OTLP = [make_export_request(make_otlp_spans(recorded_turn)) for recorded_turn in TURNS]
+AS_OTLP = [make_export_request(make_otlp_spans(turn)) for turn in TURNS]
 
 
 @pytest.fixture
@@ -34,47 +34,41 @@ def expected_rows(tmp_path: Path) -> Any:
 
 def test_otlp_file_gives_questions_with_their_records(expected_rows: Any) -> None:
     chunks, questions, dialogs, problems = expected_rows
-    recorded_turn = TURNS[1]
-    values = next(row.values for row in questions if row.values["id"] == recorded_turn["trace_id"])
-    assert (values["question"], values["answer"], values["user_id"]) == (
-        recorded_turn["question"],
-        recorded_turn["answer"],
-        recorded_turn["user"],
-    )
-    assert values["created_at"].isoformat() == format_iso_time(recorded_turn["start_ns"])
+    turn = TURNS[1]
+    values = next(row.values for row in questions if row.values["id"] == turn["trace_id"])
+    assert (values["question"], values["answer"], values["user_id"]) == (turn["question"], turn["answer"], turn["user"])
+    assert values["created_at"].isoformat() == format_iso_time(turn["start_ns"])
     assert values["recorded"] == {
-        "contexts": recorded_turn["passages"],
+        "contexts": turn["passages"],
         "latency_ms": 1501.0,
         "first_token_ms": 900.0,
         "tokens_in": 301,
         "tokens_out": 21,
         "cost_usd": 0.002,
-        "trace_id": recorded_turn["trace_id"],
-        "span_id": make_span_id(recorded_turn, "rag"),
+        "trace_id": turn["trace_id"],
+        "span_id": make_span_id(turn, "rag"),
     }
     assert {row.values["id"]: row.values["text"] for row in chunks} == {
-        passage["id"]: passage["text"] for recorded_turn in TURNS for passage in recorded_turn["passages"]
+        passage["id"]: passage["text"] for turn in TURNS for passage in turn["passages"]
     }
     assert {values["question_id"]: values["dialog_id"] for _, values in dialogs} == {
-        recorded_turn["trace_id"]: recorded_turn["session"] for recorded_turn in TURNS
+        turn["trace_id"]: turn["session"] for turn in TURNS
     }
     assert (len(questions), values["score"], problems) == (4, None, [])
 
 
 def test_id_attribute_and_sdk_forms_give_same_rows(expected_rows: Any, tmp_path: Path) -> None:
-    spans = [span for recorded_turn in TURNS for span in make_otlp_spans(recorded_turn)]
+    spans = [span for turn in TURNS for span in make_otlp_spans(turn)]
     nested = [
-        {**span, "attributes": nest_attributes(span["attributes"])}
-        for recorded_turn in TURNS
-        for span in make_sdk_spans(recorded_turn)
+        {**span, "attributes": nest_attributes(span["attributes"])} for turn in TURNS for span in make_sdk_spans(turn)
     ]
     for number, documents in enumerate(
         (
-            [make_export_request(make_otlp_spans(recorded_turn, ids="base64")) for recorded_turn in TURNS],
-            [make_export_request(make_otlp_spans(recorded_turn, plain=True)) for recorded_turn in TURNS],
+            [make_export_request(make_otlp_spans(turn, ids="base64")) for turn in TURNS],
+            [make_export_request(make_otlp_spans(turn, plain=True)) for turn in TURNS],
             [make_export_request([span]) for span in spans],
             spans,
-            [span for recorded_turn in TURNS for span in make_sdk_spans(recorded_turn)],
+            [span for turn in TURNS for span in make_sdk_spans(turn)],
             [{"data": nested}],
         )
     ):
@@ -120,32 +114,23 @@ def test_langfuse_traces_give_same_rows_without_span_id(expected_rows: Any, tmp_
     chunks, questions, dialogs, _ = expected_rows
     for row in questions:
         row.values["recorded"].pop("span_id")
-    documents = [make_langfuse_trace(recorded_turn) for recorded_turn in TURNS]
+    documents = [make_langfuse_trace(turn) for turn in TURNS]
     wrapped_documents = [
         {"trace": {name: value for name, value in document.items() if name != "observations"}, **document}
         for document in documents
     ]
-    for number, form_documents in enumerate(
-        (documents, [documents], [{"data": documents, "meta": {}}], wrapped_documents)
-    ):
-        assert read_rows(write_json_lines(tmp_path / f"{number}.jsonl", form_documents)) == (
-            chunks,
-            questions,
-            dialogs,
-            [],
-        ), number
+    for number, form in enumerate((documents, [documents], [{"data": documents, "meta": {}}], wrapped_documents)):
+        assert read_rows(write_json_lines(tmp_path / f"{number}.jsonl", form)) == (chunks, questions, dialogs, []), (
+            number
+        )
 
 
 def test_langfuse_observations_of_storage_export_are_read(tmp_path: Path) -> None:
     rows = []
-    for recorded_turn in TURNS[:2]:
-        retriever, model = make_langfuse_trace(recorded_turn)["observations"]
-        root = make_span_id(recorded_turn, "rag")
-        trace_fields = {
-            "trace_id": recorded_turn["trace_id"],
-            "user_id": recorded_turn["user"],
-            "session_id": recorded_turn["session"],
-        }
+    for turn in TURNS[:2]:
+        retriever, model = make_langfuse_trace(turn)["observations"]
+        root = make_span_id(turn, "rag")
+        trace_fields = {"trace_id": turn["trace_id"], "user_id": turn["user"], "session_id": turn["session"]}
         rows.append(
             trace_fields
             | {
@@ -153,12 +138,12 @@ def test_langfuse_observations_of_storage_export_are_read(tmp_path: Path) -> Non
                 "type": "SPAN",
                 "name": "rag",
                 "parent_observation_id": "",
-                "start_time": format_iso_time(recorded_turn["start_ns"]).replace("T", " ").removesuffix("+00:00"),
-                "end_time": format_iso_time(recorded_turn["start_ns"] + recorded_turn["latency_ns"])
+                "start_time": format_iso_time(turn["start_ns"]).replace("T", " ").removesuffix("+00:00"),
+                "end_time": format_iso_time(turn["start_ns"] + turn["latency_ns"])
                 .replace("T", " ")
                 .removesuffix("+00:00"),
-                "input": json.dumps({"question": recorded_turn["question"]}),
-                "output": json.dumps(recorded_turn["answer"]),
+                "input": json.dumps({"question": turn["question"]}),
+                "output": json.dumps(turn["answer"]),
             }
         )
         rows += [
@@ -204,27 +189,25 @@ def test_only_clear_user_votes_become_scores(scores: list[Any], stored: int | No
 
 
 def test_gen_ai_attributes_are_read(tmp_path: Path) -> None:
-    recorded_turn = TURNS[0]
+    turn = TURNS[0]
     input_messages = [
         {"role": "system", "parts": [{"type": "text", "content": "Отвечай кратко."}]},
         {"role": "user", "parts": [{"type": "text", "content": "Здравствуйте"}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Спрашивайте."}]},
-        {"role": "user", "parts": [{"type": "text", "content": recorded_turn["question"]}]},
+        {"role": "user", "parts": [{"type": "text", "content": turn["question"]}]},
     ]
-    reply = [
-        {"role": "assistant", "parts": [{"type": "text", "content": recorded_turn["answer"]}], "finish_reason": "stop"}
-    ]
+    reply = [{"role": "assistant", "parts": [{"type": "text", "content": turn["answer"]}], "finish_reason": "stop"}]
     documents = [
         {"id": passage["id"], "score": 0.9, "content": passage["text"], "url": passage["url"]}
-        for passage in recorded_turn["passages"]
+        for passage in turn["passages"]
     ]
-    start, end = recorded_turn["start_ns"], recorded_turn["start_ns"] + recorded_turn["latency_ns"]
+    start, end = turn["start_ns"], turn["start_ns"] + turn["latency_ns"]
 
     def span(name: str, parent: str | None, begin: int, finish: int, **attributes: Any) -> dict[str, Any]:
         return {
-            "traceId": recorded_turn["trace_id"],
-            "spanId": make_span_id(recorded_turn, name),
-            "parentSpanId": make_span_id(recorded_turn, parent) if parent else "",
+            "traceId": turn["trace_id"],
+            "spanId": make_span_id(turn, name),
+            "parentSpanId": make_span_id(turn, parent) if parent else "",
             "name": name,
             "startTimeUnixNano": begin,
             "endTimeUnixNano": finish,
@@ -263,8 +246,8 @@ def test_gen_ai_attributes_are_read(tmp_path: Path) -> None:
                 "operation.name": "chat",
                 "input.messages": json.dumps(input_messages),
                 "output.messages": json.dumps(reply),
-                "usage.input_tokens": recorded_turn["tokens_in"],
-                "usage.output_tokens": recorded_turn["tokens_out"],
+                "usage.input_tokens": turn["tokens_in"],
+                "usage.output_tokens": turn["tokens_out"],
                 "response.time_to_first_chunk": 0.8,
             },
         ),
@@ -272,31 +255,29 @@ def test_gen_ai_attributes_are_read(tmp_path: Path) -> None:
     _, (row,), ((_, dialog),), problems = read_rows(
         write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)])
     )
-    assert (row.values["question"], row.values["answer"]) == (recorded_turn["question"], recorded_turn["answer"])
+    assert (row.values["question"], row.values["answer"]) == (turn["question"], turn["answer"])
     recorded = row.values["recorded"]
-    assert recorded["contexts"] == recorded_turn["passages"]
+    assert recorded["contexts"] == turn["passages"]
     assert recorded["history"] == [
         {"role": "user", "content": "Здравствуйте"},
         {"role": "assistant", "content": "Спрашивайте."},
     ]
     assert (recorded["latency_ms"], recorded["first_token_ms"]) == (1500.0, 900.0)
     assert (recorded["tokens_in"], recorded["tokens_out"], "cost_usd" in recorded) == (300, 20, False)
-    assert (recorded["span_id"], dialog["dialog_id"], problems) == (make_span_id(recorded_turn, "POST /ask"), "s0", [])
+    assert (recorded["span_id"], dialog["dialog_id"], problems) == (make_span_id(turn, "POST /ask"), "s0", [])
 
 
 def test_contexts_are_those_of_the_reranker(tmp_path: Path) -> None:
-    recorded_turn = TURNS[0]
-    spans = make_otlp_spans(recorded_turn, plain=True)
-    first, second = recorded_turn["passages"]
+    turn = TURNS[0]
+    spans = make_otlp_spans(turn, plain=True)
+    first, second = turn["passages"]
     attributes = {
         "openinference.span.kind": "RERANKER",
         "reranker.output_documents.0.document.id": second["id"],
         "reranker.output_documents.0.document.content": second["text"],
         "reranker.output_documents.0.document.metadata": json.dumps({"source": second["url"]}),
     }
-    spans.append(
-        {**spans[1], "spanId": make_span_id(recorded_turn, "reranker"), "name": "reranker", "attributes": attributes}
-    )
+    spans.append({**spans[1], "spanId": make_span_id(turn, "reranker"), "name": "reranker", "attributes": attributes})
     chunks, (row,), _, _ = read_rows(write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)]))
     assert row.values["recorded"]["contexts"] == [second]
     assert [chunk.values["id"] for chunk in chunks] == [second["id"]]
@@ -304,12 +285,10 @@ def test_contexts_are_those_of_the_reranker(tmp_path: Path) -> None:
 
 
 def test_times_in_any_unit_give_same_rows(expected_rows: Any, tmp_path: Path) -> None:
-    for number, format_time in enumerate(
-        (format_iso_time, int, lambda time_ns: time_ns // 1_000, lambda time_ns: time_ns / 1e6)
-    ):
+    for number, format_time in enumerate((format_iso_time, int, lambda time: time // 1_000, lambda time: time / 1e6)):
         spans = []
-        for recorded_turn in TURNS:
-            for span, step in zip(make_otlp_spans(recorded_turn), make_steps(recorded_turn), strict=True):
+        for turn in TURNS:
+            for span, step in zip(make_otlp_spans(turn), make_steps(turn), strict=True):
                 span |= {"startTimeUnixNano": format_time(step["start"]), "endTimeUnixNano": format_time(step["end"])}
                 spans.append(span)
         assert (

@@ -38,11 +38,7 @@ def read_only_question(*rows: dict[Any, Any]) -> tuple[dict[str, Any], dict[str,
 
 def phoenix(documents: Any) -> list[dict[str, Any]]:
     """Return two spans in the columns of Phoenix's data frame."""
-    empty_fields = {
-        "attributes.input.value": None,
-        "attributes.output.value": None,
-        "attributes.retrieval.documents": None,
-    }
+    empty = {"attributes.input.value": None, "attributes.output.value": None, "attributes.retrieval.documents": None}
     start_time = datetime(2026, 3, 1, 10, tzinfo=UTC)
     root = {
         "name": "chain", "span_kind": "CHAIN", "parent_id": None, "start_time": start_time, "status_code": "OK",
@@ -55,7 +51,7 @@ def phoenix(documents: Any) -> list[dict[str, Any]]:
         "end_time": start_time, "status_code": "OK", "context.span_id": "b0", "context.trace_id": "t0",
         "attributes.input.value": QUESTION, "attributes.retrieval.documents": documents, "attributes.session.id": "s0",
     }  # fmt: skip
-    return [empty_fields | root, empty_fields | retriever]
+    return [empty | root, empty | retriever]
 
 
 FLAT = [{"document.content": content, "document.id": f"d{n}", "document.score": 0.9} for n, content in enumerate(TEXTS)]
@@ -175,22 +171,15 @@ def test_langfuse_trace_csv_has_votes_in_columns(scores: dict[str, str], stored:
 
 def langsmith(**more: Any) -> list[dict[str, Any]]:
     """Return a chain, a retriever and a model run of LangSmith."""
-    run_fields = {"trace_id": "r1", "session_id": "a-project", "start_time": "2026-03-01T10:00:00", "error": None}
-    chain = run_fields | {"id": "r1", "run_type": "chain", "parent_run_id": None, "end_time": "2026-03-01T10:00:02"}
+    run = {"trace_id": "r1", "session_id": "a-project", "start_time": "2026-03-01T10:00:00", "error": None}
+    chain = run | {"id": "r1", "run_type": "chain", "parent_run_id": None, "end_time": "2026-03-01T10:00:02"}
     chain |= {"inputs": {"question": QUESTION}, "outputs": {"output": ANSWER}}
     chain |= {"extra": {"metadata": {"thread_id": "s1", "user_id": "u1"}}}
     chain |= {"feedback_stats": {"user_score": {"n": 1, "avg": 1.0}, "correctness": {"n": 1, "avg": 0}}}
-    retriever = run_fields | {
-        "id": "r2",
-        "run_type": "retriever",
-        "parent_run_id": "r1",
-        "end_time": run_fields["start_time"],
-    }
-    documents = [
-        {"page_content": content, "metadata": {"source": f"https://wiki.example/{content[:4]}"}} for content in TEXTS
-    ]
+    retriever = run | {"id": "r2", "run_type": "retriever", "parent_run_id": "r1", "end_time": run["start_time"]}
+    documents = [{"page_content": text, "metadata": {"source": f"https://wiki.example/{text[:4]}"}} for text in TEXTS]
     retriever |= {"inputs": {"query": QUESTION}, "outputs": {"documents": documents}}
-    model = run_fields | {"id": "r3", "run_type": "llm", "parent_run_id": "r1", "end_time": "2026-03-01T10:00:01"}
+    model = run | {"id": "r3", "run_type": "llm", "parent_run_id": "r1", "end_time": "2026-03-01T10:00:01"}
     model |= {"inputs": {"messages": [[{"kwargs": {"type": "human", "content": PROMPT[0]["content"]}}]]}}
     usage = {"prompt_tokens": 50, "completion_tokens": 12, "total_tokens": 62}
     model |= {"outputs": {"generations": [[{"text": ANSWER}]], "llm_output": {"token_usage": usage}}}
@@ -252,16 +241,12 @@ def test_trulens_record_as_json_and_as_span() -> None:
         "span_type": "record_root", "record_root.input": QUESTION, "record_root.output": ANSWER,
         "record_root.ground_truth_output": "Эталон.",
     }  # fmt: skip
-    retrieval_attributes = {
-        "span_type": "retrieval",
-        "retrieval.query_text": QUESTION,
-        "retrieval.retrieved_contexts": TEXTS,
-    }
+    retrieval = {"span_type": "retrieval", "retrieval.query_text": QUESTION, "retrieval.retrieved_contexts": TEXTS}
     spans = [
         {"traceId": "t", "spanId": str(number), "parentSpanId": "0" if number else "",
          "attributes": {f"ai.observability.{name}": value for name, value in attributes.items()}}
         for number, attributes in enumerate(
-            (root_attributes, retrieval_attributes, {"span_type": "eval_root", "record_root.input": "иное"})
+            (root_attributes, retrieval, {"span_type": "eval_root", "record_root.input": "иное"})
         )
     ]  # fmt: skip
     values, label, _ = read_only_question(*spans)
