@@ -23,8 +23,8 @@ StoredDocument = dict[str, Any]
 
 def save_analysis(engine: Engine, analysis_id: str, document: Mapping[str, Any], state: str) -> None:
     """Store the findings so far and the state; an analysis in state `running` has no end time."""
-    ended = None if state == "running" else journal.time_not_before_start(analysis)
-    values = {"document": dict(document), "state": state, "finished_at": ended}
+    finished_at = None if state == "running" else journal.time_not_before_start(analysis)
+    values = {"document": dict(document), "state": state, "finished_at": finished_at}
     with reporting_unreachable(engine), engine.begin() as connection:
         connection.execute(update(analysis).where(analysis.c.id == analysis_id).values(**values))
 
@@ -110,5 +110,5 @@ def _fail_orphaned(engine: Engine) -> None:
 
 def _end(engine: Engine, analysis_id: str, state: str) -> None:
     with reporting_unreachable(engine), engine.begin() as connection:
-        ended = update(analysis).where(analysis.c.id == analysis_id, analysis.c.state == "running")
-        connection.execute(ended.values(state=state, finished_at=journal.time_not_before_start(analysis)))
+        statement = update(analysis).where(analysis.c.id == analysis_id, analysis.c.state == "running")
+        connection.execute(statement.values(state=state, finished_at=journal.time_not_before_start(analysis)))

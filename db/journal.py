@@ -40,7 +40,7 @@ _MARKS = func.jsonb_strip_nulls(func.coalesce(evaluation.c.resolved, text("'{}':
 IS_LIVE = not_(_MARKS.has_any(array(NON_LIVE_KEYS)))
 """SQL condition for evaluations of the live system. In this form PostgreSQL estimates correctly that most match."""
 MAX_CANDIDATES = 100
-"""Largest number of ids that a given name is compared with."""
+"""Largest number of ids that a name is compared with."""
 
 
 def non_live_marks(row: RowMapping) -> dict[str, str]:

@@ -17,7 +17,7 @@ class Words(str):
     def __new__(cls, template: str, /, **values: object) -> Self:
         """Format the template; without values it is the text, braces included. `Words` stay as they are."""
         original = template if isinstance(template, Words) else None
-        stored_values = original.values if original else {name: _picklable(value) for name, value in values.items()}
+        stored_values = original.values if original else {name: _to_picklable(value) for name, value in values.items()}
         pattern = original.template if original else template
         message = super().__new__(cls, pattern.format(**stored_values) if stored_values else pattern)
         message.template, message.values = pattern, stored_values
@@ -38,7 +38,7 @@ def _restore(kind: type[Words], template: str, values: Mapping[str, object]) -> 
     return kind(template, **values)
 
 
-def _picklable(value: object) -> object:
+def _to_picklable(value: object) -> object:
     """Return the value; for an error of another package only its message, because some cannot be pickled."""
     if not isinstance(value, BaseException):
         return value

@@ -20,9 +20,9 @@ def is_query_document(query: str, document: str) -> bool:
         query: text of the query.
         document: text of the document, which may begin with a title.
     """
-    short, long = sorted((_normalise_words(query), _normalise_words(document)), key=len)
+    short, long = sorted((_normalize_words(query), _normalize_words(document)), key=len)
     return bool(short) and 2 * len(short) >= len(long) and f" {short} " in f" {long} "
 
 
-def _normalise_words(text: str) -> str:
+def _normalize_words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))

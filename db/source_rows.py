@@ -55,7 +55,7 @@ PASSAGES_WITHOUT_TEXT_PATH = "$[*] ? ({})".format(
 )
 """JSON path of the recorded passages without a text of their own (`yarus.db.loading.recorded.parse_passage`)."""
 OUTLINED_PASSAGE = {"id": "…", "text": "…"}
-"""Stands in an outline for all recorded passages with a text."""
+"""Represents all recorded passages with a text in an outline."""
 COMPATIBLE_TYPES: dict[type, tuple[type, ...]] = {
     Integer: (Integer, Numeric),
     Boolean: (Boolean,),
@@ -117,8 +117,8 @@ def require_source_tables(source: Source) -> None:
         DatabaseUnavailable: the source cannot be reached.
     """
     with snapshot(source) as connection:
-        _checked_columns(connection, source, "question_answer", QUESTION_COLUMNS)
-        _checked_columns(connection, source, "chunk", CHUNK_COLUMNS)
+        _check_columns(connection, source, "question_answer", QUESTION_COLUMNS)
+        _check_columns(connection, source, "chunk", CHUNK_COLUMNS)
 
 
 def is_source_empty(source: Source, table: str) -> bool:
@@ -173,12 +173,12 @@ def outline_questions(connection: Connection, source: Source) -> list[QuestionRo
 
 def _read_questions(connection: Connection, source: Source, *, all_rows: bool, outlined: bool) -> list[QuestionRow]:
     question = source.tables["question_answer"]
-    values = _checked_columns(connection, source, "question_answer", QUESTION_COLUMNS)
+    values = _check_columns(connection, source, "question_answer", QUESTION_COLUMNS)
     key = values["id"]
     columns: list[Any] = [key.label("question_id"), *_labelled_columns(values, QUESTION_COLUMNS[1:], outlined=outlined)]
     if _is_recorded(connection, question):
         record = question.c[RECORDED_COLUMN]
-        columns.append((_outlined_record(cast(record, JSONB)) if outlined else record).label(RECORDED_COLUMN))
+        columns.append((_outline_record(cast(record, JSONB)) if outlined else record).label(RECORDED_COLUMN))
     statement: Select[Any] = select(*columns).order_by(question.c.id)
     if not all_rows:
         statement = statement.where(values["question"].regexp_match(r"\S"))
@@ -186,7 +186,7 @@ def _read_questions(connection: Connection, source: Source, *, all_rows: bool, o
         label = source.tables[tables.ANNOTATION_TABLE]
         present = label_columns(connection, source)
         labels = [name for name in present if name != "review"]
-        values = _checked_columns(connection, source, tables.ANNOTATION_TABLE, ["question_id", *labels])
+        values = _check_columns(connection, source, tables.ANNOTATION_TABLE, ["question_id", *labels])
         statement = statement.add_columns(*_labelled_columns(values, labels, outlined=outlined))
         statement = statement.outerjoin_from(question, label, values["question_id"] == key)
         if "review" in present and all_rows:
@@ -212,7 +212,7 @@ def _labelled_columns(
         yield value.label(name)
 
 
-def _outlined_record(record: ColumnElement[Any]) -> ColumnElement[Any]:
+def _outline_record(record: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return, as SQL, a record's error, number of passages, and passages without a text."""
     contexts = record["contexts"]
     is_list = func.jsonb_typeof(contexts) == "array"
@@ -239,7 +239,7 @@ def outline_corpus(connection: Connection, source: Source) -> Corpus:
         InputError: a table or column is missing, or an id is not unique.
     """
     chunk = source.tables["chunk"]
-    values = _checked_columns(connection, source, "chunk", CHUNK_COLUMNS)
+    values = _check_columns(connection, source, "chunk", CHUNK_COLUMNS)
     statement = select(values["id"], values["confluence_url"]).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)
     rows = connection.execute(statement).all()
     _check_unique([row[0] for row in rows], source, "chunk")
@@ -248,7 +248,7 @@ def outline_corpus(connection: Connection, source: Source) -> Corpus:
 
 def read_chunk_texts(connection: Connection, source: Source, ids: Iterable[str]) -> dict[str, str]:
     """Read the texts of some chunks, by id."""
-    values = _checked_columns(connection, source, "chunk", CHUNK_COLUMNS)
+    values = _check_columns(connection, source, "chunk", CHUNK_COLUMNS)
     statement = select(values["id"], values["text"]).where(values["id"].in_(list(ids)), values["text"].is_not(None))
     return {row[0]: row[1] for row in connection.execute(statement)}
 
@@ -276,7 +276,7 @@ def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Cor
         InputError: a table or column is missing, an id is not unique, or the vectors have different dimensions.
     """
     chunk = source.tables["chunk"]
-    values = _checked_columns(connection, source, "chunk", [*CHUNK_COLUMNS, *(["embedding"] if vectors else [])])
+    values = _check_columns(connection, source, "chunk", [*CHUNK_COLUMNS, *(["embedding"] if vectors else [])])
     columns: list[Any] = [values[name] for name in CHUNK_COLUMNS]
     if vectors:
         columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))
@@ -359,7 +359,7 @@ def _check_unique(ids: Iterable[str], source: Source, table_name: str) -> None:
         )
 
 
-def _checked_columns(
+def _check_columns(
     connection: Connection, source: Source, table_name: str, column_keys: Iterable[str]
 ) -> dict[str, ColumnElement[Any]]:
     """Check that the table and its columns exist with compatible types.
@@ -390,7 +390,7 @@ def _checked_columns(
                 kind=type_,
                 mapping=column_setting(table_name, key),
             )
-        values[key] = _converted_value(table.c[key], types[name])
+        values[key] = _convert_value(table.c[key], types[name])
     return values
 
 
@@ -421,7 +421,7 @@ def column_setting(table_name: str, key: str) -> str:
     return f"YARUS_SOURCE_COLUMNS__{table_name.upper()}__{key.upper()}=NAME"
 
 
-def _converted_value(column: Column[Any], source_type: object) -> ColumnElement[Any]:
+def _convert_value(column: Column[Any], source_type: object) -> ColumnElement[Any]:
     """Return, as SQL, the column's value in Yarus's type; a date becomes midnight UTC.
 
     Values that Yarus's type cannot hold become NULL.

@@ -196,7 +196,7 @@ def _find_delimiter(rows: Sequence[str]) -> str:
 
 
 def _unique_names(path: Path, names: Sequence[str], notes: list[str]) -> list[str]:
-    """Make the names unique: the second of a repeated one becomes `name (2)`, as in exports of Jira."""
+    """Make the names unique, because exports of Jira repeat some: the second `name` becomes `name (2)`."""
     counts: dict[str, int] = {}
     unique = []
     for name in _check_width(path, names):

@@ -99,8 +99,8 @@ class CorpusNames:
 
     def with_corpus_id(self, passage: Record) -> Record:
         """Return the passage with the id that the corpus has for its text."""
-        known_id = self.find_by_text(passage["text"]) if passage.get("text") else None
-        return passage if known_id is None or passage["id"] in self._chunks else {**passage, "id": known_id}
+        corpus_id = self.find_by_text(passage["text"]) if passage.get("text") else None
+        return passage if corpus_id is None or passage["id"] in self._chunks else {**passage, "id": corpus_id}
 
 
 def _empty_like(labels: Labels | None) -> Labels | None:

@@ -22,7 +22,7 @@ TYPE_END_WORDS = {
     b"COLLATE", b"NOT", b"NULL", b"DEFAULT", b"GENERATED", b"CONSTRAINT", b"CHECK", b"STORAGE", b"COMPRESSION",
     b"OPTIONS", b"PRIMARY", b"UNIQUE", b"REFERENCES",
 }  # fmt: skip
-MAX_PART_TOKENS = 1_000  # tokens of its definition; later ones are skipped
+MAX_PART_TOKENS = 1_000  # tokens of a column's definition; later ones are skipped
 
 
 class DumpParser:

@@ -239,7 +239,7 @@ def _propose_by_content(proposal: DetectedColumns, names: Sequence[str], filled:
 
 
 def _prefer_votes(names: Sequence[str], filled: Mapping[str, list[Any]], proposal: DetectedColumns) -> list[str]:
-    """Return the candidates that users gave by their names, if there are any; else all."""
+    """Return the columns whose names mean votes by users, if there are any; else all."""
     votes = [name for name in names if is_user_vote_name(_own_name(name)) and name in filled]
     votes = [name for name in votes if _share_of(filled[name], is_vote_or_number) > 0.5]
     others = [name for name in names if name not in votes and name in filled and not is_user_vote_name(_own_name(name))]

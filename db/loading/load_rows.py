@@ -45,7 +45,7 @@ class RowStream:
 
 @dataclass
 class LoadCounts:
-    """What became of the rows of one kind; rows that were there already, unchanged, are in `read` only."""
+    """Counts of the rows of one kind; unchanged rows are in `read` only."""
 
     read: int = 0
     added: int = 0
@@ -55,7 +55,7 @@ class LoadCounts:
 
 @dataclass
 class LoadReport:
-    """What a load did."""
+    """The result of a load."""
 
     source: str
     questions: LoadCounts = field(default_factory=LoadCounts)

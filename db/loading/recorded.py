@@ -31,8 +31,8 @@ TEXT_KEYS = ("text", "content", "page_content")
 
 def make_record(values: Mapping[str, Any]) -> Record | None:
     """Return a record of the known values; None if there are none."""
-    known_values = {name: values[name] for name in RECORD_KEYS if values.get(name) is not None}
-    return known_values or None
+    record = {name: values[name] for name in RECORD_KEYS if values.get(name) is not None}
+    return record or None
 
 
 def parse_passage(value: Any) -> Record | None:
@@ -52,8 +52,8 @@ def parse_passage(value: Any) -> Record | None:
 
 def content_id(content: Mapping[str, Any]) -> str:
     """Return a hash of a row's content, as the id of a row without one."""
-    known_values = {name: str(value) for name, value in content.items() if value is not None}
-    text = json.dumps(known_values, ensure_ascii=False, sort_keys=True)
+    texts = {name: str(value) for name, value in content.items() if value is not None}
+    text = json.dumps(texts, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

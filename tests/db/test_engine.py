@@ -9,11 +9,11 @@ from yarus.db.engine import open_own_database, read_only_engine, reporting_unrea
 from yarus.db.errors import DatabaseUnavailable
 
 
-def test_own_returns_one_engine_per_home(home: Path, engine: Engine) -> None:
+def test_own_database_has_one_engine_per_home(home: Path, engine: Engine) -> None:
     assert open_own_database(home, None) is engine
 
 
-def test_own_migrates_a_given_server(engine: Engine) -> None:
+def test_own_database_migrates_another_server(engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("CREATE DATABASE given"))
     url = engine.url.set(database="given").render_as_string(hide_password=False)
@@ -23,7 +23,7 @@ def test_own_migrates_a_given_server(engine: Engine) -> None:
     given_engine.dispose()
 
 
-def test_own_sets_utc_and_a_source_keeps_its_time_zone(engine: Engine) -> None:
+def test_own_database_uses_utc_and_a_source_its_own_zone(engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("CREATE DATABASE far_east"))
         connection.execute(text("ALTER DATABASE far_east SET timezone TO 'Asia/Vladivostok'"))
@@ -40,7 +40,7 @@ def test_own_sets_utc_and_a_source_keeps_its_time_zone(engine: Engine) -> None:
     own_engine.dispose(), source.dispose()
 
 
-def test_own_reports_missing_rights_without_the_password(engine: Engine) -> None:
+def test_own_database_reports_missing_rights_without_password(engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("CREATE ROLE reader LOGIN"))
         connection.execute(text("CREATE DATABASE not_ours"))
@@ -72,7 +72,7 @@ def test_read_only_engine_is_read_only_in_one_snapshot(engine: Engine) -> None:
         ("SET LOCAL statement_timeout = 10; SELECT pg_sleep(1)", "statement timeout"),
     ],
 )
-def test_reaching_turns_refusals_into_database_unavailable(engine: Engine, statement: str, reason: str) -> None:
+def test_reporting_turns_refusals_into_database_unavailable(engine: Engine, statement: str, reason: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("DO $$ BEGIN CREATE ROLE nobody_at_all; EXCEPTION WHEN duplicate_object THEN END $$"))
     with (
@@ -84,7 +84,7 @@ def test_reaching_turns_refusals_into_database_unavailable(engine: Engine, state
             connection.execute(text(part))
 
 
-def test_reaching_passes_syntax_errors_through(engine: Engine) -> None:
+def test_reporting_passes_syntax_errors_through(engine: Engine) -> None:
     with (
         pytest.raises(Exception, match="syntax error") as error,
         reporting_unreachable(engine),
@@ -94,7 +94,7 @@ def test_reaching_passes_syntax_errors_through(engine: Engine) -> None:
     assert not isinstance(error.value, DatabaseUnavailable)
 
 
-def test_reaching_reports_an_unknown_option_without_its_value() -> None:
+def test_reporting_names_an_unknown_option_without_its_value() -> None:
     wrong_engine = create_engine("postgresql+psycopg://someone@127.0.0.1:1/x?passwd=s3cret")
     refusal = pytest.raises(DatabaseUnavailable, match=r'invalid connection option "passwd".*address')
     with refusal as refused, reporting_unreachable(wrong_engine), wrong_engine.connect():
@@ -102,7 +102,7 @@ def test_reaching_reports_an_unknown_option_without_its_value() -> None:
     assert "s3cret" not in str(refused.value)
 
 
-def test_reaching_reports_an_unreachable_server() -> None:
+def test_reporting_names_an_unreachable_server() -> None:
     unreachable_engine = create_engine("postgresql+psycopg://someone:s3cret@127.0.0.1:1/x")
     refusal = pytest.raises(DatabaseUnavailable, match=r"someone:\*\*\*@127.0.0.1:1.*YARUS_SOURCE_URL")
     with refusal as refused, reporting_unreachable(unreachable_engine), unreachable_engine.connect():

@@ -59,7 +59,7 @@ def test_open_evaluation_sets_state_running(engine: Engine) -> None:
     assert abs((row["started_at"] - datetime.now(UTC)).total_seconds()) < 10
 
 
-def test_metrics_of_sorts_rows_with_any_query_plan(engine: Engine) -> None:
+def test_read_metrics_sorts_rows_with_any_query_plan(engine: Engine) -> None:
     name = open_evaluation(engine)
     written = [("recall@5", "confirmed"), ("recall@5", "all"), ("mrr", "confirmed"), ("mrr", "all")]
     rows = [METRIC | {"metric": metric, "stratum": stratum, "signature": metric} for metric, stratum in written]
@@ -85,7 +85,7 @@ def test_finished_evaluation_never_changes(engine: Engine, state: str, later: st
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled"])
-def test_reopen_resumes_an_unfinished_evaluation(engine: Engine, state: str) -> None:
+def test_resume_continues_an_unfinished_evaluation(engine: Engine, state: str) -> None:
     name = open_evaluation(engine)
     close_evaluation(engine, name, state)
     journal.resume_evaluation(engine, name, "later")
@@ -94,7 +94,7 @@ def test_reopen_resumes_an_unfinished_evaluation(engine: Engine, state: str) -> 
     assert close_evaluation(engine, name, "completed")
 
 
-def test_close_writes_metrics_and_state_in_one_transaction(engine: Engine) -> None:
+def test_finish_writes_metrics_and_state_in_one_transaction(engine: Engine) -> None:
     name = open_evaluation(engine)
     with pytest.raises(Exception, match="null value"):
         journal.finish_evaluation(
@@ -103,14 +103,14 @@ def test_close_writes_metrics_and_state_in_one_transaction(engine: Engine) -> No
     assert (journal.find_evaluation(engine, name)["state"], metric_names(engine, name)) == ("running", [])
 
 
-def test_batch_done_records_a_batch_once(engine: Engine) -> None:
+def test_record_batch_records_a_batch_once(engine: Engine) -> None:
     name = open_evaluation(engine)
     for batch in (0, 2, 2):
         journal.record_batch(engine, name, batch)
     assert journal.read_finished_batches(engine, name) == {0, 2}
 
 
-def test_alive_admits_one_process_at_a_time(engine: Engine) -> None:
+def test_evaluation_lock_admits_one_process_at_a_time(engine: Engine) -> None:
     name = open_evaluation(engine)
     refused = pytest.raises(InputError, match="running in another process")
     with journal.hold_evaluation_lock(engine, name), refused, journal.hold_evaluation_lock(engine, name):
@@ -180,7 +180,7 @@ def test_find_matches_part_of_the_id_or_last(engine: Engine) -> None:
         journal.find_evaluation(engine, f"{name}x")
 
 
-def test_listing_returns_the_newest_first_up_to_limit(engine: Engine) -> None:
+def test_list_evaluations_returns_the_newest_first_up_to_limit(engine: Engine) -> None:
     older, newer = open_evaluation(engine), open_evaluation(engine)
     assert [row["id"] for row in journal.list_evaluations(engine, limit=2)] == [newer, older]
 
@@ -213,8 +213,8 @@ def test_previous_is_completed_earlier_with_the_same_key(engine: Engine) -> None
     assert journal.find_previous(engine, "nobody") is None
 
 
-def test_close_accepts_the_first_valid_evaluation_of_a_key(engine: Engine) -> None:
-    """An invalid one does not count, nor one that started earlier and finished later."""
+def test_finish_accepts_the_first_valid_evaluation_of_a_key(engine: Engine) -> None:
+    """The first to finish counts; an invalid evaluation does not."""
     late, invalid, first, second = names = [open_evaluation(engine) for _ in range(4)]
     for name, state in ((invalid, "invalid"), (first, "completed"), (late, "completed"), (second, "completed")):
         journal.finish_evaluation(engine, name, state, comparability_key="key of accepted ones")

@@ -45,7 +45,7 @@ def test_foreign_error_value_becomes_its_message() -> None:
     assert str(unpickled) == "line 3: bad"
 
 
-def test_joined_keeps_its_parts() -> None:
+def test_join_messages_keeps_the_parts() -> None:
     parts = join_messages((Words("a {x}", x=1), "b"), " and ")
     assert parts == "a 1 and b"
     assert parts.values["part0"].template == "a {x}"

@@ -207,7 +207,7 @@ EFFECTS = {
 
 @pytest.mark.slow("breadth: a database of many views")
 def test_view_with_side_effects_only_fails(engine: Engine, production: Production) -> None:
-    """For a role that may only SELECT, both when the view is evaluated and when it is copied."""
+    """Evaluate and copy the view as a role that may only SELECT."""
     url = make_hostile_database(production, "effects", "CREATE TABLE seen (x int); CREATE SEQUENCE counter",
                   "CREATE FUNCTION effect() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN ''; END $$",
                   "ALTER TABLE chunk RENAME TO c",

@@ -192,7 +192,7 @@ def test_score_column_must_be_numeric(production: Production, kind: str, type_na
 
 @pytest.mark.parametrize("kind", ["numeric", "real", "double precision"])
 def test_fractional_score_is_read_as_none(production: Production, kind: str) -> None:
-    """It is neither rounded nor truncated to a verdict."""
+    """Expect None: a rounded score would be a verdict that nobody gave."""
     url = production(
         f"fraction_{kind.split()[0]}",
         f"ALTER TABLE question_answer ALTER score TYPE {kind}",
@@ -257,7 +257,7 @@ def test_snapshot_hides_concurrent_writes(production: Production) -> None:
     assert (len(before), read_whole_corpus(source).ids) == (4, [])
 
 
-def test_loaded_suggests_the_nearest_source(engine: Any, xquad_source: str) -> None:
+def test_find_loaded_source_suggests_the_nearest(engine: Any, xquad_source: str) -> None:
     with pytest.raises(InputError, match=f"no source 'xquad_r'; did you mean '{xquad_source}'"):
         find_loaded_source(engine, "xquad_r")
 

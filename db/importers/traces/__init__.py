@@ -92,8 +92,8 @@ def read_documents(documents: Iterable[tuple[str, Any]], names: str = "rows") ->
     """Read traces from documents or rows of any container, in any order.
 
     Args:
-        documents: place -> a row as a dict, a list of them, or a request to export traces. Values may be JSON text,
-            numpy arrays, dates, bytes, nested, or missing (None, NaN, NaT, ''); names may be dotted
+        documents: pairs of a place and a row as a dict, a list of rows, or a request to export traces. Values may be
+            JSON text, numpy arrays, dates, bytes, nested, or missing (None, NaN, NaT, ''); names may be dotted
             (`attributes.input.value`). A `Rejected` is counted with its reason.
         names: of the files, for the error message.
 

@@ -173,14 +173,14 @@ def _find_contexts(group: Iterable[Span]) -> list[Record] | None:
 def _sum_over_calls(name: str, calls: Sequence[Span], spans: RequestSpans, parsed: ParsedTrace) -> int | float | None:
     """Return the tokens or cost of all model calls; None if a call does not record them."""
     amounts = [getattr(call, name) for call in calls]
-    known_amounts = [value for value in amounts if value is not None]
-    if not known_amounts:
+    recorded = [value for value in amounts if value is not None]
+    if not recorded:
         total: int | float | None = getattr(spans.last, name)
         return total if total is not None else getattr(spans.root, name)
-    if len(known_amounts) < len(amounts):
+    if len(recorded) < len(amounts):
         parsed.notes.append(f"have calls of models that do not tell {name}: it is not known of the whole")
         return None
-    result: int | float = sum(known_amounts)
+    result: int | float = sum(recorded)
     return result
 
 

@@ -155,7 +155,7 @@ def test_copy_writes_nothing_to_the_source(engine: Engine, production: str) -> N
 
 
 def test_source_connection_is_read_only(engine: Engine, production: str) -> None:
-    """Expect it even for a role that could write."""
+    """Expect the error even for a role that could write."""
     owner = production.replace("copier@", "yarus@")
     source_engine = open_source_engine(owner, timeout_s=30)
     with source_engine.connect() as connection, pytest.raises(Exception, match="read-only transaction"):

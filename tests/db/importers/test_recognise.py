@@ -53,7 +53,7 @@ ENGLISH = make_rows(
     ],
     ids=["Russian", "English in camel case", "pages", "by content", "nothing that is known"],
 )  # fmt: skip
-def test_propose_detects_columns(
+def test_detect_columns_reads_names_and_values(
     sample_rows: Rows, kind: str | None, mapping: dict[str, str], unused: list[str]
 ) -> None:
     proposal = detect_columns(list(sample_rows[0]), sample_rows)
@@ -159,7 +159,7 @@ def test_ambiguous_columns_are_resolved_or_reported(
 ) -> None:
     columns = {"question": QUESTIONS, "answer": ANSWERS, "user_id": ["u1", "u2"], **columns}
     proposal = detect_columns(list(columns), make_rows(*columns, values=list(zip(*columns.values(), strict=True))))
-    assert {field_name: proposal.mapping.get(field_name) for field_name in mapping} == mapping
+    assert {target: proposal.mapping.get(target) for target in mapping} == mapping
     assert not doubtful.keys() & proposal.mapping.keys()
     assert proposal.doubtful == doubtful
 

@@ -200,5 +200,5 @@ def test_fill_rejects_an_invalid_source_name(engine: Engine, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "xquad_ru", "a" * 40, "z9"])
-def test_checked_name_accepts_valid_names(name: str) -> None:
+def test_validate_source_name_accepts_valid_names(name: str) -> None:
     assert validate_source_name(name) == name

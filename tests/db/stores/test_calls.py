@@ -44,7 +44,7 @@ def make_call(**changes: object) -> StoredCall:
     return replace(default_call, **changes)
 
 
-def test_stored_calls_returns_calls_in_key_order(engine: Engine):
+def test_find_calls_returns_calls_in_key_order(engine: Engine):
     first, second = (
         make_call(),
         make_call(served_model=None, tokens_in=None, tokens_out=None, cost_usd=None, logprobs=None),
@@ -68,7 +68,7 @@ def test_store_calls_keeps_any_text_and_number(engine: Engine, words, number, lo
     assert find_calls(engine, [stored.key]) == [stored]
 
 
-def test_stored_calls_reconnects_after_a_lost_connection(engine: Engine):
+def test_find_calls_reconnects_after_a_lost_connection(engine: Engine):
     stored = make_call()
     store_calls(engine, [stored])
     with get_autocommit_engine(engine).connect() as connection:
@@ -85,7 +85,7 @@ def test_store_calls_keeps_the_first_reply_of_a_key(engine: Engine):
     assert find_calls(engine, [first.key]) == [first]
 
 
-def test_draw_usd_reserves_at_most_the_limit(engine: Engine):
+def test_reserve_usd_reserves_at_most_the_limit(engine: Engine):
     assert reserve_usd(engine, "drawn", 0.1, 0.5, 1.0) == 0.25  # at most a quarter of the rest beyond the need
     assert reserve_usd(engine, "drawn", 0.5, 0.9, 1.0) == 0.5  # the need is met in full
     assert reserve_usd(engine, "drawn", 0.26, 0.26, 1.0) == 0.0
@@ -98,13 +98,13 @@ def test_draw_usd_reserves_at_most_the_limit(engine: Engine):
     assert reserved_usd(engine, "nothing") == 0.0
 
 
-def test_draw_usd_keeps_the_limit_in_parallel(engine: Engine):
+def test_reserve_usd_keeps_the_limit_in_parallel(engine: Engine):
     with ThreadPoolExecutor(8) as pool:
         drawn = list(pool.map(lambda _: reserve_usd(engine, "many", 0.01, 0.01, 0.255), range(60)))
     assert sum(drawn) == pytest.approx(reserved_usd(engine, "many")) == pytest.approx(0.25)
 
 
-def test_bought_is_none_for_sums_beyond_the_column_range(engine: Engine):
+def test_spending_is_none_for_sums_beyond_the_column_range(engine: Engine):
     store_calls(engine, [make_call(evaluation_id="dear", tokens_in=10**12, cost_usd=600_000.0) for _ in range(2)])
     assert evaluation_spending(engine, "dear") == {"tokens_in": 2 * 10**12, "tokens_out": 40, "cost_usd": None}
 

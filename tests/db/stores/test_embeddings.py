@@ -33,7 +33,7 @@ def test_vectors_store_accepts_empty_input(engine: Engine) -> None:
     assert find_vectors(engine, "empty", []) == {}
 
 
-def test_stored_vectors_reads_more_than_one_block(engine: Engine) -> None:
+def test_find_vectors_reads_more_than_one_block(engine: Engine) -> None:
     vectors = {text_hash(str(number)): number.to_bytes(4, "little") for number in range(BLOCK_SIZE + 10)}
     store_vectors(engine, "blocks", vectors)
     assert find_vectors(engine, "blocks", list(vectors)) == vectors

@@ -150,7 +150,7 @@ def test_missing_column_keeps_stored_values(engine: Engine, tmp_path: Path) -> N
     assert query_rows(engine, "SELECT question, answer FROM source_kept.question_answer") == [("где же?", "там")]
 
 
-def test_shown_page_stays_label_if_nobody_judged(engine: Engine, tmp_path: Path) -> None:
+def test_rows_without_labels_have_no_origin(engine: Engine, tmp_path: Path) -> None:
     """Expect no origin: it would mean that somebody looked and found nothing relevant."""
     load(engine, "unjudged", csv_file(tmp_path, "id,question,dialog_id,answerable\n1,а,d,\n2,б,d,нет\n"))
     assert query_rows(engine, "SELECT question_id, origin FROM source_unjudged.annotation ORDER BY 1") == [
