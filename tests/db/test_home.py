@@ -26,7 +26,7 @@ def open_umask() -> Iterator[None]:
     os.umask(old_umask)
 
 
-def file_mode(path: Path) -> int:
+def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
@@ -34,16 +34,16 @@ def test_make_creates_a_private_home(tmp_path: Path) -> None:
     home = tmp_path / "a" / "дом"
     folder = make_private_folder(home / "results" / "tier=tier1", home)
     assert folder.is_dir()
-    assert (file_mode(home), file_mode(home / "results")) == (HOME_MODE, 0o700)
-    assert file_mode(tmp_path / "a") == 0o777  # above the home
-    assert file_mode(make_prefect_database(home)) == 0o600
+    assert (mode(home), mode(home / "results")) == (HOME_MODE, 0o700)
+    assert mode(tmp_path / "a") == 0o777  # above the home
+    assert mode(make_prefect_database(home)) == 0o600
     assert list(find_accessible_paths(home)) == []
 
 
 def test_postgresql_runs_without_capabilities_in_a_home(tmp_path: Path) -> None:
     home = Path(tempfile.mkdtemp(dir=tmp_path)) / "дом"
     parents = [home.parent, *home.parent.parents]
-    if not all(file_mode(parent) & stat.S_IXOTH for parent in parents[:-1]):
+    if not all(mode(parent) & stat.S_IXOTH for parent in parents[:-1]):
         home = Path(tempfile.gettempdir(), f"yarus-home-{os.getpid()}")
     try:
         assert query_scalar(acquire_server(home), "SELECT 1") == 1
@@ -65,38 +65,34 @@ def test_make_closes_an_existing_home(tmp_path: Path) -> None:
     assert len(list(find_accessible_paths(home))) == 1 + 4 + 4
     make_private_folder(home / "work", home)
     assert list(find_accessible_paths(home)) == []
-    assert file_mode(home) == HOME_MODE
+    assert mode(home) == HOME_MODE
 
 
 def test_make_closes_only_its_parts_in_a_project_folder(tmp_path: Path) -> None:
     (tmp_path / "project.py").write_text("")
     tmp_path.chmod(0o755)
     make_private_folder(tmp_path / "results", tmp_path)
-    assert (file_mode(tmp_path), file_mode(tmp_path / "project.py"), file_mode(tmp_path / "results")) == (
-        0o755,
-        0o666,
-        0o700,
-    )
+    assert (mode(tmp_path), mode(tmp_path / "project.py"), mode(tmp_path / "results")) == (0o755, 0o666, 0o700)
     assert list(find_accessible_paths(tmp_path)) == [tmp_path]
 
 
 def test_make_keeps_the_mode_of_a_folder_like_tmp(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     make_private_folder(tmp_path / "work", tmp_path)
-    assert file_mode(tmp_path) == 0o1777
+    assert mode(tmp_path) == 0o1777
 
 
 def test_make_keeps_a_stricter_mode(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     make_private_folder(home / "work", home)
-    assert file_mode(home) == 0o700
+    assert mode(home) == 0o700
 
 
 def test_make_follows_the_umask_outside_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     make_private_folder(tmp_path / "shared" / "results", home)
-    assert file_mode(tmp_path / "shared" / "results") == 0o777
+    assert mode(tmp_path / "shared" / "results") == 0o777
     assert not home.exists()
 
 
@@ -109,15 +105,11 @@ def test_make_follows_a_linked_home_and_leaves_linked_parts(tmp_path: Path) -> N
     (home / "results").symlink_to(tmp_path / "shared")
     make_private_folder(home / "results" / "tier=tier1", home)
     make_private_folder(home / "work", home)
-    assert (file_mode(tmp_path / "real"), file_mode(tmp_path / "shared"), file_mode(home / "work")) == (
-        HOME_MODE,
-        0o777,
-        0o700,
-    )
-    assert file_mode(home / "results" / "tier=tier1") == 0o777
+    assert (mode(tmp_path / "real"), mode(tmp_path / "shared"), mode(home / "work")) == (HOME_MODE, 0o777, 0o700)
+    assert mode(home / "results" / "tier=tier1") == 0o777
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     make_private_folder(tmp_path / "broken" / "work", tmp_path / "broken")
-    assert file_mode(tmp_path / "nowhere") == HOME_MODE
+    assert mode(tmp_path / "nowhere") == HOME_MODE
 
 
 @pytest.mark.parametrize("name", ["what?", "очень длинно" * 10])
@@ -141,5 +133,5 @@ def test_commands_create_only_private_parts(tmp_path: Path) -> None:
         assert process.returncode in (0, 1), out + err
     assert {entry.name for entry in home.iterdir()} <= set(HOME_PARTS)
     assert list(find_accessible_paths(home)) == []
-    assert [path.name for path in home.iterdir() if file_mode(path) & 0o077] == []
-    assert file_mode(home / "prefect" / "prefect.db") == 0o600
+    assert [path.name for path in home.iterdir() if mode(path) & 0o077] == []
+    assert mode(home / "prefect" / "prefect.db") == 0o600

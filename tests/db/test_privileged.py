@@ -72,7 +72,7 @@ ATTACKS = {
 
 
 @pytest.fixture
-def marker_path() -> Iterator[Path]:
+def marker() -> Iterator[Path]:
     """Return a file that an attack creates; any account can create it."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
@@ -108,41 +108,39 @@ def read_everything(url: str, engine: Engine, name: str) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_superuser_runs_no_foreign_code(engine: Engine, production: Production, marker_path: Path, attack: str) -> None:
+def test_superuser_runs_no_foreign_code(engine: Engine, production: Production, marker: Path, attack: str) -> None:
     name = f"hostile_{list(ATTACKS).index(attack)}"
     statements, message = ATTACKS[attack]
     url = make_hostile_database(
-        production, name, MALICIOUS_FUNCTIONS.format(marker=marker_path), statements.format(database=name)
+        production, name, MALICIOUS_FUNCTIONS.format(marker=marker), statements.format(database=name)
     )
-    marker_path.unlink(missing_ok=True)
+    marker.unlink(missing_ok=True)
     with pytest.raises(
         InputError, match=rf"the role is yarus, a superuser.*{message}.*CREATE ROLE yarus_reader"
     ) as refused:
         read_everything(url, engine, name)
-    assert not marker_path.exists(), refused.value
+    assert not marker.exists(), refused.value
     with suppress(InputError, DatabaseUnavailable, DBAPIError):
         read_everything(url.replace("yarus@", "harmless@"), engine, name)
-    assert not marker_path.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.parametrize("attack", ["view", "index"])
-def test_attacks_run_code_without_the_guard(
-    engine: Engine, production: Production, marker_path: Path, attack: str
-) -> None:
+def test_attacks_run_code_without_the_guard(engine: Engine, production: Production, marker: Path, attack: str) -> None:
     """Without the guard the code runs; in an index even if no statement uses it."""
     url = make_hostile_database(
-        production, f"armed_{attack}", MALICIOUS_FUNCTIONS.format(marker=marker_path), ATTACKS[attack][0]
+        production, f"armed_{attack}", MALICIOUS_FUNCTIONS.format(marker=marker), ATTACKS[attack][0]
     )
     run_statements(url, "BEGIN READ ONLY; SELECT text FROM chunk; ROLLBACK")
-    assert marker_path.exists()
+    assert marker.exists()
 
 
-def test_role_that_may_run_programs_is_guarded(engine: Engine, production: Production, marker_path: Path) -> None:
+def test_role_that_may_run_programs_is_guarded(engine: Engine, production: Production, marker: Path) -> None:
     """The role is not a superuser, so row policies apply to it and run."""
     url = make_hostile_database(
         production,
         "programs",
-        MALICIOUS_FUNCTIONS.format(marker=marker_path),
+        MALICIOUS_FUNCTIONS.format(marker=marker),
         "ALTER TABLE chunk ENABLE ROW LEVEL SECURITY",
         "CREATE POLICY p ON chunk USING (evil() = 'x')",
     )
@@ -161,7 +159,7 @@ def test_role_that_may_run_programs_is_guarded(engine: Engine, production: Produ
         read_everything(url.replace("yarus@", "runner@"), engine, "programs")
     with pytest.raises(InputError, match="the role is disguised, a superuser, and chunk in"):
         read_everything(url.replace("yarus@", "disguised@"), engine, "programs")
-    assert not marker_path.exists()
+    assert not marker.exists()
 
 
 def test_server_refuses_a_view_created_after_the_check(engine: Engine, production: Production) -> None:

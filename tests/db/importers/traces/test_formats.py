@@ -111,8 +111,8 @@ def test_document_list_and_gzip_forms_give_same_rows(expected_rows: Any, tmp_pat
 
 
 def test_langfuse_traces_give_same_rows_without_span_id(expected_rows: Any, tmp_path: Path) -> None:
-    chunks, questions, dialogs, _ = expected_rows
-    for row in questions:
+    chunks, rows, dialogs, _ = expected_rows
+    for row in rows:
         row.values["recorded"].pop("span_id")
     documents = [make_langfuse_trace(turn) for turn in TURNS]
     wrapped_documents = [
@@ -120,9 +120,7 @@ def test_langfuse_traces_give_same_rows_without_span_id(expected_rows: Any, tmp_
         for document in documents
     ]
     for number, form in enumerate((documents, [documents], [{"data": documents, "meta": {}}], wrapped_documents)):
-        assert read_rows(write_json_lines(tmp_path / f"{number}.jsonl", form)) == (chunks, questions, dialogs, []), (
-            number
-        )
+        assert read_rows(write_json_lines(tmp_path / f"{number}.jsonl", form)) == (chunks, rows, dialogs, []), number
 
 
 def test_langfuse_observations_of_storage_export_are_read(tmp_path: Path) -> None:
@@ -252,9 +250,7 @@ def test_gen_ai_attributes_are_read(tmp_path: Path) -> None:
             },
         ),
     ]
-    _, (row,), ((_, dialog),), problems = read_rows(
-        write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)])
-    )
+    _, (row,), ((_, label),), problems = read_rows(write_json_lines(tmp_path / "a.jsonl", [make_export_request(spans)]))
     assert (row.values["question"], row.values["answer"]) == (turn["question"], turn["answer"])
     recorded = row.values["recorded"]
     assert recorded["contexts"] == turn["passages"]
@@ -264,7 +260,7 @@ def test_gen_ai_attributes_are_read(tmp_path: Path) -> None:
     ]
     assert (recorded["latency_ms"], recorded["first_token_ms"]) == (1500.0, 900.0)
     assert (recorded["tokens_in"], recorded["tokens_out"], "cost_usd" in recorded) == (300, 20, False)
-    assert (recorded["span_id"], dialog["dialog_id"], problems) == (make_span_id(turn, "POST /ask"), "s0", [])
+    assert (recorded["span_id"], label["dialog_id"], problems) == (make_span_id(turn, "POST /ask"), "s0", [])
 
 
 def test_contexts_are_those_of_the_reranker(tmp_path: Path) -> None:

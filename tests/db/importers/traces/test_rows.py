@@ -67,12 +67,9 @@ NESTED = [{"document": {"content": content, "id": f"d{n}"}} for n, content in en
 def test_phoenix_rows_are_one_trace(documents: Any) -> None:
     values, label, problems = read_only_question(*phoenix(documents))
     assert (values["question"], values["answer"], problems) == (QUESTION, ANSWER, [])
-    recorded = values["recorded"]
-    assert [(passage["id"], passage["text"]) for passage in recorded["contexts"]] == [
-        ("d0", TEXTS[0]),
-        ("d1", TEXTS[1]),
-    ]
-    assert (recorded["latency_ms"], recorded["span_id"], "tokens_in" in recorded) == (1000.0, "a0", False)
+    record = values["recorded"]
+    assert [(passage["id"], passage["text"]) for passage in record["contexts"]] == [("d0", TEXTS[0]), ("d1", TEXTS[1])]
+    assert (record["latency_ms"], record["span_id"], "tokens_in" in record) == (1000.0, "a0", False)
     assert label == {"question_id": "t0", "dialog_id": "s0"}
 
 
