@@ -19,7 +19,7 @@ HOME_PARTS = ("postgres", "postgres.lock", "prefect", "reports", "results", "wor
 SECRET_FILES = (PREFECT_DATABASE, f"{PREFECT_DATABASE}-wal", f"{PREFECT_DATABASE}-shm")
 """Files within a part that are also made private themselves."""
 OTHERS_PERMISSIONS = 0o077
-MAX_HOME_BYTES = 480
+MAX_BYTES = 480
 """Largest number of bytes of a home's path: SQLite takes about 512 for the name of a file and of its log."""
 
 
@@ -58,11 +58,9 @@ def make_prefect_database(home: Path) -> Path:
         raise InputError(
             "YARUS_HOME={home}: Prefect takes what follows the ? for options; choose a folder without one", home=home
         )
-    if len(os.fsencode(home)) > MAX_HOME_BYTES:
+    if len(os.fsencode(home)) > MAX_BYTES:
         raise InputError(
-            "YARUS_HOME={home}: the path is too long for SQLite; use {most} bytes at most",
-            home=home,
-            most=MAX_HOME_BYTES,
+            "YARUS_HOME={home}: the path is too long for SQLite; use {most} bytes at most", home=home, most=MAX_BYTES
         )
     path = make_private_folder(home / "prefect", home) / "prefect.db"
     with suppress(OSError):  # a folder, for example: the server's start reports the problem

@@ -171,11 +171,8 @@ def _open_text(path: Path) -> Iterator[Callable[[int], bytes]]:
         InputError: the dump is missing or incomplete, or its folder has other entries than files.
     """
     command = [
-        str(find_programs(max(INSTALLATIONS)) / "pg_restore"),
-        "--file=-",
-        "--section=pre-data",
-        "--section=data",
-    ]
+        str(find_programs(max(INSTALLATIONS)) / "pg_restore"), "--file=-", "--section=pre-data", "--section=data",
+    ]  # fmt: skip
     try:
         if path.is_dir():
             needs, size = _check_folder(path)

@@ -222,19 +222,15 @@ def _report_lost_values(
 
 
 def _pack_rows(
-    connection: Connection,
-    source: Source,
-    table_name: str,
-    columns: Expressions,
-    condition: ColumnElement[bool] | None = None,
+    connection: Connection, source: Source, name: str, columns: Expressions, where: ColumnElement[bool] | None = None
 ) -> BinaryRows:
     """Return the rows of a table in the server's binary format, read on demand."""
-    table = source.tables[table_name]
+    table = source.tables[name]
     key = next(iter(columns))
     place = func.concat(f"{table.fullname} {key}=", columns[key])
     statement = select(place, *columns.values())
-    if condition is not None:
-        statement = statement.where(condition)
+    if where is not None:
+        statement = statement.where(where)
     query = str(statement.compile(dialect=DIALECT, compile_kwargs={"literal_binds": True}))
     return BinaryRows(list(columns), _iter_blocks(connection, source, query))
 

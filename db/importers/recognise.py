@@ -184,14 +184,10 @@ def _map_shape_columns(
     shape: Shape, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the columns of a shape, and those that are already mapped."""
-    by_normalized_name = {normalize_name(name): name for name in reversed(names)}
+    by_name = {normalize_name(name): name for name in reversed(names)}
     columns = dict(mapped)
-    for target, candidate_names in shape.columns.items():
-        candidates = [
-            by_normalized_name[name]
-            for name in candidate_names
-            if name in by_normalized_name and by_normalized_name[name] not in mapped.values()
-        ]
+    for target, aliases in shape.columns.items():
+        candidates = [by_name[name] for name in aliases if name in by_name and by_name[name] not in mapped.values()]
         with_values = [name for name in candidates if name in filled] or candidates[:1]
         if with_values and target not in mapped:
             columns[target] = with_values[0]

@@ -598,18 +598,15 @@ def _detect_table(
     } | mapped
     columns = {target: column for target, column in columns.items() if column}  # `--map OURS=` maps no column
     doubtful = {target: candidates for target, candidates in proposal.doubtful.items() if target not in mapped}
-    if (required := REQUIRED_COLUMNS[kind]) not in columns:
-        candidates = doubtful.get(required)
+    if (needed := REQUIRED_COLUMNS[kind]) not in columns:
+        candidates = doubtful.get(needed)
         if candidates:
             raise InputError(
                 "{path}: which column is the {needed}: {several}? Say so: --map {needed}=NAME; nothing was loaded",
-                path=path, needed=required, several=_with_examples(candidates, sample),
+                path=path, needed=needed, several=_with_examples(candidates, sample),
             )  # fmt: skip
         raise unknown(
-            Words("column in {path}:", path=path),
-            required,
-            names,
-            Words("Map it: {maps}", maps=f"--map {required}=NAME"),
+            Words("column in {path}:", path=path), needed, names, Words("Map it: {maps}", maps=f"--map {needed}=NAME")
         )
     unused = {
         name: _example(name, sample) for name in proposal.unused

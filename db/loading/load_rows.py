@@ -195,21 +195,17 @@ def _vector_warnings(connection: Connection, source_table: Table) -> Iterator[st
     size = func.vector_dims(vector).label("size")
     is_zero = func.vector_norm(vector) == 0
     columns = (size, func.count(), func.min(key), func.count().filter(is_zero), func.min(key).filter(is_zero))
-    rows_by_size = connection.execute(select(*columns).where(vector.is_not(None)).group_by(size).order_by(size)).all()
-    if len(rows_by_size) > 1:
+    rows = connection.execute(select(*columns).where(vector.is_not(None)).group_by(size).order_by(size)).all()
+    if len(rows) > 1:
         sizes = join_messages(
-            (
-                Words("{size} in {n:,} rows (id {id!r} and more)", size=row[0], n=row[1], id=row[2])
-                for row in rows_by_size
-            ),
-            ", ",
+            (Words("{size} in {n:,} rows (id {id!r} and more)", size=row[0], n=row[1], id=row[2]) for row in rows), ", "
         )
         yield Words(
             "{table}: vectors with different numbers of dimensions: {sizes}; embed all with one model",
             table=source_table.name,
             sizes=sizes,
         )
-    for row in rows_by_size:
+    for row in rows:
         if row[3]:
             yield Words(
                 "{table}: {n:,} vectors of zeros (id {id!r} first), which are like no other vector",

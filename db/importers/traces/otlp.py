@@ -123,14 +123,7 @@ def _read_attributes(span: Span, attributes: Attributes, name: str, kind: str) -
     if not span.kind and span.passages is not None:
         span.kind = "retriever"
     span.tokens_in, span.tokens_out = (
-        next(
-            (
-                count
-                for attribute in names
-                if (count := _parse_count(first_attribute(attributes, attribute))) is not None
-            ),
-            None,
-        )
+        next((count for name in names if (count := _parse_count(first_attribute(attributes, name))) is not None), None)
         for names in (INPUT_TOKEN_ATTRIBUTES, OUTPUT_TOKEN_ATTRIBUTES)
     )
     if usage := parse_object(first_attribute(attributes, "langfuse.observation.usage_details")):

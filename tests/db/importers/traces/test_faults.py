@@ -177,14 +177,10 @@ def test_odd_values_do_not_harm_their_trace(tmp_path: Path) -> None:
 
 
 def test_trace_without_question_is_rejected_with_reason(tmp_path: Path) -> None:
-    silent_spans = [{**span, "traceId": "ab" * 16, "attributes": []} for span in make_otlp_spans(TURN)]
-    retriever_spans = [{**span, "traceId": "cd" * 16} for span in make_otlp_spans(TURN)[1:2]]
+    silent = [{**span, "traceId": "ab" * 16, "attributes": []} for span in make_otlp_spans(TURN)]
+    retriever = [{**span, "traceId": "cd" * 16} for span in make_otlp_spans(TURN)[1:2]]
     stream = reader.read_traces(
-        [
-            write_json_lines(
-                tmp_path / "a.jsonl", [make_export_request(make_otlp_spans(TURN) + silent_spans + retriever_spans)]
-            )
-        ]
+        [write_json_lines(tmp_path / "a.jsonl", [make_export_request(make_otlp_spans(TURN) + silent + retriever)])]
     )
     list(stream.chunks)
     rows = list(stream.questions)
