@@ -8,7 +8,7 @@ import numpy as np
 
 from yarus.db.importers.literals import MAX_LEVELS, parse_if_literal, parse_object
 from yarus.db.importers.traces.plain_values import UnusableSpan
-from yarus.db.loading.recorded import Record, content_id, parse_passage
+from yarus.db.loading.recorded import Record, content_id, parse_passage, text_or_none
 from yarus.db.messages import Words
 
 Attributes = dict[str, Any]
@@ -278,7 +278,7 @@ def _find_answer(value: Any, levels: int) -> str | None:
     )
     conversation = conversation or [message for message in parse_messages([value]) if inner]
     if any(message["role"] == "assistant" for message in conversation):
-        return _text_or_none(extract_reply(conversation))
+        return text_or_none(extract_reply(conversation))
     parts = value[-1:] if isinstance(value, list) else [value[name] for name in ANSWER_NAMES if name in value]
     parts += list(inner.values()) if len(inner) == 1 else []
     answers = (_find_answer(part, levels - 1) for part in parts if not isinstance(part, int | float))
@@ -299,7 +299,7 @@ def _parse_reference(value: Any) -> str | None:
     value = parse_if_literal(value)
     texts = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
     if texts:  # several correct answers: the first, as in other test sets
-        return _text_or_none(texts[0])
+        return text_or_none(texts[0])
     named_reference = extract_reference(value) if isinstance(value, dict) else None
     return named_reference or (extract_answer(value) if isinstance(value, str | dict) else None)
 
@@ -355,7 +355,3 @@ def _inner_object(value: Record, name: str) -> Record:
     """Return the object under a name, or the value itself if there is none."""
     inner = value.get(name)
     return inner if isinstance(inner, dict) else value
-
-
-def _text_or_none(value: str | None) -> str | None:
-    return value if value is not None and value.strip() else None
