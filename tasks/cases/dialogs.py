@@ -39,10 +39,8 @@ def history_messages(question: str, answer: str | None, path: str | None = None)
         1
     """
     user_message = {"role": "user", "content": question}
-    visible_answer = answer if answer and answer.strip() and path != HIDDEN_PATH else None
-    return (
-        (user_message,) if visible_answer is None else (user_message, {"role": "assistant", "content": visible_answer})
-    )
+    reply = answer if answer and answer.strip() and path != HIDDEN_PATH else None
+    return (user_message,) if reply is None else (user_message, {"role": "assistant", "content": reply})
 
 
 def sort_by_time(questions: Sequence[QuestionRow]) -> list[QuestionRow]:
@@ -61,7 +59,7 @@ def dialog_turns(log: Sequence[QuestionRow]) -> list[DialogTurn]:
     unknown.
 
     Args:
-        log: the whole log, as `by_time` orders it.
+        log: the whole log, as `sort_by_time` orders it.
     """
     members: dict[str, list[int]] = {}
     for row, name in enumerate(_dialog_names(log)):
@@ -77,39 +75,32 @@ def dialog_turns(log: Sequence[QuestionRow]) -> list[DialogTurn]:
 def dialog_turns_if_any(questions: Sequence[QuestionRow]) -> list[DialogTurn]:
     """Return dialog and turn of questions in any order; empty if no question follows another."""
     rows = sorted(range(len(questions)), key=lambda row: _time_key(questions[row]))
-    turn_by_row = dict(zip(rows, dialog_turns([questions[row] for row in rows]), strict=True))
-    return (
-        [turn_by_row[row] for row in range(len(questions))]
-        if any(place.turn == 2 for place in turn_by_row.values())
-        else []
-    )
+    by_row = dict(zip(rows, dialog_turns([questions[row] for row in rows]), strict=True))
+    return [by_row[row] for row in range(len(questions))] if any(place.turn == 2 for place in by_row.values()) else []
 
 
 def group_by_dialog(rows: Sequence[int], turns: Sequence[DialogTurn]) -> list[int]:
     """Order the rows so that the turns of each dialog follow each other, at the position of its first row."""
-    first_position: dict[str, int] = {}
-    for position, row in enumerate(rows):
+    first: dict[str, int] = {}
+    for index, row in enumerate(rows):
         if (name := turns[row].dialog) is not None:
-            first_position.setdefault(name, position)
-    keys = {
-        row: (first_position.get(turns[row].dialog or "", position), turns[row].turn or 0)
-        for position, row in enumerate(rows)
-    }
+            first.setdefault(name, index)
+    keys = {row: (first.get(turns[row].dialog or "", index), turns[row].turn or 0) for index, row in enumerate(rows)}
     return sorted(rows, key=lambda row: keys[row])
 
 
 def with_earlier_turns(rows: Sequence[int], turns: Sequence[DialogTurn]) -> list[int]:
     """Return the rows and all earlier turns of their dialogs, ascending."""
-    last_turn: dict[str, int] = {}
+    last: dict[str, int] = {}
     for name, turn in (turns[row] for row in rows):
         if name is not None:
-            last_turn[name] = max(turn or 0, last_turn.get(name, 0))
-    earlier_rows = [
+            last[name] = max(turn or 0, last.get(name, 0))
+    earlier = [
         row
         for row, place in enumerate(turns)
-        if place.dialog is not None and (place.turn or 0) <= last_turn.get(place.dialog, 0)
+        if place.dialog is not None and (place.turn or 0) <= last.get(place.dialog, 0)
     ]
-    return sorted({*rows, *earlier_rows})
+    return sorted({*rows, *earlier})
 
 
 def sample_whole_dialogs(

@@ -98,14 +98,12 @@ def freeze(
         rows = read_questions(connection, source_)
     rows = [row for row in rows if _is_within(row["created_at"], since, until)]
     log = sort_by_time(rows)
-    selected_ids = {
-        log[position]["question_id"] for position in sample_whole_dialogs(log, dialog_turns(log), limit, seed)
-    }
+    selected = {log[position]["question_id"] for position in sample_whole_dialogs(log, dialog_turns(log), limit, seed)}
     rule: SelectionRule = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
     rule = {key: value for key, value in rule.items() if value is not None} | ({"seed": seed} if limit else {})
-    return _to_document(
+    return _as_dict(
         case_sets.freeze_case_set(
-            database(), name, source_.name, [row for row in rows if row["question_id"] in selected_ids], rule
+            database(), name, source_.name, [row for row in rows if row["question_id"] in selected], rule
         )
     )
 
@@ -136,7 +134,7 @@ def split_frozen_set(name: str, at: datetime, into: tuple[str, str]) -> CaseSetS
         original.source,
         [(into[0], earlier, {"of": name, "until": split_time}), (into[1], later, {"of": name, "since": split_time})],
     )
-    return {"of": name, "without_time": len(rows) - len(timed), "sets": [_to_document(case_set) for case_set in halves]}
+    return {"of": name, "without_time": len(rows) - len(timed), "sets": [_as_dict(case_set) for case_set in halves]}
 
 
 def diff_frozen_sets(a: str, b: str) -> CaseSetDiff:
@@ -148,12 +146,8 @@ def diff_frozen_sets(a: str, b: str) -> CaseSetDiff:
     engine = database()
     sets = {"a": case_sets.find_case_set(engine, a), "b": case_sets.find_case_set(engine, b)}
     changes = case_sets.diff_case_sets(case_sets.read_case_set(engine, a), case_sets.read_case_set(engine, b))
-    document = {
-        "a": _to_document(sets["a"]),
-        "b": _to_document(sets["b"]),
-        **pseudonyms.mask_document(changes, sets["b"].source),
-    }
-    return cast(CaseSetDiff, document)
+    diff = {"a": _as_dict(sets["a"]), "b": _as_dict(sets["b"]), **pseudonyms.mask_document(changes, sets["b"].source)}
+    return cast(CaseSetDiff, diff)
 
 
 def list_frozen_sets() -> list[ListedSet]:
@@ -181,16 +175,16 @@ def find_frozen_set(name: str, source_name: str) -> CaseSet:
 
 
 def read_frozen_questions(name: str, source_name: str) -> list[QuestionRow]:
-    """Return the questions of the set with their labels; errors as `frozen`."""
+    """Return the questions of the set with their labels; errors as `find_frozen_set`."""
     return case_sets.read_case_set(database(), find_frozen_set(name, source_name).name)
 
 
-def _to_document(case_set: CaseSet) -> FrozenSet:
+def _as_dict(case_set: CaseSet) -> FrozenSet:
     return cast(FrozenSet, asdict(case_set))
 
 
 def _is_within(moment: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """Return whether a time is in an interval: without a zone it is UTC; an unknown time is only in an open one."""
+    """Return whether a time, UTC if it has no zone, is in an interval; an unknown one is only in an unbounded one."""
     if since is None and until is None:
         return True
     if moment is None:

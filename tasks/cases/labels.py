@@ -42,8 +42,8 @@ def annotated_cases(
     pages = page_by_chunk(corpus)
     labels = [relevance_grades(question, unit, pages) for question in questions]
     fallbacks = sum(
-        bool(question_labels) and not _annotated_labels(question, unit, pages)
-        for question_labels, question in zip(labels, questions, strict=True)
+        bool(grades) and not _annotated_labels(question, unit, pages)
+        for grades, question in zip(labels, questions, strict=True)
     )
     notes: list[Note] = [{"note": "page from the log", "n": fallbacks}] if fallbacks else []
     rejected = [dict.fromkeys(_rejected_ids(question, unit), 0.0) for question in questions]
@@ -59,7 +59,7 @@ def logged_cases(
 
     Args:
         source: name of the source, for the case ids.
-        groups: groups of duplicate questions, as `merged` returns them; the pages of all count.
+        groups: duplicate questions, as `group_duplicate_questions` returns them; the pages of all count.
         corpus: the chunks, to detect labels that match none.
         twins: duplicate pages; a label of one is a label of all.
 
@@ -127,20 +127,17 @@ def _make_cases(
     twins: Duplicates,
 ) -> tuple[pa.Table, list[Note]]:
     corpus_names = set(pages) if unit == "chunk" else set(pages.values())
-    duplicates = _group_duplicates(twins)
+    groups = _group_duplicates(twins)
 
     def make_block(rows: slice) -> pa.Table:
-        matched = [
-            {name: grade for name, grade in question_labels.items() if name in corpus_names}
-            for question_labels in labels[rows]
-        ]
-        return _make_labelled(source, questions[rows], labels[rows], matched, unit, pages, duplicates)
+        matched = [{name: grade for name, grade in grades.items() if name in corpus_names} for grades in labels[rows]]
+        return _make_labelled(source, questions[rows], labels[rows], matched, unit, pages, groups)
 
     starts = range(0, max(len(questions), 1), CASES_PER_BLOCK)
     cases = pa.concat_tables([make_block(slice(start, start + CASES_PER_BLOCK)) for start in starts])
     if pc.all(pc.equal(pc.list_flatten(cases["grades"]), 1.0), min_count=0).as_py():
         cases = set_columns(cases, grades=[None] * len(cases))
-    stale = sum(name not in corpus_names for question_labels in labels for name in question_labels)
+    stale = sum(name not in corpus_names for grades in labels for name in grades)
     return cases, [{"note": "stale labels", "n": stale}] if stale else []
 
 
@@ -159,20 +156,14 @@ def _make_labelled(
     matched: Sequence[Grades],
     unit: Unit,
     pages: dict[str, str | None],
-    duplicates: Mapping[str, list[str]],
+    groups: Mapping[str, list[str]],
 ) -> pa.Table:
     """Return cases with all their labels, and with the matched ones, which the corpus has."""
-    relevant = [
-        _spread_to_duplicates({name: grade for name, grade in question_labels.items() if grade > 0}, duplicates)
-        for question_labels in matched
-    ]
-    irrelevant = [
-        _spread_to_duplicates({name: 0.0 for name, grade in question_labels.items() if grade <= 0}, duplicates)
-        for question_labels in matched
-    ]
+    relevant = [_spread({name: grade for name, grade in grades.items() if grade > 0}, groups) for grades in matched]
+    irrelevant = [_spread({name: 0.0 for name, grade in grades.items() if grade <= 0}, groups) for grades in matched]
     states = [_state(*arguments, unit) for arguments in zip(labels, relevant, questions, strict=True)]
     ids = [question["question_id"] for question in questions]
-    pages_named = [_first_page(relevant_labels, unit, pages) for relevant_labels in relevant]
+    first_pages = [_first_page(grades, unit, pages) for grades in relevant]
     users = [question["user_id"] for question in questions]
     return make_cases(
         case_id=[f"{source}:{question_id}" for question_id in ids],
@@ -180,27 +171,27 @@ def _make_labelled(
         question=[question["question"] for question in questions],
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
-        group=[page if user is None else f"user {user}" for user, page in zip(users, pages_named, strict=True)],
+        group=[page if user is None else f"user {user}" for user, page in zip(users, first_pages, strict=True)],
         topic=[question.get("cluster") for question in questions],
         asked_at=[question.get("created_at") for question in questions],
-        page=pages_named,
-        labelled=[[f"{name}={grade:g}" for name, grade in question_labels.items()] for question_labels in labels],
-        relevant=[list(relevant_labels) for relevant_labels in relevant],
+        page=first_pages,
+        labelled=[[f"{name}={grade:g}" for name, grade in grades.items()] for grades in labels],
+        relevant=[list(grades) for grades in relevant],
         irrelevant=[
-            [name for name in irrelevant_labels if name not in relevant_labels]
-            for irrelevant_labels, relevant_labels in zip(irrelevant, relevant, strict=True)
+            [name for name in rejected if name not in grades]
+            for rejected, grades in zip(irrelevant, relevant, strict=True)
         ],
-        grades=[list(relevant_labels.values()) for relevant_labels in relevant],
+        grades=[list(grades.values()) for grades in relevant],
     )
 
 
-def _spread_to_duplicates(labels: Grades, duplicates: Mapping[str, list[str]]) -> Grades:
+def _spread(labels: Grades, groups: Mapping[str, list[str]]) -> Grades:
     """Return the labels followed by those of duplicates, which get the highest grade among them."""
-    if duplicates.keys().isdisjoint(labels):
+    if groups.keys().isdisjoint(labels):
         return labels
     spread: Grades = {}
     for name, grade in labels.items():
-        for duplicate in (name, *duplicates.get(name, ())):
+        for duplicate in (name, *groups.get(name, ())):
             spread[duplicate] = max(grade, spread.get(duplicate, grade))
     return spread
 
@@ -222,7 +213,7 @@ def labelled_page(question: QuestionRow, pages: dict[str, str | None]) -> str | 
 
 
 def relevance_grades(question: QuestionRow, unit: Unit, pages: dict[str, str | None]) -> Grades:
-    """Return id -> grade of the relevant ones: as annotated, else for pages the one that the bot showed."""
+    """Return id -> grade of the relevant results: as annotated, or else, for pages, the page that the bot showed."""
     annotated = _annotated_labels(question, unit, pages)
     return annotated if annotated or unit == "chunk" or is_judged(question) else shown_pages([question])
 

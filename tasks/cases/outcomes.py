@@ -30,11 +30,11 @@ def set_failures(cases: pa.Table, failures: Iterable[tuple[int, Status, str | No
         failures: position of the case, status, reason; of equally bad ones the first counts.
     """
     statuses, reasons = column_values(cases, "status"), column_values(cases, "reason")
-    for number, status, reason in failures:
-        if statuses[number] != "sut_refusal" and STATUSES_BY_SEVERITY.index(status) < STATUSES_BY_SEVERITY.index(
-            statuses[number]
+    for row, status, reason in failures:
+        if statuses[row] != "sut_refusal" and STATUSES_BY_SEVERITY.index(status) < STATUSES_BY_SEVERITY.index(
+            statuses[row]
         ):
-            statuses[number], reasons[number] = status, reason
+            statuses[row], reasons[row] = status, reason
     return set_columns(cases, status=statuses, reason=reasons)
 
 
@@ -45,7 +45,7 @@ def mark_failures(cases: pa.Table, failures: Mapping[int, str | None]) -> pa.Tab
         cases: n rows.
         failures: position of the case -> reason.
     """
-    failed = set_failures(cases, ((number, "sut_error", reason) for number, reason in failures.items()))
+    failed = set_failures(cases, ((row, "sut_error", reason) for row, reason in failures.items()))
     return set_columns(failed, unmeasurable=unmeasurable_reasons(cases))
 
 
@@ -56,16 +56,14 @@ def add_outcomes(cases: pa.Table, done: Sequence[CaseOutcome]) -> pa.Table:
         cases: n rows.
         done: the outcome of each; if the system was not asked, an earlier failure stays.
     """
-    cases = mark_failures(
-        cases, {number: result.reason for number, result in enumerate(done) if result.outcome == "failed"}
-    )
+    cases = mark_failures(cases, {row: result.reason for row, result in enumerate(done) if result.outcome == "failed"})
     statuses, reasons = column_values(cases, "status"), column_values(cases, "reason")
     outcomes = [result.outcome for result in done]
-    for number, unmeasurable_status in enumerate(column_values(cases, "unmeasurable")):
-        if outcomes[number] == "refused" and statuses[number] == "ok":
-            statuses[number], reasons[number] = "sut_refusal", done[number].reason
-        elif outcomes[number] is None and statuses[number] == "sut_error" and unmeasurable_status is None:
-            outcomes[number] = "failed"
+    for row, unmeasurable in enumerate(column_values(cases, "unmeasurable")):
+        if outcomes[row] == "refused" and statuses[row] == "ok":
+            statuses[row], reasons[row] = "sut_refusal", done[row].reason
+        elif outcomes[row] is None and statuses[row] == "sut_error" and unmeasurable is None:
+            outcomes[row] = "failed"
     return set_columns(cases, status=statuses, reason=reasons, outcome=outcomes)
 
 
@@ -137,12 +135,8 @@ def refusal_reason(answer: str, phrases: list[str], path: str | None = None) -> 
         return Words("the system's gate hid the answer")
     if not answer.strip():
         return Words("the answer is empty")
-    first_sentence = fold_case(answer.strip()).split("\n")[0].split(". ")[0]
-    return (
-        Words("the system declined to answer")
-        if any(fold_case(phrase) in first_sentence for phrase in phrases)
-        else None
-    )
+    start = fold_case(answer.strip()).split("\n")[0].split(". ")[0]
+    return Words("the system declined to answer") if any(fold_case(phrase) in start for phrase in phrases) else None
 
 
 HIDDEN_PATH = "hidden"

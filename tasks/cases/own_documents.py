@@ -31,11 +31,9 @@ def add_own_documents(cases: pa.Table, questions: Sequence[QuestionRow], corpus:
         and is_query_document(questions_by_id[chunk]["question"], text)
         and not parse_grades(questions_by_id[chunk], "relevant_chunk_ids").get(chunk, 0) > 0
     }
-    own_documents = [
-        question["question_id"] if question["question_id"] in own_chunks else None for question in questions
-    ]
-    n = sum(document is not None for document in own_documents)
-    return (set_columns(cases, own_document=own_documents), [{"note": "own documents", "n": n}]) if n else (cases, [])
+    documents = [question["question_id"] if question["question_id"] in own_chunks else None for question in questions]
+    n = sum(document is not None for document in documents)
+    return (set_columns(cases, own_document=documents), [{"note": "own documents", "n": n}]) if n else (cases, [])
 
 
 def own_of(cases: pa.Table) -> list[str | None]:

@@ -69,14 +69,12 @@ def add_typos(text: str, *, seed: int) -> str:
 
     An error swaps two letters, omits or doubles one, or hits a neighbouring key; the first letter stays.
     """
-    matches = list(LONG_WORD.finditer(text))
-    if not matches:
+    words = list(LONG_WORD.finditer(text))
+    if not words:
         return text
     digest = hashlib.sha256(f"{seed}|{text}".encode("utf-8", "surrogatepass")).digest()
     generator = random.Random(int.from_bytes(digest[:8]))
-    for match in sorted(
-        generator.sample(matches, -(-len(matches) // WORDS_PER_TYPO)), key=re.Match.start, reverse=True
-    ):
+    for match in sorted(generator.sample(words, -(-len(words) // WORDS_PER_TYPO)), key=re.Match.start, reverse=True):
         text = text[: match.start()] + _add_typo(match[0], generator) + text[match.end() :]
     return text
 

@@ -12,13 +12,8 @@ from yarus.metrics.gains import Counts, Floats
 from yarus.tasks.cases.table import column_values, iterate_rows, optional_column_values, set_columns
 from yarus.tasks.cases.vocabulary import Duplicates
 
-HIT_RATE_DEPTHS, RECALL_DEPTHS, PRECISION_DEPTHS, NDCG_DEPTHS, JUDGED_DEPTHS = (
-    (1, 5, 10),
-    (1, 3, 5, 10),
-    (1, 3, 5, 10),
-    (5, 10),
-    (1, 5, 10),
-)
+HIT_RATE_DEPTHS, RECALL_DEPTHS, PRECISION_DEPTHS = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10)
+NDCG_DEPTHS, JUDGED_DEPTHS = (5, 10), (1, 5, 10)
 
 
 def score(cases: pa.Table, twins: Duplicates, k: int) -> pa.Table:
@@ -39,15 +34,11 @@ def score(cases: pa.Table, twins: Duplicates, k: int) -> pa.Table:
     columns["unjudged_above"] = incomplete.unjudged_above(matrix)
     columns["bpref"] = incomplete.bpref(matrix, n_relevant, n_irrelevant)
     columns["inf_ap"] = incomplete.inf_ap(matrix, n_relevant)
-    upper_bounds = _compute_upper_bounds(matrix, n_relevant, ideal)
+    bounds = _compute_upper_bounds(matrix, n_relevant, ideal)
     has_value = ~np.isnan(matrix[:, 0])
-    bounds_by_case = [
-        dict(zip(upper_bounds, row, strict=True)) for row in np.column_stack(list(upper_bounds.values())).tolist()
-    ]
+    by_case = [dict(zip(bounds, row, strict=True)) for row in np.column_stack(list(bounds.values())).tolist()]
     return set_columns(
-        cases,
-        **columns,
-        if_right=[row if is_defined else None for row, is_defined in zip(bounds_by_case, has_value, strict=True)],
+        cases, **columns, if_right=[row if defined else None for row, defined in zip(by_case, has_value, strict=True)]
     )
 
 
@@ -73,20 +64,18 @@ def grades_by_id(cases: pa.Table, twins: Duplicates) -> list[Mapping[object, flo
 
 def _compute_metrics(gains: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
     """Return the metrics by the labels; unjudged results count as not relevant."""
-    columns = _compute_from_gains(gains) | {
-        f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL_DEPTHS
-    }
+    columns = _score_gains(gains) | {f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL_DEPTHS}
     return columns | {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG_DEPTHS}
 
 
 def _compute_upper_bounds(matrix: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
     """Return the metrics if every unjudged result were relevant."""
-    columns = _compute_from_gains(incomplete.gains_if_unjudged_relevant(matrix))
+    columns = _score_gains(incomplete.gains_if_unjudged_relevant(matrix))
     columns |= {f"recall@{k}": incomplete.recall_upper_bound(matrix, n_relevant, k=k) for k in RECALL_DEPTHS}
     return columns | {f"ndcg@{k}": incomplete.ndcg_upper_bound(matrix, ideal, k=k) for k in NDCG_DEPTHS}
 
 
-def _compute_from_gains(gains: Floats) -> dict[str, Floats]:
+def _score_gains(gains: Floats) -> dict[str, Floats]:
     columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE_DEPTHS}
     columns["mrr"] = retrieval.reciprocal_rank(gains)
     return columns | {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION_DEPTHS}
@@ -173,16 +162,13 @@ def relabel_cases(cases: pa.Table, relevance_by_case: Sequence[Relevance | None]
         relevance_by_case: relevance of the pool's results, per case.
     """
     pools: list[Pool | None] = column_values(cases, "pooled")
-    pool_relevance = [
-        relevance if pool is not None else None for pool, relevance in zip(pools, relevance_by_case, strict=True)
-    ]
+    labels = [relevance if pool is not None else None for pool, relevance in zip(pools, relevance_by_case, strict=True)]
     return set_columns(
         cases,
         retrieved=[pool and own_ranking(pool) for pool in pools],
-        relevant=[_relevant_results(relevance) if relevance is not None else [] for relevance in pool_relevance],
+        relevant=[_relevant_results(relevance) if relevance is not None else [] for relevance in labels],
         irrelevant=[
-            [result for result, is_relevant in (relevance or {}).items() if not is_relevant]
-            for relevance in pool_relevance
+            [result for result, is_relevant in (relevance or {}).items() if not is_relevant] for relevance in labels
         ],
         grades=[None] * len(cases),
     )

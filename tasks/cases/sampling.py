@@ -38,14 +38,9 @@ def stratified_sample(
     for position, (id_, stratum) in enumerate(zip(ids, strata, strict=True)):
         members.setdefault(stratum, []).append((_hash_to_unit_interval(seed, id_), id_, position))
     ranked = [
-        (
-            min(max(hash_value, (rank - 0.5 - off) / len(stratum_members)), (rank - 0.5 + off) / len(stratum_members)),
-            hash_value,
-            id_,
-            position,
-        )
-        for stratum_members in members.values()
-        for rank, (hash_value, id_, position) in enumerate(sorted(stratum_members), start=1)
+        (min(max(value, (rank - 0.5 - off) / len(group)), (rank - 0.5 + off) / len(group)), value, id_, position)
+        for group in members.values()
+        for rank, (value, id_, position) in enumerate(sorted(group), start=1)
     ]
     return sorted(position for *_, position in sorted(ranked)[:limit])
 

@@ -16,18 +16,9 @@ Case = dict[str, Any]
 """A case: column -> value."""
 TEXTS = pa.list_(pa.string())
 
-LONG_TEXT_COLUMNS: tuple[str, ...] = (
-    "passages",
-    "context",
-    "text",
-    "judge_reasons",
-    "logprobs",
-    "answers",
-    "gold_context",
-    "exam",
-)
-LONG_TEXT_COLUMNS += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "history")
-LONG_TEXT_COLUMNS += ("context_probe", "calls")
+LONG_TEXT_COLUMNS: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers")
+LONG_TEXT_COLUMNS += ("gold_context", "exam", "parallel", "unsupported_facts", "claims", "nuggets", "citations")
+LONG_TEXT_COLUMNS += ("passage_starts", "history", "context_probe", "calls")
 """Columns of long texts from which no metric is computed."""
 
 
@@ -283,7 +274,7 @@ def optional_column_values(cases: pa.Table, name: str) -> list[Any]:
 
 
 def iterate_rows(cases: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Iterate over the values of several columns, row by row, as read by `values_of`."""
+    """Iterate over the values of several columns, row by row, as read by `column_values`."""
     return zip(*(column_values(cases, name) for name in names), strict=True)
 
 

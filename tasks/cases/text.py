@@ -66,7 +66,7 @@ def split_context(context: str | None, begin: list[int] | None) -> list[str]:
 
     Args:
         context: the joined texts; None or empty without any.
-        begin: offsets, as `starts` returns them.
+        begin: offsets, as `text_offsets` returns them.
 
     Example:
         >>> from yarus.tasks.cases.text import split_context, text_offsets

@@ -25,18 +25,14 @@ def compare_labels(notes: Sequence[Note], cases: pa.Table, corpus: Corpus, unit:
     """
     if not any(note["note"] == STALE_NOTE for note in notes):
         return list(notes)
-    corpus_names = (
-        corpus.ids if unit == "chunk" else [page for page in page_by_chunk(corpus).values() if page is not None]
-    )
-    existing = set(corpus_names)
-    labels = [
-        label.rpartition("=")[0] for case_labels in column_values(cases, "labelled") for label in case_labels or ()
-    ]
+    names = corpus.ids if unit == "chunk" else [page for page in page_by_chunk(corpus).values() if page is not None]
+    existing = set(names)
+    labels = [label.rpartition("=")[0] for entries in column_values(cases, "labelled") for label in entries or ()]
     stale = [label for label in labels if label not in existing]
     if 2 * len(stale) <= len(labels):
         return list(notes)
     unmatched: Note = {"note": UNMATCHED_NOTES[unit], "n": len(stale), "of": len(labels)}
-    unmatched |= {"theirs": _join_first(stale), "ours": _join_first(corpus_names)}
+    unmatched |= {"theirs": _join_first(stale), "ours": _join_first(names)}
     return [unmatched if note["note"] == STALE_NOTE else note for note in notes]
 
 

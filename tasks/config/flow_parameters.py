@@ -177,15 +177,9 @@ class RobustnessParameters(Parameters):
         kinds = info.data.get("kinds", ())
         for kind in kinds:
             if not any(kind in PERTURBATIONS_BY_TIER[tier] for tier in tiers):
-                supporting_tiers = " or ".join(
-                    tier for tier, supported in PERTURBATIONS_BY_TIER.items() if kind in supported
-                )
+                names = " or ".join(tier for tier, supported in PERTURBATIONS_BY_TIER.items() if kind in supported)
                 raise ValueError(
-                    Words(
-                        "none of them knows the kind {kind!r}, which is of {knowing}",
-                        kind=kind,
-                        knowing=supporting_tiers,
-                    )
+                    Words("none of them knows the kind {kind!r}, which is of {knowing}", kind=kind, knowing=names)
                 )
         for tier in tiers if kinds else ():
             if not set(kinds) & set(PERTURBATIONS_BY_TIER[tier]):

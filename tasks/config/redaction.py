@@ -34,9 +34,7 @@ def replace_surrogates(text: str) -> str:
 
 def escape_control_characters(text: str) -> str:
     """Replace characters that a terminal interprets or hides: they could clear the screen or mislead."""
-    return "".join(
-        character if character in "\n\t" or unicodedata.category(character)[0] != "C" else "�" for character in text
-    )
+    return "".join(point if point in "\n\t" or unicodedata.category(point)[0] != "C" else "�" for point in text)
 
 
 def escape_formula(text: str) -> str:
@@ -45,5 +43,5 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(text: str) -> str:
-    """Return the text as it was before `quoted`."""
+    """Return the text as it was before `escape_formula`."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text

@@ -48,15 +48,9 @@ def require_public_address(url: str, place: str, *, keys: str | None = None) -> 
             place=place.removesuffix("_SERVICE"),
             error=error,
         ) from None
-    secret_options = [
-        name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL_OPTIONS, name, re.IGNORECASE)
-    ]
-    if "@" in parts.netloc or secret_options:
-        what = (
-            Words("the option {secret!r}", secret=secret_options[0])
-            if secret_options
-            else Words("a user name or password")
-        )
+    secrets = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL_OPTIONS, name, re.IGNORECASE)]
+    if "@" in parts.netloc or secrets:
+        what = Words("the option {secret!r}", secret=secrets[0]) if secrets else Words("a user name or password")
         raise InputError(
             "the address {url!r} is stored with results and has {what}: put secrets into {keys}",
             url=redact_urls(url),

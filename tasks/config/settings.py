@@ -251,19 +251,15 @@ def get_settings() -> Settings:
     except OSError:
         file = b""
     # Without a file only Yarus's variables and HOME (for ~) matter; a file may refer to any variable.
-    relevant = (
-        item for item in os.environ.items() if file or item[0] == "HOME" or item[0].upper().startswith(ENV_PREFIX)
-    )
-    return _read_settings(frozenset(relevant), file)
+    items = (item for item in os.environ.items() if file or item[0] == "HOME" or item[0].upper().startswith(ENV_PREFIX))
+    return _read_settings(frozenset(items), file)
 
 
 @lru_cache(maxsize=8)
 def _read_settings(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
     """Read the settings; the arguments are only the key of the cache."""
-    all_variables = {**dotenv_values(".env"), **os.environ}
-    variables = {
-        name.upper(): value or "" for name, value in all_variables.items() if name.upper().startswith(ENV_PREFIX)
-    }
+    values = {**dotenv_values(".env"), **os.environ}
+    variables = {name.upper(): value or "" for name, value in values.items() if name.upper().startswith(ENV_PREFIX)}
     names = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
     for name in sorted(variables):
         if name.split("__")[0] not in names:
@@ -285,10 +281,8 @@ def _json_error(error: SettingsError, variables: Mapping[str, str]) -> InputErro
     setting = ENV_PREFIX + (field_match[1].upper() if field_match else "")
     # The JSON fields of services and roles.
     json_parts = [f"{setting}__{part}" for part in ("HEADERS", "EXTRA_BODY", "TOKEN_FORM", "QUERY", "PASSAGE")]
-    if setting not in variables and (used_parts := [variable for variable in json_parts if variable in variables]):
-        setting = next(
-            (variable for variable in used_parts if not variables[variable].lstrip().startswith("{")), used_parts[0]
-        )
+    if setting not in variables and (used_parts := [part for part in json_parts if part in variables]):
+        setting = next((part for part in used_parts if not variables[part].lstrip().startswith("{")), used_parts[0])
     return InputError("{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE", place=setting)
 
 
@@ -305,11 +299,9 @@ def _invalid_value_error(problem: Mapping[str, Any]) -> InputError:
     is_plain = isinstance(problem["input"], str | int | float) and not problem["type"].endswith(
         ("model_type", "dict_type")
     )
-    value_text = (
+    value = (
         Words(" (given: {input!r})", input=problem["input"])
         if is_plain and not re.search(SENSITIVE_SETTINGS, setting)
         else ""
     )
-    return InputError(
-        "{place}: {allowed}{given}", place=setting, allowed=allowed_values_text(problem), given=value_text
-    )
+    return InputError("{place}: {allowed}{given}", place=setting, allowed=allowed_values_text(problem), given=value)

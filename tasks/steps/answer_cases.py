@@ -94,17 +94,17 @@ def _load_ideal(run: EvaluationRun[Tier2]) -> EvaluationRun[Tier2]:
     if is_loaded(run):
         return resume_answering(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
-    reused_config = _reused_config(run)
-    is_recorded = (reused_config.sut or parameters.sut or get_settings().sut) == RECORDED_SYSTEM
+    reused = _reused_config(run)
+    is_recorded = (reused.sut or parameters.sut or get_settings().sut) == RECORDED_SYSTEM
     if is_recorded and (parameters.repeats > 1 or parameters.logprobs):
         raise InputError("recorded answers are not asked for again: leave out --repeats and --logprobs")
     if is_recorded and parameters.context_perturbation:
         raise InputError("recorded answers were made from their own contexts: leave out --context-perturbation")
-    opened_source, questions, corpus = read_source(run, vectors=False, chunks=not is_recorded)
+    source, questions, corpus = read_source(run, vectors=False, chunks=not is_recorded)
     chosen = [questions[number] for number in sample_questions(run, questions)]
     chosen = drop_log_labels(chosen) if is_recorded else chosen
     unit = default_unit(questions)
-    cases, notes = annotated_cases(opened_source.name, chosen, corpus, unit)
+    cases, notes = annotated_cases(source.name, chosen, corpus, unit)
     pages = page_by_chunk(corpus)
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     tokens, kind = parameters.context_tokens, parameters.context_perturbation
@@ -113,48 +113,45 @@ def _load_ideal(run: EvaluationRun[Tier2]) -> EvaluationRun[Tier2]:
     if is_recorded:
         contexts = find_contexts(chosen, corpus, tokens)
         cases = use_recorded_contexts(cases, contexts)
-        if reused_config.answers_of is None:
+        if reused.answers_of is None:
             save_recorded(run, cases, chosen, corpus, None)
         config |= EvaluationConfig(sut=RECORDED_SYSTEM)
         if any(contexts):
             config |= EvaluationConfig(contexts=RECORDED_SYSTEM)
         notes += note_missing_contexts(chosen, contexts)
     else:
-        config |= generator_config(parameters, opened_source.language)
+        config |= generator_config(parameters, source.language)
     if kind is not None:
         cases = change_contexts(
-            cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=opened_source.language
+            cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=source.language
         )
         config |= EvaluationConfig(context_perturbation=context_perturbation_record(kind, parameters.seed))
-    config |= judge_config(parameters, opened_source.language, JUDGED_ON_IDEAL_CONTEXT) | reused_config
-    notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(reused_config)]
-    return save_loaded(run, opened_source, cases, corpus, notes, config)
+    config |= judge_config(parameters, source.language, JUDGED_ON_IDEAL_CONTEXT) | reused
+    notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(reused)]
+    return save_loaded(run, source, cases, corpus, notes, config)
 
 
 def _load_end_to_end(run: EvaluationRun[Tier3]) -> EvaluationRun[Tier3]:
     if is_loaded(run):
         return resume_answering(run, JUDGED_END_TO_END)
-    reused_config = _reused_config(run)
-    system = reused_config if reused_config.sut else system_config(run)
+    reused = _reused_config(run)
+    system = reused if reused.sut else system_config(run)
     sut = system.sut
     is_recorded = sut == RECORDED_SYSTEM
     is_local = sut == "local"
-    opened_source, questions, corpus = read_source(run, vectors=is_local and should_read_vectors(run), chunks=False)
+    source, questions, corpus = read_source(run, vectors=is_local and should_read_vectors(run), chunks=False)
     if is_local and not corpus.ids:
-        raise nothing_to_search_error(opened_source.name)
-    places = dialog_turns_if_any(questions)
-    numbers = sample_dialogs(run, questions, places) if places else sample_questions(run, questions)
+        raise nothing_to_search_error(source.name)
+    turns = dialog_turns_if_any(questions)
+    numbers = sample_dialogs(run, questions, turns) if turns else sample_questions(run, questions)
     chosen = [questions[number] for number in numbers]
     chosen = drop_log_labels(chosen) if is_recorded else chosen
-    config = (
-        _resolve_config(run, system, default_unit(questions), opened_source.language, in_dialogs=bool(places))
-        | reused_config
-    )
+    config = _resolve_config(run, system, default_unit(questions), source.language, in_dialogs=bool(turns)) | reused
     twins, twin_notes = find_twins(run, corpus, config.unit)
-    cases, notes = annotated_cases(opened_source.name, chosen, corpus, config.unit, twins)
+    cases, notes = annotated_cases(source.name, chosen, corpus, config.unit, twins)
     cases = _add_labels(run, cases, chosen)
     if is_recorded:  # recorded by production itself: nothing to compare with
-        if reused_config.answers_of is None:
+        if reused.answers_of is None:
             save_recorded(run, cases, chosen, corpus, config.unit)
         if cases["reference"].null_count:
             config |= EvaluationConfig(unreferenced="judged")
@@ -164,17 +161,17 @@ def _load_end_to_end(run: EvaluationRun[Tier3]) -> EvaluationRun[Tier3]:
         cases = add_production(_set_answer_states(cases), chosen, logs_answers=has_answers(questions))
         if _has_unreferenced(cases):
             config |= EvaluationConfig(unreferenced="judged")
-    cases = add_dialogs(cases, [places[number] for number in numbers]) if places else cases
+    cases = add_dialogs(cases, [turns[number] for number in numbers]) if turns else cases
     cases, own_notes = add_own_documents(cases, chosen, corpus)
     if own_notes:
         config |= EvaluationConfig(own_documents="left out")
     config |= EvaluationConfig(gain="linear" if cases["grades"].null_count < len(cases) else "binary")
-    notes += [*own_notes, *twin_notes, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(reused_config)]
+    notes += [*own_notes, *twin_notes, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(reused)]
     if sut in ("local", RECORDED_SYSTEM):
         notes += count_labels(questions).note(config.unit)
     if not corpus.ids:
         notes = [{"note": NO_PAGES_NOTE}, *(note for note in notes if note["note"] not in PAGE_NOTES)]
-    return save_loaded(run, opened_source, cases, corpus, notes, config, twins=twins)
+    return save_loaded(run, source, cases, corpus, notes, config, twins=twins)
 
 
 def _resolve_config(
@@ -222,8 +219,8 @@ def _reused_config(run: EvaluationRun[AnswerParameters]) -> EvaluationConfig:
     return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else EvaluationConfig()
 
 
-def _reuse_notes(reused_config: EvaluationConfig) -> list[Note]:
-    return [{"note": "answers reused", "evaluation": reused_config.answers_of}] if reused_config.answers_of else []
+def _reuse_notes(reused: EvaluationConfig) -> list[Note]:
+    return [{"note": "answers reused", "evaluation": reused.answers_of}] if reused.answers_of else []
 
 
 def _add_labels(run: EvaluationRun[A], cases: pa.Table, questions: list[QuestionRow]) -> pa.Table:
@@ -239,10 +236,7 @@ def _add_labels(run: EvaluationRun[A], cases: pa.Table, questions: list[Question
     if not any(nuggets):
         name = run.parameters.source
         raise InputError("no question has nuggets; make some: yarus dataset nuggets --source {name}", name=name)
-    return set_columns(
-        cases,
-        nuggets=[[{**nugget, "support": None} for nugget in question_nuggets] or None for question_nuggets in nuggets],
-    )
+    return set_columns(cases, nuggets=[[{**nugget, "support": None} for nugget in items] or None for items in nuggets])
 
 
 def add_context(
@@ -292,14 +286,11 @@ def _set_answer_states(cases: pa.Table) -> pa.Table:
     """Set the status of end-to-end cases: a question needs a reference, nuggets, or the label "unanswerable"."""
     nuggets = optional_column_values(cases, "nuggets")
     labels = zip(column_values(cases, "reference"), column_values(cases, "answerable"), nuggets, strict=True)
-    measurable = [
-        reference is not None or is_answerable is False or bool(case_nuggets)
-        for reference, is_answerable, case_nuggets in labels
-    ]
+    usable = [reference is not None or has_answer is False or bool(items) for reference, has_answer, items in labels]
     return set_columns(
         cases,
-        status=["ok" if is_measurable else "unlabelled" for is_measurable in measurable],
-        reason=[None if is_measurable else Words("no reference answer") for is_measurable in measurable],
+        status=["ok" if is_usable else "unlabelled" for is_usable in usable],
+        reason=[None if is_usable else Words("no reference answer") for is_usable in usable],
     )
 
 
@@ -307,7 +298,7 @@ def _has_unreferenced(cases: pa.Table) -> bool:
     """Return whether an answer is judged that can only be compared with nuggets."""
     rows = iterate_rows(cases, "status", "reference", "answerable")
     return any(
-        status == "ok" and reference is None and is_answerable is not False for status, reference, is_answerable in rows
+        status == "ok" and reference is None and has_answer is not False for status, reference, has_answer in rows
     )
 
 

@@ -83,25 +83,21 @@ def _measure_clusters(run: EvaluationRun[Tier0]) -> dict[str, SetValue]:
     has_vector = np.linalg.norm(vectors, axis=1) > 0
     errors = json.loads((run.work / ERRORS_FILE).read_text(encoding="utf-8"))
     cases = _without_direction(read_cases(run), ~has_vector, {int(number): why for number, why in errors.items()})
-    labelled_mask = np.array([status == "ok" for status in column_values(cases, "status")])
-    clusters = [
-        cluster
-        for cluster, is_labelled in zip(column_values(cases, "cluster"), labelled_mask, strict=True)
-        if is_labelled
-    ]
-    silhouettes = embedding.silhouette_samples(vectors[labelled_mask], clusters, metric=parameters.distance)
+    is_labelled = np.array([status == "ok" for status in column_values(cases, "status")])
+    clusters = [cluster for cluster, keep in zip(column_values(cases, "cluster"), is_labelled, strict=True) if keep]
+    silhouettes = embedding.silhouette_samples(vectors[is_labelled], clusters, metric=parameters.distance)
     why = _why_not_clustered(column_values(cases, "cluster"), run.config.texts)
     if "silhouette_score" in why:  # 0 by convention in a cluster of one; the mean of such alone is meaningless
         silhouettes = np.full(len(silhouettes), np.nan)
     nearest = embedding.nearest_neighbour_distances(vectors[has_vector])
     cases = set_columns(
         cases,
-        silhouette_score=_spread_out(silhouettes, labelled_mask),
+        silhouette_score=_spread_out(silhouettes, is_labelled),
         nn_distance=_spread_out(nearest, has_vector),
         spread=_spread_out(embedding.centroid_distances(vectors[has_vector]), has_vector),
     )
     save_batch(run, 0, cases)
-    clustering = _clustering(vectors[labelled_mask], clusters, parameters.seed) | why
+    clustering = _clustering(vectors[is_labelled], clusters, parameters.seed) | why
     return clustering | _geometry(vectors[has_vector], nearest)
 
 

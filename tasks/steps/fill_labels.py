@@ -63,22 +63,20 @@ def _build_pools(run: EvaluationRun, cases: pa.Table, texts: Mapping[str, str]) 
     """Return the pool of each measurable case; a failed retriever of the pool leaves the case unmeasured."""
     twins = read_duplicates(run)
     own_rankings = [ranking and merge_duplicates(ranking, twins) for ranking in column_values(cases, "retrieved")]
-    cases, other_rankings = _rank_with_others(run, cases)
+    cases, others = _rank_with_others(run, cases)
     judged = grades_by_id(cases, twins)
     pools: list[Pool | None] = []
-    for number, status in enumerate(column_values(cases, "status")):
-        ranking = own_rankings[number]
+    for row, status in enumerate(column_values(cases, "status")):
+        ranking = own_rankings[row]
         if status != "ok" or ranking is None:
             pools.append(None)
             continue
-        ranks = {name: rank_number for rank_number, name in enumerate(ranking, start=1)}
-        pooled_names = dict.fromkeys(
-            [*ranking, *(name for rankings in other_rankings for name in merge_duplicates(rankings[number], twins))]
-        )
-        labels = {name: False for name in pooled_names if name not in texts}  # not in the corpus
-        labels |= {str(name): grade > 0 for name, grade in judged[number].items()}
-        unranked = [name for name, is_relevant in labels.items() if is_relevant and name not in pooled_names]
-        pools.append([_entry(name, ranks.get(name), labels.get(name)) for name in [*pooled_names, *unranked]])
+        ranks = {name: rank for rank, name in enumerate(ranking, start=1)}
+        pooled = dict.fromkeys([*ranking, *(name for other in others for name in merge_duplicates(other[row], twins))])
+        labels = {name: False for name in pooled if name not in texts}  # not in the corpus
+        labels |= {str(name): grade > 0 for name, grade in judged[row].items()}
+        unranked = [name for name, is_relevant in labels.items() if is_relevant and name not in pooled]
+        pools.append([_entry(name, ranks.get(name), labels.get(name)) for name in [*pooled, *unranked]])
     return cases, pools
 
 
@@ -91,9 +89,7 @@ def _rank_with_others(run: EvaluationRun, cases: pa.Table) -> tuple[pa.Table, li
     failures: dict[int, str] = {}
     questions = column_values(cases, "question")
     if "asked" in cases.column_names:  # the whole pool gets the changed question
-        questions = [
-            changed or question for changed, question in zip(column_values(cases, "asked"), questions, strict=True)
-        ]
+        questions = [text or question for text, question in zip(column_values(cases, "asked"), questions, strict=True)]
     rankings_by_retriever: list[list[list[str]]] = []
     for name in run.config.pool or ():
         if name == run.config.retriever:

@@ -193,10 +193,8 @@ def note_unknown_ids(run: EvaluationRun, cases: pa.Table) -> list[Note]:
     pages = page_by_chunk(read_stored_corpus(run))
     by_chunk = run.config.unit == "chunk"
     known_ids = pages.keys() if by_chunk else {chunk if page is None else page for chunk, page in pages.items()}
-    retrieved = pc.list_flatten(cases["retrieved"])
-    n_unknown = (
-        len(retrieved) - pc.sum(pc.is_in(retrieved, value_set=pa.array(known_ids, pa.string())), min_count=0).as_py()
-    )
+    ids = pc.list_flatten(cases["retrieved"])
+    n_unknown = len(ids) - pc.sum(pc.is_in(ids, value_set=pa.array(known_ids, pa.string())), min_count=0).as_py()
     return [{"note": "unknown ids", "n": n_unknown}] if n_unknown else []
 
 

@@ -42,16 +42,12 @@ async def generate_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     requests = [(case, first + repeat) for case in rows for repeat in range(repeats)]
     calls = [_call(prompt, case, repeat, logprobs) for case, repeat in requests]
     async with open_model(run, "generator", configuration) as model:
-        replies = await model.complete(
-            calls, _count_replies("answer_ideal" if run.tier == "tier2" else "answer", repeats)
-        )
-    by_case = {
-        number: replies[position * repeats : (position + 1) * repeats] for position, number in enumerate(numbers)
-    }
+        replies = await model.complete(calls, _count_done("answer_ideal" if run.tier == "tier2" else "answer", repeats))
+    by_case = {number: replies[index * repeats : (index + 1) * repeats] for index, number in enumerate(numbers)}
     return _add_answers(cases, by_case, configuration.refusals)
 
 
-def _count_replies(step: str, repeats: int) -> Callable[[Reply], None]:
+def _count_done(step: str, repeats: int) -> Callable[[Reply], None]:
     """Return a callback that counts a case as done after its last reply."""
     arrived = count(1)
 
@@ -182,7 +178,7 @@ async def _answer_local(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     tokens = run.config.context_tokens
     # An id without text in the corpus cannot be answered from; it stays in the ranking, and is noted at the end.
     passages = [[texts[chunk][0] for chunk in ranking.ids if chunk in texts] for ranking in rankings]
-    contexts = [join_within_limit(texts_of_ranking, tokens) for texts_of_ranking in passages]
+    contexts = [join_within_limit(parts, tokens) for parts in passages]
     is_page_unit = run.config.unit == "page"
     ids = [[_page(texts, chunk) if is_page_unit else chunk for chunk in ranking.ids] for ranking in rankings]
     has_failed = [ranking.error is not None for ranking in rankings]
@@ -190,15 +186,11 @@ async def _answer_local(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     cases = set_columns(
         mark_failures(cases, errors),
         retrieved=[
-            None if is_failed else list(dict.fromkeys(result_ids))
-            for result_ids, is_failed in zip(ids, has_failed, strict=True)
+            None if failed else list(dict.fromkeys(names)) for names, failed in zip(ids, has_failed, strict=True)
         ],
         retrieval_latency_ms=[ranking.latency_ms for ranking in rankings],
         context=[context or None for context, _ in contexts],
-        passage_starts=[
-            text_offsets(texts_of_ranking, context)
-            for texts_of_ranking, (context, _) in zip(passages, contexts, strict=True)
-        ],
+        passage_starts=[text_offsets(parts, context) for parts, (context, _) in zip(passages, contexts, strict=True)],
         truncated=[is_cut for _, is_cut in contexts],
     )
     cases = await generate_answers(run, cases)
@@ -212,39 +204,38 @@ async def _answer_external(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     answers = await system.answers(column_values(cases, "question"), dialogs)
     configuration = effective_settings(run)
     refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
-    contexts = [CONTEXT_SEPARATOR.join(given_answer.contexts or ()) for given_answer in answers]
+    contexts = [CONTEXT_SEPARATOR.join(answer.contexts or ()) for answer in answers]
     if dialogs and run.config.takes_history:
-        cases = set_columns(cases, history=[list(given_answer.history) or None for given_answer in answers])
+        cases = set_columns(cases, history=[list(answer.history) or None for answer in answers])
     return set_columns(
-        add_outcomes(cases, [_outcome_of_answer(given_answer, refusals) for given_answer in answers]),
-        retrieved=[_named_pages(given_answer, own) for given_answer, own in zip(answers, own_of(cases), strict=True)],
+        add_outcomes(cases, [_outcome_of_answer(answer, refusals) for answer in answers]),
+        retrieved=[_named_pages(answer, own) for answer, own in zip(answers, own_of(cases), strict=True)],
         context=[context or None for context in contexts],
         passage_starts=[
-            text_offsets(given_answer.contexts or [], context)
-            for given_answer, context in zip(answers, contexts, strict=True)
+            text_offsets(answer.contexts or [], context) for answer, context in zip(answers, contexts, strict=True)
         ],
-        answer=[given_answer.text for given_answer in answers],
-        path=[given_answer.path for given_answer in answers],
-        latency_ms=[given_answer.latency_ms for given_answer in answers],
-        first_token_ms=[given_answer.first_token_ms for given_answer in answers],
-        tokens_in=[given_answer.tokens_in for given_answer in answers],
-        tokens_out=[given_answer.tokens_out for given_answer in answers],
-        cost_usd=[compute_cost_usd(price, given_answer.tokens_in, given_answer.tokens_out) for given_answer in answers],
+        answer=[answer.text for answer in answers],
+        path=[answer.path for answer in answers],
+        latency_ms=[answer.latency_ms for answer in answers],
+        first_token_ms=[answer.first_token_ms for answer in answers],
+        tokens_in=[answer.tokens_in for answer in answers],
+        tokens_out=[answer.tokens_out for answer in answers],
+        cost_usd=[compute_cost_usd(price, answer.tokens_in, answer.tokens_out) for answer in answers],
     )
 
 
-def _outcome_of_answer(given_answer: SystemAnswer, refusals: list[str]) -> CaseOutcome:
-    if given_answer.text is None:
-        return CaseOutcome("failed", given_answer.error)
-    why = refusal_reason(given_answer.text, refusals, given_answer.path)
+def _outcome_of_answer(answer: SystemAnswer, refusals: list[str]) -> CaseOutcome:
+    if answer.text is None:
+        return CaseOutcome("failed", answer.error)
+    why = refusal_reason(answer.text, refusals, answer.path)
     return CaseOutcome("refused", why) if why else CaseOutcome("answered")
 
 
-def _named_pages(given_answer: SystemAnswer, own: str | None) -> list[str] | None:
+def _named_pages(answer: SystemAnswer, own: str | None) -> list[str] | None:
     """Return the pages that the system named, best first, without the question itself; None if failed or unknown."""
-    if given_answer.urls is None:
+    if answer.urls is None:
         return None
-    pages = dict.fromkeys(page for url in given_answer.urls if (page := canonical_url(url)))
+    pages = dict.fromkeys(page for url in answer.urls if (page := canonical_url(url)))
     return [page for page in pages if own is None or page != page_of_document(own)]
 
 
@@ -261,9 +252,9 @@ def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
 
 def _open_system(run: EvaluationRun) -> System:
     """Open the system under test, and check that it takes history as it did when the evaluation began."""
-    opened_system = open_system(run, run.config.sut, effective_settings(run))
-    if run.config.takes_history not in (None, opened_system.takes_history):
-        earlier = Words("took no history") if opened_system.takes_history else Words("took history")
+    system = open_system(run, run.config.sut, effective_settings(run))
+    if run.config.takes_history not in (None, system.takes_history):
+        earlier = Words("took no history") if system.takes_history else Words("took history")
         raise InputError(
             "the system {sut!r} {then} when evaluation {evaluation} began, and now it is otherwise: let it be "
             "as it was, or run the tier anew",
@@ -271,4 +262,4 @@ def _open_system(run: EvaluationRun) -> System:
             then=earlier,
             evaluation=run.id,
         )
-    return opened_system
+    return system

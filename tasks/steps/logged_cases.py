@@ -67,20 +67,17 @@ async def load_dialogs(run: EvaluationRun[Ux]) -> EvaluationRun[Ux]:
 def _load_answered(run: EvaluationRun[J]) -> EvaluationRun[J]:
     if is_loaded(run):
         return require_unchanged(run, _resolve_judges(run, run.config.language))
-    opened_source, questions, corpus = read_source(run, vectors=False, chunks=False)
+    source, questions, corpus = read_source(run, vectors=False, chunks=False)
     chosen = [questions[number] for number in sample_questions(run, questions)]
-    recorded_contexts = find_contexts(chosen, corpus, run.parameters.context_tokens)
-    if not corpus.ids and not any(recorded_contexts):
-        raise empty_source_error(opened_source.name, Words("chunks"))
-    page_contexts = _page_contexts(chosen, corpus, run.parameters.context_tokens)
-    contexts = [
-        page_context if recorded_context is None else recorded_context[:2]
-        for page_context, recorded_context in zip(page_contexts, recorded_contexts, strict=True)
-    ]
+    recorded = find_contexts(chosen, corpus, run.parameters.context_tokens)
+    if not corpus.ids and not any(recorded):
+        raise empty_source_error(source.name, Words("chunks"))
+    pages = _page_contexts(chosen, corpus, run.parameters.context_tokens)
+    contexts = [page if context is None else context[:2] for page, context in zip(pages, recorded, strict=True)]
     shown_labels = [should_be_shown(question) for question in chosen]
     states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown_labels, strict=True)]
     cases = make_cases(
-        **_identity_columns(opened_source.name, chosen),
+        **_identity_columns(source.name, chosen),
         status=["ok" if reason is None else status for status, reason in states],
         reason=[reason for _, reason in states],
         page=[canonical_url(question["confluence_url"]) for question in chosen],
@@ -92,13 +89,13 @@ def _load_answered(run: EvaluationRun[J]) -> EvaluationRun[J]:
         **find_trace_ids(chosen),
     )
     cases = add_production(cases, chosen, logs_answers=has_answers(questions))
-    config = _resolve_judges(run, opened_source.language)
-    if any(recorded_contexts):
+    config = _resolve_judges(run, source.language)
+    if any(recorded):
         config |= EvaluationConfig(contexts="recorded")
     if isinstance(run.parameters, JudgeQuality) and run.parameters.exam:
-        cases = add_exam(run.parameters, cases, questions, chosen, corpus, opened_source.language)
+        cases = add_exam(run.parameters, cases, questions, chosen, corpus, source.language)
         config |= EvaluationConfig(exam_period=exam_period())
-    return save_loaded(run, opened_source, cases, corpus, [], config)
+    return save_loaded(run, source, cases, corpus, [], config)
 
 
 def _resolve_judges(run: EvaluationRun[J], language: str) -> EvaluationConfig:
@@ -113,38 +110,35 @@ def _resolve_judges(run: EvaluationRun[J], language: str) -> EvaluationConfig:
 def _load_dialogs(run: EvaluationRun[Ux]) -> EvaluationRun[Ux]:
     if is_loaded(run) and (run.work / "log.parquet").exists():  # older versions did not write it
         return require_unchanged(run, EvaluationConfig(similarity_embedder=get_measuring_embedder_name()))
-    opened_source, questions, corpus = read_source(run, vectors=False, chunks=False)
+    source, questions, corpus = read_source(run, vectors=False, chunks=False)
     log = sort_by_time(questions)
-    dialog_places = dialog_turns(log)
+    turns = dialog_turns(log)
     has_time = [question["created_at"] is not None for question in log]
-    if not any(has_time) and not any(place.turn == 2 for place in dialog_places):
+    if not any(has_time) and not any(place.turn == 2 for place in turns):
         raise InputError(
             "source {source!r}: no question has created_at, so none is earlier than another, and no dialog of two is "
             "annotated (dialog_id with turn): nothing can be measured",
-            source=opened_source.name,
+            source=source.name,
         )
-    chosen = sample_whole_dialogs(log, dialog_places, run.parameters.limit, run.parameters.seed)
+    chosen = sample_whole_dialogs(log, turns, run.parameters.limit, run.parameters.seed)
     cacheable_rows = {row for row, question in enumerate(log) if question["score"] == GOOD and has_time[row]}
     log_questions = [log[row] for row in sorted(cacheable_rows.union(chosen))]
-    log_table = make_cases(**_identity_columns(opened_source.name, log_questions), **_cache_columns(log_questions))
+    log_table = make_cases(**_identity_columns(source.name, log_questions), **_cache_columns(log_questions))
     pq.write_table(log_table, run.work / "log.parquet")
     rows = [log[row] for row in chosen]
-    is_unusable = [not has_time[row] and dialog_places[row].dialog is None for row in chosen]
+    is_unusable = [not has_time[row] and turns[row].dialog is None for row in chosen]
     cases = make_cases(
-        **_identity_columns(opened_source.name, rows),
-        status=["not_applicable" if unusable else "ok" for unusable in is_unusable],
-        reason=[
-            Words("the question has no time, and no place in a dialog") if unusable else None
-            for unusable in is_unusable
-        ],
+        **_identity_columns(source.name, rows),
+        status=["not_applicable" if skip else "ok" for skip in is_unusable],
+        reason=[Words("the question has no time, and no place in a dialog") if skip else None for skip in is_unusable],
         **_cache_columns(rows),
-        dialog=[dialog_places[row].dialog for row in chosen],
-        turn=[dialog_places[row].turn for row in chosen],
+        dialog=[turns[row].dialog for row in chosen],
+        turn=[turns[row].turn for row in chosen],
     )
     n_timeless = sum(not has_time[row] for row in chosen)
     notes: list[Note] = [{"note": "no time", "n": n_timeless}] if n_timeless else []
     config = EvaluationConfig(batch_size=max(1, len(cases)), similarity_embedder=get_measuring_embedder_name())
-    return save_loaded(run, opened_source, cases, corpus, notes, config, beside=[log_table])
+    return save_loaded(run, source, cases, corpus, notes, config, beside=[log_table])
 
 
 def _cache_columns(questions: list[QuestionRow]) -> dict[str, list[Any]]:

@@ -31,24 +31,21 @@ async def compare_with_production(run: EvaluationRun, cases: pa.Table) -> pa.Tab
 
 def _compare(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     rows = cases.select([name for name in NEEDED if name in cases.column_names]).to_pylist()
-    production_answers = [row["production_shown"] for row in rows]
-    own_answers = [row["decision"] if "decision" in row else ANSWERED_BY_OUTCOME[row["outcome"]] for row in rows]
-    decisions = [
-        None if None in pair else float(pair[0] == pair[1])
-        for pair in zip(own_answers, production_answers, strict=True)
-    ]
+    logged = [row["production_shown"] for row in rows]
+    own = [row["decision"] if "decision" in row else ANSWERED_BY_OUTCOME[row["outcome"]] for row in rows]
+    decisions = [None if None in pair else float(pair[0] == pair[1]) for pair in zip(own, logged, strict=True)]
     if "retrieved" not in cases.column_names:
         return set_columns(cases, same_decision=decisions)
     twins = read_duplicates(run)
-    pages_named = page_by_chunk(read_stored_corpus(run))
-    if pages_named and not any(pages_named.values()):  # no passage has a page: pages cannot be compared
+    by_chunk = page_by_chunk(read_stored_corpus(run))
+    if by_chunk and not any(by_chunk.values()):  # no passage has a page: pages cannot be compared
         return set_columns(cases, same_decision=decisions, same_page=[None] * len(rows))
-    page_of = pages_named if run.config.unit == "chunk" else {}
+    page_by_id = by_chunk if run.config.unit == "chunk" else {}
 
     def is_same_page(page: str | None, retrieved: list[str] | None) -> float | None:
         if page is None or retrieved is None:
             return None
-        first = page_of.get(retrieved[0], retrieved[0]) if retrieved else None
+        first = page_by_id.get(retrieved[0], retrieved[0]) if retrieved else None
         return float(first is not None and twins.get(first, first) == twins.get(page, page))
 
     pages = [is_same_page(row["production_page"], row["retrieved"]) for row in rows]

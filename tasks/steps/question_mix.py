@@ -52,8 +52,8 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         cases: its own.
 
     Returns:
-        The mix to store, and the cases with KIND. An empty mix and unchanged cases, if the cases are not questions, or
-        no topics are annotated and none can be found.
+        The mix to store, and the cases with KIND_COLUMN. An empty mix and unchanged cases, if the cases are not
+        questions, or no topics are annotated and none can be found.
     """
     if "question" not in cases.column_names:
         return {}, cases
@@ -68,10 +68,8 @@ def question_mix(engine: Engine, row: RowMapping, key: str, cases: pa.Table) -> 
         topics = [match_topic(text, words_of_topics) for text in texts]
     kinds = [f"{topic or 'other'}/{_length(text)}" for topic, text in zip(topics, texts, strict=True)]
     cases = cases.append_column(KIND_COLUMN, pa.array(kinds, pa.string()))
-    measured = select_headline_cases(cases)
-    cells = {
-        name: count_cells(get_metric(name), measured) for name in TIERS[row["tier"]].headlines if name != ERROR_RATE
-    }
+    chosen = select_headline_cases(cases)
+    cells = {name: count_cells(get_metric(name), chosen) for name in TIERS[row["tier"]].headlines if name != ERROR_RATE}
     mix["cells"] = {name: metric_cells for name, metric_cells in cells.items() if metric_cells}
     return mix, cases
 

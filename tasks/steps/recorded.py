@@ -24,37 +24,14 @@ from yarus.tasks.evaluation.identity import effective_settings
 from yarus.tasks.evaluation.run import EvaluationRun
 
 ANSWER_COLUMNS: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "truncated", "retrieved", "path")
-ANSWER_COLUMNS += (
-    "passage_starts",
-    "latency_ms",
-    "first_token_ms",
-    "retrieval_latency_ms",
-    "history",
-    "trace_id",
-    "span_id",
-)
-ANSWER_COLUMNS += ("sut_tokens_in", "sut_tokens_out", "sut_cost_usd")
+ANSWER_COLUMNS += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms", "history", "trace_id")
+ANSWER_COLUMNS += ("span_id", "sut_tokens_in", "sut_tokens_out", "sut_cost_usd")
 """Columns of the system's answers, actions and costs that are taken over."""
 RECORDED_SYSTEM: Final = "recorded"
 """The system under test whose answers are in the source."""
-SYSTEM_PARAMETERS: tuple[str, ...] = (
-    "sut",
-    "unit",
-    "k",
-    "retriever",
-    "embedder",
-    "embedder_identity",
-    "vectors",
-    "generator",
-)
-SYSTEM_PARAMETERS += (
-    "context_tokens",
-    "takes_history",
-    "reranker",
-    "reranker_identity",
-    "rerank_depth",
-    "generator_prompt",
-)
+SYSTEM_PARAMETERS: tuple[str, ...] = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors")
+SYSTEM_PARAMETERS += ("generator", "context_tokens", "takes_history", "reranker", "reranker_identity", "rerank_depth")
+SYSTEM_PARAMETERS += ("generator_prompt",)
 """Keys of the configuration that the answers were made with."""
 
 
@@ -110,13 +87,11 @@ def copy_answers(run: EvaluationRun, evaluation_id: str) -> EvaluationConfig:
                 value=value,
                 what=subject,
             )
-    stored_cases = result_files.read_results(row["parquet"])
+    file = result_files.read_results(row["parquet"])
     columns = [
-        name
-        for name in ("case_id", "question", "status", "reason", *ANSWER_COLUMNS)
-        if name in stored_cases.column_names
+        name for name in ("case_id", "question", "status", "reason", *ANSWER_COLUMNS) if name in file.column_names
     ]
-    pq.write_table(stored_cases.select(columns), run.work / "answers.parquet")
+    pq.write_table(file.select(columns), run.work / "answers.parquet")
     journal.update_evaluation(database(), run.id, sut_label=row["sut_label"])
     first_id = reused_config.answers_of or row["id"]
     # Recorded answers are judged as recorded ones again.
@@ -138,13 +113,7 @@ def reuse_answers(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     cases = add_outcomes(_mark_unanswered(run, cases, rows), [_outcome(row, refusals) for row in rows])
     columns = {name: [row.get(name) for row in rows] for name in ANSWER_COLUMNS if name in stored_answers.column_names}
     nothing = [None] * len(cases)  # stored answers cost nothing now
-    return set_columns(
-        cases,
-        **columns,
-        tokens_in=nothing,
-        tokens_out=nothing,
-        cost_usd=nothing,
-    )
+    return set_columns(cases, **columns, tokens_in=nothing, tokens_out=nothing, cost_usd=nothing)
 
 
 def _outcome(row: Case, refusals: list[str]) -> CaseOutcome:
@@ -219,8 +188,7 @@ def has_context(question: QuestionRow, chunks: Collection[str]) -> bool:
     """
     passages = _recorded_passages(question)
     return bool(passages) and all(
-        recorded_passage.get("text") is not None or recorded_passage["id"] in chunks
-        for recorded_passage in passages or ()
+        passage.get("text") is not None or passage["id"] in chunks for passage in passages or ()
     )
 
 
@@ -242,17 +210,14 @@ def find_trace_ids(questions: Sequence[QuestionRow]) -> dict[str, list[Any]]:
 def use_recorded_contexts(cases: pa.Table, contexts: Sequence[Context | None]) -> pa.Table:
     """Replace the labelled chunks of tier 2's cases by the recorded contexts; all cases become measurable."""
     earlier = iterate_rows(cases, "context", "truncated", "passage_starts")
-    current = [
-        earlier_context if recorded_context is None else recorded_context
-        for earlier_context, recorded_context in zip(earlier, contexts, strict=True)
-    ]
+    current = [old if context is None else context for old, context in zip(earlier, contexts, strict=True)]
     return set_columns(
         cases.drop_columns(["context"]),  # labelled texts are stored in a shared dictionary type
         status=["ok"] * len(cases),
         reason=[None] * len(cases),
         context=[context for context, _, _ in current],
         truncated=[is_cut for _, is_cut, _ in current],
-        passage_starts=[passage_begins for _, _, passage_begins in current],
+        passage_starts=[starts for _, _, starts in current],
     )
 
 
@@ -292,25 +257,21 @@ def save_recorded(
             answers, **{name: cases[name].to_pylist() for name in ("context", "truncated", "passage_starts")}
         )
     else:
-        contexts = [
-            recorded_context or (None, None, None) for recorded_context in find_contexts(questions, corpus, None)
-        ]
+        contexts = [context or (None, None, None) for context in find_contexts(questions, corpus, None)]
         corpus_pages = page_by_chunk(corpus)
         answers = set_columns(
             answers,
             retrieved=[_retrieved(question, corpus_pages, unit) for question in questions],
             context=[context or None for context, _, _ in contexts],
-            passage_starts=[passage_begins for _, _, passage_begins in contexts],
+            passage_starts=[starts for _, _, starts in contexts],
         )
     pq.write_table(answers, run.work / "answers.parquet")
 
 
 def note_missing_contexts(questions: Sequence[QuestionRow], contexts: Sequence[Context | None]) -> list[Note]:
     """Return a note on answers without a recorded context."""
-    n_missing = sum(
-        context is None for context, question in zip(contexts, questions, strict=True) if question["answer"]
-    )
-    return [{"note": "contexts not recorded", "n": n_missing}] if n_missing else []
+    missing = sum(context is None for context, question in zip(contexts, questions, strict=True) if question["answer"])
+    return [{"note": "contexts not recorded", "n": missing}] if missing else []
 
 
 def _state(question: QuestionRow, record: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -329,12 +290,8 @@ def _recorded(question: QuestionRow) -> Mapping[str, Any]:
 
 
 def _recorded_passages(question: QuestionRow) -> list[Record] | None:
-    contexts = _recorded(question).get("contexts")
-    return (
-        [recorded_passage for recorded_passage in map(parse_passage, contexts) if recorded_passage is not None]
-        if isinstance(contexts, list)
-        else None
-    )
+    raw = _recorded(question).get("contexts")
+    return [passage for passage in map(parse_passage, raw) if passage is not None] if isinstance(raw, list) else None
 
 
 def _other_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -361,18 +318,13 @@ def _context(passages: list[Record] | None, texts: Mapping[str, str], tokens: in
     if not passages:
         return None
     texts_or_missing = [
-        recorded_passage["text"]
-        if recorded_passage.get("text") is not None
-        else texts.get(recorded_passage.get("id", ""))
-        for recorded_passage in passages
+        passage["text"] if passage.get("text") is not None else texts.get(passage.get("id", "")) for passage in passages
     ]
-    passage_texts = [text for text in texts_or_missing if text is not None]
-    if len(passage_texts) < len(texts_or_missing):
+    parts = [text for text in texts_or_missing if text is not None]
+    if len(parts) < len(texts_or_missing):
         return None
-    context, is_cut = (
-        (CONTEXT_SEPARATOR.join(passage_texts), False) if tokens is None else join_within_limit(passage_texts, tokens)
-    )
-    return context, is_cut, text_offsets(passage_texts, context)
+    context, is_cut = (CONTEXT_SEPARATOR.join(parts), False) if tokens is None else join_within_limit(parts, tokens)
+    return context, is_cut, text_offsets(parts, context)
 
 
 def _retrieved(question: QuestionRow, pages: Mapping[str, str | None], unit: Unit) -> list[str] | None:
@@ -386,9 +338,6 @@ def _retrieved(question: QuestionRow, pages: Mapping[str, str | None], unit: Uni
         pages_of_urls = [page for page in map(canonical_url, urls) if page is not None]
         return list(dict.fromkeys(pages_of_urls)) or None
     if by_chunk:
-        return list(dict.fromkeys(recorded_passage["id"] for recorded_passage in passages))
-    result_pages = (
-        canonical_url(recorded_passage.get("url")) or pages.get(recorded_passage["id"], recorded_passage["id"])
-        for recorded_passage in passages
-    )
-    return list(dict.fromkeys(page for page in result_pages if page is not None))
+        return list(dict.fromkeys(passage["id"] for passage in passages))
+    results = (canonical_url(passage.get("url")) or pages.get(passage["id"], passage["id"]) for passage in passages)
+    return list(dict.fromkeys(page for page in results if page is not None))

@@ -102,38 +102,38 @@ async def load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
 def _load(run: EvaluationRun[Tier1]) -> EvaluationRun[Tier1]:
     if is_loaded(run):
         return _require_unchanged(run)
-    opened_source, questions, corpus = read_source(run, vectors=should_read_vectors(run))
+    source, questions, corpus = read_source(run, vectors=should_read_vectors(run))
     requested_unit = run.parameters.unit
-    labelled = count_labels(questions)
-    unit = labelled.unit if requested_unit == "auto" else requested_unit
+    counts = count_labels(questions)
+    unit = counts.unit if requested_unit == "auto" else requested_unit
     numbers = sample_questions(run, questions)
     twins, twin_notes = find_twins(run, corpus, unit)
-    cases, notes = annotated_cases(opened_source.name, [questions[number] for number in numbers], corpus, unit, twins)
+    cases, notes = annotated_cases(source.name, [questions[number] for number in numbers], corpus, unit, twins)
     cases, own_notes = add_own_documents(cases, [questions[number] for number in numbers], corpus)
     config = EvaluationConfig(unit=unit) | _retrieval_config(run, cases)
     if own_notes:
         config |= EvaluationConfig(own_documents="left out")
     if run.parameters.labels == "filled":
-        config |= _filling_config(run, opened_source.language, config.retriever)
+        config |= _filling_config(run, source.language, config.retriever)
         cases = make_unlabelled_measurable(cases, [questions[number].get("answerable") for number in numbers])
     return save_loaded(
-        run, opened_source, cases, corpus, labelled.note(unit) + notes + own_notes + twin_notes, config, twins=twins
+        run, source, cases, corpus, counts.note(unit) + notes + own_notes + twin_notes, config, twins=twins
     )
 
 
 def _load_log(run: EvaluationRun[RealUsers]) -> EvaluationRun[RealUsers]:
     if is_loaded(run):
         return _require_unchanged(run)
-    opened_source, questions, corpus = read_source(run, vectors=should_read_vectors(run))
+    source, questions, corpus = read_source(run, vectors=should_read_vectors(run))
     groups = group_duplicate_questions(questions)
     numbers = sample_numbers(run, (rows[0]["question_id"] for rows in groups), map(duplicates_stratum, groups))
     twins, twin_notes = find_twins(run, corpus, "page")
-    cases, notes = logged_cases(opened_source.name, [groups[number] for number in numbers], corpus, twins)
+    cases, notes = logged_cases(source.name, [groups[number] for number in numbers], corpus, twins)
     config = EvaluationConfig(unit="page") | _retrieval_config(run, cases)
     if run.parameters.labels == "filled":
-        config |= _filling_config(run, opened_source.language, config.retriever)
+        config |= _filling_config(run, source.language, config.retriever)
         cases = make_unlabelled_measurable(cases, [groups[number][0].get("answerable") for number in numbers])
-    return save_loaded(run, opened_source, cases, corpus, notes + twin_notes, config, twins=twins)
+    return save_loaded(run, source, cases, corpus, notes + twin_notes, config, twins=twins)
 
 
 def _load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
@@ -144,7 +144,7 @@ def _load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
     if not chunks and parameters.vectors == "stored":
         raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
     vectors = chunks and parameters.vectors != "computed"
-    opened_source, questions, corpus = read_source(run, vectors=vectors, questions=not chunks, chunks=chunks)
+    source, questions, corpus = read_source(run, vectors=vectors, questions=not chunks, chunks=chunks)
     notes: list[Note] = []
     if chunks:
         ids, texts, clusters = corpus.ids, corpus.texts, list(page_by_chunk(corpus).values())
@@ -154,7 +154,7 @@ def _load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
         clusters, notes = question_topics(questions)
     missing_reason = Words("the passage names no page") if chunks else Words("the question has no topic and no page")
     cases = make_cases(
-        case_id=[f"{opened_source.name}:{parameters.texts}:{text_id}" for text_id in ids],
+        case_id=[f"{source.name}:{parameters.texts}:{text_id}" for text_id in ids],
         question_id=[None if chunks else text_id for text_id in ids],
         question=[None if chunks else text for text in texts],
         status=["ok" if cluster is not None else "unlabelled" for cluster in clusters],
@@ -174,7 +174,7 @@ def _load_texts(run: EvaluationRun[Tier0]) -> EvaluationRun[Tier0]:
             vectors=corpus.vectors[rows] if corpus.vectors is not None else None,
         )
     config = EvaluationConfig(batch_size=len(cases), texts=parameters.texts, distance=parameters.distance)
-    return save_loaded(run, opened_source, cases, corpus, notes, config)
+    return save_loaded(run, source, cases, corpus, notes, config)
 
 
 def _cluster_notes(cases: pa.Table, texts: str) -> list[Note]:
@@ -231,21 +231,18 @@ async def perturb_questions(run: EvaluationRun[PerturbationParameters], cases: p
     if kind is None:
         return cases
     if kind == "paraphrase":
-        perturbed_texts = await _paraphrases(run, questions)
-        without_paraphrase = (number for number, text in enumerate(perturbed_texts) if text is None)
+        texts = await _paraphrases(run, questions)
+        missing = (number for number, text in enumerate(texts) if text is None)
         cases = set_failures(
-            cases,
-            ((number, "not_applicable", Words("the generator gave no paraphrase")) for number in without_paraphrase),
+            cases, ((number, "not_applicable", Words("the generator gave no paraphrase")) for number in missing)
         )
     else:
         # Masking comes before the change, which may remove capital letters of names and the @ of addresses.
         key = load_own_key() if get_settings().mask_calls else None
         masked = [question if key is None else mask(question, key, run.config.language) for question in questions]
-        perturbed_texts = [perturb_question(question, kind, seed=run.parameters.seed) for question in masked]
-    asked_questions = [
-        question if text is None else text for question, text in zip(questions, perturbed_texts, strict=True)
-    ]
-    originals = [None if text is None else question for question, text in zip(questions, perturbed_texts, strict=True)]
+        texts = [perturb_question(question, kind, seed=run.parameters.seed) for question in masked]
+    asked_questions = [question if text is None else text for question, text in zip(questions, texts, strict=True)]
+    originals = [None if text is None else question for question, text in zip(questions, texts, strict=True)]
     return set_columns(cases, question=asked_questions, asked=originals)
 
 
@@ -253,16 +250,13 @@ def restore_questions(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     """Restore the question for judging and scoring; the asked form is stored in `asked`."""
     if run.config.perturbation is None:
         return cases
-    asked_questions, originals = column_values(cases, "question"), column_values(cases, "asked")
+    texts, originals = column_values(cases, "question"), column_values(cases, "asked")
     results = iterate_rows(cases, "retrieved", "outcome")
-    rows = [
-        (asked_question, question, *result)
-        for asked_question, question, result in zip(asked_questions, originals, results, strict=True)
-    ]
+    rows = [(text, question, *result) for text, question, result in zip(texts, originals, results, strict=True)]
     return set_columns(
         cases,
-        question=[asked_question if question is None else question for asked_question, question, *_ in rows],
-        asked=[None if question is None else asked_question for asked_question, question, *_ in rows],
+        question=[text if question is None else question for text, question, *_ in rows],
+        asked=[None if question is None else text for text, question, *_ in rows],
         retrieved=[None if question is None else ranking for _, question, ranking, _ in rows],
         outcome=[None if question is None else outcome for _, question, _, outcome in rows],
     )

@@ -46,11 +46,11 @@ def _logprobs(logprobs: list[float] | None) -> list[float] | None:
 
 def score_repeats(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     """Add the similarity of repeated answers; NULL for a single answer, or if the embedder fails at one of them."""
-    repeated = [case_answers or [] for case_answers in column_values(cases, "answers")]
-    owners = [number for number, case_answers in enumerate(repeated) for _ in case_answers]
+    repeated = [texts or [] for texts in column_values(cases, "answers")]
+    owners = [number for number, texts in enumerate(repeated) for _ in texts]
     consistency = np.full(len(cases), np.nan)
     if owners:
-        vectors, errors = _vectors([answer for case_answers in repeated for answer in case_answers])
+        vectors, errors = _vectors([answer for texts in repeated for answer in texts])
         failed = {owners[number]: error for number, error in errors.items()}
         cases = _mark_failed(cases, failed.items(), "response_semantic_consistency")
         is_usable = (np.linalg.norm(vectors, axis=1) > 0) & ~np.isin(owners, list(failed))
@@ -58,9 +58,7 @@ def score_repeats(run: EvaluationRun, cases: pa.Table) -> pa.Table:
         consistency[list(dict.fromkeys(used_owners))] = embedding.cluster_similarities(vectors[is_usable], used_owners)
     return set_columns(
         cases,
-        response_exact_match_rate=answers.exact_match(
-            [case_answers if len(case_answers) > 1 else [] for case_answers in repeated]
-        ),
+        response_exact_match_rate=answers.exact_match([texts if len(texts) > 1 else [] for texts in repeated]),
         response_semantic_consistency=consistency,
     )
 

@@ -74,10 +74,8 @@ def retrieve(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     latencies = [ranking.latency_ms for ranking in rankings]
     return set_columns(
         add_outcomes(cases, outcomes),
-        retrieved=[None if is_failed else ranking.ids for ranking, is_failed in zip(rankings, has_failed, strict=True)],
-        distances=[
-            None if is_failed else ranking.distances for ranking, is_failed in zip(rankings, has_failed, strict=True)
-        ],
+        retrieved=[None if failed else ranking.ids for ranking, failed in zip(rankings, has_failed, strict=True)],
+        distances=[None if failed else ranking.distances for ranking, failed in zip(rankings, has_failed, strict=True)],
         latency_ms=latencies,
         retrieval_latency_ms=latencies,
     )
@@ -123,30 +121,17 @@ def rank_results(
         own: the chunk that each question is itself; it is left out, and one more is fetched instead.
     """
     pages, _, reranker = open_retrieval(run)
-    shared_rankings = run.resources.shared.rankings if run.resources.shared else None
+    shared = run.resources.shared.rankings if run.resources.shared else None
     depth = reranker.depth if reranker else 0
-    target = _RankingTarget(k, unit, twins, depth)
+    target = _Target(k, unit, twins, depth)
     if any(own):
         k, depth = k + 1, max(depth, k + 1)
     retrieval_key = (run.config.corpus, run.config.retriever, run.config.embedder_identity, run.config.vectors)
-    cache_key = (
-        run.parameters.source,
-        retrieval_key,
-        unit,
-        k,
-        depth,
-        hash(tuple(pages.items())),
-        hash(tuple(twins.items())),
-    )
-    fetching = _RankingTarget(k, unit, twins, depth)
+    key = (run.parameters.source, retrieval_key, unit, k, depth, hash(tuple(pages.items())), hash(tuple(twins.items())))
+    fetching = _Target(k, unit, twins, depth)
 
-    def fetch(questions_to_rank: Sequence[str]) -> list[Ranking]:
-        return reuse_rankings(
-            shared_rankings,
-            cache_key,
-            questions_to_rank,
-            lambda missing: _embed_and_retrieve(run, missing, fetching, timed=timed),
-        )
+    def fetch(texts: Sequence[str]) -> list[Ranking]:
+        return reuse_rankings(shared, key, texts, lambda missing: _fetch_rankings(run, missing, fetching, timed=timed))
 
     if not depth:
         return fetch(questions)
@@ -154,16 +139,13 @@ def rank_results(
         chunks = fetch(questions)
     else:
         chunks = reuse_rankings(
-            shared_rankings,
-            (cache_key, reranker.identity),
-            questions,
-            lambda questions_to_rank: reranker.rerank(questions_to_rank, fetch(questions_to_rank)),
+            shared, (key, reranker.identity), questions, lambda texts: reranker.rerank(texts, fetch(texts))
         )
     own_removed = map(_remove_own, chunks, own) if any(own) else chunks
     return [_cut(ranking, pages, target) for ranking in own_removed]
 
 
-class _RankingTarget(NamedTuple):
+class _Target(NamedTuple):
     """Requested content of a ranking."""
 
     k: int
@@ -174,9 +156,7 @@ class _RankingTarget(NamedTuple):
     removed; 0 otherwise."""
 
 
-def _embed_and_retrieve(
-    run: EvaluationRun, questions: Sequence[str], target: _RankingTarget, *, timed: int
-) -> list[Ranking]:
+def _fetch_rankings(run: EvaluationRun, questions: Sequence[str], target: _Target, *, timed: int) -> list[Ranking]:
     """Return the rankings; a question that could not be embedded has an error instead."""
     vectors, errors = _question_vectors(run, questions)
     rankings = [Ranking([], [], error=errors.get(number)) for number in range(len(questions))]
@@ -190,7 +170,7 @@ def _embed_and_retrieve(
 
 
 def _retrieve(
-    run: EvaluationRun, questions: Sequence[str], vectors: Vectors | None, target: _RankingTarget, *, timed: int
+    run: EvaluationRun, questions: Sequence[str], vectors: Vectors | None, target: _Target, *, timed: int
 ) -> list[Ranking]:
     """Return the retriever's rankings; if they are re-ranked later, of all fetched chunks."""
     pages, retriever, _ = open_retrieval(run)
@@ -215,7 +195,7 @@ def _retrieve(
     return rankings
 
 
-def _cut(ranking: Ranking, pages: dict[str, str | None], target: _RankingTarget) -> Ranking:
+def _cut(ranking: Ranking, pages: dict[str, str | None], target: _Target) -> Ranking:
     """Cut a ranking of chunks to the best results of the requested unit and number."""
     if target.unit == "chunk":
         return keep_distinct(ranking, target.twins, target.k)
@@ -227,38 +207,28 @@ def _remove_own(ranking: Ranking, own: str | None) -> Ranking:
     if own is None:
         return ranking
     itself = (own, page_of_document(own))
-    positions = [position for position, name in enumerate(ranking.ids) if name not in itself]
+    kept = [rank for rank, name in enumerate(ranking.ids) if name not in itself]
     return replace(
-        ranking,
-        ids=[ranking.ids[position] for position in positions],
-        distances=[ranking.distances[position] for position in positions],
+        ranking, ids=[ranking.ids[rank] for rank in kept], distances=[ranking.distances[rank] for rank in kept]
     )
 
 
 def rank_pages(ranking: Ranking, pages: dict[str, str | None], k: int, twins: Duplicates = NO_DUPLICATES) -> Ranking:
     """Return the k best pages of a ranking of chunks, each at the rank of its best chunk; of duplicates the best."""
-    pages_of_chunks = (
-        pages.get(chunk) or (canonical_url(chunk) if chunk not in pages else None) for chunk in ranking.ids
-    )
-    on_pages = [
-        (page, distance) for page, distance in zip(pages_of_chunks, ranking.distances, strict=True) if page is not None
-    ]
-    page_ranking = replace(
-        ranking, ids=[page for page, _ in on_pages], distances=[distance for _, distance in on_pages]
-    )
+    chunk_pages = (pages.get(chunk) or (canonical_url(chunk) if chunk not in pages else None) for chunk in ranking.ids)
+    hits = [(page, distance) for page, distance in zip(chunk_pages, ranking.distances, strict=True) if page is not None]
+    page_ranking = replace(ranking, ids=[page for page, _ in hits], distances=[distance for _, distance in hits])
     return keep_distinct(page_ranking, twins, k)
 
 
 def keep_distinct(ranking: Ranking, twins: Duplicates, k: int) -> Ranking:
     """Return the k best of a ranking, without repetitions and duplicates."""
     best: dict[str, int] = {}
-    for position, name in enumerate(ranking.ids):
-        best.setdefault(twins.get(name, name), position)
-    positions = list(best.values())[:k]
+    for rank, name in enumerate(ranking.ids):
+        best.setdefault(twins.get(name, name), rank)
+    kept = list(best.values())[:k]
     return replace(
-        ranking,
-        ids=[ranking.ids[position] for position in positions],
-        distances=[ranking.distances[position] for position in positions],
+        ranking, ids=[ranking.ids[rank] for rank in kept], distances=[ranking.distances[rank] for rank in kept]
     )
 
 
@@ -368,19 +338,17 @@ def add_notes(run: EvaluationRun[E], notes: Sequence[Note]) -> EvaluationRun[E]:
 
 def _index_recall(run: EvaluationRun, retriever: Retriever) -> float | None:
     """Return the share of the k nearest chunks that production's index finds; ties count as found."""
-    questions = read_cases(run).slice(0, TIMED_QUESTIONS)["question"].to_pylist()
+    texts = read_cases(run).slice(0, TIMED_QUESTIONS)["question"].to_pylist()
     corpus = read_stored_corpus(run)
     model, _ = get_embedder_pair(run.config.embedder, get_settings())
-    vectors, errors = embed_texts_with_failures(questions, model, database())
+    vectors, errors = embed_texts_with_failures(texts, model, database())
     vectors = np.delete(vectors, list(errors), axis=0)
-    questions = [question for number, question in enumerate(questions) if number not in errors]
+    texts = [text for number, text in enumerate(texts) if number not in errors]
     if corpus.vectors is None:
         raise ValueError("an index over stored vectors needs stored vectors")
     k = run.config.k
-    exact = DenseRetriever(corpus.ids, normalise_vectors(corpus.vectors), model).retrieve(
-        questions, vectors, k, timed=0
-    )
-    approximate = retriever.retrieve(questions, vectors, k, timed=0)
+    exact = DenseRetriever(corpus.ids, normalise_vectors(corpus.vectors), model).retrieve(texts, vectors, k, timed=0)
+    approximate = retriever.retrieve(texts, vectors, k, timed=0)
     shares = [
         sum(distance <= nearest.distances[-1] + ROUNDING for distance in ranking.distances) / len(nearest.ids)
         for ranking, nearest in zip(approximate, exact, strict=True)

@@ -100,22 +100,20 @@ def read_source(
     name, cases, shared = run.parameters.source, run.parameters.cases, run.resources.shared
     sources: ReadSources | None = shared.sources if shared else None
     if sources is not None and (stored := sources.get((name, cases, True)) or sources.get((name, cases, vectors))):
-        opened_source, rows, corpus = stored
+        source, rows, corpus = stored
         corpus = corpus if vectors else replace(corpus, vectors=None)
     else:
-        opened_source = open_source(name)
-        with snapshot(opened_source) as connection:
-            opened_source = refresh_source(connection, opened_source)
-            rows = (
-                read_frozen_questions(cases, opened_source.name) if cases else read_questions(connection, opened_source)
-            )
-            corpus = read_corpus(connection, opened_source, vectors=vectors)
+        source = open_source(name)
+        with snapshot(source) as connection:
+            source = refresh_source(connection, source)
+            rows = read_frozen_questions(cases, source.name) if cases else read_questions(connection, source)
+            corpus = read_corpus(connection, source, vectors=vectors)
         if sources is not None:
-            sources[name, cases, vectors] = opened_source, rows, corpus
+            sources[name, cases, vectors] = source, rows, corpus
     for kind, items, is_required in ((Words("questions"), rows, questions), (Words("chunks"), corpus.ids, chunks)):
         if is_required and not items:
-            raise empty_source_error(opened_source.name, kind)
-    return opened_source, rows, corpus
+            raise empty_source_error(source.name, kind)
+    return source, rows, corpus
 
 
 def find_twins(run: EvaluationRun[RetrievalParameters], corpus: Corpus, unit: Unit) -> tuple[Duplicates, list[Note]]:
@@ -135,12 +133,10 @@ def sample_numbers(run: EvaluationRun, ids: Iterable[str], strata: Iterable[str]
     """
     if confirms := getattr(run.parameters, "confirms", None):
         changed = changed_questions(database(), confirms)
-        return [number for number, question_id in enumerate(ids) if f"{run.parameters.source}:{question_id}" in changed]
+        return [number for number, id_ in enumerate(ids) if f"{run.parameters.source}:{id_}" in changed]
     if failed := getattr(run.parameters, "failed", None):
         failed_ids = failed_cases(journal.find_evaluation(database(), failed))
-        numbers = [
-            number for number, question_id in enumerate(ids) if f"{run.parameters.source}:{question_id}" in failed_ids
-        ]
+        numbers = [number for number, id_ in enumerate(ids) if f"{run.parameters.source}:{id_}" in failed_ids]
         if not numbers:
             raise InputError("--failed {id}: the source has none of the cases that failed in it any more", id=failed)
         return numbers
@@ -172,7 +168,7 @@ def require_unchanged(run: EvaluationRun[P], current: EvaluationConfig) -> Evalu
     return run
 
 
-def sample_dialogs(run: EvaluationRun, questions: Sequence[QuestionRow], places: Sequence[DialogTurn]) -> list[int]:
+def sample_dialogs(run: EvaluationRun, questions: Sequence[QuestionRow], turns: Sequence[DialogTurn]) -> list[int]:
     """Return the numbers of the questions of a seeded sample of whole dialogs, or of all, dialog by dialog.
 
     If another evaluation is confirmed or its failed cases repeated, these are its questions, and the turns before them.
@@ -181,32 +177,28 @@ def sample_dialogs(run: EvaluationRun, questions: Sequence[QuestionRow], places:
         InputError: as `sample_questions`.
     """
     if not any(getattr(run.parameters, mark, None) for mark in ("confirms", "failed")):
-        return group_by_dialog(
-            sample_whole_dialogs(questions, places, run.parameters.limit, run.parameters.seed), places
-        )
-    return group_by_dialog(with_earlier_turns(sample_questions(run, questions), places), places)
+        return group_by_dialog(sample_whole_dialogs(questions, turns, run.parameters.limit, run.parameters.seed), turns)
+    return group_by_dialog(with_earlier_turns(sample_questions(run, questions), turns), turns)
 
 
-def add_dialogs(cases: pa.Table, places: Sequence[DialogTurn]) -> pa.Table:
+def add_dialogs(cases: pa.Table, turns: Sequence[DialogTurn]) -> pa.Table:
     """Add `dialog` and `turn`, and make sure that no group splits a dialog.
 
     A dialog whose questions share a user, or a page, stays in that larger group; any other dialog is a group.
 
     Args:
         cases: n rows with `group`.
-        places: the place of each case in its dialog.
+        turns: dialog and turn of each case.
     """
-    pairs = list(zip(column_values(cases, "group"), (place.dialog for place in places), strict=True))
-    groups_by_dialog: dict[str | None, list[str | None]] = {}
+    pairs = list(zip(column_values(cases, "group"), (turn.dialog for turn in turns), strict=True))
+    by_dialog: dict[str | None, list[str | None]] = {}
     for group, name in pairs:
-        groups_by_dialog.setdefault(name, []).append(group)
-    shared = {
-        name for name, groups in groups_by_dialog.items() if len(groups) == 1 or {*groups} - {None} == {groups[0]}
-    }
+        by_dialog.setdefault(name, []).append(group)
+    shared = {name for name, groups in by_dialog.items() if len(groups) == 1 or {*groups} - {None} == {groups[0]}}
     return set_columns(
         cases,
-        dialog=[place.dialog for place in places],
-        turn=[place.turn for place in places],
+        dialog=[turn.dialog for turn in turns],
+        turn=[turn.turn for turn in turns],
         group=[group if name is None or name in shared else f"dialog {name}" for group, name in pairs],
     )
 
@@ -239,7 +231,7 @@ def system_config(run: EvaluationRun[Tier3]) -> EvaluationConfig:
         raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
     if sut in ("local", RECORDED_SYSTEM):
         return EvaluationConfig(sut=sut)
-    opened_system = open_system(run, sut, configuration)
+    system = open_system(run, sut, configuration)
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
     for name in ("reranker", "generator_prompt"):
@@ -250,7 +242,7 @@ def system_config(run: EvaluationRun[Tier3]) -> EvaluationConfig:
                 given=getattr(parameters, name),
                 option=name.replace("_", "-"),
             )
-    return EvaluationConfig(sut=sut, takes_history=opened_system.takes_history)
+    return EvaluationConfig(sut=sut, takes_history=system.takes_history)
 
 
 def judge_config(parameters: AnswerParameters, language: str, metrics: Sequence[str]) -> EvaluationConfig:

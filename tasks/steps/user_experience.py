@@ -50,11 +50,9 @@ def _measure(run: EvaluationRun) -> dict[str, SetValue]:
     rows = np.flatnonzero(is_evaluated).tolist()
     without_vector = ((number, row) for number, row in enumerate(rows) if not has_vector[row])
     cases = set_failures(cases, (_explain_missing_vector(number, errors.get(row)) for number, row in without_vector))
-    is_searchable = has_vector & log["asked_at"].is_valid().to_numpy()
-    searched_rows = np.flatnonzero(is_searchable[is_evaluated])
-    columns, reasons = _cache(
-        cases, searched_rows, log.filter(is_searchable), vectors[is_searchable], is_evaluated[is_searchable]
-    )
+    searchable = has_vector & log["asked_at"].is_valid().to_numpy()
+    searched = np.flatnonzero(searchable[is_evaluated])
+    columns, reasons = _cache(cases, searched, log.filter(searchable), vectors[searchable], is_evaluated[searchable])
     cases = set_columns(cases, **columns)
     save_batch(run, 0, cases)
     turns = np.nan_to_num(float_column(cases, "turn"))
@@ -80,7 +78,7 @@ def _explain_missing_vector(number: int, error: str | None) -> tuple[int, Status
 
 
 def _cache(
-    cases: pa.Table, searched_rows: NDArray[np.intp], log: pa.Table, vectors: Vectors, evaluated: NDArray[np.bool_]
+    cases: pa.Table, rows: NDArray[np.intp], log: pa.Table, vectors: Vectors, evaluated: NDArray[np.bool_]
 ) -> tuple[dict[str, object], dict[str, str]]:
     """Compute hits and wrong hits of a cache of earlier questions that were rated good, by threshold.
 
@@ -89,10 +87,10 @@ def _cache(
 
     Args:
         cases: the evaluated questions.
-        searched_rows: the rows of those with a time and a vector.
+        rows: numbers of those with a time and a vector.
         log: these and the other questions that a cache could contain, in the same order.
         vectors: of the log.
-        evaluated: mask of the log's rows that belong to `searched_rows`.
+        evaluated: mask of the log's rows that belong to `rows`.
 
     Returns:
         The columns of cases, and by metric the reason why it has no value.
@@ -103,16 +101,12 @@ def _cache(
     )
     similarity, position = similarity[evaluated], position[evaluated]
     pages, ids = column_values(log, "page"), column_values(log, "case_id")
-    own_pages = cases["page"].take(searched_rows).to_pylist()
-    page_pairs = [
-        (page, pages[row]) if row >= 0 else (None, None) for page, row in zip(own_pages, position, strict=True)
-    ]
-    is_same_page = np.array([math.nan if None in pair else float(pair[0] == pair[1]) for pair in page_pairs])
+    own_pages = cases["page"].take(rows).to_pylist()
+    pairs = [(page, pages[row]) if row >= 0 else (None, None) for page, row in zip(own_pages, position, strict=True)]
+    is_same_page = np.array([math.nan if None in pair else float(pair[0] == pair[1]) for pair in pairs])
     columns: dict[str, object] = {
-        "nearest_similarity": _spread_numbers(similarity, searched_rows, len(cases)),
-        "nearest_earlier": _spread_texts(
-            [ids[row] if row >= 0 else None for row in position], searched_rows, len(cases)
-        ),
+        "nearest_similarity": _spread_numbers(similarity, rows, len(cases)),
+        "nearest_earlier": _spread_texts([ids[row] if row >= 0 else None for row in position], rows, len(cases)),
     }
     reasons: dict[str, str] = {}
     is_empty = not (position >= 0).any()
@@ -120,11 +114,11 @@ def _cache(
         hits = dialogue.is_cache_hit(similarity, threshold=threshold)
         is_wrong = np.where(hits & ~np.isnan(is_same_page), 1 - is_same_page, np.nan)
         measured = np.full(len(hits), np.nan) if is_empty else hits.astype(float)
-        columns[f"cache_hit_rate{name}"] = _spread_numbers(measured, searched_rows, len(cases))
-        columns[f"cache_wrong_hit_rate{name}"] = _spread_numbers(is_wrong, searched_rows, len(cases))
-        if len(searched_rows) and is_empty:
+        columns[f"cache_hit_rate{name}"] = _spread_numbers(measured, rows, len(cases))
+        columns[f"cache_wrong_hit_rate{name}"] = _spread_numbers(is_wrong, rows, len(cases))
+        if len(rows) and is_empty:
             reasons |= dict.fromkeys((f"cache_hit_rate{name}", f"cache_wrong_hit_rate{name}"), NO_CACHE_YET)
-        elif len(searched_rows) and not hits.any():
+        elif len(rows) and not hits.any():
             reasons[f"cache_wrong_hit_rate{name}"] = Words("no question hits the cache")
     return columns, reasons
 

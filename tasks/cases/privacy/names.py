@@ -43,13 +43,7 @@ IRREGULAR_FORMS = {
     "павел": "павла павлу павлом павле",
     "любовь": "любови любовью",
 }
-CASE_ENDINGS = {
-    "й": "й я ю ем е и",
-    "ь": "ь я ю ем е и ью",
-    "я": "я и е ю ей",
-    "а": "а ы и е у ой ей",
-    "": " а у ом ем е",
-}
+ENDINGS = {"й": "й я ю ем е и", "ь": "ь я ю ем е и ью", "я": "я и е ю ей", "а": "а ы и е у ой ей", "": " а у ом ем е"}
 FOREIGN_NAMES = """
 ana maria viktoria roman marina mark marta robert german alisa diana karina dina kira nika lada mila ian eva albert
 roza filip platon klim inga emil erik edgar rina dana lev maks vera sofia ia nina artur taras angelina iana bela ira
@@ -77,7 +71,7 @@ def _forms(name: str) -> list[str]:
     ending = next((end for end in "йья" if name.endswith(end)), "а" if name.endswith("а") else "")
     if name.endswith(("и", "о", "у")):
         return [name]
-    return [name, *(name.removesuffix(ending) + end for end in CASE_ENDINGS[ending].split())]
+    return [name, *(name.removesuffix(ending) + end for end in ENDINGS[ending].split())]
 
 
 BASE_FIRST_NAMES = frozenset(name.replace("ё", "е") for name in FIRST_NAMES.split())
@@ -142,12 +136,10 @@ NO_SURNAME = re.compile(
 )
 LOOKALIKES = str.maketrans("aceopxykABCEHKMOPTXY", "асеорхукАВСЕНКМОРТХУ")
 WORD = re.compile(r"(?:(?<![^\W_])[А-ЯЁA-Z]\.|[^\W\d_]+(?:[-'’][^\W\d_]+)*+)")
-CAPITAL_LETTER = re.compile(r"[А-ЯЁA-Z]")
+CAPITAL = re.compile(r"[А-ЯЁA-Z]")
 LIKELY_PARTS = ("зовут", "фамили", "фио", "вич", "вна", "вне", "вну", "чна", "чне", " я ")
 """A text with a name has a capital letter or one of these."""
-ENGLISH_INTRODUCTION = re.compile(
-    r"(?i:my name is|i am called)\s{1,3}([A-Z][a-z]{1,30}(?:\s{1,3}[A-Z][a-z]{1,30}){0,2})"
-)
+INTRODUCTION = re.compile(r"(?i:my name is|i am called)\s{1,3}([A-Z][a-z]{1,30}(?:\s{1,3}[A-Z][a-z]{1,30}){0,2})")
 CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 LATIN_SURNAME = re.compile(r".{2,}(?:[eo]va?|[iy]na?|s[kc](?:iy|y|ii|i|aya|aia)|enko|[uy]u?k|yan|ian)")
 
@@ -155,10 +147,10 @@ LATIN_SURNAME = re.compile(r".{2,}(?:[eo]va?|[iy]na?|s[kc](?:iy|y|ii|i|aya|aia)|
 class Word(NamedTuple):
     """Features of a word."""
 
-    lower_text: str
+    lower: str
     may_start_name: bool = False
     """Whether a name can start with it."""
-    is_capitalised: bool = False
+    has_capital: bool = False
     is_initial: bool = False
     is_first_name: bool = False
     is_only_name: bool = False
@@ -176,20 +168,16 @@ NO_WORD = Word("")
 """Stands for a missing neighbour; it has no feature."""
 
 
-def find_names(text: str, low: str) -> Iterator[tuple[int, int]]:
+def find_names(text: str, lower: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of every name, in order.
 
     Args:
         text: the text with its capital letters.
         low: the same in lower case, with spaces in place of parts that hold no name.
     """
-    if (
-        CAPITAL_LETTER.search(text) is None
-        and not any(map(low.__contains__, LIKELY_PARTS))
-        and not low.startswith("я ")
-    ):
+    if CAPITAL.search(text) is None and not any(map(lower.__contains__, LIKELY_PARTS)) and not lower.startswith("я "):
         return
-    spans = [match.span() for match in WORD.finditer(text) if low[match.start()] != " "]
+    spans = [match.span() for match in WORD.finditer(text) if lower[match.start()] != " "]
     words = [_word_features(text[start:end]) for start, end in spans]
 
     def next_word(index: int) -> Word:
@@ -212,8 +200,8 @@ def find_names(text: str, low: str) -> Iterator[tuple[int, int]]:
         if size > 0:
             yield start, spans[index + size - 1][1]
         index += abs(size) or 1
-    if "name is" in low or "am called" in low:
-        yield from (match.span(1) for match in ENGLISH_INTRODUCTION.finditer(text))
+    if "name is" in lower or "am called" in lower:
+        yield from (match.span(1) for match in INTRODUCTION.finditer(text))
 
 
 def _name_length(before: Word, gap: str, first: Word, second: Word, third: Word) -> int:
@@ -222,77 +210,65 @@ def _name_length(before: Word, gap: str, first: Word, second: Word, third: Word)
     length = (
         _with_patronymic(first, second, third)
         or _with_initials(first, second, third)
-        or _first_and_surname(first, second, third, middle=space and not before.is_capitalised)
+        or _first_and_surname(first, second, third, middle=space and not before.has_capital)
     )
     if length:
         is_known_person = (
-            (space or (gap == ". " and len(before.lower_text) <= 3))
-            and EPONYMS.fullmatch(before.lower_text) is not None
+            (space or (gap == ". " and len(before.lower) <= 3))
+            and EPONYMS.fullmatch(before.lower) is not None
             and not (second.is_patronymic or third.is_patronymic)
         )
         return -length if is_known_person else length
     if before is NO_WORD:
         return 0
     if (
-        CUES.fullmatch(before.lower_text)
+        CUES.fullmatch(before.lower)
         and not {".", "!", "?"} & set(gap)
         and (
-            first.is_capitalised
+            first.has_capital
             or first.is_first_name
             or (first.is_surname and second.is_first_name)
-            or before.lower_text[:3] == "фам"
+            or before.lower[:3] == "фам"
         )
     ):
         return _count_name_words(first, second, third)
     if (
-        first.is_capitalised
+        first.has_capital
         and not first.is_initial
         and not first.is_latin
-        and not NO_SURNAME.match(first.lower_text)
+        and not NO_SURNAME.match(first.lower)
         and not _is_adjective(first, second)
     ):
-        role_match = (
-            ROLES.fullmatch(before.lower_text) if space or (gap == ". " and len(before.lower_text) <= 4) else None
-        )
+        role_match = ROLES.fullmatch(before.lower) if space or (gap == ". " and len(before.lower) <= 4) else None
         if role_match and (first.is_surname or first.is_first_name or (role_match["near"] and not first.is_upper)):
             return 1
-        if (
-            before.lower_text in PREPOSITIONS
-            and space
-            and not before.is_capitalised
-            and CLEAR_SURNAME.fullmatch(first.lower_text)
-        ):
+        if before.lower in PREPOSITIONS and space and not before.has_capital and CLEAR_SURNAME.fullmatch(first.lower):
             return 1
-    if before.lower_text == "я" and space and first.is_only_name:
+    if before.lower == "я" and space and first.is_only_name:
         return 1 + second.is_surname
-    return int(before.lower_text == "я" and space and first.is_surname and second.is_first_name) * 2
+    return int(before.lower == "я" and space and first.is_surname and second.is_first_name) * 2
 
 
 def _with_patronymic(first: Word, second: Word, third: Word) -> int:
     """Return the length of: (surname) first name, patronymic (surname)."""
     if (second.is_patronymic or second.may_be_patronymic) and (
         first.is_first_name
-        or (
-            second.is_patronymic
-            and first.is_capitalised
-            and second.is_capitalised
-            and not NO_SURNAME.match(first.lower_text)
-        )
+        or (second.is_patronymic and first.has_capital and second.has_capital and not NO_SURNAME.match(first.lower))
     ):
         last = (
             third.is_surname
-            if not first.is_capitalised
-            else third.is_capitalised and not third.is_initial and not NO_SURNAME.match(third.lower_text)
+            if not first.has_capital
+            else third.has_capital and not third.is_initial and not NO_SURNAME.match(third.lower)
         )
         return 2 + last
     if (
         (third.is_patronymic or third.may_be_patronymic)
-        and (first.is_capitalised or first.is_surname)
-        and not NO_SURNAME.match(first.lower_text)
+        and (first.has_capital or first.is_surname)
+        and not NO_SURNAME.match(first.lower)
     ):
         return 3 * (
             second.is_first_name
-            or (third.is_patronymic and second.is_capitalised and third.is_capitalised and first.is_surname)
+            or (third.is_patronymic and second.has_capital and third.has_capital and first.is_surname)
         )
     return 0
 
@@ -300,10 +276,10 @@ def _with_patronymic(first: Word, second: Word, third: Word) -> int:
 def _with_initials(first: Word, second: Word, third: Word) -> int:
     """Return the length of a surname with initials before or after it; with one only if it looks like a surname."""
     if first.is_initial and second.is_initial:
-        return 3 * (third.is_capitalised and not third.is_initial and (third.is_surname or not third.is_latin))
+        return 3 * (third.has_capital and not third.is_initial and (third.is_surname or not third.is_latin))
     if first.is_initial:
-        return 2 * (second.is_capitalised and second.is_surname)
-    if first.is_capitalised and second.is_initial:
+        return 2 * (second.has_capital and second.is_surname)
+    if first.has_capital and second.is_initial:
         return (
             3 * (first.is_surname or not first.is_latin)
             if third.is_initial
@@ -320,10 +296,10 @@ def _first_and_surname(first: Word, second: Word, third: Word, *, middle: bool) 
             or (second.is_only_name and first.is_surname)
             or (first.is_only_name and not second.is_initial)
         )
-        return 2 * (first.is_latin and second.is_latin and first.is_capitalised and second.is_capitalised and slavic)
-    if first.is_capitalised != second.is_capitalised or first.is_initial or second.is_initial:
+        return 2 * (first.is_latin and second.is_latin and first.has_capital and second.has_capital and slavic)
+    if first.has_capital != second.has_capital or first.is_initial or second.is_initial:
         return 0
-    if not first.is_capitalised:
+    if not first.has_capital:
         return 2 * (
             (first.is_base_form and first.is_only_name and _is_base(second))
             or (second.is_base_form and second.is_only_name and _is_base(first))
@@ -331,23 +307,19 @@ def _first_and_surname(first: Word, second: Word, third: Word, *, middle: bool) 
     if (
         second.is_first_name
         and (first.is_surname or (middle and second.is_only_name and not first.is_first_name))
-        and not NO_SURNAME.match(first.lower_text)
+        and not NO_SURNAME.match(first.lower)
     ):
         return 2
-    return 2 * (first.is_first_name and not NO_SURNAME.match(second.lower_text))
+    return 2 * (first.is_first_name and not NO_SURNAME.match(second.lower))
 
 
 def _is_adjective(word: Word, after: Word) -> bool:
     """Return whether a word may be an adjective of a place, such as Парижского, with its noun after it."""
-    return (
-        after.lower_text[-1:] in NOUN_ENDINGS.get(word.lower_text[-2:], ".")
-        and after is not NO_WORD
-        and not after.is_capitalised
-    )
+    return after.lower[-1:] in NOUN_ENDINGS.get(word.lower[-2:], ".") and after is not NO_WORD and not after.has_capital
 
 
 def _is_base(word: Word) -> bool:
-    return BASE_SURNAME.fullmatch(word.lower_text) is not None and NO_SURNAME.match(word.lower_text) is None
+    return BASE_SURNAME.fullmatch(word.lower) is not None and NO_SURNAME.match(word.lower) is None
 
 
 def _count_name_words(*words: Word) -> int:
@@ -356,8 +328,8 @@ def _count_name_words(*words: Word) -> int:
     for word in words:
         if (
             word.is_initial
-            or NO_SURNAME.match(word.lower_text)
-            or not (word.is_capitalised or word.is_first_name or word.is_surname or word.is_patronymic)
+            or NO_SURNAME.match(word.lower)
+            or not (word.has_capital or word.is_first_name or word.is_surname or word.is_patronymic)
         ):
             break
         size += 1
@@ -367,41 +339,39 @@ def _count_name_words(*words: Word) -> int:
 @lru_cache(maxsize=50_000)
 def _word_features(token: str) -> Word:
     """Return the features of a word."""
-    is_capitalised, lower_text = token[0].isupper(), token.lower()
+    has_capital, lower = token[0].isupper(), token.lower()
     if len(token) > 40:
         return Word("")
     if token.endswith("."):
-        return Word("", may_start_name=True, is_capitalised=True, is_initial=True, is_latin=token.isascii())
+        return Word("", may_start_name=True, has_capital=True, is_initial=True, is_latin=token.isascii())
     is_upper = len(token) > 1 and token.isupper()
     if not CYRILLIC.search(token):
-        sound, is_surname = latin_sound(lower_text), LATIN_SURNAME.fullmatch(lower_text) is not None
-        is_first_name = is_capitalised and sound in LATIN_NAME_SOUNDS
+        sound, is_surname = latin_sound(lower), LATIN_SURNAME.fullmatch(lower) is not None
+        is_first_name = has_capital and sound in LATIN_NAME_SOUNDS
         is_only_name = is_first_name and sound not in FOREIGN_NAME_SOUNDS
         return Word(
-            lower_text,
-            is_capitalised,
-            is_capitalised,
+            lower,
+            has_capital,
+            has_capital,
             is_first_name=is_first_name,
             is_only_name=is_only_name,
             is_surname=is_surname,
             is_latin=True,
             is_upper=is_upper,
         )
-    lower_text = token.translate(LOOKALIKES).lower().replace("ё", "е")
-    first_part, last_part = lower_text.split("-", 1)[0], lower_text.rsplit("-", 1)[-1]
+    lower = token.translate(LOOKALIKES).lower().replace("ё", "е")
+    first_part, last_part = lower.split("-", 1)[0], lower.rsplit("-", 1)[-1]
     is_first_name = first_part in FIRST_NAME_FORMS
-    is_surname = (
-        len(lower_text) >= 4 and SURNAME.fullmatch(last_part) is not None and NO_SURNAME.match(lower_text) is None
-    )
+    is_surname = len(lower) >= 4 and SURNAME.fullmatch(last_part) is not None and NO_SURNAME.match(lower) is None
     return Word(
-        lower_text,
-        may_start_name=is_capitalised or is_first_name or is_surname,
-        is_capitalised=is_capitalised,
+        lower,
+        may_start_name=has_capital or is_first_name or is_surname,
+        has_capital=has_capital,
         is_first_name=is_first_name,
         is_only_name=is_first_name and first_part not in AMBIGUOUS_FORMS,
         is_base_form=first_part in BASE_FIRST_NAMES,
-        is_patronymic=PATRONYMIC.fullmatch(lower_text) is not None,
-        may_be_patronymic=AMBIGUOUS_PATRONYMIC.fullmatch(lower_text) is not None,
+        is_patronymic=PATRONYMIC.fullmatch(lower) is not None,
+        may_be_patronymic=AMBIGUOUS_PATRONYMIC.fullmatch(lower) is not None,
         is_surname=is_surname,
         is_upper=is_upper,
     )
@@ -449,13 +419,13 @@ def to_original_span(offsets: list[int] | None, start: int, end: int) -> tuple[i
 
 def lower_preserving_length(text: str) -> str:
     """Return the text in lower case, with е for ё, and of equal length; case-sensitive patterns are faster."""
-    low = text.lower()
-    low = (
-        low
-        if len(low) == len(text)
+    lower = text.lower()
+    lower = (
+        lower
+        if len(lower) == len(text)
         else "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
     )
-    return low.replace("ё", "е")
+    return lower.replace("ё", "е")
 
 
 @cache

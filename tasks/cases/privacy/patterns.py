@@ -12,13 +12,9 @@ PersonalDataKind = Literal["email", "phone", "id", "address", "name"]
 Check = Callable[[re.Match[str]], bool]
 
 
-def _words(*alternatives: str) -> str:
+def _words(*words: str) -> str:
     """Return a pattern for any of these at the start of a word; the look-behind after the first letter is faster."""
-    return (
-        "(?:"
-        + "|".join(rf"{alternative[0]}(?<![^\W_]{alternative[0]}){alternative[1:]}" for alternative in alternatives)
-        + ")"
-    )
+    return "(?:" + "|".join(rf"{word[0]}(?<![^\W_]{word[0]}){word[1:]}" for word in words) + ")"
 
 
 GAP = r"[\s()\[\]./_~*-]{0,3}"
@@ -192,23 +188,18 @@ NUMBER_PATTERNS = (
     _pattern("id", r"[a-zа-я](?<![\w/.-].)[a-zа-я]{0,2}-?\d{5,10}(?![\w-])"),
     _pattern("id", r"\d(?<![\w/.,+-].)\d{6,9}(?![\w-]|[.,]\d|\s{0,3}(?:руб|₽|тыс|р\.))", is_private_number),
 )
-BIRTH_DATE_PATTERNS = (
-    _pattern("id", rf"(?<![\d.])(?P<id>{DATE})\s{{0,2}}(?:г\.\s?р\.|г/р|(?:года?|г\.)?\s{{0,2}}рожд)"),
-)
+BIRTH_PATTERNS = (_pattern("id", rf"(?<![\d.])(?P<id>{DATE})\s{{0,2}}(?:г\.\s?р\.|г/р|(?:года?|г\.)?\s{{0,2}}рожд)"),)
 FLAT_PATTERNS = (
     _pattern("address", rf"(?:(?:г\.|город)\s?[а-я][\w-]{{2,20}},?\s{{1,2}})?{STREET_WORDS}[^\n]{{2,60}}?{FLAT}"),
 )
 OTHER_PATTERNS = (
     _pattern("id", rf"{LOGIN_WORDS}\s{{0,2}}[:=-]?\s{{0,2}}(?P<id>[a-z](?=[a-z]{{0,31}}[_\d.][a-z\d])[\w.]{{3,31}}\w)"),
     _pattern("id", r"(?:парол[ьяею]|password|pwd)\s{0,2}[:=]\s{0,2}(?P<id>(?=\S{0,31}[\da-z])[^\s,;]{4,64})"),
-    _pattern(
-        "address",
-        rf"{MAIN_STREET_WORDS}\s[^\n\d]{{2,30}}?\d{{1,3}}[а-я]?-\d{{2,4}}(?![\d-])",
-    ),
+    _pattern("address", rf"{MAIN_STREET_WORDS}\s[^\n\d]{{2,30}}?\d{{1,3}}[а-я]?-\d{{2,4}}(?![\d-])"),
 )
 
 
-def _any_of(*pieces: str) -> Callable[[str], bool]:
+def _any(*pieces: str) -> Callable[[str], bool]:
     return lambda text: any(map(text.__contains__, pieces))
 
 
@@ -216,10 +207,10 @@ PATTERN_GROUPS: tuple[tuple[Callable[[str], object], tuple[Pattern, ...]], ...] 
     (re.compile(r"@|%40|[\[({<]\s?[a-z]|собак|собач|sobaka|\sat\s|[\[({<]\s?[сг]").search, EMAIL_PATTERNS),
     (re.compile(r"[a-z]").search, PROFILE_PATTERNS),
     (re.compile(r"\d(?:\D*+\d){4}").search, NUMBER_PATTERNS),
-    (_any_of("рожд", "г.р", "г. р", "г/р"), BIRTH_DATE_PATTERNS),
-    (_any_of("кв"), FLAT_PATTERNS),
+    (_any("рожд", "г.р", "г. р", "г/р"), BIRTH_PATTERNS),
+    (_any("кв"), FLAT_PATTERNS),
     (
-        _any_of("логин", "login", "user", "аккаунт", "account", "учетка", "парол", "passw", "pwd", "ул", "пр"),
+        _any("логин", "login", "user", "аккаунт", "account", "учетка", "парол", "passw", "pwd", "ул", "пр"),
         OTHER_PATTERNS,
     ),
 )

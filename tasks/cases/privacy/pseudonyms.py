@@ -62,10 +62,10 @@ def mask_cases(table: "pa.Table", source: str) -> "pa.Table":
     maskers = maskers_by_name(source)
     if maskers and "unsupported_facts" in table.column_names:
         table = _mask_facts(table, maskers["answer"])
-    for name, mask_value in maskers.items():
+    for name, mask in maskers.items():
         if name in table.column_names:
             index = table.column_names.index(name)
-            table = table.set_column(index, table.schema.field(name), _mask_column(table[name], mask_value))
+            table = table.set_column(index, table.schema.field(name), _mask_column(table[name], mask))
     return table
 
 
@@ -86,24 +86,22 @@ def mask_message(message: str, source: str) -> str:
     return maskers_by_name(source).get("error", str)(message)
 
 
-def truncate_text(full_text: str, limit: int) -> str:
+def truncate_text(text: str, limit: int) -> str:
     """Return the beginning of a text, at most that many characters, without cutting personal data in two."""
-    if len(full_text) <= limit:
-        return full_text
+    if len(text) <= limit:
+        return text
     from yarus.tasks.cases.privacy.masking import find
 
-    return full_text[
-        : min([limit, *(finding.start for finding in find(full_text) if finding.start < limit < finding.end)])
-    ]
+    return text[: min([limit, *(finding.start for finding in find(text) if finding.start < limit < finding.end)])]
 
 
-def remove_personal_data(cleaned: str) -> str:
+def remove_personal_data(text: str) -> str:
     """Remove personal data from a text."""
     from yarus.tasks.cases.privacy.masking import find
 
-    for finding in reversed(find(cleaned)):
-        cleaned = f"{cleaned[: finding.start]} {cleaned[finding.end :]}"
-    return cleaned
+    for finding in reversed(find(text)):
+        text = f"{text[: finding.start]} {text[finding.end :]}"
+    return text
 
 
 @contextmanager
@@ -119,57 +117,50 @@ def mask_errors(source: str) -> Iterator[None]:
         raise
 
 
-def _mask_column(values: "pa.ChunkedArray", mask_value: Callable[[str], str]) -> "pa.ChunkedArray":
+def _mask_column(values: "pa.ChunkedArray", mask: Callable[[str], str]) -> "pa.ChunkedArray":
     import pyarrow as pa
 
-    chunks = [pa.array(_mask_nested(chunk.to_pylist(), {}, mask_value), type=values.type) for chunk in values.chunks]
+    chunks = [pa.array(_mask_nested(chunk.to_pylist(), {}, mask), type=values.type) for chunk in values.chunks]
     return pa.chunked_array(chunks, type=values.type)
 
 
-def _mask_facts(table: "pa.Table", mask_value: Callable[[str], str]) -> "pa.Table":
+def _mask_facts(table: "pa.Table", mask: Callable[[str], str]) -> "pa.Table":
     """Mask the facts as in the masked answers, because a number alone may not look like personal data."""
     import pyarrow as pa
 
     from yarus.tasks.cases.table import column_values, optional_column_values
 
     pairs = zip(column_values(table, "unsupported_facts"), optional_column_values(table, "answer"), strict=True)
-    facts = [
-        case_facts and [_mask_fact(fact, answer or "", mask_value) for fact in case_facts]
-        for case_facts, answer in pairs
-    ]
+    masked = [facts and [_mask_fact(fact, answer or "", mask) for fact in facts] for facts, answer in pairs]
     index = table.column_names.index("unsupported_facts")
     field = table.schema.field(index)
-    return table.set_column(index, field, pa.array(facts, type=field.type))
+    return table.set_column(index, field, pa.array(masked, type=field.type))
 
 
-def _mask_fact(fact: dict[str, Any], answer: str, mask_value: Callable[[str], str]) -> dict[str, Any]:
+def _mask_fact(fact: dict[str, Any], answer: str, mask: Callable[[str], str]) -> dict[str, Any]:
     """Return a fact with its masked text and position in the answer; without both if they cannot be determined."""
     from yarus.tasks.cases.privacy.masking import find
 
     overlapping = [finding for finding in find(answer) if finding.start < fact["end"] and finding.end > fact["start"]]
     start = min([fact["start"], *(finding.start for finding in overlapping)])
     end = max([fact["end"], *(finding.end for finding in overlapping)])
-    masked_before, masked_through = mask_value(answer[:start]), mask_value(answer[:end])
-    if not (masked_through.startswith(masked_before) and mask_value(answer).startswith(masked_through)):
+    before, through = mask(answer[:start]), mask(answer[:end])
+    if not (through.startswith(before) and mask(answer).startswith(through)):
         return fact | dict.fromkeys(("text", "start", "end"))
-    return fact | {
-        "text": masked_through[len(masked_before) :],
-        "start": len(masked_before),
-        "end": len(masked_through),
-    }
+    return fact | {"text": through[len(before) :], "start": len(before), "end": len(through)}
 
 
-def _mask_nested(value: Any, maskers: Maskers, mask_value: Callable[[str], str] | None) -> Any:
+def _mask_nested(value: Any, maskers: Maskers, mask: Callable[[str], str] | None) -> Any:
     if isinstance(value, str):
-        return mask_value(value) if mask_value else value
+        return mask(value) if mask else value
     if isinstance(value, dict):
-        return {name: _mask_nested(part, maskers, maskers.get(name, mask_value)) for name, part in value.items()}
-    return [_mask_nested(part, maskers, mask_value) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _mask_nested(part, maskers, maskers.get(name, mask)) for name, part in value.items()}
+    return [_mask_nested(part, maskers, mask) for part in value] if isinstance(value, list | tuple) else value
 
 
-def mask_paragraphs(full_text: str, key: bytes, language: str) -> str:
+def mask_paragraphs(text: str, key: bytes, language: str) -> str:
     """Mask a text paragraph by paragraph, because contexts repeat the same chunks."""
-    return "\n\n".join(_mask_paragraph(part, key, language) for part in full_text.split("\n\n"))
+    return "\n\n".join(_mask_paragraph(part, key, language) for part in text.split("\n\n"))
 
 
 @lru_cache(CACHE_SIZE)
@@ -178,7 +169,7 @@ def _mask_paragraph(paragraph: str, key: bytes, language: str) -> str:
     from yarus.tasks.cases.privacy.masking import mask, pseudonym_pattern
 
     parts = pseudonym_pattern().split(paragraph)
-    return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))
+    return "".join(part if index % 2 else mask(part, key, language) for index, part in enumerate(parts))
 
 
 def mask_group(name: str, key: bytes) -> str:

@@ -82,9 +82,9 @@ def translate_value(value: str, language: str) -> str:
 
 def _translate_stored(text: str, language: str, depth: int) -> str:
     """Translate a stored message."""
-    translations_by_template = message_catalogue(language)
-    if text in translations_by_template or not depth or len(text) > MAX_LENGTH:
-        return translations_by_template.get(text, text)
+    catalogue = message_catalogue(language)
+    if text in catalogue or not depth or len(text) > MAX_LENGTH:
+        return catalogue.get(text, text)
     for template, pattern in _message_patterns(language):
         if match := pattern.fullmatch(text):
             states = texts("states", language)
@@ -93,8 +93,7 @@ def _translate_stored(text: str, language: str, depth: int) -> str:
                 for name, value in match.groupdict().items()
             }
             return "".join(
-                before + (values[name] if name else "")
-                for before, name, _, _ in _split_template(translations_by_template[template])
+                before + (values[name] if name else "") for before, name, _, _ in _split_template(catalogue[template])
             )
     if prefix := re.match(r"\w+: ", text):  # the name of an error or a metric
         return prefix[0] + _translate_stored(text[prefix.end() :], language, depth - 1)
@@ -124,11 +123,8 @@ TemplatePart = tuple[str, str | None, str | None, str | None]
 def _split_template(template: str) -> list[TemplatePart]:
     """Split a template, or a log line with `%s`; a text with invalid braces has no parts."""
     if "{" not in template:
-        fixed_texts = LOG_PLACEHOLDER.split(template)
-        return [
-            (text, f"v{index}" if index < len(fixed_texts) - 1 else None, "", None)
-            for index, text in enumerate(fixed_texts)
-        ]
+        pieces = LOG_PLACEHOLDER.split(template)
+        return [(text, f"v{index}" if index < len(pieces) - 1 else None, "", None) for index, text in enumerate(pieces)]
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError:

@@ -86,7 +86,5 @@ class StoredCitation(TypedDict):
 def _stored(page: NamedPage, number: int, supports: Floats | None) -> StoredCitation:
     column = np.empty(0) if supports is None else supports[:, number]
     verdicts = column[~np.isnan(column)]
-    supports_any = (
-        True if (verdicts == 1).any() else None if not verdicts.size or len(verdicts) < len(column) else False
-    )
-    return {"page": page.id, "in_corpus": page.text is not None, "retrieved": page.retrieved, "supports": supports_any}
+    support = True if (verdicts == 1).any() else None if not verdicts.size or len(verdicts) < len(column) else False
+    return {"page": page.id, "in_corpus": page.text is not None, "retrieved": page.retrieved, "supports": support}

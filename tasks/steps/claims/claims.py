@@ -137,11 +137,7 @@ def name_claims(claims: Iterable[str]) -> dict[str, str]:
     claims_by_name: dict[str, str] = {}
     for claim in claims:
         digest = hashlib.sha256(claim.encode("utf-8", "surrogatepass")).hexdigest()
-        length = next(
-            n_letters
-            for n_letters in range(NAME_LENGTH, len(digest) + 1)
-            if claims_by_name.get(digest[:n_letters], claim) == claim
-        )
+        length = next(n for n in range(NAME_LENGTH, len(digest) + 1) if claims_by_name.get(digest[:n], claim) == claim)
         claims_by_name[digest[:length]] = claim
     return claims_by_name
 
@@ -157,11 +153,7 @@ def _parse_verdicts(
     for entry in entries:
         if (name := _name(entry.get("id"))) in requested:
             values_by_name.setdefault(name, set()).add(read_entry(entry))
-    agreed = {
-        name: first_value
-        for name, (first_value, *different_values) in values_by_name.items()
-        if first_value is not None and not different_values
-    }
+    agreed = {name: value for name, (value, *others) in values_by_name.items() if value is not None and not others}
     if requested and not agreed:
         return build_parse_error(Words("no verdict on any of {n_asked} {what}", n_asked=len(requested), what=kind))
     return Verdict(agreed, "")
@@ -230,10 +222,8 @@ async def check_claims(run: EvaluationRun, cases: pa.Table) -> pa.Table:
 class _Judge:
     """The judge of claims, with its prompts."""
 
-    def __init__(
-        self, model: Model, prompts_by_name: Mapping[str, Prompt], repeat: int, mask_text: Callable[[str], str]
-    ) -> None:
-        self.model, self.prompts_by_name, self.repeat, self.mask_text = model, prompts_by_name, repeat, mask_text
+    def __init__(self, model: Model, prompts: Mapping[str, Prompt], repeat: int, mask: Callable[[str], str]) -> None:
+        self.model, self.prompts, self.repeat, self.mask = model, prompts, repeat, mask
 
     async def claims(self, case: Case, pages: Mapping[str, str]) -> tuple[CheckedClaims | None, VerdictsByPrompt]:
         """Return the claims of a case, None if there is nothing to check, and all verdicts they come from."""
@@ -241,24 +231,18 @@ class _Judge:
         if texts is None:
             return None, {}
         sides = {side: texts[side] for side in SIDES if side in texts}
-        verdict_by_side = dict(
-            zip(sides, await asyncio.gather(*(self.split(*side) for side in sides.items())), strict=True)
-        )
-        verdicts: VerdictsByPrompt = {f"claims_of_{side}": verdict for side, verdict in verdict_by_side.items()}
-        claims = {side: verdict.value for side, verdict in verdict_by_side.items() if isinstance(verdict, Verdict)}
-        source_names = {other_side for other_side in SIDES if claims.get(SIDES[1 - SIDES.index(other_side)])} | (
-            texts.keys() - {*SIDES}
-        )
-        checked, support = await self.check(
-            claims, {name: texts[name] for name in texts if name in source_names} | {**pages}
-        )
+        by_side = dict(zip(sides, await asyncio.gather(*(self.split(*side) for side in sides.items())), strict=True))
+        verdicts: VerdictsByPrompt = {f"claims_of_{side}": verdict for side, verdict in by_side.items()}
+        claims = {side: verdict.value for side, verdict in by_side.items() if isinstance(verdict, Verdict)}
+        names = {side for side in SIDES if claims.get(SIDES[1 - SIDES.index(side)])} | (texts.keys() - {*SIDES})
+        checked, support = await self.check(claims, {name: texts[name] for name in texts if name in names} | {**pages})
         return checked, verdicts | support
 
     async def citations(self, case: Case, pages: Mapping[str, str]) -> tuple[CheckedClaims | None, VerdictsByPrompt]:
         """Check the sentences of an answer, as its claims, against the pages that the system names."""
         if case["status"] not in ANSWERED_STATUSES or not case["answer"]:
             return None, {}
-        return await self.check({"answer": _statements(self.mask_text(case["answer"]))}, pages)
+        return await self.check({"answer": _statements(self.mask(case["answer"]))}, pages)
 
     async def check(
         self, claims: dict[str, list[Claim]], sources: Mapping[str, str]
@@ -280,19 +264,16 @@ class _Judge:
 
     async def split(self, side: str, text: str) -> ClaimsVerdict:
         """Split a text into claims; those of a reference are stored, even if an evaluation is repeated."""
-        sentences_by_name = {
-            f"sentence_{number}": sentence
-            for number, sentence in enumerate(split_sentences(self.mask_text(text)), start=1)
+        sentences = {
+            f"sentence_{number}": sentence for number, sentence in enumerate(split_sentences(self.mask(text)), start=1)
         }
-        call = Call(
-            self.prompts_by_name["claims"], {"sentences": sentences_by_name}, 0 if side == "reference" else self.repeat
-        )
-        return await ask_for_verdict(self.model, call, partial(parse_claims, sentences=len(sentences_by_name)))
+        call = Call(self.prompts["claims"], {"sentences": sentences}, 0 if side == "reference" else self.repeat)
+        return await ask_for_verdict(self.model, call, partial(parse_claims, sentences=len(sentences)))
 
     async def support(self, claims: list[str], sources: Mapping[str, str]) -> SupportVerdict:
         """Ask which sources support each claim."""
         claims_by_name = name_claims(claims)
-        call = Call(self.prompts_by_name["support"], {"sources": sources, "claims": claims_by_name}, self.repeat)
+        call = Call(self.prompts["support"], {"sources": sources, "claims": claims_by_name}, self.repeat)
         return await ask_for_verdict(
             self.model, call, partial(parse_support, claims=claims_by_name.keys(), sources=sources.keys())
         )
@@ -346,16 +327,14 @@ def _verdicts(checked: CheckedClaims, case: Case) -> Verdicts:
     answer_claims, reference_claims = ([claim.text for claim in checked.claims.get(side, ())] for side in SIDES)
     is_refusal = case["status"] == "sut_refusal"
     return Verdicts(
-        _support_matrix(checked, answer_claims, ["reference"])[:, 0],
-        np.zeros(len(reference_claims)) if is_refusal else _support_matrix(checked, reference_claims, ["answer"])[:, 0],
-        _support_matrix(checked, answer_claims, passages),
-        _support_matrix(checked, reference_claims, passages),
+        _matrix(checked, answer_claims, ["reference"])[:, 0],
+        np.zeros(len(reference_claims)) if is_refusal else _matrix(checked, reference_claims, ["answer"])[:, 0],
+        _matrix(checked, answer_claims, passages),
+        _matrix(checked, reference_claims, passages),
     )
 
 
-def _support_matrix(
-    checked: CheckedClaims, claims: list[str], sources: list[str]
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _matrix(checked: CheckedClaims, claims: list[str], sources: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return which sources support each claim, (claims, sources); NaN without a verdict, or without the source."""
     matrix = np.full((len(claims), len(sources)), np.nan)
     for row, claim in enumerate(claims):

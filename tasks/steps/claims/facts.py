@@ -35,14 +35,12 @@ def score_facts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     statements = [None if refuses else answer for answer, refuses in zip(answers, is_refusal, strict=True)]
     checked = facts.check_facts(statements, contexts, aside=[_aside(row) for row in rows])
     unsupported = facts.unsupported_facts(checked)
-    rate = np.array([np.nan if case_facts is None else bool(case_facts) for case_facts in unsupported], np.float64)
+    rate = np.array([np.nan if items is None else bool(items) for items in unsupported], np.float64)
     if run.tier == "judge_pipeline":  # the gate is responsible for shown answers only
         rate[float_column(cases, "decision") != 1] = np.nan
     cases = set_columns(
         cases,
-        unsupported_facts=[
-            None if case_facts is None else [fact._asdict() for fact in case_facts] for case_facts in unsupported
-        ],
+        unsupported_facts=[None if items is None else [fact._asdict() for fact in items] for items in unsupported],
         unsupported_fact_rate=rate,
         fact_precision=facts.supported_shares(checked),
     )
@@ -57,10 +55,8 @@ def score_facts(run: EvaluationRun, cases: pa.Table) -> pa.Table:
 
 def _aside(row: Case) -> str:
     """Return texts whose facts are left out: the question, and addresses of retrieved pages in the answer."""
-    retrieved_links = [
-        text for text, page in find_links(row["answer"] or "").items() if page in (row.get("retrieved") or ())
-    ]
-    return CONTEXT_SEPARATOR.join((row["question"], *retrieved_links))
+    links = [text for text, page in find_links(row["answer"] or "").items() if page in (row.get("retrieved") or ())]
+    return CONTEXT_SEPARATOR.join((row["question"], *links))
 
 
 def blank_pseudonyms(texts: Iterable[str | None]) -> Texts:

@@ -33,13 +33,13 @@ async def find_nuggets(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     configuration, rows = effective_settings(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["nugget_support"], first_repeat_number(run.id, run.parameters)
     async with open_model(run, "judge", configuration) as model:
-        verdicts_by_case = await gather_cases(
+        results = await gather_cases(
             "find_nuggets", (_ask_for_support(model, prompt, case, repeat) for case in rows), describe_failure
         )
-    nuggets_by_case = [_with_support(case, verdict) for case, verdict in zip(rows, verdicts_by_case, strict=True)]
+    nuggets_by_case = [_with_support(case, verdict) for case, verdict in zip(rows, results, strict=True)]
     measured = [None if nuggets is None else _to_metric_input(nuggets) for nuggets in nuggets_by_case]
     verdicts: list[Mapping[str, Verdict[Any] | MissingVerdict]] = [
-        {} if verdict is None else {"nuggets": verdict} for verdict in verdicts_by_case
+        {} if verdict is None else {"nuggets": verdict} for verdict in results
     ]
     return set_columns(
         add_verdicts(cases, verdicts),
@@ -67,12 +67,9 @@ def _with_support(case: Case, verdict: NuggetVerdict | None) -> list[Case] | Non
     if not _has_usable_nuggets(case):
         return None
     refusal_support = 0.0 if case["status"] == "sut_refusal" else None
-    by_name, nuggets_by_name = (
-        get_value(verdict) or {},
-        name_claims(nugget_row["nugget"] for nugget_row in case["nuggets"]),
-    )
+    by_name, nuggets_by_name = get_value(verdict) or {}, name_claims(row["nugget"] for row in case["nuggets"])
     support = {nugget: by_name.get(name, refusal_support) for name, nugget in nuggets_by_name.items()}
-    return [{**nugget_row, "support": support[nugget_row["nugget"]]} for nugget_row in case["nuggets"]]
+    return [{**row, "support": support[row["nugget"]]} for row in case["nuggets"]]
 
 
 def _to_metric_input(nuggets: list[Case]) -> Nuggets:

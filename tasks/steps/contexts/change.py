@@ -151,18 +151,11 @@ def arrange_passages(kind: str, right: Sequence[str], others: Sequence[str], cha
         >>> arrange_passages("gold_middle", ["right"], ["a", "b", "c"], random.Random(0))
         ArrangedPassages(texts=['a', 'right', 'b', 'c'], distractors=[0, 2, 3])
     """
-    n, first_position_by_kind = (
-        len(right) + len(others),
-        {"gold_first": 0, "gold_middle": len(others) // 2, "gold_last": len(others)},
-    )
+    n, starts = len(right) + len(others), {"gold_first": 0, "gold_middle": len(others) // 2, "gold_last": len(others)}
     if kind == "gold_removed":
         return ArrangedPassages(list(others), list(range(len(others))))
-    first = first_position_by_kind.get(kind, 0)
-    positions = (
-        sorted(chance.sample(range(n), len(right)))
-        if kind not in first_position_by_kind
-        else range(first, first + len(right))
-    )
+    first = starts.get(kind, 0)
+    positions = sorted(chance.sample(range(n), len(right))) if kind not in starts else range(first, first + len(right))
     right_iterator, other_iterator = iter(right), iter(others)
     texts = [next(right_iterator) if position in positions else next(other_iterator) for position in range(n)]
     return ArrangedPassages(texts, [position for position in range(n) if position not in positions])
@@ -201,7 +194,7 @@ def change_contexts(
     """
     pages = page_by_chunk(corpus)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    distractor_pool, most = Distractors(corpus, pages), tokens * CHARACTERS_PER_TOKEN
+    pool, most = Distractors(corpus, pages), tokens * CHARACTERS_PER_TOKEN
     columns = ("case_id", "question", "reference", "context", "passage_starts", "truncated")
     rows = []
     for case, question, gold in zip(cases.select(columns).to_pylist(), questions, golds, strict=True):
@@ -212,17 +205,13 @@ def change_contexts(
             rows.append(case | _change_value(case, chance))
         elif kind == "injection":
             context, instruction, canary = inject_instruction(case["context"], language, chance, most)
-            passage_begins = [start for start in case["passage_starts"] if start < len(context)]
-            rows.append(
-                case | _probe(context, passage_begins, case["truncated"], instruction=instruction, canary=canary)
-            )
+            starts = [start for start in case["passage_starts"] if start < len(context)]
+            rows.append(case | _probe(context, starts, case["truncated"], instruction=instruction, canary=canary))
         else:
             right_passages = [texts[chunk] for chunk in gold]
             own_pages = {pages[chunk] or chunk for chunk in gold} | _excluded_pages(question)
             room = most if kind == "gold_removed" else most - len(CONTEXT_SEPARATOR.join(right_passages))
-            drawn_passages = distractor_pool.draw(
-                chance, case["question"], case["reference"], right_passages, own_pages, room
-            )
+            drawn_passages = pool.draw(chance, case["question"], case["reference"], right_passages, own_pages, room)
             if not drawn_passages:
                 rows.append(case | {"context_probe": {"untouched": NO_DISTRACTORS}})
                 continue
@@ -242,16 +231,12 @@ def _change_value(case: Case, chance: random.Random) -> Case:
     changed = make_counterfactual(case["context"], case["reference"], case["question"], chance)
     if changed is None:
         return {"context_probe": {"untouched": NO_VALUE}}
-    passage_begins = [
-        start + sum(shift for end, shift in changed.shifts if end <= start) for start in case["passage_starts"]
-    ]
-    return _probe(
-        changed.context, passage_begins, case["truncated"], original=changed.original, substitute=changed.substitute
-    )
+    starts = [start + sum(shift for end, shift in changed.shifts if end <= start) for start in case["passage_starts"]]
+    return _probe(changed.context, starts, case["truncated"], original=changed.original, substitute=changed.substitute)
 
 
-def _probe(context: str, passage_begins: list[int], is_cut: bool, **done: Any) -> Case:
-    return {"context": context, "passage_starts": passage_begins, "truncated": is_cut, "context_probe": done}
+def _probe(context: str, starts: list[int], is_cut: bool, **done: Any) -> Case:
+    return {"context": context, "passage_starts": starts, "truncated": is_cut, "context_probe": done}
 
 
 def _excluded_pages(question: QuestionRow) -> set[str]:
@@ -302,11 +287,9 @@ def _split_context(row: Case) -> tuple[str | None, str]:
         return None, ""
     bounds = [*row["passage_starts"], len(row["context"]) + len(CONTEXT_SEPARATOR)]
     passages = [row["context"][start : end - len(CONTEXT_SEPARATOR)] for start, end in pairwise(bounds)]
-    distractors = [text for position, text in enumerate(passages) if position in positions]
-    right_passages = [text for position, text in enumerate(passages) if position not in positions]
-    return CONTEXT_SEPARATOR.join(distractors), CONTEXT_SEPARATOR.join(
-        (*right_passages, row["question"], row["reference"] or "")
-    )
+    others = [text for position, text in enumerate(passages) if position in positions]
+    right = [text for position, text in enumerate(passages) if position not in positions]
+    return CONTEXT_SEPARATOR.join(others), CONTEXT_SEPARATOR.join((*right, row["question"], row["reference"] or ""))
 
 
 def _has_declined(row: Case) -> bool | None:

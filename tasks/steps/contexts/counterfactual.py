@@ -58,14 +58,12 @@ def make_counterfactual(
     """
     if reference is None:
         return None
-    checked_facts = check_facts([context], [reference])[0] or []
-    all_facts, known_text = [checked.fact for checked in checked_facts], f"{reference}\n{question}"
-    answering = {
-        checked.fact for checked in checked_facts if checked.supported and checked.fact.kind in CHANGEABLE_KINDS
-    }
+    checks = check_facts([context], [reference])[0] or []
+    all_facts, known_text = [check.fact for check in checks], f"{reference}\n{question}"
+    answering = {check.fact for check in checks if check.supported and check.fact.kind in CHANGEABLE_KINDS}
     for fact in _order_by_reference(context, reference, answering - _shared_facts(context, question)):
         for new_text in _new_values(fact, chance):
-            if changed := _replace_value(context, fact, new_text, all_facts, known_text):
+            if changed := _replace(context, fact, new_text, all_facts, known_text):
                 return changed
     return None
 
@@ -74,15 +72,12 @@ def _order_by_reference(context: str, reference: str, candidates: set[Fact]) -> 
     """Order facts by their first mention in the reference, since the first is what was asked for."""
     if not candidates:
         return []
-    facts_by_mention = [_shared_facts(context, fact.text) for fact in facts(reference)]
+    mentions = [_shared_facts(context, fact.text) for fact in facts(reference)]
     return sorted(
         candidates,
-        key=lambda candidate: (
-            next(
-                (position for position, mentioned in enumerate(facts_by_mention) if candidate in mentioned),
-                len(facts_by_mention),
-            ),
-            candidate.start,
+        key=lambda fact: (
+            next((index for index, group in enumerate(mentions) if fact in group), len(mentions)),
+            fact.start,
         ),
     )
 
@@ -135,16 +130,10 @@ def _new_months(text: str, chance: random.Random) -> Iterator[str]:
                 yield text[: match.start()] + cased + text[match.end() :]
 
 
-def _replace_value(
-    context: str, fact: Fact, new_text: str, all_facts: list[Fact], known_text: str
-) -> Counterfactual | None:
+def _replace(context: str, fact: Fact, new_text: str, all_facts: list[Fact], known_text: str) -> Counterfactual | None:
     """Return the context with the new value; None if it is not recognised, or the old one remains."""
-    folded_text = fold_text(fact.text)
-    spans = [
-        (same_fact.start, same_fact.end)
-        for same_fact in all_facts
-        if same_fact.kind == fact.kind and fold_text(same_fact.text) == folded_text
-    ]
+    folded = fold_text(fact.text)
+    spans = [(same.start, same.end) for same in all_facts if same.kind == fact.kind and fold_text(same.text) == folded]
     pieces, shifts, end = [], [], 0
     for start, stop in spans:
         pieces += [context[end:start], new_text]

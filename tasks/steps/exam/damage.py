@@ -95,12 +95,10 @@ def change_number(answer: str, known_text: str, language: str, chance: Random) -
     known_words = _normalised_words(known_text)
     for series in WORD_SERIES[language]:
         names = series.split()
-        occurrences = [
-            word for word in re.finditer(r"\w+", answer) if _normalise(word[0]) in set(map(_normalise, names))
-        ]
+        matches = [word for word in re.finditer(r"\w+", answer) if _normalise(word[0]) in set(map(_normalise, names))]
         unused = [name for name in names if _normalise(name) not in known_words]
-        if occurrences and unused:
-            word = occurrences[0]
+        if matches and unused:
+            word = matches[0]
             return answer[: word.start()] + _match_case(word[0], chance.choice(unused)) + answer[word.end() :]
     return None
 
@@ -198,13 +196,8 @@ def _other_number(number: str, taken: set[str], chance: Random) -> str | None:
 
 def _kind(name: str) -> tuple[bool, bool, bool, int]:
     """Return the properties that exchangeable names share: quotes, script, being an abbreviation, number of words."""
-    unquoted = name.strip('«»"')
-    return (
-        name != unquoted,
-        bool(re.search("[а-яё]", unquoted, re.IGNORECASE)),
-        unquoted.isupper(),
-        len(unquoted.split()),
-    )
+    bare = name.strip('«»"')
+    return name != bare, bool(re.search("[а-яё]", bare, re.IGNORECASE)), bare.isupper(), len(bare.split())
 
 
 def _whole_word_pattern(name: str) -> re.Pattern[str]:

@@ -118,9 +118,7 @@ async def _ask_papers(
     Calls paid for in the current period are reused, unless the evaluation repeats another one.
     """
     languages = {question.language for paper in papers for question in paper}
-    prompts_by_language = {
-        language: prompts(configuration.model_copy(update={"language": language})) for language in languages
-    }
+    by_language = {language: prompts(configuration.model_copy(update={"language": language})) for language in languages}
     repeat = first_repeat_number(run.id, run.parameters) or run.config.exam_period
     async with (
         open_model(run, "judge", configuration) as judge,
@@ -128,7 +126,7 @@ async def _ask_papers(
     ):
 
         async def ask(question: Question) -> Verdict[Any] | MissingVerdict:
-            prompt: Prompt = prompts_by_language[question.language][question.prompt]
+            prompt: Prompt = by_language[question.language][question.prompt]
             model: Model = gate if prompt.shape.role == "gate" else judge
             if prompt.name.startswith(RUBRIC_PREFIX) and configuration.judge.base_url is None:
                 return MissingVerdict("not_applicable", Words("a rubric needs a language model"))
@@ -235,8 +233,8 @@ def add_exam(
         InputError: no such parallel source, or one in the same language.
     """
     pages = page_by_chunk(corpus)
-    named_by_question = [labelled_page(question, pages) for question in chosen]
-    numbers = draw_subjects(chosen, named_by_question, set(pages.values()), parameters.exam, parameters.seed)
+    first_pages = [labelled_page(question, pages) for question in chosen]
+    numbers = draw_subjects(chosen, first_pages, set(pages.values()), parameters.exam, parameters.seed)
     subjects = [_subject(chosen[number], corpus, pages, parameters.context_tokens) for number in sorted(numbers)]
     drawn_papers = _papers(parameters, subjects, questions, pages, language)
     by_question = {paper.subject.question_id: paper for paper in drawn_papers if paper.items}
@@ -285,18 +283,18 @@ def _papers(
 
 def _parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: str) -> dict[str, dict[str, str]]:
     """Return the same questions of the other source, with reference and context."""
-    parallel_source = open_source(str(parameters.parallel))
+    source = open_source(str(parameters.parallel))
     ids = set(question_ids)
-    with snapshot(parallel_source) as connection:
-        parallel_source = refresh_source(connection, parallel_source)
-        if parallel_source.language == language:
+    with snapshot(source) as connection:
+        source = refresh_source(connection, source)
+        if source.language == language:
             raise InputError(
                 "--parallel {source}: it is in {language} too; name one in another language",
-                source=parallel_source.name,
+                source=source.name,
                 language=language,
             )
-        rows = [row for row in read_questions(connection, parallel_source) if row["question_id"] in ids]
-        corpus = read_corpus(connection, parallel_source, vectors=False)
+        rows = [row for row in read_questions(connection, source) if row["question_id"] in ids]
+        corpus = read_corpus(connection, source, vectors=False)
     pages = page_by_chunk(corpus)
     subjects = [_subject(row, corpus, pages, parameters.context_tokens) for row in rows if reference_answer(row)]
     return {
@@ -304,7 +302,7 @@ def _parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: s
             "question": subject.question,
             "context": subject.context,
             "answer": subject.reference,
-            "language": parallel_source.language,
+            "language": source.language,
         }
         for subject in subjects
         if subject.context and subject.reference

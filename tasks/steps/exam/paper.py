@@ -123,9 +123,7 @@ def _items(subject: ExaminedQuestion, answers: Answers, prompts: Mapping[str, tu
             if (subject.reference or prompt == "faithfulness")
             and not (prompt == "answer_relevance" and _is_bare(kind, answer))
         }
-        damaged, sound = (
-            [name for name, is_low in expectations.items() if is_low is is_damaged] for is_damaged in (True, False)
-        )
+        damaged, sound = ([name for name, is_low in expectations.items() if is_low is flag] for flag in (True, False))
         if damaged or sound:
             yield {
                 "kind": kind,
@@ -147,13 +145,12 @@ class _AnswerSources:
 
     def __init__(self, subjects: Sequence[ExaminedQuestion], others: Sequence[AnsweredQuestion]) -> None:
         self._others = sorted(
-            set(others),
-            key=lambda answered: (len(answered.answer), answered.answer, answered.page or "", answered.question),
+            set(others), key=lambda other: (len(other.answer), other.answer, other.page or "", other.question)
         )
-        self._lengths = [len(answered.answer) for answered in self._others]
+        self._lengths = [len(other.answer) for other in self._others]
         self._of_page: dict[str | None, list[AnsweredQuestion]] = {}
-        for answered in self._others:
-            self._of_page.setdefault(answered.page, []).append(answered)
+        for other in self._others:
+            self._of_page.setdefault(other.page, []).append(other)
         self.names = {
             context: damage.find_names(context) for context in dict.fromkeys(subject.context for subject in subjects)
         }
@@ -193,35 +190,25 @@ def _answers(subject: ExaminedQuestion, sources: _AnswerSources, language: str, 
         return {}
     known_text = "\n".join((subject.question, subject.context, sound))
     names = sources.names[subject.context], sources.names_elsewhere(subject)
-    texts_by_kind: dict[str, str | None] = {
+    by_kind: dict[str, str | None] = {
         "number": damage.change_number(sound, known_text, language, _random(seed, subject, "number")),
         "negation": damage.negate(sound, language),
         "entity": damage.exchange_name(sound, *names, known_text, _random(seed, subject, "entity")),
         "shorter": damage.first_sentence(sound),
     }
-    other_answers = {
-        "other_page": _find_other_answer(subject, sound, sources.answers_elsewhere(subject, sound), absent=True)
-    }
+    others = {"other_page": _find_other(subject, sound, sources.answers_elsewhere(subject, sound), absent=True)}
     if subject.reference:
-        texts_by_kind |= {
+        by_kind |= {
             "framed": phrases["framed"].format(sound),
             "half": damage.leave_out_half(sound, subject.question),
             "irrelevant": sentence,
             "question": subject.question,
             "empty": min(phrases["empty"].splitlines(), key=lambda phrase: abs(len(phrase) - len(sound))),
         }
-        other_answers["other_question"] = _find_other_answer(
-            subject, sound, sources.answers_of_page(subject, sound), absent=False
-        )
+        others["other_question"] = _find_other(subject, sound, sources.answers_of_page(subject, sound), absent=False)
     answers: Answers = {"reference" if subject.reference else "sentence": Answer(sound)}
-    answers |= {
-        kind: Answer(answer) for kind, answer in texts_by_kind.items() if answer and answer.strip() != sound.strip()
-    }
-    answers |= {
-        kind: Answer(other_answer.answer, other_answer.question_id)
-        for kind, other_answer in other_answers.items()
-        if other_answer
-    }
+    answers |= {kind: Answer(answer) for kind, answer in by_kind.items() if answer and answer.strip() != sound.strip()}
+    answers |= {kind: Answer(other.answer, other.question_id) for kind, other in others.items() if other}
     return answers | {
         kind: _plant_request(answers[base], kind, _random(seed, subject, kind))
         for kind, base in INSTRUCTED_KINDS.items()
@@ -268,7 +255,7 @@ def _unrelated_sentence(subject: ExaminedQuestion, chance: Random) -> str | None
     return min(unrelated, key=lambda text: abs(len(text) - len(reference)), default=None)
 
 
-def _find_other_answer(
+def _find_other(
     subject: ExaminedQuestion, sound: str, candidates: Iterable[AnsweredQuestion], *, absent: bool
 ) -> AnsweredQuestion | None:
     """Return the first answer with another meaning; `absent`: that the context does not support either."""

@@ -30,37 +30,31 @@ async def judge(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     unanswerable one it is right and has no score. If the judge fails, the score is NULL and the case gets the status.
     """
     configuration = effective_settings(run)
-    prompts_by_name = prompts(configuration)
+    by_name = prompts(configuration)
     metrics = tuple(run.config.judge["prompts"])
     if configuration.judge.base_url is None:  # the stand-in does not support rubrics
-        prompts_by_name = {
-            name: prompt for name, prompt in prompts_by_name.items() if not name.startswith(RUBRIC_PREFIX)
-        }
+        by_name = {name: prompt for name, prompt in by_name.items() if not name.startswith(RUBRIC_PREFIX)}
     async with open_model(run, "judge", configuration) as model:
         repeat = first_repeat_number(run.id, run.parameters)
-        pending = (_case(model, prompts_by_name, case, metrics, repeat) for case in cases.to_pylist())
+        pending = (_case(model, by_name, case, metrics, repeat) for case in cases.to_pylist())
         rows = await gather_cases("judge", pending, lambda row: describe_failure(*row[1].values()))
     columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
-    verdicts = [verdicts_of_case for _, verdicts_of_case in rows]
+    verdicts = [case_verdicts for _, case_verdicts in rows]
     return set_columns(add_verdicts(cases, verdicts), **columns)
 
 
 async def _case(
-    model: Model, prompts_by_name: dict[str, Prompt], case: Case, metrics: Sequence[str], repeat: int
+    model: Model, prompts: dict[str, Prompt], case: Case, metrics: Sequence[str], repeat: int
 ) -> tuple[dict[str, float | None], dict[str, Score]]:
     """Return the scores of a case, and the verdicts they come from."""
     if case["status"] == "sut_refusal":
         return {metric: _refusal_score(case, metric) for metric in metrics}, {}
     if case["status"] != "ok":
         return dict.fromkeys(metrics), {}
-    available = (metric for metric in metrics if metric in prompts_by_name)
-    judged_metrics = [
-        metric for metric in available if all(case.get(name) for name in prompts_by_name[metric].shape.variables)
-    ]
-    results = await asyncio.gather(
-        *(ask_for_score(model, Call(prompts_by_name[metric], case, repeat)) for metric in judged_metrics)
-    )
-    verdicts = dict(zip(judged_metrics, results, strict=True))
+    available = (metric for metric in metrics if metric in prompts)
+    judged = [metric for metric in available if all(case.get(name) for name in prompts[metric].shape.variables)]
+    results = await asyncio.gather(*(ask_for_score(model, Call(prompts[metric], case, repeat)) for metric in judged))
+    verdicts = dict(zip(judged, results, strict=True))
     return {metric: get_value(verdicts.get(metric)) for metric in metrics}, verdicts
 
 
@@ -83,8 +77,8 @@ def add_verdicts(
         counting: only metrics whose name begins so affect the case's status.
     """
     failures = (
-        (number, verdict.status, f"{metric}: {verdict.reason}")
-        for number, case_verdicts in enumerate(verdicts)
+        (row, verdict.status, f"{metric}: {verdict.reason}")
+        for row, case_verdicts in enumerate(verdicts)
         for metric, verdict in case_verdicts.items()
         if metric.startswith(counting)
     )
@@ -104,12 +98,9 @@ def add_verdicts(
     )
 
 
-def _append_column(cases: pa.Table, name: str, additions: list[list[Any]]) -> list[list[Any]]:
+def _append_column(cases: pa.Table, name: str, added: list[list[Any]]) -> list[list[Any]]:
     """Return the values of another step in this column, extended by those of this step."""
-    return [
-        [*(earlier or ()), *added]
-        for earlier, added in zip(optional_column_values(cases, name), additions, strict=True)
-    ]
+    return [[*(earlier or ()), *new] for earlier, new in zip(optional_column_values(cases, name), added, strict=True)]
 
 
 class RawReply(TypedDict):
@@ -143,10 +134,7 @@ def _calls(metric: str, verdict: Verdict[Any] | MissingVerdict) -> list[Recorded
 
 
 def _add_usage(cases: pa.Table, replies: list[list[Reply]], name: str) -> list[int | float | None]:
-    return [
-        sum_usage(case_replies, before, name)
-        for case_replies, before in zip(replies, optional_column_values(cases, name), strict=True)
-    ]
+    return [sum_usage(new, old, name) for new, old in zip(replies, optional_column_values(cases, name), strict=True)]
 
 
 METRIC = "history_use"
@@ -166,22 +154,18 @@ async def judge_dialogs(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     prompt, repeat = prompts(configuration)["follow_up"], first_repeat_number(run.id, run.parameters)
     histories = collect_history(rows)
     async with open_model(run, "judge", configuration) as model:
-        verdict_by_case = await gather_cases(
+        results = await gather_cases(
             "judge_dialogs",
             (_verdict(model, prompt, case, history, repeat) for case, history in zip(rows, histories, strict=True)),
             describe_failure,
         )
-    verdicts = [{} if verdict is None else {METRIC: verdict} for verdict in verdict_by_case]
-    is_refusal = [
-        bool(history) and case["status"] == "sut_refusal" for case, history in zip(rows, histories, strict=True)
-    ]
-    default_scores = [
+    verdicts = [{} if verdict is None else {METRIC: verdict} for verdict in results]
+    refused = [bool(history) and case["status"] == "sut_refusal" for case, history in zip(rows, histories, strict=True)]
+    defaults = [
         0.0 if has_refused and case["answerable"] is not False else None
-        for case, has_refused in zip(rows, is_refusal, strict=True)
+        for case, has_refused in zip(rows, refused, strict=True)
     ]
-    scores = [
-        get_value(verdict) if verdict else value for verdict, value in zip(verdict_by_case, default_scores, strict=True)
-    ]
+    scores = [get_value(verdict) if verdict else value for verdict, value in zip(results, defaults, strict=True)]
     return set_columns(add_verdicts(cases, verdicts), history_use=scores)
 
 

@@ -73,10 +73,7 @@ def show_confidence(verdicts: Sequence[YesNo]) -> float | None:
     probabilities = [_probability(verdict) for verdict in usable]
     if len(usable) < 2 and None in probabilities:
         return None
-    confidences = [
-        float(verdict.value) if probability is None else probability
-        for verdict, probability in zip(usable, probabilities, strict=True)
-    ]
+    confidences = [float(verdict.value) if p is None else p for verdict, p in zip(usable, probabilities, strict=True)]
     return sum(confidences) / len(confidences) if confidences else None
 
 
@@ -97,9 +94,7 @@ async def _case(model: Model, prompt: Prompt, case: Case, repeat: int, parameter
 
 
 def _latency_ms(verdict: YesNo | None) -> float | None:
-    """Return the latency of the call; None if the reply was stored or nothing was called: 0 of the stand-in is not
-    measured.
-    """
+    """Return the latency of the call; None if it was not measured: a stored reply, no call, or the stand-in's 0."""
     if verdict is None or verdict.replies[-1].from_store:
         return None
     return verdict.replies[-1].latency_ms or None

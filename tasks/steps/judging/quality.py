@@ -36,35 +36,33 @@ async def judge_again(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.T
     """Add the judge's repeated scores of every answer, without stored calls, and the effects of harmless changes."""
     configuration = effective_settings(run)
     parameters = run.parameters
-    prompts_by_name = prompts(configuration)
+    by_name = prompts(configuration)
     async with open_model(run, "judge", configuration) as model:
         results = await gather_cases(
-            "judge_again", (_case(model, prompts_by_name, case, run, configuration) for case in cases.to_pylist())
+            "judge_again", (_case(model, by_name, case, run, configuration) for case in cases.to_pylist())
         )
-    verdicts_by_case = [verdicts for verdicts, _ in results]
+    by_case = [verdicts for verdicts, _ in results]
     usage = {
         name: [sum_usage(other_replies, None, name) for _, other_replies in results]
         for name in ("tokens_in", "tokens_out", "cost_usd")
     }
-    scores = [_scores(verdicts_by_case, f"{METRIC}#{number}") for number in range(parameters.repeats)]
+    scores = [_scores(by_case, f"{METRIC}#{number}") for number in range(parameters.repeats)]
     first, second = scores[:2]
     differences = np.column_stack(
         [agreement.score_differences(score, other_score) for score, other_score in combinations(scores, 2)]
     )
     latencies_by_case = [
         [reply.latency_ms for verdict in verdicts.values() for reply in verdict.replies if not reply.from_store]
-        for verdicts in verdicts_by_case
+        for verdicts in by_case
     ]
     # The stand-in's 0 is not measured.
     measured_latencies = [[latency for latency in latencies if latency] for latencies in latencies_by_case]
     consistency = {
         f"consistency_score{name}": _share_within(differences, delta) for name, delta in (("", 0.5), ("@0.125", 0.125))
     }
-    biases = {
-        f"bias_{name}": _scores(verdicts_by_case, f"bias_{name}") - first for name in (*ANSWER_CHANGES, "own_model")
-    }
+    biases = {f"bias_{name}": _scores(by_case, f"bias_{name}") - first for name in (*ANSWER_CHANGES, "own_model")}
     return set_columns(
-        add_verdicts(set_columns(cases, **usage), verdicts_by_case, counting=METRIC),
+        add_verdicts(set_columns(cases, **usage), by_case, counting=METRIC),
         faithfulness=first,
         faithfulness_again=second,
         mean_abs_difference=_mean_over_pairs(differences),
@@ -76,16 +74,12 @@ async def judge_again(run: EvaluationRun[JudgeQuality], cases: pa.Table) -> pa.T
 
 def measure_judge(cases: pa.Table, seed: int) -> dict[str, SetValue]:
     """Compute metrics over all answers that do not follow from totals: consistency by chance, and rank agreement."""
-    first, second, people = (
-        float_column(cases, name) for name in ("faithfulness", "faithfulness_again", "human_score")
-    )
+    first, second, users = (float_column(cases, name) for name in ("faithfulness", "faithfulness_again", "human_score"))
     complete = len(agreement.complete_pairs(first, second)[0])
     expected = agreement.chance_consistency(first, second)
     return {
         "consistency_score_expected": SetValue(expected, NO_INTERVAL, complete),
-        "user_votes_spearman": measure_agreement(
-            agreement.spearman, first, people, column_values(cases, "group"), seed
-        ),
+        "user_votes_spearman": measure_agreement(agreement.spearman, first, users, column_values(cases, "group"), seed),
     }
 
 
@@ -104,43 +98,30 @@ ANSWER_CHANGES: dict[str, Callable[[str, str], str | None]] = {
 
 
 async def _case(
-    model: Model,
-    prompts_by_name: dict[str, Prompt],
-    case: Case,
-    run: EvaluationRun[JudgeQuality],
-    configuration: Settings,
+    model: Model, prompts: dict[str, Prompt], case: Case, run: EvaluationRun[JudgeQuality], configuration: Settings
 ) -> tuple[dict[str, Score], list[Reply]]:
-    """Return the verdicts on one answer and its changed versions, and replies to other calls: an answer of the judge's
-    own.
-    """
+    """Return the verdicts on one answer and its changed versions, and the reply with an answer of the judge's own."""
     if case["status"] != "ok" or not case["answer"] or not case["context"]:  # only examined
         return {}, []
-    prompt, first_number, other_replies, parameters = (
-        prompts_by_name[METRIC],
-        new_repeat_number(run.id),
-        [],
-        run.parameters,
-    )
-    calls = {
-        f"{METRIC}#{number}": Call(prompt, case, repeat=first_number + number) for number in range(parameters.repeats)
-    }
+    prompt, first, other_replies, parameters = prompts[METRIC], new_repeat_number(run.id), [], run.parameters
+    calls = {f"{METRIC}#{number}": Call(prompt, case, repeat=first + number) for number in range(parameters.repeats)}
     if parameters.probes:
         language, answer = run.config.language, case["answer"]
         # Masking comes before the change: after it, names and phone numbers may not be recognised.
         answer = mask(answer, load_own_key(), language) if configuration.mask_calls else answer
         answers_by_change = {name: change(answer, language) for name, change in ANSWER_CHANGES.items()}
-        other_replies.append(await model.ask(Call(prompts_by_name["generation"], case)))
+        other_replies.append(await model.ask(Call(prompts["generation"], case)))
         answers_by_change["own_model"] = other_replies[0].text.strip() or None
         for name, text in answers_by_change.items():
             if text is not None:
-                calls[f"bias_{name}"] = Call(prompt, {**case, "answer": text}, repeat=first_number)
+                calls[f"bias_{name}"] = Call(prompt, {**case, "answer": text}, repeat=first)
     verdicts = await asyncio.gather(*(ask_for_score(model, call) for call in calls.values()))
     return dict(zip(calls, verdicts, strict=True)), other_replies
 
 
-def _scores(verdicts_by_case: list[dict[str, Score]], name: str) -> NDArray[np.float64]:
+def _scores(by_case: list[dict[str, Score]], name: str) -> NDArray[np.float64]:
     # None becomes NaN.
-    return np.array([get_value(verdicts.get(name)) for verdicts in verdicts_by_case], dtype=np.float64)
+    return np.array([get_value(verdicts.get(name)) for verdicts in by_case], dtype=np.float64)
 
 
 def _share_within(differences: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
