@@ -193,7 +193,7 @@ class RobustnessParameters(Parameters):
         return tiers
 
     def kinds_of(self, tier: str) -> list[str]:
-        """Return the kinds that a tier supports."""
+        """Return the kinds of this run that a tier supports."""
         return [kind for kind in self.kinds if kind in PERTURBATIONS_BY_TIER[tier]]
 
 

@@ -125,10 +125,8 @@ def _finish(run: EvaluationRun, measure: Measure) -> EvaluationSummary:
         store_corrections(engine, run.id)
         shutil.rmtree(run.work, ignore_errors=True)
         delete_upload(run.id)
-    elif (
-        journal.find_evaluation(engine, run.id)["state"] not in journal.FINISHED_STATES
-    ):  # stopped: a file without metrics is incomplete
-        remove(path)
+    elif journal.find_evaluation(engine, run.id)["state"] not in journal.FINISHED_STATES:
+        remove(path)  # stopped: a file without metrics is incomplete
     return read_summary(engine, run.id)
 
 

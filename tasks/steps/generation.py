@@ -185,9 +185,7 @@ async def _answer_local(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     errors = {number: ranking.error for number, ranking in enumerate(rankings) if ranking.error is not None}
     cases = set_columns(
         mark_failures(cases, errors),
-        retrieved=[
-            None if failed else list(dict.fromkeys(names)) for names, failed in zip(ids, has_failed, strict=True)
-        ],
+        retrieved=[None if failed else list(dict.fromkeys(row)) for row, failed in zip(ids, has_failed, strict=True)],
         retrieval_latency_ms=[ranking.latency_ms for ranking in rankings],
         context=[context or None for context, _ in contexts],
         passage_starts=[text_offsets(parts, context) for parts, (context, _) in zip(passages, contexts, strict=True)],
@@ -210,9 +208,9 @@ async def _answer_external(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     return set_columns(
         add_outcomes(cases, [_outcome_of_answer(answer, refusals) for answer in answers]),
         retrieved=[_named_pages(answer, own) for answer, own in zip(answers, own_of(cases), strict=True)],
-        context=[context or None for context in contexts],
+        context=[text or None for text in contexts],
         passage_starts=[
-            text_offsets(answer.contexts or [], context) for answer, context in zip(answers, contexts, strict=True)
+            text_offsets(answer.contexts or [], text) for answer, text in zip(answers, contexts, strict=True)
         ],
         answer=[answer.text for answer in answers],
         path=[answer.path for answer in answers],

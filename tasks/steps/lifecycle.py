@@ -94,9 +94,7 @@ async def open_evaluation(tier: str, parameters: P) -> AsyncIterator[EvaluationR
             values = {"tier": tier, "source": run.parameters.source}
             if isinstance(problem, SourceChanged):  # it cannot be finished with its data
                 advice = Words("run it anew: yarus run {tier} --source {source}", **values)
-            elif isinstance(problem, InputError) and not journal.read_finished_batches(
-                engine, run.id
-            ):  # no batch is finished
+            elif isinstance(problem, InputError) and not journal.read_finished_batches(engine, run.id):
                 advice = Words("when that is corrected, start it again: yarus run {tier} --source {source}", **values)
             # The database must accept the text whatever it contains, or the reason is lost.
             state, error = (

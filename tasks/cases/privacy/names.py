@@ -65,7 +65,7 @@ def latin_sound(word: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """Return a first name in all cases, and forms that no case has, because nothing else is spelt so."""
+    """Return a first name in all cases; some of the forms do not exist, but nothing else is spelt like them."""
     if name in IRREGULAR_FORMS:
         return [name, *IRREGULAR_FORMS[name].split()]
     ending = next((end for end in "йья" if name.endswith(end)), "а" if name.endswith("а") else "")

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from random import Random
 
-from yarus.tasks.cases.text import word_stems
+from yarus.tasks.cases.text import split_sentences, word_stems
 
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 CLAUSE = re.compile(r"\s*[,;:]\s+|\s+(?:и|или|а|но|and|or|but)\s+", re.IGNORECASE)
 NAME = re.compile(
     r"«[^»\n]{2,60}»|\"[^\"\n]{2,60}\"|(?<![.!?…:»\"]\s)(?<!^)(?<!\n)\b[A-ZА-ЯЁ][\w’'-]+(?:\s[A-ZА-ЯЁ][\w’'-]+)*", re.M
@@ -70,11 +69,6 @@ NEGATIONS: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
 }
 """Patterns of negations, with the text that replaces them."""
 NEGATED_ANSWER = {"ru": "Не {}", "en": "Not {}"}
-
-
-def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences and lines."""
-    return [part.strip() for part in SENTENCE.split(text.strip()) if part.strip()]
 
 
 def change_number(answer: str, known_text: str, language: str, chance: Random) -> str | None:

@@ -16,7 +16,7 @@ from yarus.db.source_rows import QuestionRow
 from yarus.metrics.exam_kinds import INSTRUCTED_KINDS, expects_damage
 from yarus.tasks.cases.outcomes import reference_answer
 from yarus.tasks.cases.sampling import question_stratum, stratified_sample
-from yarus.tasks.cases.text import normalise_question, word_stems
+from yarus.tasks.cases.text import normalise_question, split_sentences, word_stems
 from yarus.tasks.config.texts import LANGUAGES, texts
 from yarus.tasks.steps.exam import damage
 from yarus.tasks.steps.exam.damage import find_names
@@ -237,7 +237,7 @@ def has_sentence(context: str) -> bool:
 
 def _quotable(context: str) -> list[str]:
     low, high = SENTENCE_CHARACTERS
-    return [text for text in damage.split_sentences(context) if low <= len(text) <= high]
+    return [text for text in split_sentences(context) if low <= len(text) <= high]
 
 
 def _unrelated_sentence(subject: ExaminedQuestion, chance: Random) -> str | None:

@@ -124,10 +124,7 @@ def test_evaluation_of_a_frozen_production_log(
     assert frozen_set["n_cases"] == 4
     rolling = evaluate("tier1", source="production")
     fixed = evaluate("tier1", source="production", cases="frozen_production_log")
-    keys = [
-        journal.find_evaluation(engine, summary["evaluation_id"])["comparability"]["cases"]
-        for summary in (rolling, fixed)
-    ]
+    keys = [journal.find_evaluation(engine, run["evaluation_id"])["comparability"]["cases"] for run in (rolling, fixed)]
     assert keys == [{"source": "production"}, {"name": "frozen_production_log", "sha256": frozen_set["sha256"]}]
     assert get_value(fixed, "mrr") == get_value(rolling, "mrr") and fixed["n_cases"] == rolling["n_cases"]
 
@@ -137,7 +134,7 @@ def test_tier0_of_chunks_ignores_the_case_set(source: str) -> None:
     assert evaluate("tier0", source=source, cases="frozen_tier0", texts="chunks")["cases"] is None
 
 
-def test_frozen_rejects_a_set_of_another_source(at_home: Path, source: str) -> None:
+def test_find_frozen_set_rejects_a_set_of_another_source(at_home: Path, source: str) -> None:
     freeze("frozen_other", source)
     with pytest.raises(InputError, match=rf"frozen from source '{source}', not 'sample'.*--source {source}"):
         find_frozen_set("frozen_other", "sample")

@@ -24,7 +24,7 @@ def make_strata(n: int, seed: int, n_topics: int = 60) -> list[str]:
 
 
 @pytest.mark.slow("simulation: many samples")
-def test_sampled_keeps_the_share_of_each_stratum() -> None:
+def test_sample_keeps_the_share_of_each_stratum() -> None:
     """For 700 of 1,000, an unstratified sample of 100 has a standard deviation of 4.3."""
     strata = ["a"] * 700 + ["b"] * 250 + ["c"] * 50
     for seed in range(200):
@@ -32,7 +32,7 @@ def test_sampled_keeps_the_share_of_each_stratum() -> None:
         assert all(abs(counts[name] - share) <= 4 for name, share in (("a", 70), ("b", 25), ("c", 5))), (seed, counts)
 
 
-def test_sampled_is_seeded_ascending_and_unique() -> None:
+def test_sample_is_seeded_ascending_and_unique() -> None:
     ids, strata = make_ids(500), [str(number % 7) for number in range(500)]
     first = stratified_sample(ids, strata, 60, 1)
     assert first == stratified_sample(ids, strata, 60, 1) == sorted(set(first))
@@ -49,39 +49,33 @@ def test_sampled_is_seeded_ascending_and_unique() -> None:
 
 
 @pytest.mark.slow("simulation: many samples")
-def test_sampled_draws_cases_with_equal_probability() -> None:
+def test_sample_draws_cases_with_equal_probability() -> None:
     strata = ["a"] * 35 + ["b"] * 15 + ["c"] * 6 + ["d"] * 3 + ["e"]
-    drawn = Counter(
-        strata[number] for seed in range(4000) for number in stratified_sample(make_ids(60), strata, 17, seed)
-    )
+    drawn = Counter(strata[row] for seed in range(4000) for row in stratified_sample(make_ids(60), strata, 17, seed))
     for stratum, n in Counter(strata).items():
         assert drawn[stratum] / 4000 / n == pytest.approx(17 / 60, abs=0.03), stratum
 
 
-def test_sampled_is_independent_of_the_log_order() -> None:
+def test_sample_is_independent_of_the_log_order() -> None:
     ids, strata = make_ids(300), make_strata(300, 0)
     order = Random(1).sample(range(300), 300)
     mixed = stratified_sample([ids[number] for number in order], [strata[number] for number in order], 40, 3)
     assert {ids[order[number]] for number in mixed} == {ids[number] for number in stratified_sample(ids, strata, 40, 3)}
 
 
-def test_sampled_replaces_few_when_questions_are_removed() -> None:
+def test_sample_replaces_few_when_questions_are_removed() -> None:
     n_replaced = []
     for seed in range(40):
         ids, strata = make_ids(1_000), make_strata(1_000, seed)
         removed = set(Random(seed).sample(ids, NEW))
-        remaining = [number for number in range(1_000) if ids[number] not in removed]
-        after = stratified_sample(
-            [ids[number] for number in remaining], [strata[number] for number in remaining], LIMIT, seed
-        )
-        kept_ids = {ids[remaining[number]] for number in after}
-        n_replaced.append(
-            len({ids[number] for number in stratified_sample(ids, strata, LIMIT, seed)} - removed - kept_ids)
-        )
+        remaining = [row for row in range(1_000) if ids[row] not in removed]
+        after = stratified_sample([ids[row] for row in remaining], [strata[row] for row in remaining], LIMIT, seed)
+        kept_ids = {ids[remaining[row]] for row in after}
+        n_replaced.append(len({ids[row] for row in stratified_sample(ids, strata, LIMIT, seed)} - removed - kept_ids))
     assert mean(n_replaced) <= 2
 
 
-def test_sampled_whole_keeps_most_dialogs() -> None:
+def test_sample_whole_dialogs_keeps_most_dialogs() -> None:
     def log(n: int) -> tuple[list[dict[str, object]], list[DialogTurn]]:
         rows = [{"question_id": str(row), "cluster": str(row // 3 % 9), "score": 5} for row in range(n)]
         return rows, [DialogTurn(f"dialog {row // 3}", row % 3 + 1) for row in range(n)]

@@ -17,7 +17,7 @@ def test_table_columns_have_declared_types() -> None:
     assert cases.schema == pa.schema([(name, CASE_COLUMNS[name].type) for name in cases.column_names])
 
 
-def test_with_columns_turns_nan_into_null() -> None:
+def test_set_columns_turns_nan_into_null() -> None:
     cases = set_columns(make_cases(case_id=["a", "b"]), mrr=np.array([math.nan, 0.5]))
     assert cases["mrr"].to_pylist() == [None, 0.5]
 
@@ -26,7 +26,7 @@ def test_table_keeps_empty_lists() -> None:
     assert make_cases(retrieved=[[], None])["retrieved"].to_pylist() == [[], None]
 
 
-def test_with_columns_replaces_a_column_in_a_copy() -> None:
+def test_set_columns_replaces_a_column_in_a_copy() -> None:
     before = make_cases(case_id=["a"], status=["ok"], question=["?"])
     after = set_columns(before, status=["sut_error"])
     assert after.column_names == before.column_names
@@ -43,7 +43,7 @@ def test_with_columns_replaces_a_column_in_a_copy() -> None:
         ({"relevant": [5]}, pa.ArrowTypeError, "list"),
     ],
 )
-def test_with_columns_rejects_values_of_another_type(
+def test_set_columns_rejects_values_of_another_type(
     columns: dict[str, list[object]], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

@@ -63,13 +63,8 @@ def test_words_and_numbers_of_headers_are_not_redacted(llm_server: FakeLLMServer
     page = "https://wiki.example/pages?lang=ru&pageId=4711"
     answer = ask_system(llm_server, {"answer": "The wiki says: ru, basic.", "urls": [page]})
     assert (answer.text, answer.urls) == ("The wiki says: ru, basic.", [page])
-    harmless_headers = {
-        "Accept": "application/json",
-        "X-Tenant": "help-desk",
-        "X-Api-Version": "2026-01",
-        "X-Host": "c.example",
-    }
-    assert secret_header_values(harmless_headers) == ()
+    headers = {"Accept": "application/json", "X-Tenant": "help-desk", "X-Api-Version": "2026-01", "X-Host": "c.example"}
+    assert secret_header_values(headers) == ()
     assert secret_header_values({"X-Some": "hunter2", "X-Access-Key": "letters", "Api-Key": "4711"}) == (
         "hunter2",
         "letters",

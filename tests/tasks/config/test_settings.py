@@ -14,15 +14,10 @@ SECRET = "s3cret"
 
 
 def test_settings_have_defaults(at_home: Path) -> None:
-    configuration = get_settings()
-    assert (configuration.home, configuration.embedder, configuration.retriever, configuration.language) == (
-        at_home,
-        "lexical",
-        "dense",
-        "ru",
-    )
-    assert (configuration.database_url, configuration.source_url, configuration.judge.base_url) == (None, None, None)
-    assert configuration.results_root == str(at_home / "results")
+    values = get_settings()
+    assert (values.home, values.embedder, values.retriever, values.language) == (at_home, "lexical", "dense", "ru")
+    assert (values.database_url, values.source_url, values.judge.base_url) == (None, None, None)
+    assert values.results_root == str(at_home / "results")
 
 
 def test_settings_read_nested_and_mapped_values(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ def test_show_counts_with_any_origin(at_home: object, engine: Engine, origin: st
 
 @pytest.mark.slow("breadth: every label by itself")
 @pytest.mark.parametrize(
-    ("labels", "reference", "page", "expected_shown"),
+    ("labels", "reference", "page", "is_shown"),
     [
         ({}, WRONG, URL.format(0), True),
         ({"ground_truth_show": False}, WRONG, URL.format(0), False),
@@ -174,13 +174,13 @@ def test_log_replaces_only_labels_that_nobody_gave(
     labels: dict[str, Any],
     reference: str | None,
     page: str | None,
-    expected_shown: bool | None,
+    is_shown: bool | None,
 ) -> None:
     name = f"fallback_{secrets.token_hex(4)}"
     answered = load_first(engine, name, "answers", **labels)
     assert answered["reference"] == reference
     assert load_cases(name, "rankings")[0]["page"] == page
-    assert load_cases(name, "gate")[0]["shown"] is expected_shown
+    assert load_cases(name, "gate")[0]["shown"] is is_shown
 
 
 def test_notes_count_only_fallbacks(at_home: object, engine: Engine) -> None:

@@ -164,13 +164,11 @@ def test_resumed_evaluation_refuses_another_reranker(
     call_log: CallLog, source: str, monkeypatch: pytest.MonkeyPatch, at_home: Path
 ) -> None:
     run = open_run(source=source, **RERANKED)
-    other_run = open_run(source=source, **RERANKED)
-    other_run = replace(
-        other_run, config=other_run.config | EvaluationConfig(reranker_identity="another model|files:1")
-    )
+    other = open_run(source=source, **RERANKED)
+    other = replace(other, config=other.config | EvaluationConfig(reranker_identity="another model|files:1"))
     assert asyncio.run(index.fn(run)).config.reranker_identity == RERANKED["reranker"]
     with pytest.raises(InputError, match="was begun with another model"):
-        asyncio.run(index.fn(other_run))
+        asyncio.run(index.fn(other))
 
 
 def test_external_system_refuses_reranker(call_log: CallLog, source: str) -> None:

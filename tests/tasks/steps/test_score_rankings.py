@@ -29,7 +29,7 @@ def score_cases(*rows: tuple[str, list[str], list[str] | None], grades: list[lis
     return score(case_table, {}, 10)
 
 
-def summarise_cases(scored: pa.Table) -> dict[str, MetricValue]:
+def summarise(scored: pa.Table) -> dict[str, MetricValue]:
     return {
         value.metric.name: value
         for value in aggregate_metrics(metrics_for_tier("tier1"), scored, seed=0, options={"depth": 10}, whole={})
@@ -48,7 +48,7 @@ def test_score_is_0_for_empty_and_none_for_failed_ranking() -> None:
     rows = (("ok", ["a"], ["a"]), ("ok", ["a"], []), ("sut_error", ["a"], None), ("unlabelled", [], ["a"]))
     scored = score_cases(*rows)
     assert scored["mrr"].to_pylist() == [1.0, 0.0, None, None]
-    mrr = summarise_cases(scored)["mrr"]
+    mrr = summarise(scored)["mrr"]
     assert (mrr.value, mrr.n_scored, mrr.n_total) == (0.5, 2, 4)
 
 
@@ -60,9 +60,7 @@ def test_score_uses_grades_as_gain_in_ndcg_only() -> None:
 
 
 def test_summarise_gives_reason_when_nothing_was_measured() -> None:
-    values = summarise_cases(
-        score_cases(("unlabelled", [], ["a"]), ("unlabelled", [], ["a"]), ("sut_error", ["a"], None))
-    )
+    values = summarise(score_cases(("unlabelled", [], ["a"]), ("unlabelled", [], ["a"]), ("sut_error", ["a"], None)))
     for name in ("mrr", "hit_rate@1", "ndcg@10"):
         row = values[name].row()
         assert (row["value"], row["ci_low"], row["ci_high"], row["grade"]) == (None, None, None, None)
@@ -71,7 +69,7 @@ def test_summarise_gives_reason_when_nothing_was_measured() -> None:
 
 
 def test_summarise_keeps_metric_order_and_signatures() -> None:
-    values = list(summarise_cases(score_cases(("ok", ["a"], ["a"]))).values())
+    values = list(summarise(score_cases(("ok", ["a"], ["a"]))).values())
     assert [value.metric.name for value in values] == [metric.name for metric in metrics_for_tier("tier1")]
     assert all(value.signature.startswith(value.metric.name) for value in values)
     assert grade("hit_rate@1", 1.0) == "excellent"
@@ -102,9 +100,9 @@ def test_percentile_interval_uses_groups_and_is_open_for_few() -> None:
     pages = pa.array([f"page {number // 10}" for number in range(200)])
     grouped = timed.set_column(timed.column_names.index("group"), "group", pages)
     name = "retrieval_latency_ms_p50"
-    wide, narrow = (summarise_cases(table)[name] for table in (grouped, timed))
+    wide, narrow = (summarise(table)[name] for table in (grouped, timed))
     assert wide.ci_low < narrow.ci_low < narrow.ci_high < wide.ci_high  # type: ignore[operator]
-    few = summarise_cases(timed.slice(0, 30))["retrieval_latency_ms_p95"]
+    few = summarise(timed.slice(0, 30))["retrieval_latency_ms_p95"]
     assert few.ci_low is not None and few.ci_high is None
 
 
@@ -116,7 +114,7 @@ def test_summarise_interval_widens_with_groups() -> None:
     )
 
     def width(scored: pa.Table) -> float:
-        mrr = summarise_cases(scored)["mrr"]
+        mrr = summarise(scored)["mrr"]
         assert mrr.ci_low is not None
         assert mrr.ci_high is not None
         return mrr.ci_high - mrr.ci_low
@@ -126,17 +124,14 @@ def test_summarise_interval_widens_with_groups() -> None:
 
 def test_score_counts_duplicates_once() -> None:
     """Of two relevant results one is found, as its duplicate; its second occurrence does not count."""
-    case_table = make_cases(
-        retrieved=[["x", "a2", "a1", "b"]],
-        relevant=[["a1", "a2", "c"]],
-        irrelevant=[["x"]],
-        grades=[None],
+    cases = make_cases(
+        retrieved=[["x", "a2", "a1", "b"]], relevant=[["a1", "a2", "c"]], irrelevant=[["x"]], grades=[None]
     )
-    [case] = score(case_table, {"a1": "a1", "a2": "a1"}, 10).to_pylist()
+    [case] = score(cases, {"a1": "a1", "a2": "a1"}, 10).to_pylist()
     assert (case["mrr"], case["recall@10"], case["precision@3"]) == (0.5, 0.5, pytest.approx(1 / 3))
     assert case["judged@5"] == pytest.approx(2 / 3)  # of x, a and b
     assert case["bpref"] == 0  # the one that is not relevant stands above it
-    [separate] = score(case_table, {}, 10).to_pylist()
+    [separate] = score(cases, {}, 10).to_pylist()
     assert separate["recall@10"] == pytest.approx(2 / 3)
 
 

@@ -88,7 +88,7 @@ def test_find_returns_ordered_spans_of_the_text(text: str) -> None:
     mask(text, b"key")
 
 
-def test_key_at_creates_one_private_key(tmp_path: Path) -> None:
+def test_load_key_creates_one_private_key(tmp_path: Path) -> None:
     path = tmp_path / "new" / "pseudonyms.key"
     with ThreadPoolExecutor(8) as pool:
         keys = set(pool.map(lambda _: load_key.__wrapped__(path), range(16)))

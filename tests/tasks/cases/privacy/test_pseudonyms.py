@@ -31,9 +31,7 @@ def test_setting_or_source_decides_about_pseudonyms(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, setting: str, masked: list[str]
 ) -> None:
     monkeypatch.setenv("YARUS_MASK_SHOWN", setting)
-    assert [
-        source for source in ("production", "mylog") if PHONE not in pseudonyms.mask_message(PHONE, source)
-    ] == masked
+    assert [name for name in ("production", "mylog") if PHONE not in pseudonyms.mask_message(PHONE, name)] == masked
     assert pseudonyms.should_mask("mylog", unset=True) == (setting != "false")
 
 
@@ -52,12 +50,12 @@ def test_cases_keep_types_ids_addresses_and_numbers(at_home: Path) -> None:
         retrieved=[[page], None, ["1234567890"]],
         mrr=[1.0, None, 0.5],
     )  # fmt: skip
-    shown_cases = pseudonyms.mask_cases(cases, "production")
-    assert shown_cases.schema == cases.schema
-    rows = shown_cases.to_pylist()
+    masked = pseudonyms.mask_cases(cases, "production")
+    assert masked.schema == cases.schema
+    rows = masked.to_pylist()
     assert PHONE not in str(rows) and "47110815" not in str(rows)
     for name in ("case_id", "page", "retrieved", "mrr"):
-        assert shown_cases[name].equals(cases[name]), name
+        assert masked[name].equals(cases[name]), name
     assert rows[0]["context"].startswith(f"{page} [телефон ")
     assert rows[1]["group"] == page and rows[1]["context"] == "a\n\nb"
     assert [rows[1]["answers"], rows[2]["answers"], rows[2]["judge_raw"]] == [[], None, []]
@@ -72,17 +70,14 @@ def test_cases_move_facts_to_their_masked_positions(at_home: Path) -> None:
         texts and [{"kind": "number", "text": fact, "start": answer.index(fact)} for fact in texts]
         for answer, texts in zip(answers, fact_texts, strict=True)
     ]
-    facts_with_ends = [
-        case_facts and [fact | {"end": fact["start"] + len(fact["text"])} for fact in case_facts]
-        for case_facts in facts
-    ]
+    located = [items and [fact | {"end": fact["start"] + len(fact["text"])} for fact in items] for items in facts]
     cases = make_cases(
-        case_id=["production:1", "production:2", "production:3"], answer=answers, unsupported_facts=facts_with_ends
+        case_id=["production:1", "production:2", "production:3"], answer=answers, unsupported_facts=located
     )
-    shown_cases = pseudonyms.mask_cases(cases, "production")
-    assert shown_cases.schema == cases.schema
-    first, second, third = shown_cases.to_pylist()
-    assert (second["unsupported_facts"], third["unsupported_facts"]) == (facts_with_ends[1], None)
+    masked = pseudonyms.mask_cases(cases, "production")
+    assert masked.schema == cases.schema
+    first, second, third = masked.to_pylist()
+    assert (second["unsupported_facts"], third["unsupported_facts"]) == (located[1], None)
     for fact in first["unsupported_facts"]:
         assert first["answer"][fact["start"] : fact["end"]] == fact["text"]
     phone, date, code, number, part = (fact["text"] for fact in first["unsupported_facts"])
@@ -103,26 +98,24 @@ def test_group_and_dialog_have_consistent_pseudonyms() -> None:
 
 @given(st.lists(st.sampled_from([PHONE, "id 1234567", "a@b.ru", "Иванов И. И.", "\n\n", "[номер 123456]", "и"])))
 def test_masked_twice_equals_masked_once(parts: list[str]) -> None:
-    masked_text = mask_paragraphs(" ".join(parts), KEY, "ru")
-    assert mask_paragraphs(masked_text, KEY, "ru") == masked_text
+    masked = mask_paragraphs(" ".join(parts), KEY, "ru")
+    assert mask_paragraphs(masked, KEY, "ru") == masked
 
 
 @given(st.integers(0, 60))
-def test_cut_never_splits_personal_data(limit: int) -> None:
+def test_truncate_text_never_splits_personal_data(limit: int) -> None:
     text = f"звоните на {PHONE} или пишите на kto-to@example.ru"
     short = truncate_text(text, limit)
     assert text.startswith(short) and len(short) <= limit
-    assert all(
-        finding.text in text and (finding.text in short) != (finding.start >= len(short)) for finding in find(text)
-    )
+    assert all(item.text in text and (item.text in short) != (item.start >= len(short)) for item in find(text))
 
 
-def test_without_personal_data_removes_names() -> None:
+def test_remove_personal_data_removes_names() -> None:
     assert remove_personal_data("Иванов Иван Иванович просит справку") == "  просит справку"
     assert remove_personal_data("без имён") == "без имён"
 
 
-def test_errors_masks_raised_messages(at_home: Path) -> None:
+def test_mask_errors_masks_raised_messages(at_home: Path) -> None:
     for source, is_shown in (("production", False), ("sample", True)):
         with pytest.raises(ValueError, match="звоните") as problem, pseudonyms.mask_errors(source):
             try:
@@ -132,18 +125,18 @@ def test_errors_masks_raised_messages(at_home: Path) -> None:
         assert (PHONE in "".join(traceback.format_exception(problem.value))) is is_shown
 
 
-def test_document_masks_keys_of_texts(at_home: Path) -> None:
+def test_mask_document_masks_keys_of_texts(at_home: Path) -> None:
     document = {
         "evaluation_id": "tier1-20261120-030000-4d2f",
         "error": PHONE,
         "labels": {"ground_truth_answer": {"before": PHONE, "after": None}},
         "topics": [{"topic": 1, "examples": [PHONE], "pages": [{"page": "https://c/12345678", "n": 1}]}],
     }
-    masked_document = pseudonyms.mask_document(document, "production")
-    assert PHONE not in str(masked_document)
+    masked = pseudonyms.mask_document(document, "production")
+    assert PHONE not in str(masked)
     assert (
-        masked_document["evaluation_id"] == document["evaluation_id"]
-        and masked_document["topics"][0]["pages"] == document["topics"][0]["pages"]
+        masked["evaluation_id"] == document["evaluation_id"]
+        and masked["topics"][0]["pages"] == document["topics"][0]["pages"]
     )
     assert pseudonyms.mask_document(document, "sample") is document
 
@@ -156,14 +149,8 @@ def test_comparison_slices_name_no_user(at_home: Path) -> None:
         "topic": {f"Иван Петров {PHONE}": {"n": 5}},
     }
     comparison = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
-    masked_comparison = pseudonymise_changes(comparison, "production")
-    assert (
-        "47110815" not in str(masked_comparison)
-        and PHONE not in str(masked_comparison)
-        and "Петров" not in str(masked_comparison)
-    )
-    assert masked_comparison["slices"]["page"] == slices["page"] and list(
-        map(len, masked_comparison["slices"].values())
-    ) == [1, 1, 1]
-    assert masked_comparison["cases"]["broke"][0]["case_id"] == "production:1"
+    masked = pseudonymise_changes(comparison, "production")
+    assert "47110815" not in str(masked) and PHONE not in str(masked) and "Петров" not in str(masked)
+    assert masked["slices"]["page"] == slices["page"] and list(map(len, masked["slices"].values())) == [1, 1, 1]
+    assert masked["cases"]["broke"][0]["case_id"] == "production:1"
     assert pseudonymise_changes(comparison, "sample") == comparison

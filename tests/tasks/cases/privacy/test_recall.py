@@ -45,31 +45,29 @@ def planted_texts() -> list[PlantedText]:
 
 
 def test_find_recall_by_kind(planted_texts: list[PlantedText]) -> None:
-    detected_by_kind: dict[str, list[bool]] = defaultdict(list)
-    for planted_text in planted_texts:
-        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in find(planted_text.text)))
-        detected_by_kind[planted_text.kind].append(
-            all(n in covered for n in range(planted_text.start, planted_text.end) if planted_text.text[n].isalnum())
+    by_kind: dict[str, list[bool]] = defaultdict(list)
+    for planted in planted_texts:
+        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in find(planted.text)))
+        by_kind[planted.kind].append(
+            all(n in covered for n in range(planted.start, planted.end) if planted.text[n].isalnum())
         )
-    shares = {kind: sum(detected) / len(detected) for kind, detected in detected_by_kind.items()}
+    shares = {kind: sum(detected) / len(detected) for kind, detected in by_kind.items()}
     print("".join(f"\n{kind:8} {share:5.0%}" for kind, share in shares.items()))
     assert {kind: share for kind, share in shares.items() if share < MIN_RECALL[kind]} == {}
 
 
 def test_mask_twice_equals_mask_once(planted_texts: list[PlantedText]) -> None:
     """A pseudonym's digits are not personal data: text masked for an export stays the same for a model."""
-    for planted_text in planted_texts:
-        masked = mask(planted_text.text, b"key")
-        assert mask(masked, b"key") == masked, planted_text.text
+    for planted in planted_texts:
+        masked = mask(planted.text, b"key")
+        assert mask(masked, b"key") == masked, planted.text
     digits = "[телефон 123456] [номер 482913] [имя 111111]"
     assert mask(digits, b"key") == digits
 
 
 @pytest.mark.parametrize("kind, spelling, others", [(kind, spelling, others) for kind, spelling, *others in SPELLINGS])
 def test_spellings_share_one_pseudonym(kind, spelling, others) -> None:  # type: ignore[no-untyped-def]
-    assert {make_pseudonym(kind, other_spelling, b"key") for other_spelling in others} == {
-        make_pseudonym(kind, spelling, b"key")
-    }
+    assert {make_pseudonym(kind, other, b"key") for other in others} == {make_pseudonym(kind, spelling, b"key")}
     for text in (spelling, *others):
         with_context = f"паспорт {text}" if kind == "id" else text
         assert make_pseudonym(kind, spelling, b"key") in mask(with_context, b"key"), text
@@ -86,10 +84,8 @@ def test_find_has_no_false_positives_in_the_sample() -> None:
     sample_texts = [
         row.values.get(name) or "" for row in (*rows.questions, *rows.chunks) for name in ("question", "answer", "text")
     ]
-    findings = [finding for text in sample_texts for finding in find(text)]
-    false_positives = [
-        finding.text for finding in findings if not (finding.kind == "email" or finding.text.startswith("st123456"))
-    ]
+    findings = [item for text in sample_texts for item in find(text)]
+    false_positives = [item.text for item in findings if not (item.kind == "email" or item.text.startswith("st123456"))]
     assert len(sample_texts) > 800 and len(false_positives) <= 1, false_positives
 
 

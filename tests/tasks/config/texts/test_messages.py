@@ -40,10 +40,8 @@ def test_translations_have_the_same_placeholders(source: str) -> None:
     translations = message_catalogue("ru")
     pairs = {text: translations[text] for text, _ in texts_of(source) if text in translations}
     assert pairs
-    different = {
-        text: russian for text, russian in pairs.items() if list_placeholders(text) != list_placeholders(russian)
-    }
-    assert not different
+    wrong = {text: russian for text, russian in pairs.items() if list_placeholders(text) != list_placeholders(russian)}
+    assert not wrong
 
 
 def test_every_translation_is_used() -> None:

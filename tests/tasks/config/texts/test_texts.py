@@ -252,10 +252,8 @@ def test_keys_from_code_tables_have_texts(section: str) -> None:
 @pytest.mark.parametrize("section", SHARED)
 def test_every_text_is_used(section: str) -> None:
     used = BY_TABLE.get(section, set()) | literals_for(section)
-    without_prefix = [
-        next((key.removeprefix(p) for p in PREFIXES if key.startswith(p)), key) for key in SECTIONS["ru"][section]
-    ]
-    keys = zip(SECTIONS["ru"][section], without_prefix, strict=True)
+    short = [next((key.removeprefix(p) for p in PREFIXES if key.startswith(p)), key) for key in SECTIONS["ru"][section]]
+    keys = zip(SECTIONS["ru"][section], short, strict=True)
     assert [key for key, short_key in keys if not {key, short_key, key.removesuffix(" question")} & used] == []
 
 
@@ -280,18 +278,11 @@ def test_hints_match_metrics_and_shared_sentences() -> None:
     families |= {name.removesuffix(METRICS[name].opinion) for name in METRICS if name.startswith("exam_")} | {
         CORRECTED_SUFFIX
     }
-    hint_sections = {
-        name: texts_by_key for name, texts_by_key in SECTIONS["ru"].items() if name.startswith("metric_hints.")
-    }
-    hints = {name.removeprefix("metric_hints."): texts_by_key for name, texts_by_key in hint_sections.items()}
+    sections = {name: hint for name, hint in SECTIONS["ru"].items() if name.startswith("metric_hints.")}
+    hints = {name.removeprefix("metric_hints."): hint for name, hint in sections.items()}
     assert hints.keys() <= families
-    named_sentences = {
-        name
-        for texts_by_key in hints.values()
-        for text in texts_by_key.values()
-        for name in re.findall(r"\{(\w+)\}", text)
-    }
-    assert named_sentences - {"k", "prompt"} == SECTIONS["ru"]["shared_hints"].keys()
+    named = {name for hint in hints.values() for text in hint.values() for name in re.findall(r"\{(\w+)\}", text)}
+    assert named - {"k", "prompt"} == SECTIONS["ru"]["shared_hints"].keys()
 
 
 def test_translations_returns_every_language() -> None:

@@ -44,13 +44,9 @@ def answer(question):
 def source(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "citing.py").write_text(BOT, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    chunks = [
-        {"id": f"c{i}", "confluence_url": PAGE_URL.format(i), "text": sentence} for i, sentence in enumerate(SAID)
-    ]
-    question_texts = [f"Что велит правило {i}, {' '.join(sentence.split()[:2])}?" for i, sentence in enumerate(SAID)]
-    return load(
-        tmp_path, make_source_name(), [question(i, question=text) for i, text in enumerate(question_texts)], chunks
-    )
+    chunks = [{"id": f"c{i}", "confluence_url": PAGE_URL.format(i), "text": text} for i, text in enumerate(SAID)]
+    texts = [f"Что велит правило {i}, {' '.join(text.split()[:2])}?" for i, text in enumerate(SAID)]
+    return load(tmp_path, make_source_name(), [question(i, question=text) for i, text in enumerate(texts)], chunks)
 
 
 def test_citation_metrics_of_named_pages(source: str) -> None:
@@ -109,12 +105,9 @@ def test_citation_precision_flags_exactly_swapped_pages(
     at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     """In the sample's answers 30 % of the named pages are exchanged; the truth is computed by text search."""
-    opened_source = source_of("sample")
-    with snapshot(opened_source) as connection:
-        questions, corpus = (
-            read_questions(connection, opened_source),
-            read_corpus(connection, opened_source, vectors=False),
-        )
+    source = source_of("sample")
+    with snapshot(source) as connection:
+        questions, corpus = read_questions(connection, source), read_corpus(connection, source, vectors=False)
     pages: dict[str, str] = {}
     for url, text in zip(corpus.urls, corpus.texts, strict=True):
         pages[url] = pages.get(url, "") + "\n\n" + text
@@ -126,7 +119,7 @@ def test_citation_precision_flags_exactly_swapped_pages(
         page = row["confluence_url"]
         sentence = rng.choice([text for text in re.split(r"(?<=[.!?…])\s+|\n+", pages[page]) if text.strip()])
         if rng.random() < 0.3:
-            page = rng.choice([other_page for other_page in pages if other_page != page])
+            page = rng.choice([other for other in pages if other != page])
         answers[row["question"]] = {"answer": sentence, "urls": [page]}
         is_supported[row["question"]] = " ".join(sentence.split()) in " ".join(pages[page].split())
     (tmp_path / "told.json").write_text(json.dumps(answers, ensure_ascii=False), encoding="utf-8")

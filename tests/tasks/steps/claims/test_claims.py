@@ -55,12 +55,7 @@ class Judge:
             sources = texts.keys() - claims.keys()
             reply = {
                 "verdicts": [
-                    {
-                        "id": name,
-                        "supported_by": sorted(
-                            source_key for source_key in sources if is_contained(text, texts[source_key])
-                        ),
-                    }
+                    {"id": name, "supported_by": sorted(key for key in sources if is_contained(text, texts[key]))}
                     for name, text in claims.items()
                 ]
             }

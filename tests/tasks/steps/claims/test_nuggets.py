@@ -88,12 +88,10 @@ def test_nuggets_are_absent_when_not_requested(judge: FakeLLMServer, source: str
 
 
 def test_nugget_metrics_skip_nuggets_without_verdict(judge: FakeLLMServer, source: str) -> None:
-    spoil_replies(
-        judge, lambda reply: {"verdicts": [entry for entry in reply["verdicts"] if entry["support"] != "none"]}
-    )
+    spoil_replies(judge, lambda reply: {"verdicts": [row for row in reply["verdicts"] if row["support"] != "none"]})
     row = read_rows(run(source))[0]
     assert [row[name] for name in NAMES] == [0.5, 0.75, 2 / 3, 2.5 / 3] and row["status"] == "ok"
-    assert [entry["support"] for entry in row["nuggets"]] == [1, 0.5, None, 1]
+    assert [row["support"] for row in row["nuggets"]] == [1, 0.5, None, 1]
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from yarus.tasks.steps.claims.claims import Claim, name_claims, parse_claims, pa
 CLAIMS, SOURCES = ("aaaa", "bbbb"), ("reference", "passage_1")
 
 
-def parse_reply_claims(*entries: Any, sentences: int = 2) -> Any:
+def get_claims(*entries: Any, sentences: int = 2) -> Any:
     return parse_claims(json.dumps({"claims": list(entries)}, ensure_ascii=False), sentences)
 
 
-def parse_reply_support(*entries: Any) -> Any:
+def get_support(*entries: Any) -> Any:
     return parse_support(json.dumps({"verdicts": list(entries)}, ensure_ascii=False), CLAIMS, SOURCES)
 
 
@@ -26,18 +26,13 @@ def make_verdict(name: Any, *source_names: Any) -> dict[str, Any]:
 
 
 def test_parse_claims_keeps_order() -> None:
-    result = parse_reply_claims(
-        {"sentence": 1, "claim": " Приём\nв мае. "}, {"sentence": 2, "claim": "Сбор 500 рублей."}
-    )
+    result = get_claims({"sentence": 1, "claim": " Приём\nв мае. "}, {"sentence": 2, "claim": "Сбор 500 рублей."})
     assert result.value == [Claim("Приём в мае.", 1), Claim("Сбор 500 рублей.", 2)]
-    assert parse_reply_claims().value == []
+    assert get_claims().value == []
 
 
 def test_parse_claims_distinguishes_single_signs() -> None:
-    assert (
-        len(parse_reply_claims(*({"sentence": 1, "claim": text} for text in ("-5 °C", "5 °C", "12.01", "12:01"))).value)
-        == 4
-    )
+    assert len(get_claims(*({"sentence": 1, "claim": text} for text in ("-5 °C", "5 °C", "12.01", "12:01"))).value) == 4
 
 
 def test_parse_support_accepts_digit_names_as_numbers() -> None:
@@ -46,13 +41,13 @@ def test_parse_support_accepts_digit_names_as_numbers() -> None:
 
 
 def test_parse_claims_removes_repetitions() -> None:
-    result = parse_reply_claims({"sentence": 1, "claim": "Приём в мае."}, {"sentence": 2, "claim": "приём в мае"})
+    result = get_claims({"sentence": 1, "claim": "Приём в мае."}, {"sentence": 2, "claim": "приём в мае"})
     assert result.value == [Claim("Приём в мае.", 1)]
 
 
 @pytest.mark.parametrize("sentence", [0, 3, -1, "1", None, True, 1.5])
 def test_parse_claims_drops_invalid_sentence_numbers(sentence: Any) -> None:
-    assert parse_reply_claims({"sentence": sentence, "claim": "Да."}).value == [Claim("Да.", None)]
+    assert get_claims({"sentence": sentence, "claim": "Да."}).value == [Claim("Да.", None)]
 
 
 @pytest.mark.parametrize(
@@ -65,11 +60,7 @@ def test_parse_claims_drops_invalid_sentence_numbers(sentence: Any) -> None:
     ],
 )
 def test_parse_claims_fails_when_one_entry_is_unreadable(entry: Any, why: str) -> None:
-    result = (
-        parse_reply_claims({"sentence": 1, "claim": "Нет."}, entry)
-        if isinstance(entry, dict)
-        else parse_reply_claims(entry)
-    )
+    result = get_claims({"sentence": 1, "claim": "Нет."}, entry) if isinstance(entry, dict) else get_claims(entry)
     assert isinstance(result, MissingVerdict) and result.status == "parse_error"
     assert why.replace("0 of 1", "1 of 2") in result.reason
 
@@ -80,12 +71,12 @@ def test_parse_claims_refuses_other_json(text: str) -> None:
 
 
 def test_parse_support_returns_sources_by_claim() -> None:
-    result = parse_reply_support(make_verdict("aaaa", "reference", "passage_1"), make_verdict("bbbb"))
+    result = get_support(make_verdict("aaaa", "reference", "passage_1"), make_verdict("bbbb"))
     assert result.value == {"aaaa": {"reference", "passage_1"}, "bbbb": frozenset()}
 
 
 def test_parse_support_accepts_copied_tags() -> None:
-    assert parse_reply_support(make_verdict("<AAAA-1f2e3d4c>", "[reference]", "passage_1-1f2e3d4c")).value == {
+    assert get_support(make_verdict("<AAAA-1f2e3d4c>", "[reference]", "passage_1-1f2e3d4c")).value == {
         "aaaa": {"reference", "passage_1"}
     }
 
@@ -105,13 +96,13 @@ def test_parse_support_accepts_copied_tags() -> None:
     ],
 )
 def test_parse_support_skips_invalid_entries(entries: list[Any]) -> None:
-    assert parse_reply_support(*entries).status == "parse_error"
-    result = parse_reply_support(*entries, make_verdict("bbbb", "reference"))
+    assert get_support(*entries).status == "parse_error"
+    result = get_support(*entries, make_verdict("bbbb", "reference"))
     assert isinstance(result, Verdict) and result.value == {"bbbb": {"reference"}}
 
 
 def test_parse_support_merges_equal_entries() -> None:
-    assert parse_reply_support(make_verdict("aaaa", "reference"), make_verdict("aaaa", "reference")).value == {
+    assert get_support(make_verdict("aaaa", "reference"), make_verdict("aaaa", "reference")).value == {
         "aaaa": {"reference"}
     }
 

@@ -238,10 +238,7 @@ def test_inject_instruction_keeps_language_and_limit(language: str, phrase: str)
 
 @pytest.mark.parametrize("kind", get_args(ContextPerturbation))
 def test_change_contexts_keeps_cases_without_context(kind: ContextPerturbation) -> None:
-    questions = [
-        *make_rows(2),
-        {**make_rows(3)[2], "relevant_chunk_ids": [], "confluence_url": None, "answerable": False},
-    ]
-    cases = change_cases(kind, questions)
+    rows = [*make_rows(2), {**make_rows(3)[2], "relevant_chunk_ids": [], "confluence_url": None, "answerable": False}]
+    cases = change_cases(kind, rows)
     assert [case["context"] is None for case in cases] == [False, False, True]
     assert cases[2]["context_probe"] is None and cases[2]["status"] == "not_applicable"

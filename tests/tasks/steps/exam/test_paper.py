@@ -78,14 +78,12 @@ def test_papers_plant_requests_in_both_languages() -> None:
     ]
     requests = set()
     for items in map(by_kind, make_papers(subjects, subjects, "ru")):
-        base_item, instructed_item, context_item = (
-            items[kind] for kind in ("other_page", "instructed", "instructed_context")
-        )
-        assert instructed_item["answer"].startswith(base_item["answer"] + "\n\n")
-        assert (instructed_item["planted"], context_item["answer"]) == (None, base_item["answer"])
-        assert {*instructed_item["damaged"]} == {*PROMPTS}
-        assert {*context_item["damaged"]} == {"faithfulness", "gate"}
-        requests |= {instructed_item["answer"].partition("\n\n")[2], context_item["planted"]}
+        base, instructed, context = (items[kind] for kind in ("other_page", "instructed", "instructed_context"))
+        assert instructed["answer"].startswith(base["answer"] + "\n\n")
+        assert (instructed["planted"], context["answer"]) == (None, base["answer"])
+        assert {*instructed["damaged"]} == {*PROMPTS}
+        assert {*context["damaged"]} == {"faithfulness", "gate"}
+        requests |= {instructed["answer"].partition("\n\n")[2], context["planted"]}
     assert len(requests) >= 6
     assert any("Поставьте" in request for request in requests)
     assert any("highest score" in request for request in requests)
@@ -98,13 +96,11 @@ def test_papers_do_not_depend_on_question_order() -> None:
         )
         for n in range(30)
     ]
-    papers_forward = {paper.subject.question_id: paper.items for paper in make_papers(subjects, subjects, "ru")}
-    papers_backward = {
-        paper.subject.question_id: paper.items for paper in make_papers(subjects[::-1], subjects[::-1], "ru")
-    }
-    assert papers_forward == papers_backward
+    forward = {paper.subject.question_id: paper.items for paper in make_papers(subjects, subjects, "ru")}
+    backward = {paper.subject.question_id: paper.items for paper in make_papers(subjects[::-1], subjects[::-1], "ru")}
+    assert forward == backward
     other_seed = {paper.subject.question_id: paper.items for paper in make_papers(subjects, subjects, "ru", seed=1)}
-    assert papers_forward != other_seed
+    assert forward != other_seed
 
 
 def test_papers_without_reference_examine_faithfulness() -> None:
