@@ -36,6 +36,6 @@ def add_own_documents(cases: pa.Table, questions: Sequence[QuestionRow], corpus:
     return (set_columns(cases, own_document=documents), [{"note": "own documents", "n": n}]) if n else (cases, [])
 
 
-def own_of(cases: pa.Table) -> list[str | None]:
+def own_documents(cases: pa.Table) -> list[str | None]:
     """Return, per case, the document that the question itself is; None for others."""
     return optional_column_values(cases, "own_document")

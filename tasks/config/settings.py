@@ -286,22 +286,20 @@ def _json_error(error: SettingsError, variables: Mapping[str, str]) -> InputErro
     return InputError("{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE", place=setting)
 
 
-def _invalid_value_error(problem: Mapping[str, Any]) -> InputError:
+def _invalid_value_error(error: Mapping[str, Any]) -> InputError:
     """Translate pydantic's error; the value is repeated only if it cannot be a secret."""
-    *parents, field = (str(part) for part in problem["loc"])
+    *parents, field = (str(part) for part in error["loc"])
     setting = ENV_PREFIX + "__".join((*parents, field)).upper()
-    if problem["type"] == "extra_forbidden":
+    if error["type"] == "extra_forbidden":
         annotation = Settings.model_fields[parents[0]].annotation
         model = next(type_ for type_ in (annotation, *get_args(annotation)) if hasattr(type_, "model_fields"))
         return unknown(
             "setting", setting, (setting.removesuffix(field.upper()) + name.upper() for name in model.model_fields)
         )
-    is_plain = isinstance(problem["input"], str | int | float) and not problem["type"].endswith(
-        ("model_type", "dict_type")
-    )
+    is_plain = isinstance(error["input"], str | int | float) and not error["type"].endswith(("model_type", "dict_type"))
     value = (
-        Words(" (given: {input!r})", input=problem["input"])
+        Words(" (given: {input!r})", input=error["input"])
         if is_plain and not re.search(SENSITIVE_SETTINGS, setting)
         else ""
     )
-    return InputError("{place}: {allowed}{given}", place=setting, allowed=allowed_values_text(problem), given=value)
+    return InputError("{place}: {allowed}{given}", place=setting, allowed=allowed_values_text(error), given=value)

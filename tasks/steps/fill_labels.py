@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from yarus.tasks.cases.outcomes import mark_failures
-from yarus.tasks.cases.own_documents import own_of
+from yarus.tasks.cases.own_documents import own_documents
 from yarus.tasks.cases.rankings import Pool, PooledResult, grades_by_id, merge_duplicates, needs_judgement
 from yarus.tasks.cases.table import column_values, set_columns
 from yarus.tasks.evaluation.config import EvaluationConfig
@@ -102,7 +102,7 @@ def _rank_with_others(run: EvaluationRun, cases: pa.Table) -> tuple[pa.Table, li
             unit=run.config.unit,
             timed=0,
             twins=read_duplicates(run),
-            own=own_of(cases),
+            own=own_documents(cases),
         )
         for number, ranking in enumerate(rankings):
             if ranking.error is not None:

@@ -12,7 +12,7 @@ from yarus.db.messages import Words
 from yarus.db.retrieval_sets import page_of_document
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.outcomes import CaseOutcome, add_outcomes, mark_failures, refusal_reason, set_failures
-from yarus.tasks.cases.own_documents import own_of
+from yarus.tasks.cases.own_documents import own_documents
 from yarus.tasks.cases.table import column_values, iterate_rows, set_columns
 from yarus.tasks.cases.text import CONTEXT_SEPARATOR, join_within_limit, text_offsets
 from yarus.tasks.config.parameters import Tier2
@@ -172,7 +172,13 @@ async def _answer_local(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     """Answer with our retriever over the chunk table, then our generator on the retrieved texts."""
     questions, k = column_values(cases, "question"), run.config.k
     rankings = await asyncio.to_thread(
-        rank_results, run, questions, k, unit="chunk", timed=-(-TIMED_QUESTIONS // run.n_batches), own=own_of(cases)
+        rank_results,
+        run,
+        questions,
+        k,
+        unit="chunk",
+        timed=-(-TIMED_QUESTIONS // run.n_batches),
+        own=own_documents(cases),
     )
     texts = await asyncio.to_thread(_texts, run)
     tokens = run.config.context_tokens
@@ -207,7 +213,7 @@ async def _answer_external(run: EvaluationRun, cases: pa.Table) -> pa.Table:
         cases = set_columns(cases, history=[list(answer.history) or None for answer in answers])
     return set_columns(
         add_outcomes(cases, [_outcome_of_answer(answer, refusals) for answer in answers]),
-        retrieved=[_named_pages(answer, own) for answer, own in zip(answers, own_of(cases), strict=True)],
+        retrieved=[_named_pages(answer, own) for answer, own in zip(answers, own_documents(cases), strict=True)],
         context=[text or None for text in contexts],
         passage_starts=[
             text_offsets(answer.contexts or [], text) for answer, text in zip(answers, contexts, strict=True)

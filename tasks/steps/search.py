@@ -18,7 +18,7 @@ from yarus.db.source_rows import Corpus
 from yarus.db.urls import canonical_url
 from yarus.tasks.cases.labels import NO_DUPLICATES, page_by_chunk
 from yarus.tasks.cases.outcomes import CaseOutcome, add_outcomes
-from yarus.tasks.cases.own_documents import own_of
+from yarus.tasks.cases.own_documents import own_documents
 from yarus.tasks.cases.table import column_values, optional_column_values, set_columns
 from yarus.tasks.cases.vocabulary import Duplicates, Note
 from yarus.tasks.config.connections import database
@@ -54,7 +54,7 @@ def retrieve(run: EvaluationRun, cases: pa.Table) -> pa.Table:
     timed = -(-TIMED_QUESTIONS // run.n_batches)
     k, unit = run.config.k, run.config.unit
     order, timed = _timed_first(cases, timed)
-    own = own_of(cases)
+    own = own_documents(cases)
     ranked = rank_results(
         run,
         [questions[number] for number in order],

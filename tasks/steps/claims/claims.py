@@ -264,9 +264,7 @@ class _Judge:
 
     async def split(self, side: str, text: str) -> ClaimsVerdict:
         """Split a text into claims; those of a reference are stored, even if an evaluation is repeated."""
-        sentences = {
-            f"sentence_{number}": sentence for number, sentence in enumerate(split_sentences(self.mask(text)), start=1)
-        }
+        sentences = {f"sentence_{n}": sentence for n, sentence in enumerate(split_sentences(self.mask(text)), start=1)}
         call = Call(self.prompts["claims"], {"sentences": sentences}, 0 if side == "reference" else self.repeat)
         return await ask_for_verdict(self.model, call, partial(parse_claims, sentences=len(sentences)))
 

@@ -10,7 +10,7 @@ from yarus.tasks.config.flow_parameters import FLOWS
 FIELDS = [(flow, name) for flow, model in FLOWS.items() for name in model.model_fields]
 
 
-def schema_of(flow: str, name: str) -> dict[str, Any]:
+def field_schema(flow: str, name: str) -> dict[str, Any]:
     return FLOWS[flow].model_json_schema()["properties"][name]
 
 
@@ -31,7 +31,7 @@ def test_field_has_title_and_description(flow: str, name: str) -> None:
 
 @pytest.mark.parametrize(("flow", "name"), FIELDS)
 def test_field_lists_values_or_has_valid_examples(flow: str, name: str) -> None:
-    schema = schema_of(flow, name)
+    schema = field_schema(flow, name)
     has_values = any(
         "enum" in kind or "const" in kind or kind.get("type") in ("boolean", "null")
         for kind in schema_alternatives(schema)
@@ -48,7 +48,7 @@ def test_field_lists_values_or_has_valid_examples(flow: str, name: str) -> None:
 
 @pytest.mark.parametrize(("flow", "name"), FIELDS)
 def test_numeric_field_has_a_range(flow: str, name: str) -> None:
-    schema = schema_of(flow, name)
+    schema = field_schema(flow, name)
     for kind in (schema, *schema.get("anyOf", ())):
         if kind.get("type") in ("integer", "number"):
             assert {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} & kind.keys()

@@ -46,11 +46,9 @@ def planted_texts() -> list[PlantedText]:
 
 def test_find_recall_by_kind(planted_texts: list[PlantedText]) -> None:
     by_kind: dict[str, list[bool]] = defaultdict(list)
-    for planted in planted_texts:
-        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in find(planted.text)))
-        by_kind[planted.kind].append(
-            all(n in covered for n in range(planted.start, planted.end) if planted.text[n].isalnum())
-        )
+    for item in planted_texts:
+        covered = set(chain.from_iterable(range(detected.start, detected.end) for detected in find(item.text)))
+        by_kind[item.kind].append(all(n in covered for n in range(item.start, item.end) if item.text[n].isalnum()))
     shares = {kind: sum(detected) / len(detected) for kind, detected in by_kind.items()}
     print("".join(f"\n{kind:8} {share:5.0%}" for kind, share in shares.items()))
     assert {kind: share for kind, share in shares.items() if share < MIN_RECALL[kind]} == {}

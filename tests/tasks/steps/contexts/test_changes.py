@@ -118,13 +118,11 @@ def test_arrange_passages_keeps_order_at_any_position() -> None:
 def test_change_contexts_is_reproducible_by_seed(kind: ContextPerturbation) -> None:
     assert change_cases(kind) == change_cases(kind)
     if kind.startswith("gold") or kind == "distractors":
-        assert [added_passages(case) for case in change_cases(kind)] != [
-            added_passages(case) for case in change_cases(kind, seed=1)
+        assert [added_passages(row) for row in change_cases(kind)] != [
+            added_passages(row) for row in change_cases(kind, seed=1)
         ]
     else:
-        assert [case["context"] for case in change_cases(kind)] != [
-            case["context"] for case in change_cases(kind, seed=1)
-        ]
+        assert [row["context"] for row in change_cases(kind)] != [row["context"] for row in change_cases(kind, seed=1)]
 
 
 @pytest.mark.parametrize("kind", ["distractors", "gold_middle", "gold_removed"])
