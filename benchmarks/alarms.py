@@ -71,10 +71,7 @@ def run() -> list[Row]:
     """Yield both rows."""
     with temporary_home() as (_, engine):
         nights_by_tier = [simulate_nights(NOISY, NIGHTS, np.random.default_rng(number)) for number in range(len(TIERS))]
-        runs = [
-            store_nights(engine, tier, nightly_values)
-            for tier, nightly_values in zip(TIERS, nights_by_tier, strict=True)
-        ]
+        runs = [store_nights(engine, tier, nights) for tier, nights in zip(TIERS, nights_by_tier, strict=True)]
         start = time.perf_counter()
         for flow_run_id in runs:
             follow_run(engine, flow_run_id)

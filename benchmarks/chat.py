@@ -137,29 +137,26 @@ def bodies(settings: Settings) -> Iterator[bytes]:
     return (build_request(call, settings.judge).body for call in calls(settings))
 
 
-async def run_concurrently(
-    bodies: Iterator[T], concurrency: int, post: Callable[[T], Coroutine[None, None, None]]
-) -> None:
-    """Post all bodies, at most `concurrency` at once."""
+async def run_concurrently(bodies: Iterator[T], limit: int, post: Callable[[T], Coroutine[None, None, None]]) -> None:
+    """Post all bodies, at most `limit` at once."""
 
     async def work() -> None:
         for body in bodies:
             await post(body)
 
-    await asyncio.gather(*(work() for _ in range(concurrency)))
+    await asyncio.gather(*(work() for _ in range(limit)))
 
 
 def medians(functions: Sequence[Callable[[], Coroutine[None, None, None]]]) -> list[tuple[float, float]]:
     """Return median wall and CPU seconds of each function, run in turn."""
     times: list[list[tuple[float, float]]] = [[] for _ in functions]
     for _ in range(ROUNDS):
-        for function, times_of_function in zip(functions, times, strict=True):
+        for function, row in zip(functions, times, strict=True):
             wall, cpu = time.perf_counter(), time.process_time()
             asyncio.run(function())
-            times_of_function.append((time.perf_counter() - wall, time.process_time() - cpu))
+            row.append((time.perf_counter() - wall, time.process_time() - cpu))
     return [
-        (statistics.median(walls), statistics.median(cpus))
-        for walls, cpus in (zip(*times_of_function, strict=True) for times_of_function in times)
+        (statistics.median(walls), statistics.median(cpus)) for walls, cpus in (zip(*row, strict=True) for row in times)
     ]
 
 

@@ -71,21 +71,12 @@ def run() -> Iterator[Row]:
     times: list[tuple[float, float, float]] = []
     with chat.start_server("claims") as url, prepare_source(chunks(), questions()) as variables:
         variables |= {"YARUS_JUDGE__BASE_URL": url}
-        for round_number in range(ROUNDS):
-            models = [
-                variables | {"YARUS_JUDGE__MODEL": f"bench-{round_number}-{what}"} for what in ("all else", "claims")
-            ]
+        for number in range(ROUNDS):
+            models = [variables | {"YARUS_JUDGE__MODEL": f"bench-{number}-{what}"} for what in ("all else", "claims")]
             base_s, total_s = time_command(models[0], *words), time_command(models[1], *words, "--claims", "true")
             times.append((total_s - base_s, base_s, bare_aiohttp(url)))
-        replies = pq.read_table(read_newest_summary(variables)["parquet"], columns=["judge_raw"])[
-            "judge_raw"
-        ].to_pylist()
-    statuses = [
-        reply["status"]
-        for replies_of_case in replies
-        for reply in replies_of_case
-        if reply["metric"].startswith("claim")
-    ]
+        rows = pq.read_table(read_newest_summary(variables)["parquet"], columns=["judge_raw"])["judge_raw"].to_pylist()
+    statuses = [reply["status"] for row in rows for reply in row if reply["metric"].startswith("claim")]
     assert statuses == ["ok"] * CASES * CALLS_A_CASE
     limit_s = len(statuses) * chat.DELAY_S / CONCURRENCY
     ours_s, base_s, bare_s = (statistics.median(series) for series in zip(*times, strict=True))

@@ -42,11 +42,9 @@ def search_by_argpartition(vectors: Vectors, queries: Vectors) -> NDArray[np.int
 
 def check(vectors: Vectors, queries: Vectors) -> None:
     """Check that the rankings of some questions equal those from sorting all products in float64."""
-    queries_to_check = queries[:CHECKED]
-    exact = queries_to_check.astype(np.float64) @ vectors.astype(np.float64).T
-    np.testing.assert_array_equal(
-        find_nearest(vectors, queries_to_check, K)[0], np.argsort(-exact, axis=1, kind="stable")[:, :K]
-    )
+    sample = queries[:CHECKED]
+    exact = sample.astype(np.float64) @ vectors.astype(np.float64).T
+    np.testing.assert_array_equal(find_nearest(vectors, sample, K)[0], np.argsort(-exact, axis=1, kind="stable")[:, :K])
 
 
 def run() -> Iterator[Row]:

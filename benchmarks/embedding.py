@@ -50,18 +50,12 @@ def compare_times(
 def run() -> Iterator[Row]:
     """Yield silhouette and intra-cluster similarity; one round for scikit-learn, which takes most of a minute."""
     vectors, labels = draw_clusters()
-    vectors_to_check, labels_to_check = vectors[:CHECKED], labels[:CHECKED]
+    points, codes = vectors[:CHECKED], labels[:CHECKED]
     np.testing.assert_allclose(
-        embedding.silhouette_samples(vectors_to_check, labels_to_check),
-        silhouette_by_scikit_learn(vectors_to_check, labels_to_check),
-        rtol=0,
-        atol=1e-9,
+        embedding.silhouette_samples(points, codes), silhouette_by_scikit_learn(points, codes), rtol=0, atol=1e-9
     )
     np.testing.assert_allclose(
-        embedding.intra_cluster_similarity(vectors_to_check, labels_to_check),
-        similarity_by_product(vectors_to_check, labels_to_check),
-        rtol=0,
-        atol=1e-9,
+        embedding.intra_cluster_similarity(points, codes), similarity_by_product(points, codes), rtol=0, atol=1e-9
     )
     shape = f"{N:,} x {D} in {CLUSTERS} clusters"
     yield compare_times(

@@ -21,10 +21,8 @@ def run() -> Iterator[Row]:
     sentences = [text for paragraph in paragraphs() for text in paragraph["context"].split(". ")]
     sentences = [text for text in sentences if low <= len(text) <= high and facts.facts(text)]
     answers = (sentences * (PAIRS // len(sentences) + 1))[:PAIRS]
-    references = [*answers[1:], answers[0]]
-    ours_s, peer_s = time_in_turn(
-        lambda: facts.unsupported(answers, references), lambda: peer_rouge(answers, references)
-    )
+    sources = [*answers[1:], answers[0]]
+    ours_s, peer_s = time_in_turn(lambda: facts.unsupported(answers, sources), lambda: peer_rouge(answers, sources))
     yield Row("facts of 100 characters", f"rouge-score {version('rouge-score')}", ours_s, peer_s, 1, "at least")
     long = " ".join(paragraph["context"] for paragraph in paragraphs()[:100])
     long_s, ten_short_s = time_in_turn(lambda: facts.facts(long * 10), lambda: [facts.facts(long) for _ in range(10)])

@@ -42,9 +42,8 @@ def prepare_source(chunks: Iterable[object], questions: Iterable[object]) -> Ite
             "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
         }
         load_source(variables, chunks, questions)
-        time_command(
-            variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json"
-        )  # creates Prefect's database
+        # Creates Prefect's database.
+        time_command(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")
         yield variables
 
 

@@ -98,9 +98,7 @@ def mutants(module: str) -> Iterator[Mutant]:
     annotated = set(_annotation_positions(source))
     for name in OPERATORS:
         operator = get_operator(f"core/{name}")()
-        positions = (
-            (node, position) for node in ast_nodes(get_ast(source)) for position in operator.mutation_positions(node)
-        )
+        positions = ((node, span) for node in ast_nodes(get_ast(source)) for span in operator.mutation_positions(node))
         for occurrence, (node, (start, _)) in enumerate(positions):
             # The star between parameters is not a product.
             star = node.type == "operator" and node.parent.type in ("parameters", "arglist", "argument")
@@ -144,24 +142,20 @@ def main(arguments: Sequence[str]) -> int:
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
     total = n_survivors = unexplained = 0
     start = time.monotonic()
-    relevant_tests = [path for path in imports if imports[path].intersection(names)]
-    limits_s = dict(zip(relevant_tests, _in_child(partial(_clean_times, relevant_tests)), strict=True))
+    relevant = [path for path in imports if imports[path].intersection(names)]
+    limits_s = dict(zip(relevant, _in_child(partial(_clean_times, relevant)), strict=True))
     for name in names:
         # The module's own tests are the fastest to detect it.
         own_test = f"test_{name.rpartition('.')[2]}"
         tests = sorted(
-            (path for path in relevant_tests if name in imports[path]),
-            key=lambda path: not path.stem.startswith(own_test),
+            (path for path in relevant if name in imports[path]), key=lambda path: not path.stem.startswith(own_test)
         )
-        all_mutants = list(mutants(name))
-        sample = random.Random(0).sample(all_mutants, min(len(all_mutants), chosen.sample or len(all_mutants)))
+        pool = list(mutants(name))
+        sample = random.Random(0).sample(pool, min(len(pool), chosen.sample or len(pool)))
         survivors = _find_survivors(sample, {path: limits_s[path] for path in tests}, chosen.jobs) if tests else sample
         total, n_survivors = total + len(sample), n_survivors + len(survivors)
         killed, minutes = len(sample) - len(survivors), (time.monotonic() - start) / 60
-        print(
-            f"{name}: {killed} of {len(sample)} killed ({len(all_mutants)} possible), {minutes:.1f} min so far",
-            flush=True,
-        )
+        print(f"{name}: {killed} of {len(sample)} killed ({len(pool)} possible), {minutes:.1f} min so far", flush=True)
         for mutant in survivors:
             reason = next((entry["reason"] for entry in reasons if _same(entry, mutant)), None)
             unexplained += reason is None
@@ -228,13 +222,9 @@ def _collect_imports(path: Path) -> set[str]:
     modules: set[str] = set()
     paths = [path]
     while paths:
-        new_modules = _imported(paths.pop()) - modules
-        modules |= new_modules
-        paths += [
-            _path(name)
-            for name in new_modules
-            if name.startswith(("yarus.metrics.", "tests.")) and _path(name).exists()
-        ]
+        new = _imported(paths.pop()) - modules
+        modules |= new
+        paths += [_path(name) for name in new if name.startswith(("yarus.metrics.", "tests.")) and _path(name).exists()]
     return modules
 
 

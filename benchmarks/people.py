@@ -110,9 +110,7 @@ STATISTICS: dict[str, Callable[[Floats, Floats], float]] = {
 def _read_data() -> tuple[dict[str, Floats], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return people's ratings, by question (2, n); the pairs; and RAGChecker's scores of them, in one order."""
     rows = json.loads((DATA / "human_labeled_data.json").read_text(encoding="utf-8"))
-    scores_by_pair = {
-        scored["instance_id"]: scored for scored in json.loads((DATA / "baseline_ragchecker.json").read_text("utf-8"))
-    }
+    scores = {row["instance_id"]: row for row in json.loads((DATA / "baseline_ragchecker.json").read_text("utf-8"))}
     by_pair: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_pair.setdefault(row["instance_id"], []).append(row)
@@ -120,7 +118,7 @@ def _read_data() -> tuple[dict[str, Floats], list[dict[str, Any]], list[dict[str
         aspect: np.array([[float(row[f"{aspect}_label"]) for row in ratings] for ratings in by_pair.values()]).T
         for aspect in QUESTIONS
     }
-    return labels, [ratings[0] for ratings in by_pair.values()], [scores_by_pair[pair] for pair in by_pair]
+    return labels, [ratings[0] for ratings in by_pair.values()], [scores[pair] for pair in by_pair]
 
 
 def _cosine(model: str) -> Callable[[Texts, Texts], Floats]:

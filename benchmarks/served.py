@@ -70,17 +70,15 @@ def run() -> Iterator[Row]:
 
 
 def _rows(url: str, engine: Engine) -> Iterator[Row]:
-    slow_model, fast_model = (_model(url, concurrency) for concurrency in (FEW, MANY))
+    slow, fast = (_model(url, concurrency) for concurrency in (FEW, MANY))
     limit_s = TEXTS / BATCH * DELAY_S / FEW
     what = f"{TEXTS:,} texts in batches of {BATCH}, {FEW} at once"
-    encode_s, bare_s = time_in_turn(
-        lambda: slow_model.encode(new_texts()), lambda: asyncio.run(embed_with_aiohttp(url, FEW))
-    )
-    stored_s, _ = time_in_turn(lambda: embed_texts(new_texts(), slow_model, engine), lambda: None)
+    encode_s, bare_s = time_in_turn(lambda: slow.encode(new_texts()), lambda: asyncio.run(embed_with_aiohttp(url, FEW)))
+    stored_s, _ = time_in_turn(lambda: embed_texts(new_texts(), slow, engine), lambda: None)
     yield Row(what, "the network's limit", encode_s, limit_s, TARGET)
     yield Row("… store included", "the network's limit", stored_s, limit_s, TARGET)
     yield Row("… bare aiohttp, no store", "the network's limit", bare_s, limit_s, float("inf"))
-    times = time_in_turn(lambda: fast_model.encode(new_texts()), lambda: asyncio.run(embed_with_aiohttp(url, MANY)))
+    times = time_in_turn(lambda: fast.encode(new_texts()), lambda: asyncio.run(embed_with_aiohttp(url, MANY)))
     yield Row(f"the same, {MANY} at once", "bare aiohttp", *times, target=FASTER, goal="at least")
 
 

@@ -61,10 +61,8 @@ def run() -> Iterator[Row]:
             import_times = [run_python(variables, "-c", "import yarus")[0] for _ in range(ROUNDS)]
             yield Row("import yarus", PEER, median(import_times), peer_s, 0.03)
             for package, target in IMPORTS.items():
-                import_times_of_package = [
-                    run_python(variables, "-c", EVERYTHING.format(package))[0] for _ in range(ROUNDS)
-                ]
-                yield Row(f"import all of {package}", PEER, median(import_times_of_package), peer_s, target)
+                package_times = [run_python(variables, "-c", EVERYTHING.format(package))[0] for _ in range(ROUNDS)]
+                yield Row(f"import all of {package}", PEER, median(package_times), peer_s, target)
             yield Row("real_users, 1,000 cases beyond the start", PEER, _time_thousand(variables), peer_s, 0.15)
         finally:
             _yarus(variables, "stop")

@@ -34,16 +34,14 @@ def run() -> Iterator[Row]:
         return
     for kind, pairs in {"short": short_pairs(), "long": long_pairs()}.items():
         hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        for what, (peer, our_function, peer_function, targets) in CONTESTS.items():
-            np.testing.assert_allclose(
-                our_function(hypotheses, references), peer_function(hypotheses, references), rtol=0, atol=1e-9
-            )
+        for what, (peer, ours, theirs, targets) in CONTESTS.items():
+            np.testing.assert_allclose(ours(hypotheses, references), theirs(hypotheses, references), rtol=0, atol=1e-9)
 
-            def call_ours(our_function: Callable[..., Any] = our_function) -> object:
-                return our_function(hypotheses, references)  # noqa: B023  # called before the loop goes on
+            def call_ours(ours: Callable[..., Any] = ours) -> object:
+                return ours(hypotheses, references)  # noqa: B023  # called before the loop goes on
 
-            def call_peer(peer_function: Callable[..., Any] = peer_function) -> object:
-                return peer_function(hypotheses, references)  # noqa: B023
+            def call_peer(theirs: Callable[..., Any] = theirs) -> object:
+                return theirs(hypotheses, references)  # noqa: B023
 
             ours_s, peer_s = time_in_turn(call_ours, call_peer, rounds=3)
             yield Row(f"{what}, {kind}", f"{peer} {version(peer)}", ours_s, peer_s, targets[kind], "at least")

@@ -33,16 +33,14 @@ def complete_pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]
         >>> complete_pairs([0.5, nan, 1.0], [1.0, 0.5, 0.0])
         (array([0.5, 1. ]), array([1., 0.]))
     """
-    scores_a, scores_b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if scores_a.ndim != 1 or scores_a.shape != scores_b.shape:
-        raise ValueError(
-            f"{scores_a.shape} first but {scores_b.shape} second scores; give two flat series of the same length"
-        )
-    for name, scores in (("first", scores_a), ("second", scores_b)):
+    left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if left.ndim != 1 or left.shape != right.shape:
+        raise ValueError(f"{left.shape} first but {right.shape} second scores; give two flat series of the same length")
+    for name, scores in (("first", left), ("second", right)):
         if (infinite := np.isinf(scores)).any():
             raise ValueError(f"{name} score {np.argmax(infinite)} is infinite")
-    complete = ~(np.isnan(scores_a) | np.isnan(scores_b))
-    return scores_a[complete], scores_b[complete]
+    complete = ~(np.isnan(left) | np.isnan(right))
+    return left[complete], right[complete]
 
 
 def score_differences(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -86,8 +84,8 @@ def consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> f
         0.25
     """
     _check_delta(delta)
-    scores_a, scores_b = complete_pairs(first, second)
-    return float(np.mean(is_within_delta(np.abs(scores_a - scores_b), delta=delta))) if len(scores_a) else np.nan
+    left, right = complete_pairs(first, second)
+    return float(np.mean(is_within_delta(np.abs(left - right), delta=delta))) if len(left) else np.nan
 
 
 def is_within_delta(absolute_differences: ArrayLike, *, delta: float) -> Floats:
@@ -131,13 +129,11 @@ def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.
         0.7777777777777778
     """
     _check_delta(delta)
-    scores_a, scores_b = complete_pairs(first, second)
-    second_sorted = np.sort(scores_b)
+    left, right = complete_pairs(first, second)
+    ordered = np.sort(right)
     limit = delta + TOLERANCE
-    n_within = np.searchsorted(second_sorted, scores_a + limit, side="right") - np.searchsorted(
-        second_sorted, scores_a - limit, side="left"
-    )
-    return float(n_within.sum() / len(scores_a) ** 2) if len(scores_a) else np.nan
+    counts = np.searchsorted(ordered, left + limit, side="right") - np.searchsorted(ordered, left - limit, side="left")
+    return float(counts.sum() / len(left) ** 2) if len(left) else np.nan
 
 
 def mean_abs_difference(first: ArrayLike, second: ArrayLike) -> float:
@@ -160,8 +156,8 @@ def mean_abs_difference(first: ArrayLike, second: ArrayLike) -> float:
         >>> mean_abs_difference([1.0, 0.0, 0.5], [1.0, 0.5, 0.25])
         0.25
     """
-    scores_a, scores_b = complete_pairs(first, second)
-    return float(np.mean(np.abs(scores_a - scores_b))) if len(scores_a) else np.nan
+    left, right = complete_pairs(first, second)
+    return float(np.mean(np.abs(left - right))) if len(left) else np.nan
 
 
 def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
@@ -190,12 +186,12 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
         >>> weighted_kappa([0, 0, 1, 1], [0, 1, 0, 1])  # as much as a coin
         0.0
     """
-    scores_a, scores_b = complete_pairs(first, second)
-    if len(scores_a) == 0 or min(scores_a.min(), scores_b.min()) == max(scores_a.max(), scores_b.max()):
+    left, right = complete_pairs(first, second)
+    if len(left) == 0 or min(left.min(), right.min()) == max(left.max(), right.max()):
         return np.nan
     # The mean over all n x n combinations, in closed form: both variances and the squared distance of the means.
-    expected = scores_a.var() + scores_b.var() + (scores_a.mean() - scores_b.mean()) ** 2
-    return float(_beyond_chance(np.mean((scores_a - scores_b) ** 2), expected))
+    expected = left.var() + right.var() + (left.mean() - right.mean()) ** 2
+    return float(_beyond_chance(np.mean((left - right) ** 2), expected))
 
 
 def kappa_parts(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -218,18 +214,9 @@ def kappa_parts(first: ArrayLike, second: ArrayLike) -> Floats:
                [1.  , 1.  , 1.  , 1.  , 1.  , 1.  ]])
     """
     complete_pairs(first, second)
-    scores_a, scores_b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    table = np.column_stack(
-        [
-            np.ones(len(scores_a)),
-            scores_a,
-            scores_b,
-            scores_a * scores_a,
-            scores_b * scores_b,
-            scores_a * scores_b,
-        ]
-    )
-    return np.where(np.isnan(scores_a + scores_b)[:, None], np.nan, table)
+    left, right = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    table = np.column_stack([np.ones(len(left)), left, right, left * left, right * right, left * right])
+    return np.where(np.isnan(left + right)[:, None], np.nan, table)
 
 
 def kappa_from_totals(totals: Floats) -> Floats:
@@ -273,12 +260,12 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
         >>> spearman([0.1, 0.4, 0.9], [0.2, 0.3, 1.0])  # different scores, the same order
         1.0
     """
-    scores_a, scores_b = complete_pairs(first, second)
-    if len(scores_a) == 0 or scores_a.min() == scores_a.max() or scores_b.min() == scores_b.max():
+    left, right = complete_pairs(first, second)
+    if len(left) == 0 or left.min() == left.max() or right.min() == right.max():
         return np.nan
     from scipy.stats import spearmanr  # here, because it costs 0.8 s and 60 MB to import
 
-    return float(spearmanr(scores_a, scores_b).statistic)
+    return float(spearmanr(left, right).statistic)
 
 
 def _beyond_chance(observed: Floats | np.floating, expected: Floats | np.floating) -> Floats:

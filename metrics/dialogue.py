@@ -44,13 +44,9 @@ def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float 
         >>> cache_hit_rate([[1.0, 0.1], [1.0, 1.0]], cached)  # cosines 0.995 and 0.707
         0.5
     """
-    question_vectors, cached_vectors = as_matrix(questions), as_matrix(cached)
-    similarities, _ = _nearest(question_vectors, cached_vectors, np.full(len(question_vectors), len(cached_vectors)))
-    return (
-        float(np.mean(is_cache_hit(similarities, threshold=threshold)))
-        if len(question_vectors) and len(cached_vectors)
-        else np.nan
-    )
+    queries, entries = as_matrix(questions), as_matrix(cached)
+    similarities, _ = _nearest(queries, entries, np.full(len(queries), len(entries)))
+    return float(np.mean(is_cache_hit(similarities, threshold=threshold))) if len(queries) and len(entries) else np.nan
 
 
 def is_cache_hit(similarities: ArrayLike, *, threshold: float = 0.85) -> NDArray[np.bool_]:

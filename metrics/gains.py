@@ -147,10 +147,8 @@ def label_grades(relevant: Sequence[RelevanceLabels], depth: int) -> tuple[Float
     owner = np.repeat(np.arange(len(relevant)), sizes)
     if not _has_grades(relevant):
         return np.ones(len(owner)), owner
-    question_grades = (
-        labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant
-    )
-    grades = np.fromiter(chain.from_iterable(question_grades), np.float64, len(owner))
+    per_question = (labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant)
+    grades = np.fromiter(chain.from_iterable(per_question), np.float64, len(owner))
     if (bad := ~((grades >= 0) & np.isfinite(grades))).any():
         row = owner[np.argmax(bad)]
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 Direction = Literal["higher", "lower", "neither"]
 GradeName = Literal["excellent", "good", "attention", "strong", "reasonable", "weak", "absent"]
 UNBOUNDED = float("inf")
-PROMPTS_WITH_REFERENCE = ("answer_correctness", "e2e_score")
+REFERENCE_PROMPTS = ("answer_correctness", "e2e_score")
 """The judged prompts that include a reference."""
 RUBRIC_PREFIX = "rubric_"
 """Prefix of the columns of user-defined judged metrics, which avoids clashes with other columns."""
@@ -67,12 +67,8 @@ class Metric:
             return "relevant"
         if self.function == "claims.nugget_recall":
             return "nuggets"
-        is_overlap = self.function.startswith("text.") and self.function != "text.perplexity"
-        return (
-            "reference"
-            if is_overlap or "no reference" in self.undefined or self.opinion in PROMPTS_WITH_REFERENCE
-            else ""
-        )
+        overlaps = self.function.startswith("text.") and self.function != "text.perplexity"
+        return "reference" if overlaps or "no reference" in self.undefined or self.opinion in REFERENCE_PROMPTS else ""
 
     @property
     def in_key(self) -> bool:

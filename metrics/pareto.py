@@ -42,9 +42,7 @@ def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArr
     signed = signed[:, ~np.isnan(signed).all(axis=0)]
     is_comparable = ~np.isnan(signed).any(axis=1) if signed.shape[1] else np.zeros(len(values), dtype=bool)
     comparable = signed[is_comparable]
-    is_at_least = (comparable[:, None, :] >= comparable[None, :, :]).all(
-        axis=2
-    )  # whether row is at least as good as column
+    is_at_least = (comparable[:, None, :] >= comparable[None, :, :]).all(axis=2)  # row at least as good as column
     is_better = (comparable[:, None, :] > comparable[None, :, :]).any(axis=2)
     front = np.zeros(len(values), dtype=bool)
     front[is_comparable] = ~(is_at_least & is_better).any(axis=0)

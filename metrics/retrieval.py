@@ -145,10 +145,8 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
         best = _discounted(_first_ranks(ideal, k))
         if len(best) != len(top):
             raise ValueError(f"gains for {len(top)} questions but ideal gains for {len(best)}")
-    elif (graded := np.abs((all_gains := _first_ranks(gains)) - np.sign(all_gains)) > 0).any():
-        raise ValueError(
-            f"a gain of {all_gains[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too"
-        )
+    elif (graded := np.abs((matrix := _first_ranks(gains)) - np.sign(matrix)) > 0).any():
+        raise ValueError(f"a gain of {matrix[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
     else:
         best = _discounted(np.tri(k + 1, k, -1))[np.minimum(total, k)]
     return np.asarray(_discounted(top) / np.where(best > 0, best, np.nan))

@@ -157,10 +157,8 @@ def best_threshold(
     possibly_best = np.flatnonzero(_may_be_least(costs_by_threshold, codes, generator, confidence))
     low = float(candidates[possibly_best[0] - 1]) if possibly_best[0] else 0.0
     interval = Interval(low, min(1.0, float(candidates[possibly_best[-1]])))
-    actual_costs = decision_costs(
-        is_right, np.asarray(shown, dtype=bool), wrong_shown=wrong_shown, right_hidden=right_hidden
-    )
-    saved = actual_costs - _cross_validated_costs(costs_by_threshold, codes, generator)
+    actual = decision_costs(is_right, np.asarray(shown, dtype=bool), wrong_shown=wrong_shown, right_hidden=right_hidden)
+    saved = actual - _cross_validated_costs(costs_by_threshold, codes, generator)
     units = group_totals(np.column_stack([saved, np.ones(len(saved))]), codes)
     resampled_totals = _draw_weights(len(units), generator) @ units
     ends = np.quantile(resampled_totals[:, 0] / resampled_totals[:, 1], [(1 - confidence) / 2, (1 + confidence) / 2])
@@ -168,12 +166,10 @@ def best_threshold(
 
 
 def _check_lengths(scores: ArrayLike, right: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
-    confidences, is_right = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=bool)
-    if len(confidences) != len(is_right) or not len(confidences):
-        raise ValueError(
-            f"{len(confidences)} scores and {len(is_right)} answers: they must be as many, and at least one"
-        )
-    return confidences, is_right
+    values, is_right = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=bool)
+    if len(values) != len(is_right) or not len(values):
+        raise ValueError(f"{len(values)} scores and {len(is_right)} answers: they must be as many, and at least one")
+    return values, is_right
 
 
 def _draw_weights(units: int, generator: np.random.Generator) -> Floats:
@@ -181,38 +177,34 @@ def _draw_weights(units: int, generator: np.random.Generator) -> Floats:
     return generator.multinomial(units, np.full(units, 1 / units), size=N_RESAMPLES).astype(np.float64)
 
 
-def _may_be_least(
-    case_costs: Floats, codes: Ints, generator: np.random.Generator, confidence: float
-) -> NDArray[np.bool_]:
+def _may_be_least(costs: Floats, codes: Ints, generator: np.random.Generator, confidence: float) -> NDArray[np.bool_]:
     """Return (m,) whether no other column is lower on average beyond chance."""
-    units = group_totals(np.column_stack([case_costs, np.ones(len(case_costs))]), codes)
+    units = group_totals(np.column_stack([costs, np.ones(len(costs))]), codes)
     resampled_totals = _draw_weights(len(units), generator) @ units
     means = resampled_totals[:, :-1] / resampled_totals[:, -1:]
-    mean = case_costs.mean(axis=0)
+    mean = costs.mean(axis=0)
     may_be_least = np.zeros(len(mean), dtype=bool)
     for column in range(len(mean)):
-        differences = mean[column] - mean
-        deviations = means[:, [column]] - means - differences
+        gaps = mean[column] - mean
+        deviations = means[:, [column]] - means - gaps
         error = deviations.std(axis=0)
         varies = error > 0
         if not varies.any():
-            may_be_least[column] = bool((differences <= 0).all())
+            may_be_least[column] = bool((gaps <= 0).all())
             continue
         limit = np.quantile((deviations[:, varies] / error[varies]).max(axis=1), confidence)
-        may_be_least[column] = bool((differences[varies] / error[varies]).max() <= limit) and bool(
-            (differences[~varies] <= 0).all()
-        )
+        may_be_least[column] = bool((gaps[varies] / error[varies]).max() <= limit) and bool((gaps[~varies] <= 0).all())
     may_be_least[int(np.argmin(mean))] = True
     return may_be_least
 
 
-def _cross_validated_costs(case_costs: Floats, codes: Ints, generator: np.random.Generator) -> Floats:
+def _cross_validated_costs(costs: Floats, codes: Ints, generator: np.random.Generator) -> Floats:
     """Return (n,) the cost of every case under the column that is lowest on the other folds."""
     units = int(codes.max()) + 1
     folds = generator.permutation(units) % min(N_FOLDS, units)
-    chosen_costs = np.zeros(len(case_costs))
+    chosen_costs = np.zeros(len(costs))
     for fold in range(min(N_FOLDS, units)):
         in_fold = folds[codes] == fold
-        training_costs = case_costs[~in_fold] if not in_fold.all() else case_costs
-        chosen_costs[in_fold] = case_costs[in_fold, int(np.argmin(training_costs.mean(axis=0)))]
+        training_costs = costs[~in_fold] if not in_fold.all() else costs
+        chosen_costs[in_fold] = costs[in_fold, int(np.argmin(training_costs.mean(axis=0)))]
     return chosen_costs

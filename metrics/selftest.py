@@ -55,9 +55,8 @@ CHECKS = (
     KnownValue("rouge1", "the reversed text", 1, lambda: text.rouge1(REVERSED, SENTENCE)),
     KnownValue("rouge2", "the reversed text", 0, lambda: text.rouge2(REVERSED, SENTENCE)),
     KnownValue("rougeL", "the reversed text", 1 / 4, lambda: text.rougeL(REVERSED, SENTENCE)),
-    KnownValue(
-        "chrf", "the reversed text", 0.7109754585421993, lambda: text.chrf(REVERSED, SENTENCE)
-    ),  # as in sacreBLEU
+    # As in sacreBLEU.
+    KnownValue("chrf", "the reversed text", 0.7109754585421993, lambda: text.chrf(REVERSED, SENTENCE)),
     KnownValue("wer", "the reversed text", 1, lambda: text.wer(REVERSED, SENTENCE)),
     KnownValue("rouge1", "й written with a combining mark", 1, lambda: text.rouge1(["\u0438\u0306 да"], ["й да"])),
     KnownValue("perplexity", "ten equally likely words", 10, lambda: text.perplexity([[-log(10)]])),

@@ -137,18 +137,15 @@ LOSSES = (
 def claims(effort: float) -> Iterator[Claim]:
     """Yield false incidents per year in each world, losses detected in time, and lasting losses that seem over."""
     years, repetitions = max(1, round(120 * effort)), max(6, round(150 * effort))
-    rates = [_false_alarms(world, world_number, years) for world_number, world in enumerate(WORLDS)]
+    rates = [_false_alarms(world, number, years) for number, world in enumerate(WORLDS)]
     for world, rate in zip(WORLDS, rates, strict=True):
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.max_false_alarms / TIERS, rate, years)
     average = TIERS * float(np.mean(rates))
     yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
-    for world_number, world in enumerate(WORLDS):
+    for number, world in enumerate(WORLDS):
         has_ended: list[bool] = []
         for kind, least in zip(LOSSES, world.min_detection_rates, strict=True):
-            detections = [
-                _detect(world, kind, [2, world_number, LOSSES.index(kind), repetition])
-                for repetition in range(repetitions)
-            ]
+            detections = [_detect(world, kind, [2, number, LOSSES.index(kind), run]) for run in range(repetitions)]
             in_time = [detected is not None and detected < kind.within for detected, _ in detections]
             yield share_claim(f"{world.name}, {kind.name}: told of within {kind.within} nights", least, 1, in_time)
             has_ended += [is_over for _, is_over in detections]
@@ -158,15 +155,14 @@ def claims(effort: float) -> Iterator[Claim]:
 
 def _rolling(years: int, repetitions: int) -> Iterator[Claim]:
     """Yield claims about a log with different shares of new questions."""
-    rates = [_false_alarms(world, 100 + world_number, years) for world_number, world in enumerate(ROLLING_WORLDS)]
+    rates = [_false_alarms(world, 100 + number, years) for number, world in enumerate(ROLLING_WORLDS)]
     for world, rate in zip(ROLLING_WORLDS, rates, strict=True):
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
-    for world_number, world in enumerate(ROLLING_WORLDS):
+    for number, world in enumerate(ROLLING_WORLDS):
         if world.noise != USUAL_NOISE:
             continue
         detections = [
-            _detect(world, LOSSES[0], [3, world_number, repetition], SOON[1] - LOSSES[0].within)[0]
-            for repetition in range(repetitions)
+            _detect(world, LOSSES[0], [3, number, run], SOON[1] - LOSSES[0].within)[0] for run in range(repetitions)
         ]
         for nights, least in zip(SOON, (0.8, 0.95), strict=True):
             in_time = [detected is not None and detected < nights for detected in detections]
@@ -181,11 +177,9 @@ def _false_alarms(world: World, seed: int, years: int) -> float:
 
 def _detect(world: World, kind: Kind, seed: list[int], lasts: int = LASTS) -> tuple[int | None, bool]:
     """Return the night of a loss in which it is detected, from 0, and whether it seems to be over (it never is)."""
-    opened, closed = find_incidents(
-        simulate_nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind)
-    )
-    detected = next((night for night in opened if night >= CALM), None)
-    return (None, False) if detected is None else (detected - CALM, any(night > detected for night in closed))
+    alarms, ends = find_incidents(simulate_nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind))
+    detected = next((night for night in alarms if night >= CALM), None)
+    return (None, False) if detected is None else (detected - CALM, any(night > detected for night in ends))
 
 
 def find_incidents(nights: list[NightlyValue]) -> tuple[list[int], list[int]]:
@@ -215,10 +209,10 @@ def to_nights(results: list[NightScores]) -> list[NightlyValue]:
             continue
         lags = range(min(COMPARISON_LAG, index), 0, -1)
         earlier = ((lag, _change(results[index - lag], tonight)) for lag in lags)
-        lag, far = next((lag, lagged) for lag, lagged in earlier if lagged and lagged.n >= MIN_SHARED * near.n)
+        lag, far = next((lag, change) for lag, change in earlier if change and change.n >= MIN_SHARED * near.n)
         moved, n = near.difference, near.n
         variance, far_variance = (
-            variance_around_zero(lagged.variance * lagged.n / n, moved, n) for lagged in (near, far)
+            variance_around_zero(change.variance * change.n / n, moved, n) for change in (near, far)
         )
         night = NightlyValue(mean, spread, len(values), moved, n, variance, far_variance, lag, 1 / n)
         if len(new := values[results[index - 1].last - tonight.first :]):
@@ -232,9 +226,7 @@ def _change(before: NightScores, after: NightScores) -> StatisticChange | None:
     first, last = max(before.first, after.first), min(before.last, after.last)
     if last - first < MIN_FOLLOWED_CASES:
         return None
-    then, now = (
-        night_scores.scores[first - night_scores.first : last - night_scores.first] for night_scores in (before, after)
-    )
+    then, now = (night.scores[first - night.first : last - night.first] for night in (before, after))
     return estimate_change(SampleStatistic(then, now), np.arange(last - first))
 
 

@@ -53,9 +53,7 @@ def claims(effort: float) -> Iterator[Claim]:
     unchanged = [fails(system.evaluate(), system.evaluate()) for system in systems]
     yield share_claim("system unchanged: an evaluation fails", 0, 0.05, unchanged)
     released = [(system.evaluate(), system.evaluate(AT_ONCE), system.evaluate(AT_ONCE)) for system in systems]
-    repeated = [
-        fails(accepted, repeated_ranks) for accepted, failed, repeated_ranks in released if fails(accepted, failed)
-    ]
+    repeated = [fails(accepted, rerun) for accepted, failed, rerun in released if fails(accepted, failed)]
     yield share_claim("-20 points: what failed fails again when it is repeated", 1, 1, repeated)
 
 

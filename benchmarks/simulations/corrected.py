@@ -43,9 +43,7 @@ def claims(effort: float) -> Iterator[Claim]:
     for grouped, stratified, n in product((False, True), (False, True), LABELS):
         coverages, width_ratios = [], []
         for rate, judge, size in product(RATES, JUDGES, SIZES):
-            coverage, ratio, uncorrected = _measure_coverage(
-                rate, judge, n, size, times, grouped=grouped, stratified=stratified
-            )
+            coverage, ratio, uncorrected = _measure(rate, judge, n, size, times, grouped=grouped, stratified=stratified)
             coverages.append(coverage)
             width_ratios.append(ratio)
             raw += [uncorrected] if rate == 0.8 and judge == (0.8, 0.7) else []
@@ -66,10 +64,10 @@ def _estimated_fall(times: int) -> float:
     falls, judge = [], (0.9, 0.7)
     for number in range(times):
         generator = np.random.default_rng(number)
-        night = _simulate_night(generator, 0.8, judge, 400, 4_000, grouped=False, stratified=False)
+        night = _draw_night(generator, 0.8, judge, 400, 4_000, grouped=False, stratified=False)
         is_labelled = ~np.isnan(night.labels)
         before = ppi_mean(night.scores, night.labels, night.probabilities).value
-        worse = _simulate_night(generator, 0.7, judge, 1, 4_000, grouped=False, stratified=False).scores
+        worse = _draw_night(generator, 0.7, judge, 1, 4_000, grouped=False, stratified=False).scores
         after = ppi_mean(
             np.append(worse, night.scores[is_labelled]),
             np.append(np.full(len(worse), np.nan), night.labels[is_labelled]),
@@ -80,15 +78,13 @@ def _estimated_fall(times: int) -> float:
     return float(np.mean(falls))
 
 
-def _measure_coverage(
+def _measure(
     rate: float, judge: tuple[float, float], n: int, size: int, times: int, *, grouped: bool, stratified: bool
 ) -> tuple[float, float, float]:
     """Return the coverage of the rate, the mean width relative to labels alone, and the coverage of raw intervals."""
     n_covered, n_raw_covered, widths, width_alone = 0, 0, 0.0, 0.0
     for number in range(times):
-        night = _simulate_night(
-            np.random.default_rng(number), rate, judge, n, size, grouped=grouped, stratified=stratified
-        )
+        night = _draw_night(np.random.default_rng(number), rate, judge, n, size, grouped=grouped, stratified=stratified)
         corrected = ppi_mean(night.scores, night.labels, night.probabilities, groups=night.groups)
         labels_only = ppi_mean(np.full(size, 0.5), night.labels, night.probabilities, groups=night.groups)
         n_covered += corrected.low <= rate <= corrected.high
@@ -99,7 +95,7 @@ def _measure_coverage(
     return n_covered / times, widths / width_alone, n_raw_covered / min(times, 50)
 
 
-def _simulate_night(
+def _draw_night(
     generator: np.random.Generator,
     rate: float,
     judge: tuple[float, float],

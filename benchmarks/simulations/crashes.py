@@ -115,9 +115,7 @@ def fails(pair: Sequence[Evaluation]) -> bool:
 def is_named_first(pair: Sequence[Evaluation]) -> bool:
     """Return whether the first sentence of the comparison calls the rate of errors worse."""
     headlines = directed_headlines("tier3")
-    changes = compare_pairs(
-        CommonCases(*map(cases_of, pair)), {metric.name: metric for metric in headlines}, headlines, ()
-    )
+    changes = compare_pairs(CommonCases(*map(cases_of, pair)), {row.name: row for row in headlines}, headlines, ())
     side = {"state": "completed", "tier": "tier3"}
     document: Any = {**changes, "a": side, "b": side, "n_common": N, "differs": [], "changed_settings": []}
     first = build_statements([document])[0]
@@ -169,9 +167,7 @@ def make_night(values: Sequence[Floats], number: int) -> NightlyValue:
         return night
     near, far = (estimate_change(SampleStatistic(values[number - ago], tonight), np.arange(N)) for ago in (1, lag))
     assert near is not None and far is not None
-    variance, far_variance = (
-        variance_around_zero(change_of_lag.variance, near.difference, near.n) for change_of_lag in (near, far)
-    )
+    variance, far_variance = (variance_around_zero(change.variance, near.difference, near.n) for change in (near, far))
     return night._replace(
         change=near.difference,
         n=near.n,

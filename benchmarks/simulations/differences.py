@@ -60,10 +60,8 @@ def _claims_of_setting(name: str, n: int, changes: float, sides: DrawSides, time
     comparisons = [pair.comparison for pair in compare_rows(sides(generator, (times, n)), 1)]
     low, high = (0.92, 0.98) if n <= 50 else (0.93, 0.97)
     yield _coverage(name, comparisons, float((after - before).mean()), *((0.92, 1.0) if changes < FEW else (low, high)))
-    is_contradictory = [
-        (pair.p < pair.alpha) != (not pair.interval.low <= 0 <= pair.interval.high) for pair in comparisons
-    ]
-    yield share_claim(f"{name}: p and interval contradict each other", 0, 0, is_contradictory)
+    disagrees = [(pair.p < pair.alpha) != (not pair.interval.low <= 0 <= pair.interval.high) for pair in comparisons]
+    yield share_claim(f"{name}: p and interval contradict each other", 0, 0, disagrees)
 
 
 def _claim_of_users(name: str, users: int, times: int) -> Claim:

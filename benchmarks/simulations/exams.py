@@ -82,10 +82,8 @@ def claims(effort: float) -> Iterator[Claim]:
             is_detected = judge.blind_to is not None and judge.blind_to in exam[PROMPT]["blind_to"]
             outcomes["blind" if is_detected else exam[PROMPT]["outcome"]] += 1
             for part in PARTS:
-                _, lowest, highest = values[f"exam_{part}_{PROMPT}"]
-                n_covered[part] += (
-                    lowest is not None and highest is not None and lowest <= getattr(judge, part) <= highest
-                )
+                _, least, most = values[f"exam_{part}_{PROMPT}"]
+                n_covered[part] += least is not None and most is not None and least <= getattr(judge, part) <= most
         low = 0.95 if judge.outcome != "chance" else 0.93
         yield Claim(f"{name}: called {judge.outcome}", low, 1, outcomes[judge.outcome] / times, times)
         if judge.outcome in ("chance", "length", "constant"):
@@ -170,17 +168,10 @@ def _papers() -> list[Paper]:
         for name in ("question_answer", "annotation", "chunk")
     }
     subjects = []
-    for question_id, annotation in rows["annotation"].items():
-        chunks = [
-            rows["chunk"][chunk]["text"] for chunk in annotation["relevant_chunk_ids"] or {} if chunk in rows["chunk"]
-        ]
-        if chunks and annotation["ground_truth_answer"]:
-            question, page = (
-                rows["question_answer"][question_id]["question"],
-                (annotation["relevant_urls"] or [None])[0],
-            )
-            subjects.append(
-                ExaminedQuestion(question_id, question, "\n\n".join(chunks), annotation["ground_truth_answer"], page)
-            )
+    for key, entry in rows["annotation"].items():
+        chunks = [rows["chunk"][chunk]["text"] for chunk in entry["relevant_chunk_ids"] or {} if chunk in rows["chunk"]]
+        if chunks and entry["ground_truth_answer"]:
+            question, page = rows["question_answer"][key]["question"], (entry["relevant_urls"] or [None])[0]
+            subjects.append(ExaminedQuestion(key, question, "\n\n".join(chunks), entry["ground_truth_answer"], page))
     other_answers = [AnsweredQuestion(s.reference or "", s.page, s.question, s.question_id) for s in subjects]
     return papers(subjects, other_answers, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)

@@ -35,20 +35,16 @@ def claims(effort: float) -> Iterator[Claim]:
     repetitions = max(40, round(400 * effort))
     for shared in (0.0, 0.6, 1.0):
         for users in (None, N // 10):
-            description = f"{shared:.0%} of the questions asked again" + (", ten a user" if users else "")
+            what = f"{shared:.0%} of the questions asked again" + (", ten a user" if users else "")
             if shared < 1:
                 intervals = [decompose_change(World(True, 0.0, shared, users), seed) for seed in range(repetitions)]
                 covers = [low <= 0 <= high for (low, high), _ in intervals]
-                yield share_claim(
-                    f"only the mix changed: the answers' interval holds 0; {description}", 0.93, 1, covers
-                )
+                yield share_claim(f"only the mix changed: the answers' interval holds 0; {what}", 0.93, 1, covers)
             intervals = [decompose_change(World(False, LOSS, shared, users), seed) for seed in range(repetitions)]
             covers = [low <= 0 <= high for _, (low, high) in intervals]
-            yield share_claim(f"only answers changed: the mix's interval holds 0; {description}", 0.93, 1, covers)
+            yield share_claim(f"only answers changed: the mix's interval holds 0; {what}", 0.93, 1, covers)
             covers = [low <= -LOSS <= high for (low, high), _ in intervals]
-            yield share_claim(
-                f"only answers changed: their interval holds the {LOSS} planted; {description}", 0.93, 1, covers
-            )
+            yield share_claim(f"only answers changed: their interval holds the {LOSS} planted; {what}", 0.93, 1, covers)
 
 
 def decompose_change(world: World, seed: int) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -78,14 +74,11 @@ def simulate_sides(world: World, seed: int) -> tuple[pa.Table, pa.Table]:
     p_right = np.clip(accuracy[topics] - 0.02 * lengths + ability, LOSS, 1)
     before = (generator.random(len(topics)) < p_right).astype(float)
     is_lost = generator.random(len(topics)) < world.loss / p_right
-    repeated_scores = np.where(
-        generator.random(len(topics)) < FLIPS, 1 - before, before
-    )  # spontaneous changes; gains and losses alike
+    # Spontaneous changes; gains and losses alike.
+    repeated_scores = np.where(generator.random(len(topics)) < FLIPS, 1 - before, before)
     repeated_scores = np.where((repeated_scores == 1) & is_lost, 0.0, repeated_scores)
     new_scores = (generator.random(len(topics)) < p_right - world.loss).astype(float)
-    questions = [
-        " ".join(WORDS[(row + position) % len(WORDS)] for position in range(n)) for row, n in enumerate(lengths)
-    ]
+    questions = [" ".join(WORDS[(row + index) % len(WORDS)] for index in range(n)) for row, n in enumerate(lengths)]
     columns: dict[str, list[str | None]] = {
         "case_id": [f"log:{row}" for row in range(len(topics))],
         "question": [*questions],

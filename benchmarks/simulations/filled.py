@@ -78,19 +78,15 @@ def _measure_seeds(world: World, probabilities: Floats, labels: int, seeds: int)
 
 def _coverage_claims(what: str, results: list[dict[str, Measured]]) -> Iterator[Claim]:
     for metric in MEASURED:
-        yield share_claim(
-            f"{what}: {metric.name} corrected", 0.93, 1.0, [by_metric[metric.name].holds for by_metric in results]
-        )
+        yield share_claim(f"{what}: {metric.name} corrected", 0.93, 1.0, [row[metric.name].holds for row in results])
 
 
 def _measure(world: World, probabilities: Floats, labels: int, seed: int) -> dict[str, Measured] | None:
     rng = np.random.default_rng(seed)
-    pools_of_seed = _judge_pools(world, rng.random(len(probabilities)) < probabilities, rng, seed)
-    by_column = estimate_inputs(pools_of_seed, _label_by_people(pools_of_seed, world, labels))
-    is_labelled = np.array([any(result["label"] for result in pool) for pool in pools_of_seed.pools])
-    raw = score(
-        relabel_cases(pools_of_seed.cases, [_by_labels(pool) for pool in pools_of_seed.pools]), NO_DUPLICATES, K
-    )
+    judged = _judge_pools(world, rng.random(len(probabilities)) < probabilities, rng, seed)
+    by_column = estimate_inputs(judged, _label_by_people(judged, world, labels))
+    is_labelled = np.array([any(result["label"] for result in pool) for pool in judged.pools])
+    raw = score(relabel_cases(judged.cases, [_by_labels(pool) for pool in judged.pools]), NO_DUPLICATES, K)
     measured = {}
     for metric in MEASURED:
         estimate, true = estimate_from_labelled(by_column[metric.name]), world.true[metric.name]
@@ -163,9 +159,7 @@ def _build_world() -> World:
     texts = [*(chunks[number]["text"] for number in duplicated), *(chunk["text"] for chunk in chunks)]
     twins = duplicate_representatives(Corpus(ids, list(ids), texts, None), "chunk")
     questions = [row.values["question"] for row in source.questions]
-    rankings = [
-        merge_duplicates(ranking.ids, twins)[:K] for ranking in retrieve_lexically(ids, texts, questions, 2 * K)
-    ]
+    rankings = [merge_duplicates(hits.ids, twins)[:K] for hits in retrieve_lexically(ids, texts, questions, 2 * K)]
     labels = [row.values["relevant_chunk_ids"][0] for row in source.annotations]
     return _with_truth(questions, rankings, [[twins.get(name, name)] for name in labels])
 
@@ -189,8 +183,5 @@ def _with_truth(questions: list[str], rankings: list[list[str]], relevant: list[
     cases = make_cases(retrieved=rankings, relevant=relevant, irrelevant=[[]] * n, grades=[None] * n)
     scored = score(cases, NO_DUPLICATES, K)
     return World(
-        questions,
-        rankings,
-        relevant,
-        {metric.name: float(float_column(scored, metric.name).mean()) for metric in MEASURED},
+        questions, rankings, relevant, {row.name: float(float_column(scored, row.name).mean()) for row in MEASURED}
     )

@@ -35,8 +35,6 @@ def _simulate_grades(generator: np.random.Generator, name: str, truth: float, n:
     else:
         values = generator.beta(CONCENTRATION * truth, CONCENTRATION * (1 - truth), n)
     column = METRICS[name].column or name
-    cases = make_cases(
-        case_id=[str(number) for number in range(n)], status=["ok"] * n, group=[None] * n, **{column: values}
-    )
+    cases = make_cases(case_id=[str(row) for row in range(n)], status=["ok"] * n, group=[None] * n, **{column: values})
     (value,) = aggregate_metrics([METRICS[name]], cases, seed=seed, options={}, whole={})
     return grades(name, value.value, value.ci_low, value.ci_high, value.n_scored)

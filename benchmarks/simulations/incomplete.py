@@ -36,11 +36,9 @@ def claims(effort: float) -> Iterator[Claim]:
         "labels dropped where retrieval is hard (kept 62 % and 20 %)": (np.where(is_hit, 0.62, 0.2), 0.9, 1.0),
     }
     seeds = max(20, round(SEEDS * effort))
-    for what, (probabilities, low, high) in settings.items():
-        warnings = [
-            _has_warning(cases, np.random.default_rng(seed).random(len(cases)) < probabilities) for seed in range(seeds)
-        ]
-        yield share_claim(f"{what}: told that labelled questions are other than the rest", low, high, warnings)
+    for what, (share, low, high) in settings.items():
+        warned = [_has_warning(cases, np.random.default_rng(seed).random(len(cases)) < share) for seed in range(seeds)]
+        yield share_claim(f"{what}: told that labelled questions are other than the rest", low, high, warned)
 
 
 def _has_warning(cases: pa.Table, labelled: BoolArray) -> bool:

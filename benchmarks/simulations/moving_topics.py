@@ -62,13 +62,11 @@ WORLDS = (
 def claims(effort: float) -> Iterator[Claim]:
     """Yield false alarms per year in each world, and true losses that are detected during the change."""
     years, repetitions = max(1, round(40 * effort)), max(4, round(100 * effort))
-    for world_number, world in enumerate(WORLDS):
-        rate = sum(len(find_alarms(world, YEAR, [1, world_number, year])) for year in range(years)) / years
+    for number, world in enumerate(WORLDS):
+        rate = sum(len(find_alarms(world, YEAR, [1, number, year])) for year in range(years)) / years
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
-    for world_number, world in enumerate(WORLDS):
-        opened = (
-            find_alarms(world, CALM + SOON, [2, world_number, repetition], LOSS) for repetition in range(repetitions)
-        )
+    for number, world in enumerate(WORLDS):
+        opened = (find_alarms(world, CALM + SOON, [2, number, repetition], LOSS) for repetition in range(repetitions))
         is_detected = [any(night >= CALM for night in incident_nights) for incident_nights in opened]
         yield share_claim(f"{world.name}, -5 points: told of within {SOON} nights", 0.9, 1, is_detected)
 
@@ -89,11 +87,9 @@ def simulate_nights(world: World, count: int, generator: np.random.Generator, lo
     topics = (by_night[first_nights] < generator.random((total, 1))).sum(axis=1)
     kinds = _topics_by_words(topics, world.n_questions, generator) if world.by_words else topics
     ability, results = generator.random(total), []
-    for night_number in range(count):
-        reduction = (WEEKEND if world.weekend and night_number % WEEK >= WEEK - 2 else 0.0) + (
-            loss if night_number >= CALM else 0.0
-        )
-        rows = slice(int(first[night_number]), int(first[night_number]) + world.n_questions)
+    for index in range(count):
+        reduction = (WEEKEND if world.weekend and index % WEEK >= WEEK - 2 else 0.0) + (loss if index >= CALM else 0.0)
+        rows = slice(int(first[index]), int(first[index]) + world.n_questions)
         hits = (ability[rows] < RATES[topics[rows]] - reduction) ^ (generator.random(world.n_questions) < NOISE)
         results.append(NightScores(rows.start, hits.astype(np.float64)))
     stored = to_nights(results)
@@ -122,8 +118,7 @@ def _topics_by_words(topics: Ints, n_first: int, generator: np.random.Generator)
     letters = np.array([chr(ord("a") + number) for number in range(16)])
     numbers = np.concatenate([topic_words, common_words], axis=1)
     texts = [
-        " ".join(words_of_question)
-        for words_of_question in np.char.add(np.char.add("xx", letters[numbers // 16]), letters[numbers % 16]).tolist()
+        " ".join(row) for row in np.char.add(np.char.add("xx", letters[numbers // 16]), letters[numbers % 16]).tolist()
     ]
     word_topics = draw_topics(texts[:n_first], [None] * n_first)
     return np.array([match_topic(text, word_topics) or "" for text in texts])

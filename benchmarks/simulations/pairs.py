@@ -32,11 +32,10 @@ def compare_rows(sides: Sides, seed: int, groups: Sequence[int] | None = None) -
 def gate_fails(cases: Sequence[pa.Table], tier: str) -> bool:
     """Return whether the default gate fails, given the cases before and after: no headline metric may regress."""
     headlines = directed_headlines(tier)
-    comparisons = compare_statistics(comparable_numbers(headlines, *cases)[0], seed=SEED, count=DRAWS)
-    rules = {GateRule(name, "no regression"): comparison for name, comparison in comparisons.items()}
+    pairs = compare_statistics(comparable_numbers(headlines, *cases)[0], seed=SEED, count=DRAWS)
+    rules = {GateRule(name, "no regression"): pair for name, pair in pairs.items()}
     return any(
-        rule["verdict"] == "fail"
-        for rule in judge_regressions(rules, adjust_headlines(comparisons, headlines)).values()
+        rule["verdict"] == "fail" for rule in judge_regressions(rules, adjust_headlines(pairs, headlines)).values()
     )
 
 

@@ -143,22 +143,20 @@ def _series_places(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence], I
 
 
 def _other_digits(sentence: Sentence, digits: str, generator: Random) -> str | None:
-    digits_of_paragraph = set(DIGITS.findall(sentence.paragraph))
+    taken = set(DIGITS.findall(sentence.paragraph))
     for _ in range(20):
         position = generator.randrange(len(digits))
         digit = generator.choice([d for d in ("123456789" if position == 0 else "0123456789") if d != digits[position]])
         replacement = digits[:position] + digit + digits[position + 1 :]
-        if replacement not in digits_of_paragraph and not _has_number_in_words(int(replacement), sentence.paragraph):
+        if replacement not in taken and not _has_number_in_words(int(replacement), sentence.paragraph):
             return replacement
     return None
 
 
 def _other_day(sentence: Sentence, digits: str, generator: Random) -> str | None:
-    digits_of_paragraph = set(DIGITS.findall(sentence.paragraph))
+    taken = set(DIGITS.findall(sentence.paragraph))
     unused = [
-        str(day)
-        for day in range(1, 29)
-        if str(day) not in digits_of_paragraph and not _has_number_in_words(day, sentence.paragraph)
+        str(day) for day in range(1, 29) if str(day) not in taken and not _has_number_in_words(day, sentence.paragraph)
     ]
     return generator.choice(unused) if unused else None
 
@@ -169,11 +167,7 @@ def _other_word(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence, str, 
         for series_line in series[sentence.language]:
             words = series_line.split()
             if word in words:
-                unused = [
-                    word_of_series
-                    for word_of_series in words
-                    if not _has_word(word_of_series, lowered, sentence.paragraph)
-                ]
+                unused = [other for other in words if not _has_word(other, lowered, sentence.paragraph)]
                 return generator.choice(unused) if unused else None
         return None
 
@@ -183,10 +177,8 @@ def _other_word(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence, str, 
 def _has_word(word: str, lowered: str, paragraph: str) -> bool:
     """Return whether a paragraph has the meaning of a word in any form; `lowered` is the paragraph in lower case."""
     normal_word = word.casefold().replace("ё", "е")
-    numbers = [number for number in NUMBERS if normal_word in _forms(number)]
-    return normal_word[:4] in lowered or any(
-        str(number) in lowered or _has_number_in_words(number, paragraph) for number in numbers
-    )
+    numbers = [n for n in NUMBERS if normal_word in _forms(n)]
+    return normal_word[:4] in lowered or any(str(n) in lowered or _has_number_in_words(n, paragraph) for n in numbers)
 
 
 def _has_number_in_words(number: int, paragraph: str) -> bool:

@@ -73,19 +73,12 @@ def claims(effort: float) -> Iterator[Claim]:
     seeds = max(3, round(SEEDS * effort))
     for weakness in WEAKNESSES:
         evaluations = [evaluate(weakness, seed) for seed in range(seeds)]
-        flags = [flag for _, flags_of_seed in evaluations for flag in flags_of_seed]
+        rows = [flag for _, flags_of_seed in evaluations for flag in flags_of_seed]
         description = f"{weakness.what} {weakness.probability:g}"
         covers = [_contains(value, weakness.probability) for value, _ in evaluations]
         yield share_claim(f"{description}: interval holds it", 0.95, 1, covers)
-        yield share_claim(
-            f"{description}: done, and seen", 0.99, 1, [is_detected for has_done, is_detected in flags if has_done]
-        )
-        yield share_claim(
-            f"{description}: not done, but called so",
-            0,
-            0.01,
-            [is_detected for has_done, is_detected in flags if not has_done],
-        )
+        yield share_claim(f"{description}: done, and seen", 0.99, 1, [seen for done, seen in rows if done])
+        yield share_claim(f"{description}: not done, but called so", 0, 0.01, [seen for done, seen in rows if not done])
     for probability in sorted({weakness.probability for weakness in WEAKNESSES}):
         yield _by_coin(probability, round(COINS * effort))
 
@@ -162,18 +155,10 @@ def copies(case: MockInput, shows: bool) -> str:
     """Return a sentence of a distractor, maybe after the right answer; else of a right passage, or the reference."""
     if not shows:
         return case.generator.choice(
-            (
-                case.reference,
-                case.generator.choice(split_sentences(case.generator.choice(case.right))),
-            )
+            (case.reference, case.generator.choice(split_sentences(case.generator.choice(case.right))))
         )
-    long_sentences = [
-        sentence
-        for text in case.others
-        for sentence in split_sentences(text)
-        if len(re.findall(r"\w+", sentence)) >= COPIED
-    ]
-    copied = case.generator.choice(long_sentences or [case.reference])
+    long = [part for text in case.others for part in split_sentences(text) if len(re.findall(r"\w+", part)) >= COPIED]
+    copied = case.generator.choice(long or [case.reference])
     return case.generator.choice((copied, f"{case.reference} {copied}"))
 
 
@@ -184,11 +169,8 @@ def declines(case: MockInput, shows: bool) -> str:
 
 def follows(case: MockInput, shows: bool) -> str:
     """Return the changed sentence of the context, or that of the right passage, which has the original value."""
-    sentences_now, sentences_before = (
-        split_sentences(case.context),
-        [sentence for text in case.right for sentence in split_sentences(text)],
-    )
-    changed = [pair for pair in zip(sentences_now, sentences_before, strict=True) if pair[0] != pair[1]]
+    now, before = split_sentences(case.context), [part for text in case.right for part in split_sentences(text)]
+    changed = [pair for pair in zip(now, before, strict=True) if pair[0] != pair[1]]
     return " ".join(pair[0 if shows else 1] for pair in changed) or case.reference
 
 
@@ -228,9 +210,8 @@ def sample() -> Sample:
         question = {**row, **annotated.get(row["id"], {}), "question_id": str(row["id"]), "created_at": None}
         if row["id"] in annotated and ideal_context(question, corpus, pages) and reference_answer(question):
             questions.append(question)
-    by_question = {
-        question["question"]: question for question in questions
-    }  # the mock identifies a case by its question
+    # The mock identifies a case by its question.
+    by_question = {question["question"]: question for question in questions}
     chosen = list(by_question.values())
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     cases, _ = annotated_cases("sample", chosen, corpus, "chunk")

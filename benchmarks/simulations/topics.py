@@ -24,14 +24,8 @@ def claims(effort: float) -> Iterator[Claim]:
     """Yield reported false topics, in logs without topics and beside topics; true topics found, and their purity."""
     logs = max(2, round(LOGS * effort))
     rng = np.random.default_rng(0)
-    is_false_topic = np.concatenate([_find_false_topics(_draw_unrelated(rng, N), seed) for seed in range(logs)])
-    yield Claim(
-        "questions that have nothing in common: topics named",
-        0,
-        0.06,
-        float(is_false_topic.mean()),
-        len(is_false_topic),
-    )
+    is_false = np.concatenate([_find_false_topics(_draw_unrelated(rng, N), seed) for seed in range(logs)])
+    yield Claim("questions that have nothing in common: topics named", 0, 0.06, float(is_false.mean()), len(is_false))
     found_shares, false_topics, lonely_counts = zip(*(_measure_topics(rng, seed) for seed in range(logs)), strict=True)
     yield Claim("questions of topics that are named as one", 0.9, 1, float(np.mean(found_shares)), logs * TOPICS)
     yield Claim("named topics made of questions of nobody else", 0, 0.06, *_share(false_topics))
@@ -56,16 +50,16 @@ def _measure_topics(rng: np.random.Generator, seed: int) -> tuple[float, tuple[i
     truth = np.concatenate([np.repeat(np.arange(TOPICS), SIZE), np.full(N - TOPICS * SIZE, -1)])
     topic_points = centers[truth[truth >= 0]] + SPREAD * rng.normal(size=(TOPICS * SIZE, DIMENSIONS))
     points = np.concatenate([topic_points, 0.2 * _draw_unrelated(rng, N - TOPICS * SIZE)])
-    cohesive = select_cohesive_topics(points, cluster_questions(normalize_rows(points), seed=seed), seed=seed)
-    reported = range(int(cohesive.codes.max()) + 1)
-    counts = [np.bincount(truth[cohesive.codes == topic] + 1, minlength=TOPICS + 1) for topic in reported]
+    kept = select_cohesive_topics(points, cluster_questions(normalize_rows(points), seed=seed), seed=seed)
+    reported = range(int(kept.codes.max()) + 1)
+    counts = [np.bincount(truth[kept.codes == topic] + 1, minlength=TOPICS + 1) for topic in reported]
     n_false = sum(int(count.argmax() == 0) for count in counts)
     n_right = sum(int(count[1:].max()) for count in counts)
-    is_lonely = truth < 0
+    lonely = truth < 0
     return (
         n_right / (TOPICS * SIZE),
         (n_false, len(reported)),
-        (int((cohesive.codes[is_lonely] >= 0).sum()), int(is_lonely.sum())),
+        (int((kept.codes[lonely] >= 0).sum()), int(lonely.sum())),
     )
 
 

@@ -72,20 +72,18 @@ def claim_detectable(log: Log, seed: list[int], times: int) -> Iterator[Claim]:
     for number, kind in enumerate(ANSWERS):
         is_detected: list[bool] = []
         is_detected_on_few: list[bool] = []
-        for repetition in range(RARELY * times):
+        for run in range(RARELY * times):
             if len(is_detected) == times:
                 break
-            generator = np.random.default_rng([*seed, number, repetition])
+            generator = np.random.default_rng([*seed, number, run])
             users = log.draw(generator)
-            detectable = compare_users(
-                lose(generator, users, kind, 0.0), users, repetition
-            ).comparison.smallest_detectable
+            detectable = compare_users(lose(generator, users, kind, 0.0), users, run).comparison.smallest_detectable
             if effective_groups(users) < LEAST_GROUPS:
                 reported_for_few.append(not np.isnan(detectable))
             if not np.isnan(detectable):
-                is_detected.append(is_found(lose(generator, users, kind, detectable), users, repetition))
+                is_detected.append(is_found(lose(generator, users, kind, detectable), users, run))
                 with_loss_on_few = lose(generator, users, kind, detectable, shared=False)
-                is_detected_on_few.append(is_found(with_loss_on_few, users, repetition))
+                is_detected_on_few.append(is_found(with_loss_on_few, users, run))
         if is_detected:
             yield share_claim(f"{kind}, {log.name}: told alone, found", 0.75, 0.85, is_detected)
         if log == LOGS[-1]:

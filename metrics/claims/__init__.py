@@ -15,15 +15,7 @@ from yarus.metrics.claims.citations import citation_known, citation_precision, c
 from yarus.metrics.claims.nuggets import Nuggets, nugget_recall
 from yarus.metrics.embedding.vectors import mean_defined
 
-__all__ = [
-    "NAMES",
-    "Nuggets",
-    "Verdicts",
-    "citation_known",
-    "citation_precision",
-    "citation_recall",
-    "claim_metrics",
-]
+__all__ = ["NAMES", "Nuggets", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
 __all__ += ["nugget_recall"]
 
 Floats = NDArray[np.float64]

@@ -83,7 +83,5 @@ def _share(case: ArrayLike | None, axis: int) -> float:
         verdicts = verdicts[~np.isnan(verdicts).all(axis=1)]  # a statement without a verdict
     if axis == 0:
         verdicts = verdicts[:, ~np.isnan(verdicts).any(axis=0)]
-    is_supported = (verdicts == 1).any(axis=axis)
-    return (
-        float(is_supported.mean()) if len(verdicts) and is_supported.size and not np.isnan(verdicts).any() else np.nan
-    )
+    supported = (verdicts == 1).any(axis=axis)
+    return float(supported.mean()) if len(verdicts) and supported.size and not np.isnan(verdicts).any() else np.nan

@@ -98,11 +98,9 @@ def _match_values(
     return np.array([np.nan if None in pair else pair in matching for pair in zip(*gives, strict=True)], np.float64)
 
 
-def _states_own_facts(
-    answers: Sequence[Text], sentences: Sequence[Text], other_sentences: Sequence[Text]
-) -> list[bool | None]:
+def _states_own_facts(answers: Sequence[Text], sentences: Sequence[Text], others: Sequence[Text]) -> list[bool | None]:
     """Return whether each answer states what only the first of two sentences does."""
-    own_facts = unsupported_facts(check_facts(sentences, other_sentences))
+    own_facts = unsupported_facts(check_facts(sentences, others))
     stated: list[bool | None] = []
     for checks, facts in zip(check_facts(sentences, answers), own_facts, strict=True):
         stated.append(any(check.supported for check in checks if check.fact in facts) if checks and facts else None)

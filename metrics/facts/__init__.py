@@ -21,8 +21,8 @@ from yarus.metrics.facts.spelling import normalize_spelling
 from yarus.metrics.facts.tokens import tokenize
 
 __all__ = [
+    "CheckedFact",
     "Fact",
-    "Held",
     "check_facts",
     "fact_precision",
     "fact_recall",
@@ -198,14 +198,12 @@ def supported_shares(held: Sequence[Sequence[CheckedFact] | None]) -> NDArray[np
 def _check_facts(stating: Text, supporting: Text, aside: Text) -> list[CheckedFact] | None:
     if stating is None or supporting is None or not (statements := _certain_facts(stating)):
         return None
-    supported_readings = _supported_readings(supporting)
-    checks = [CheckedFact(fact, readings, _is_supported(supported_readings, readings)) for fact, readings in statements]
+    supported = _supported_readings(supporting)
+    checks = [CheckedFact(fact, readings, _is_supported(supported, readings)) for fact, readings in statements]
     if not aside or all(check.supported for check in checks):
         return checks
-    supported_readings = _supported_readings(aside)
-    return [
-        check for check in checks if check.supported or not _is_supported(supported_readings, check.readings)
-    ] or None
+    supported = _supported_readings(aside)
+    return [check for check in checks if check.supported or not _is_supported(supported, check.readings)] or None
 
 
 def _share(checks: Sequence[CheckedFact]) -> float:
@@ -218,30 +216,27 @@ def _share(checks: Sequence[CheckedFact]) -> float:
 
 def _certain_facts(text: str) -> list[tuple[Fact, Readings]]:
     """Return the facts without the doubtful ones, with their positions in the original text."""
-    statements, positions = _parse(text)
+    statements, offsets = _parse(text)
     certain = []
     for fact in statements:
         if not fact.doubtful:
-            start, end = (
-                (fact.start, fact.end) if positions is None else (positions[fact.start], positions[fact.end - 1] + 1)
-            )
+            start, end = (fact.start, fact.end) if offsets is None else (offsets[fact.start], offsets[fact.end - 1] + 1)
             certain.append((Fact(fact.kind, text[start:end], start, end), fact.readings))
     return certain
 
 
 def _parse(text: str) -> tuple[list[Stated], list[int] | None]:
     """Return the facts of a text with their positions in its normal form, and the positions of `normalize_spelling`."""
-    low, positions = normalize_spelling(text)
-    if positions is not None:
-        text = "".join(text[position] for position in positions[:-1])
-    address_tokens = sorted(find_addresses(low), key=lambda token: token.start)
-    if address_tokens:
-        low, text = blank_tokens(low, address_tokens), blank_tokens(text, address_tokens)
-    number_tokens = merge_numbers(tokenize(low, text), low)
+    low, offsets = normalize_spelling(text)
+    if offsets is not None:
+        text = "".join(text[offset] for offset in offsets[:-1])
+    addresses = sorted(find_addresses(low), key=lambda token: token.start)
+    if addresses:
+        low, text = blank_tokens(low, addresses), blank_tokens(text, addresses)
+    tokens = merge_numbers(tokenize(low, text), low)
     return parse_facts(
-        sorted((*number_tokens, *address_tokens), key=lambda token: token.start) if address_tokens else number_tokens,
-        low,
-    ), positions
+        sorted((*tokens, *addresses), key=lambda token: token.start) if addresses else tokens, low
+    ), offsets
 
 
 @lru_cache(128)  # many questions concern the same pages

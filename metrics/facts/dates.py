@@ -36,14 +36,13 @@ def add_day_and_month(parser: FactParser, token: Token) -> bool:
         >>> [(fact.kind, fact.text) for fact in facts('12 января 2026')]
         [('date', '12 января 2026')]
     """
-    month_token = parser.next_token(BEFORE_MONTH)
-    if month_token is None or month_token.role != "month" or not _is_day(token):
+    month = parser.next_token(BEFORE_MONTH)
+    if month is None or month.role != "month" or not _is_day(token):
         return False
     parser.position += 1
-    year, end = _year(parser, month_token.end)
+    year, end = _year(parser, month.end)
     propagate_month(
-        parser,
-        parser.add_span("date", token.start, end, (date_reading(year, int(month_token.value), int(token.value)),)),
+        parser, parser.add_span("date", token.start, end, (date_reading(year, int(month.value), int(token.value)),))
     )
     return True
 

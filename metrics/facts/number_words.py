@@ -60,11 +60,8 @@ def _merge_whole_number(tokens: list[Token], index: int, low: str) -> tuple[Toke
         if index > start and not _continues_number(low, last_piece, piece):
             break
         if piece.role == "oh" and 10 <= current <= 20 and index + 1 < len(tokens) and tokens[index + 1].role == "unit":
-            current, index, last_piece = (
-                current * 100 + tokens[index + 1].value,
-                index + 2,
-                tokens[index + 1],
-            )  # nineteen oh five
+            # Nineteen oh five.
+            current, index, last_piece = current * 100 + tokens[index + 1].value, index + 2, tokens[index + 1]
             break
         value = piece.value
         if piece.role == "scale":

@@ -105,11 +105,9 @@ def _parse(piece: str) -> list[Reading]:
     if len(piece) > MOST:
         return []
     if (match := EXPONENT.fullmatch(piece)) is not None:
-        head, power, only_power = match.groups()
-        is_number = abs(int(power or only_power)) <= LARGEST_POWER
-        return (
-            [quantity_reading(float(f"{(head or '1').replace(',', '.')}e{power or only_power}"))] if is_number else []
-        )
+        head, power, bare = match.groups()
+        is_number = abs(int(power or bare)) <= LARGEST_POWER
+        return [quantity_reading(float(f"{(head or '1').replace(',', '.')}e{power or bare}"))] if is_number else []
     parts = SEPARATORS.split(piece)
     signs = set(SEPARATORS.findall(piece))
     if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:

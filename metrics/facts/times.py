@@ -133,9 +133,7 @@ def add_hour_readings(parser: FactParser, fact: Fact) -> None:
             return
     if _is_hour(fact) and AT.search(parser.low[max(0, fact.start - 8) : fact.start]):
         hour = int(fact.value)
-        fact.readings += tuple(
-            ("t", value % 24, 0) for value in ({hour, hour + HALF_DAY} if hour <= HALF_DAY else {hour})
-        )
+        fact.readings += tuple(("t", h % 24, 0) for h in ({hour, hour + HALF_DAY} if hour <= HALF_DAY else {hour}))
 
 
 def _in_part_of_day(parser: FactParser, start: int, hour: int, minute: int) -> bool:
@@ -149,9 +147,7 @@ def _in_part_of_day(parser: FactParser, start: int, hour: int, minute: int) -> b
         if _is_hour(linked):
             linked.readings += tuple(("t", (int(linked.value) + add) % 24, 0) for add in {0, shift})
         elif linked.kind == "time" and linked.readings[0][1] < HALF_DAY:
-            linked.readings += tuple(
-                ("t", reading[1] + shift, reading[2]) for reading in linked.readings if reading[0] == "t"
-            )
+            linked.readings += tuple(("t", time[1] + shift, time[2]) for time in linked.readings if time[0] == "t")
     return True
 
 
@@ -183,12 +179,10 @@ def _minutes(parser: FactParser) -> int:
 
 def _part_of_day(parser: FactParser) -> int | None:
     """Return the hours to add, given the next word: 0 for night and morning, 12 for day and evening."""
-    for letters, shift in (("a.m", 0), ("p.m", HALF_DAY)):
+    for suffix, shift in (("a.m", 0), ("p.m", HALF_DAY)):
         end = parser.tokens[parser.position - 1].end
-        if parser.low.startswith((letters, f" {letters}"), end):
-            while (
-                parser.position < len(parser.tokens) and parser.tokens[parser.position].start < end + len(letters) + 1
-            ):
+        if parser.low.startswith((suffix, f" {suffix}"), end):
+            while parser.position < len(parser.tokens) and parser.tokens[parser.position].start < end + len(suffix) + 1:
                 parser.position += 1  # the letters are words too
             return shift
     part = parser.next_token(CLOSE)

@@ -115,19 +115,17 @@ def ppi_mean(
         >>> round(estimate.value, 3), round(estimate.judge_error, 3)
         (0.5, 0.25)
     """
-    estimate = estimate_mean(check_sample(scores, labels, probabilities, groups, counted, bounded=bounded))
-    if estimate is None:
+    mean = estimate_mean(check_sample(scores, labels, probabilities, groups, counted, bounded=bounded))
+    if mean is None:
         n = int((~np.isnan(np.asarray(labels)) & ~np.isnan(np.asarray(scores))).sum())
         return PPIMean(UNDEFINED, *NO_INTERVAL, UNDEFINED, UNDEFINED, n, UNDEFINED)
-    f, y, _, codes, _ = estimate.sample
-    error = float(np.sqrt((np.bincount(codes, estimate.influences) ** 2).sum()))
-    low, high = _interval(
-        estimate.value, estimate.influences, estimate.w, codes, estimate.effective_labels(confidence), confidence
-    )
-    value = min(max(estimate.value, 0.0), 1.0)
-    judge_error = float(estimate.w @ np.where(np.isnan(y), 0, f - y))
+    f, y, _, codes, _ = mean.sample
+    error = float(np.sqrt((np.bincount(codes, mean.influences) ** 2).sum()))
+    low, high = _interval(mean.value, mean.influences, mean.w, codes, mean.effective_labels(confidence), confidence)
+    value = min(max(mean.value, 0.0), 1.0)
+    judge_error = float(mean.w @ np.where(np.isnan(y), 0, f - y))
     n = int((~np.isnan(y)).sum())
-    return PPIMean(value, min(low, value), max(high, value), error, estimate.weight, n, judge_error)
+    return PPIMean(value, min(low, value), max(high, value), error, mean.weight, n, judge_error)
 
 
 def estimate_mean(sample: JudgedSample, *, weight: float | None = None) -> PPIEstimate | None:
@@ -186,9 +184,7 @@ def _means(values: Floats, codes: Ints) -> Floats:
     return np.asarray((np.bincount(codes, values) / np.maximum(np.bincount(codes), 1))[codes])
 
 
-def _interval(
-    value: float, influences: Floats, w: Floats, codes: Ints, n_effective: float, confidence: float
-) -> Interval:
+def _interval(value: float, influences: Floats, w: Floats, codes: Ints, n_labels: float, confidence: float) -> Interval:
     """Return Student's interval of the labels and two pseudo-labels of either kind (Agresti-Coull).
 
     Args:
@@ -196,16 +192,14 @@ def _interval(
         influences: (n,) of the cases on the estimate.
         w: (n,) weights of the labels, 0 for a case without one.
         codes: (n,) of the groups.
-        n_effective: the effective number of labels.
+        n_labels: their effective number.
         confidence: the interval's level.
     """
-    n_pseudo = len(PSEUDO_LABELS)
-    share = n_effective / (n_effective + n_pseudo)
+    added = len(PSEUDO_LABELS)
+    share = n_labels / (n_labels + added)
     center = share * value + (1 - share) * float(np.mean(PSEUDO_LABELS))
-    by_group = np.append(
-        share * np.bincount(codes, influences), (np.array(PSEUDO_LABELS) - value) / (n_effective + n_pseudo)
-    )
-    shares = np.append(share * np.bincount(codes, w), np.full(n_pseudo, 1 / (n_effective + n_pseudo)))
+    by_group = np.append(share * np.bincount(codes, influences), (np.array(PSEUDO_LABELS) - value) / (n_labels + added))
+    shares = np.append(share * np.bincount(codes, w), np.full(added, 1 / (n_labels + added)))
     half_width = jackknife_half_width(by_group, shares, confidence)
     return Interval(*(float(np.clip(bound, 0, 1)) for bound in (center - half_width, center + half_width)))
 

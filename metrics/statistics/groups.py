@@ -27,9 +27,7 @@ def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tup
     if groups is not None and len(groups) != len(cases):
         raise ValueError(f"{len(cases)} values but {len(groups)} groups")
     is_measured = ~np.isnan(cases)
-    labels = (
-        None if groups is None else [group for group, measured in zip(groups, is_measured, strict=True) if measured]
-    )
+    labels = None if groups is None else [group for group, keep in zip(groups, is_measured, strict=True) if keep]
     return cases[is_measured], labels
 
 

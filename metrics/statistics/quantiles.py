@@ -53,22 +53,16 @@ def quantile_interval(
     if not len(measured):
         return NO_INTERVAL
     ordered, ranks = np.sort(measured), np.arange(1, len(measured) + 1)
-    n_effective = effective_sample_size(
-        (measured <= np.quantile(measured, quantile)).astype(np.float64), labels, confidence
-    )
+    size = effective_sample_size((measured <= np.quantile(measured, quantile)).astype(np.float64), labels, confidence)
 
     def bound_at(probability: float) -> float:
         """Return the value that lies above the quantile with this probability; NaN if there is none."""
-        rank = 1 + float(bdtrik(probability, n_effective, quantile))
-        return (
-            float(np.interp(rank * (len(ranks) + 1) / (n_effective + 1), ranks, ordered))
-            if 1 < rank <= n_effective
-            else math.nan
-        )
+        rank = 1 + float(bdtrik(probability, size, quantile))
+        return float(np.interp(rank * (len(ranks) + 1) / (size + 1), ranks, ordered)) if 1 < rank <= size else math.nan
 
     tail = (1 - confidence) / 2
     low, high = bound_at(tail), bound_at(1 - tail)
-    if n_effective < 2 or (math.isnan(low) and math.isnan(high)):
+    if size < 2 or (math.isnan(low) and math.isnan(high)):
         return NO_INTERVAL
     if math.isnan(high):
         return Interval(bound_at(2 * tail), math.inf)

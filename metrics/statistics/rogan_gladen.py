@@ -88,8 +88,8 @@ def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints) -> Int
     """
     shares = [1 / (1 + 2 * PSEUDO_VERDICTS * float(weights @ weights)) for weights in (yes, no)]
     sensitivity, specificity = (
-        label_share * float(weights @ right) + (1 - label_share) / 2
-        for label_share, weights, right in zip(shares, (yes, no), (f, 1 - f), strict=True)
+        part * float(weights @ right) + (1 - part) / 2
+        for part, weights, right in zip(shares, (yes, no), (f, 1 - f), strict=True)
     )
     share, useful = float(f.mean()), sensitivity + specificity - 1
     if useful <= 0:
@@ -103,8 +103,6 @@ def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints) -> Int
         for right in (1, 0)
     ]
     by_group: Floats = np.asarray(np.append(np.bincount(codes, influences), invented) / useful, dtype=np.float64)
-    label_shares: Floats = np.asarray(
-        np.append(np.bincount(codes, w / w.sum()), np.zeros(len(invented))), dtype=np.float64
-    )
-    half_width = jackknife_half_width(by_group, label_shares, 0.95)
+    portions: Floats = np.asarray(np.append(np.bincount(codes, w / w.sum()), np.zeros(len(invented))), dtype=np.float64)
+    half_width = jackknife_half_width(by_group, portions, 0.95)
     return Interval(*(float(np.clip(bound, 0, 1)) for bound in (value - half_width, value + half_width)))

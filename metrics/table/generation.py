@@ -16,9 +16,7 @@ _UNDEFINED = (
 )
 
 
-def _judged_metric(
-    name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object
-) -> Metric:
+def _judge_row(name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object) -> Metric:
     return Metric(
         name=name,
         tiers=tiers,
@@ -40,7 +38,7 @@ def rubric_metric(name: str) -> Metric:
         >>> rubric_metric("avg_rubric_politeness").column
         'rubric_politeness'
     """
-    return _judged_metric(
+    return _judge_row(
         name,
         _BOTH,
         "What the user's own rubric asks of the answer.",
@@ -70,7 +68,7 @@ def _count(label: str, outcome: str, better: Direction, reading: str) -> Metric:
 
 
 GENERATION = (
-    _judged_metric(
+    _judge_row(
         "avg_faithfulness",
         ("tier2", "tier3", "judge"),
         "Whether everything in the answer is backed by the context.",
@@ -78,21 +76,21 @@ GENERATION = (
         "Over 0.9 excellent, 0.7 to 0.9 good, below 0.7 the model invents. It says nothing about usefulness.",
         thresholds=(0.7, 0.9),
     ),
-    _judged_metric(
+    _judge_row(
         "avg_answer_relevance",
         ("tier2",),
         "Whether the answer addresses the question that was asked.",
         "the answer against the question",
         "Over 0.8 the questions are understood. A relevant answer may still be false: read it beside faithfulness.",
     ),
-    _judged_metric(
+    _judge_row(
         "avg_answer_correctness",
         ("tier2",),
         "Whether the answer says what the reference says.",
         "the answer against the reference answer",
         "Low with high faithfulness: the context itself does not hold the reference's answer.",
     ),
-    _judged_metric(
+    _judge_row(
         "avg_e2e_score",
         ("tier3",),
         "Whether the answer is as useful as the reference, with real retrieval. A refusal of an answerable question "
@@ -102,7 +100,7 @@ GENERATION = (
         "it.",
         thresholds=(0.6, 0.8),
     ),
-    _judged_metric(
+    _judge_row(
         "avg_history_use",
         ("tier3",),
         "Whether the answer to a follow-up question takes up what was said before it. A refusal of an answerable one "

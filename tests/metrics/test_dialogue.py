@@ -189,10 +189,8 @@ def test_dialog_metrics_equal_definition(data: tuple[np.ndarray, list[str]]) -> 
     context, pairs = [], []
     for name in dict.fromkeys(dialogs):
         turns = [vector for vector, dialog in zip(vectors, dialogs, strict=True) if dialog == name]
-        steps = [cosine(turn, later_turn) for turn, later_turn in itertools.pairwise(turns)]
-        similarities = [
-            max(0, cosine(turn, later_turn)) for index, turn in enumerate(turns) for later_turn in turns[index + 1 :]
-        ]
+        steps = [cosine(turn, later) for turn, later in itertools.pairwise(turns)]
+        similarities = [max(0, cosine(turn, later)) for index, turn in enumerate(turns) for later in turns[index + 1 :]]
         context.append(np.mean(steps) if steps else NAN)
         pairs.append(np.mean(similarities) if similarities else NAN)
     contexts, consistencies = context_similarity_by_dialog(vectors, dialogs), consistency_by_dialog(vectors, dialogs)

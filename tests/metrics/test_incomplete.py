@@ -15,26 +15,19 @@ RUNS, DEPTH = 10_000, 10
 def draw_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
     """Return rankings of ten of thirty, and judgements of up to twelve; grades 0 to 2."""
     rng = np.random.default_rng(seed)
-    rankings = [[f"d{number}" for number in rng.permutation(30)[: rng.integers(0, DEPTH + 1)]] for _ in range(RUNS)]
+    rankings = [[f"d{index}" for index in rng.permutation(30)[: rng.integers(0, DEPTH + 1)]] for _ in range(RUNS)]
     judged = [
-        {f"d{number}": int(rng.integers(0, 3)) for number in rng.permutation(30)[: rng.integers(1, 13)]}
-        for _ in rankings
+        {f"d{index}": int(rng.integers(0, 3)) for index in rng.permutation(30)[: rng.integers(1, 13)]} for _ in rankings
     ]
     return rankings, judged
 
 
-def evaluate_with_trec(
-    rankings: list[list[str]], judged: list[dict[str, int]], *measures: str
-) -> dict[int, dict[str, float]]:
+def run_trec(rankings: list[list[str]], judged: list[dict[str, int]], *measures: str) -> dict[int, dict[str, float]]:
     import pytrec_eval
 
-    qrels = {str(row): entries for row, entries in enumerate(judged)}
-    run = {
-        str(row): {name: -float(rank) for rank, name in enumerate(entries)}
-        for row, entries in enumerate(rankings)
-        if entries
-    }
-    return {int(row): entries for row, entries in pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).items()}
+    qrels = {str(row): ids for row, ids in enumerate(judged)}
+    run = {str(row): {name: -float(rank) for rank, name in enumerate(ids)} for row, ids in enumerate(rankings) if ids}
+    return {int(row): ids for row, ids in pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run).items()}
 
 
 def test_bpref_and_inf_ap_equal_trec_eval() -> None:
@@ -44,7 +37,7 @@ def test_bpref_and_inf_ap_equal_trec_eval() -> None:
     for pooled, in_file in ((False, judged), (True, marked)):  # trec_eval's mark of what was in the pool and not judged
         ours = {"bpref": incomplete.bpref(matrix, n_relevant, n_irrelevant)}
         ours["infAP"] = incomplete.inf_ap(matrix, n_relevant, pooled=pooled)
-        trec_values = evaluate_with_trec(rankings, in_file, *ours)
+        trec_values = run_trec(rankings, in_file, *ours)
         compared = [row for row in trec_values if n_relevant[row]]
         assert len(compared) > 8_000
         for measure, values in ours.items():
@@ -56,7 +49,7 @@ def test_infap_with_complete_judgements_is_average_precision() -> None:
     rankings, judged = draw_runs(seed=2)
     complete = [dict.fromkeys(run, 0) | labels for run, labels in zip(rankings, judged, strict=True)]
     matrix, n_relevant, _ = incomplete.judgement_matrix(rankings, complete, depth=DEPTH)
-    trec_values = evaluate_with_trec(rankings, complete, "map")
+    trec_values = run_trec(rankings, complete, "map")
     rows = [row for row in trec_values if n_relevant[row]]
     np.testing.assert_allclose(
         incomplete.inf_ap(matrix, n_relevant)[rows], [trec_values[row]["map"] for row in rows], rtol=0, atol=1e-4

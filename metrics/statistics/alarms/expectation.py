@@ -40,12 +40,9 @@ class NightlyNoise(NamedTuple):
         walk = lasting + noise.case * lasting_share(template) if paired else 0.0
         level, offset, cases, before = template.value, 0.0, 0.0, 0.0
         for index in count(1):
-            night_noise, own_noise = (
-                noise.night**0.5 * chance.normal(),
-                (self.spread - noise.night) ** 0.5 * chance.normal(),
-            )
-            chained = level + offset + own_noise + night_noise
-            value = level + cases + own_noise + night_noise if new else chained
+            shared, own = noise.night**0.5 * chance.normal(), (self.spread - noise.night) ** 0.5 * chance.normal()
+            chained = level + offset + own + shared
+            value = level + cases + own + shared if new else chained
             if index == 1 or not paired:
                 yield NightlyValue(value, template.sampling, template.total)
             else:
@@ -53,7 +50,7 @@ class NightlyNoise(NamedTuple):
                 night = NightlyValue(value, template.sampling, template.total, chained - before, n, twice + lasting)
                 night = night._replace(far_variance=twice + lag * lasting, lag=lag, step=template.step)
                 if new:
-                    new_value = level + night_noise + (template.sampling / new) ** 0.5 * chance.normal()
+                    new_value = level + shared + (template.sampling / new) ** 0.5 * chance.normal()
                     night = night._replace(n_new=template.n_new, new_value=new_value)
                 yield night
             before = chained

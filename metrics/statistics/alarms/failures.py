@@ -66,13 +66,10 @@ class FailureDetector(LevelDetector):
             return None
         from scipy.stats import fisher_exact  # here, because it costs half a second to import
 
-        clustering, earlier = (
-            overdispersion_bound(self._before),
-            FailureCounts(*np.array(self._before).sum(axis=0).tolist()),
-        )
-        before, tonight = earlier.shrunk(clustering), self._tonight.shrunk(clustering)
+        times, past = overdispersion_bound(self._before), FailureCounts(*np.array(self._before).sum(axis=0).tolist())
+        before, tonight = past.shrunk(times), self._tonight.shrunk(times)
         table = [[failures.failed, failures.total - failures.failed] for failures in (tonight, before)]
-        size = self._tonight.rate - earlier.rate
+        size = self._tonight.rate - past.rate
         if size < self.least or fisher_exact(table, alternative="greater").pvalue * looks >= 1:
             return None
         return LevelLoss(self.nights - 1, size, *rise_interval(before, tonight))
@@ -110,9 +107,7 @@ def rise_interval(before: FailureCounts, after: FailureCounts) -> Interval:
         >>> round(low, 3), round(high, 3)
         (0.016, 0.064)
     """
-    rates = [(failures.failed + 1) / (failures.total + 2) for failures in (before, after)]
-    spread = sum(
-        rate * (1 - rate) / (failures.total + 2) for rate, failures in zip(rates, (before, after), strict=True)
-    )
+    rates = [(counts.failed + 1) / (counts.total + 2) for counts in (before, after)]
+    spread = sum(rate * (1 - rate) / (counts.total + 2) for rate, counts in zip(rates, (before, after), strict=True))
     middle, half = rates[1] - rates[0], normal_quantile(0.95) * spread**0.5
     return Interval(middle - half, middle + half)

@@ -112,9 +112,8 @@ class LevelDetector:
         self._nights.append(seen)
         if self._incident:
             self._incident.add(seen.observation)
-            if (
-                not is_first_noise
-            ):  # the noise of tonight comes from the nights before: tonight may be the first after a recovery
+            # The noise of tonight comes from the nights before: tonight may be the first after a recovery.
+            if not is_first_noise:
                 self._add_noise(night)
         else:
             self._level.add(seen.observation)

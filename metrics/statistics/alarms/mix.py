@@ -129,11 +129,9 @@ def _weekday_effect(weekdays: Ints, deviations: Floats, weekday: int) -> float:
         return 0.0
     weekdays, deviations = weekdays[frequent[weekdays]], deviations[frequent[weekdays]]
     means = np.bincount(weekdays, deviations, minlength=WEEK) / np.maximum(1, n)
-    by_chance = (
-        ((deviations - means[weekdays]) ** 2).sum() / (len(deviations) - frequent.sum()) * (1 / n[frequent]).mean()
-    )
+    chance = ((deviations - means[weekdays]) ** 2).sum() / (len(deviations) - frequent.sum()) * (1 / n[frequent]).mean()
     between = (means[frequent] ** 2).sum() / (frequent.sum() - 1)
-    return float(means[weekday] * max(0.0, 1 - by_chance / between)) if between else 0.0
+    return float(means[weekday] * max(0.0, 1 - chance / between)) if between else 0.0
 
 
 def _table(cells: QuestionCells, kinds: Mapping[str, int]) -> Floats:

@@ -90,29 +90,18 @@ def adjust_for_multiple_tests(family: Mapping[Key, Comparison]) -> dict[Key, Com
         >>> single.p, both["hit_rate@1"].p, both["hit_rate@1"].verdict
         (0.03125, 0.0625, 'inconclusive')
     """
-    strict = holm([comparison.p for comparison in family.values()])
+    strict = holm([single.p for single in family.values()])
     tests = max(1, int(np.count_nonzero(~np.isnan(strict))))
-    return {
-        key: _with_adjusted_p(comparison, p, tests)
-        for (key, comparison), p in zip(family.items(), strict.tolist(), strict=True)
-    }
+    return {key: _adjust_p(single, p, tests) for (key, single), p in zip(family.items(), strict.tolist(), strict=True)}
 
 
-def _with_adjusted_p(comparison: Comparison, p: float, tests: int) -> Comparison:
-    adjusted_comparison = replace(comparison, p=p, tests=tests)
-    if (
-        comparison.enough and comparison.p < comparison.alpha
-    ):  # without significance under its own p the verdict is that of the interval, and stays
-        verdict = decide_verdict(
-            comparison.difference,
-            comparison.interval,
-            p,
-            better=comparison.better,
-            margin=comparison.margin,
-            alpha=comparison.alpha,
-        )
-        adjusted_comparison = replace(adjusted_comparison, verdict=verdict)
-    return adjusted_comparison
+def _adjust_p(raw: Comparison, p: float, tests: int) -> Comparison:
+    adjusted = replace(raw, p=p, tests=tests)
+    # If its own p is not significant, the verdict is that of the interval, and stays.
+    if raw.enough and raw.p < raw.alpha:
+        verdict = decide_verdict(raw.difference, raw.interval, p, better=raw.better, margin=raw.margin, alpha=raw.alpha)
+        adjusted = replace(adjusted, verdict=verdict)
+    return adjusted
 
 
 def build_comparison(

@@ -66,13 +66,11 @@ def compare_corrected(
     if before is None or after is None:  # for the type checker: they were not None above
         return StatisticComparison(UNDEFINED, UNDEFINED, _undefined(better, confidence))
     return StatisticComparison(
-        before.value, after.value, _compare_estimates(before, after, int(codes.max()) + 1, better, confidence)
+        before.value, after.value, _compare(before, after, int(codes.max()) + 1, better, confidence)
     )
 
 
-def _compare_estimates(
-    before: PPIEstimate, after: PPIEstimate, groups: int, better: Direction, confidence: float
-) -> Comparison:
+def _compare(before: PPIEstimate, after: PPIEstimate, groups: int, better: Direction, confidence: float) -> Comparison:
     sides = (before, after)
     influences = [_by_group(side, side.influences, groups) for side in sides]
     labels = [_by_group(side, side.w, groups) for side in sides]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from yarus.metrics.statistics.groups import Floats, Ints, group_codes
 from yarus.metrics.statistics.intervals import NO_INTERVAL, Interval, student_quantile
 
-MIN_CELL_CASES = 5
+MIN_CASES = 5
 """Cases of either side that a cell needs to stay separate."""
 MIN_CHANGED_GROUPS = 10
 """Changed groups below which the interval allows for an unseen change."""
@@ -44,7 +44,7 @@ class Decomposition(NamedTuple):
 
 
 def assign_cells(
-    levels: Sequence[Sequence[Hashable]], before: ArrayLike, after: ArrayLike, *, least: int = MIN_CELL_CASES
+    levels: Sequence[Sequence[Hashable]], before: ArrayLike, after: ArrayLike, *, least: int = MIN_CASES
 ) -> Ints:
     """Return the cell of every question: as fine as both sides have enough questions for.
 
@@ -129,41 +129,32 @@ def decompose(
     codes = np.asarray(cells, dtype=np.intp)
     if not len(a) == len(b) == len(codes):
         raise ValueError(f"{len(a)} values before, {len(b)} after and {len(codes)} cells: they must be as many")
-    measured = [~np.isnan(side) for side in (a, b)]
-    both = measured[0] & measured[1]
+    scored = [~np.isnan(side) for side in (a, b)]
+    both = scored[0] & scored[1]
     rows = np.column_stack(
-        [
-            measured[0],
-            np.where(measured[0], a, 0),
-            measured[1],
-            np.where(measured[1], b, 0),
-            both,
-            np.where(both, b - a, 0),
-        ]
+        [scored[0], np.where(scored[0], a, 0), scored[1], np.where(scored[1], b, 0), both, np.where(both, b - a, 0)]
     ).astype(np.float64)
     names = dict.fromkeys((parts or {}).values())
     undefined = Component(np.nan, NO_INTERVAL)
-    if not measured[0].any() or not measured[1].any():
+    if not scored[0].any() or not scored[1].any():
         return Decomposition(np.nan, undefined, undefined, dict.fromkeys(names, undefined), np.zeros(len(a)))
     m = int(codes.max()) + 1
-    totals = np.zeros((m, 6))
-    np.add.at(totals, codes, rows)
-    paired = (totals[:, 4] >= MIN_CELL_CASES) | (2 * totals[:, 4] >= np.minimum(totals[:, 0], totals[:, 2])) & (
-        totals[:, 4] > 0
-    )
+    sums = np.zeros((m, 6))
+    np.add.at(sums, codes, rows)
+    paired = (sums[:, 4] >= MIN_CASES) | (2 * sums[:, 4] >= np.minimum(sums[:, 0], sums[:, 2])) & (sums[:, 4] > 0)
     member = np.array([[(parts or {}).get(cell) == name for cell in range(m)] for name in names], dtype=np.float64)
     member = member.reshape(len(names), m)
     units = group_codes(groups if groups is not None else [None] * len(a), len(a))
-    is_used = measured[0] | measured[1]
-    spread = _jackknife(totals, rows[is_used], codes[is_used], units[is_used] % MAX_UNITS, paired, member)
-    values = _split(totals, paired, member)
+    is_used = scored[0] | scored[1]
+    spread = _jackknife(sums, rows[is_used], codes[is_used], units[is_used] % MAX_UNITS, paired, member)
+    values = _split(sums, paired, member)
     sizes = np.bincount(units[is_used] % MAX_UNITS).astype(np.float64)
     degrees = float(sizes.sum() ** 2 / (sizes**2).sum()) - 1
     quantile = student_quantile(confidence, degrees) if degrees >= 1 else np.nan
     errors = np.sqrt((spread**2).sum(axis=0) * (1 - 1 / max(1, len(spread))))
     moved = is_used & np.where(paired[codes], rows[:, 5] != 0, True)
     if len(np.unique(units[moved])) < MIN_CHANGED_GROUPS:
-        unseen = np.sqrt(2) * span / min(float(side.sum()) for side in measured)
+        unseen = np.sqrt(2) * span / min(float(side.sum()) for side in scored)
         errors[1:] = np.hypot(errors[1:], unseen)
         if both.sum() < is_used.sum():
             errors[0] = np.hypot(errors[0], unseen)
@@ -174,12 +165,12 @@ def decompose(
         half_width = 0.0 if half_width < ROUNDING else half_width
         return Component(value, Interval(max(-2 * span, value - half_width), min(2 * span, value + half_width)))
 
-    comparable = bool((paired | ((totals[:, 0] > 0) & (totals[:, 2] > 0))).any())
-    difference = float(b[measured[1]].mean() - a[measured[0]].mean())
+    comparable = bool((paired | ((sums[:, 0] > 0) & (sums[:, 2] > 0))).any())
+    difference = float(b[scored[1]].mean() - a[scored[0]].mean())
     if not comparable:
         return Decomposition(difference, build_part(0), undefined, dict.fromkeys(names, undefined), np.zeros(len(a)))
     by_part = {name: build_part(2 + index) for index, name in enumerate(names)}
-    return Decomposition(difference, build_part(0), build_part(1), by_part, _by_case(totals, paired, rows, codes))
+    return Decomposition(difference, build_part(0), build_part(1), by_part, _by_case(sums, paired, rows, codes))
 
 
 def _changes(totals: Floats, paired: NDArray[np.bool_]) -> Floats:

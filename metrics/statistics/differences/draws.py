@@ -40,10 +40,8 @@ def resample_values(sides: Mapping[Key, StatisticSide], units: int, *, seed: int
     for rows, weights in draw_resamples(units, count, seed) if sides else ():
         totals = weights @ table
         for key, side in sides.items():
-            own_totals = totals[:, columns[key]]
-            values[key][rows] = (
-                side.statistic(own_totals) if side.quantile is None else side.quantile(weights, own_totals)
-            )
+            own = totals[:, columns[key]]
+            values[key][rows] = side.statistic(own) if side.quantile is None else side.quantile(weights, own)
     return values
 
 

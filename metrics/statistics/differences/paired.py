@@ -78,25 +78,21 @@ def compare_statistics(
     exact = {name for name, pair in pairs.items() if pair.units < 2 or (pair.yes_no and pair.alone)}
     resampled = {name: pair for name, pair in pairs.items() if name not in exact}
     units = len(np.unique(codes))
-    bootstrapped = _bootstrap(
-        {name: pair for name, pair in resampled.items() if not pair.number.is_mean}, units, seed, count
-    )
+    drawn = _bootstrap({name: pair for name, pair in resampled.items() if not pair.number.is_mean}, units, seed, count)
     swapped = _permutation(resampled, units, seed + 1, count)
     compared = {}
     for name, pair in pairs.items():
         if name in exact:
             compared[name] = pair.compare_exact(confidence)
         else:
-            compared[name] = pair.compare_resampled(bootstrapped.get(name), swapped[name], confidence, count)
+            compared[name] = pair.compare_resampled(drawn.get(name), swapped[name], confidence, count)
     return compared
 
 
 def _bootstrap(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, count: int) -> dict[str, Floats]:
     """Return b - a in every resample."""
     sides = {
-        (name, letter): side
-        for name, pair in pairs.items()
-        for letter, side in zip("ab", pair.drawn(units), strict=True)
+        (name, label): side for name, pair in pairs.items() for label, side in zip("ab", pair.drawn(units), strict=True)
     }
     values = resample_values(sides, units, seed=seed, count=count)
     return {name: values[name, "b"] - values[name, "a"] for name in pairs}
@@ -121,15 +117,13 @@ def _permutation(pairs: Mapping[str, PreparedStatistic], units: int, seed: int, 
     for rows, swapped in draw_swaps(units, count, seed) if pairs else ():
         totals = swapped @ table
         for name, pair in pairs.items():
-            changes = totals[:, columns[name]]
+            shift = totals[:, columns[name]]
             if name in quantiles:
                 before, after = quantiles[name]
-                before_totals, after_totals = np.hsplit(changes, 2)
+                before_totals, after_totals = np.hsplit(shift, 2)
                 differences[name][rows] = after(swapped, after_totals) - before(swapped, before_totals)
             else:
-                differences[name][rows] = pair.statistic(sums[name][1] - changes) - pair.statistic(
-                    sums[name][0] + changes
-                )
+                differences[name][rows] = pair.statistic(sums[name][1] - shift) - pair.statistic(sums[name][0] + shift)
     return differences
 
 

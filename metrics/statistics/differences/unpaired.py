@@ -67,17 +67,13 @@ def compare_independent(
         (0.321, 'Welch', 'improved')
     """
     groups_a, groups_b = groups
-    pairs_a, drawn_a = _resample(
-        {name: replace(number, b=number.a) for name, number in numbers.items()}, groups_a, seed
-    )
-    pairs_b, drawn_b = _resample(
-        {name: replace(number, a=number.b) for name, number in numbers.items()}, groups_b, seed + 1
-    )
+    pairs_a, drawn_a = _resample({name: replace(item, b=item.a) for name, item in numbers.items()}, groups_a, seed)
+    pairs_b, drawn_b = _resample({name: replace(item, a=item.b) for name, item in numbers.items()}, groups_b, seed + 1)
     return {
         name: _compare_pair(
-            number, pairs_a[name], pairs_b[name], drawn_b[name] - drawn_a[name] if name in drawn_a else None, confidence
+            item, pairs_a[name], pairs_b[name], drawn_b[name] - drawn_a[name] if name in drawn_a else None, confidence
         )
-        for name, number in numbers.items()
+        for name, item in numbers.items()
     }
 
 

@@ -24,12 +24,8 @@ RAGCHECKER_NAMES = {
 }
 
 
-def convert_verdicts(verdicts: Any) -> Any:
-    return (
-        [convert_verdicts(verdict) for verdict in verdicts]
-        if isinstance(verdicts, list)
-        else float(verdicts == "Entailment")
-    )
+def convert(verdicts: Any) -> Any:
+    return [convert(verdict) for verdict in verdicts] if isinstance(verdicts, list) else float(verdicts == "Entailment")
 
 
 def is_undefined(row: dict[str, Any], name: str) -> bool:
@@ -52,7 +48,7 @@ def test_claim_metrics_equal_ragchecker() -> None:
         pytest.skip(f"needs {ORACLE}")
     rows = [json.loads(line) for line in ORACLE.read_text(encoding="utf-8").splitlines()]
     keys = ("answer2response", "response2answer", "retrieved2response", "retrieved2answer")
-    values = claim_metrics([Verdicts(*(convert_verdicts(row[key]) for key in keys)) for row in rows])
+    values = claim_metrics([Verdicts(*(convert(row[key]) for key in keys)) for row in rows])
     for name, keys_of_metric in RAGCHECKER_NAMES.items():
         expected = [
             np.nan if is_undefined(row, name) else sum(row["metrics"][key] for key in keys_of_metric) for row in rows

@@ -42,9 +42,7 @@ def test_decompose_by_user() -> None:
     users = np.repeat(np.arange(20), 20)
     before = np.ones(400)
     after = (chance.random(20) < 0.7)[users].astype(float)  # of a user all are lost, or none
-    ungrouped, grouped = (
-        decompose(before, after, [0] * 400, groups=group_names) for group_names in (None, users.tolist())
-    )
+    ungrouped, grouped = (decompose(before, after, [0] * 400, groups=names) for names in (None, users.tolist()))
     wide = [split.answers.interval.high - split.answers.interval.low for split in (ungrouped, grouped)]
     assert wide[1] > 2 * wide[0]
 

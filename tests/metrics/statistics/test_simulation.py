@@ -25,9 +25,7 @@ def compare_many(before: np.ndarray, after: np.ndarray, seed: int) -> list[Stati
 
 
 def covered(comparisons: list[StatisticComparison], truth: float) -> float:
-    inside = [
-        comparison.comparison.interval.low <= truth <= comparison.comparison.interval.high for comparison in comparisons
-    ]
+    inside = [pair.comparison.interval.low <= truth <= pair.comparison.interval.high for pair in comparisons]
     return float(np.mean(inside))
 
 

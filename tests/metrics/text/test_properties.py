@@ -114,10 +114,8 @@ def long_cases(n: int) -> tuple[list[str | None], list[str | None]]:
 def test_blocks_do_not_change_values(name: str) -> None:
     hypotheses, references = long_cases(120)
     batch_values = METRICS[name](hypotheses, references)
-    single_values = [
-        METRICS[name]([hypothesis], [expected])[0] for hypothesis, expected in zip(hypotheses, references, strict=True)
-    ]
-    np.testing.assert_array_equal(batch_values, single_values)
+    single = [METRICS[name]([text], [expected])[0] for text, expected in zip(hypotheses, references, strict=True)]
+    np.testing.assert_array_equal(batch_values, single)
 
 
 def test_blocks_cover_all_cases_in_order() -> None:

@@ -38,7 +38,7 @@ def make_nights(values: list[float], **more: float) -> list[NightlyValue]:
     return [make_night(value, change, **more) for value, change in zip(values, changes, strict=True)]  # type: ignore[arg-type]
 
 
-def draw_calm_values(count: int, seed: int = 0) -> list[float]:
+def draw_calm(count: int, seed: int = 0) -> list[float]:
     return (0.8 + (NOISE / N) ** 0.5 * np.random.default_rng(seed).normal(size=count)).tolist()  # type: ignore[no-any-return]
 
 
@@ -92,10 +92,8 @@ def test_mixed_e_value_averages_1_without_loss() -> None:
     assert np.exp(mixed).mean() == pytest.approx(1, abs=0.02)
     sizes = np.linspace(0, 2, 20_001)
     density = np.exp(-(sizes**2) / 2 / 0.2**2)
-    averaged = [
-        (density * np.exp(log_evidence(np.array(value), np.array(9.0), sizes, 0.0))).sum() for value in sums[:5]
-    ]
-    assert np.exp(mixed[:5]) == pytest.approx(np.array(averaged) / density.sum(), rel=1e-3)
+    means = [(density * np.exp(log_evidence(np.array(value), np.array(9.0), sizes, 0.0))).sum() for value in sums[:5]]
+    assert np.exp(mixed[:5]) == pytest.approx(np.array(means) / density.sum(), rel=1e-3)
 
 
 def test_step_e_value_averages_1_at_least_size() -> None:
@@ -106,9 +104,7 @@ def test_step_e_value_averages_1_at_least_size() -> None:
 
 
 def test_watch_reports_night_and_size_of_loss() -> None:
-    alarms, over, watch = run_watch(
-        make_nights([*draw_calm_values(40), *(value - 0.05 for value in draw_calm_values(20, 1))])
-    )
+    alarms, over, watch = run_watch(make_nights([*draw_calm(40), *(value - 0.05 for value in draw_calm(20, 1))]))
     assert alarms[0] in (40, 41, 42)
     assert over == []
     loss = watch.lost["m"]
@@ -117,13 +113,13 @@ def test_watch_reports_night_and_size_of_loss() -> None:
 
 
 def test_watch_alarms_on_rise_if_lower_is_better() -> None:
-    worse = [*draw_calm_values(40), *(value + 0.05 for value in draw_calm_values(20, 1))]
+    worse = [*draw_calm(40), *(value + 0.05 for value in draw_calm(20, 1))]
     assert run_watch(make_nights(worse), better=-1)[0]
     assert not run_watch(make_nights(worse))[0]
 
 
 def test_watch_detects_slow_decline() -> None:
-    falling = [value - 0.002 * max(0, number - 40) for number, value in enumerate(draw_calm_values(66))]
+    falling = [value - 0.002 * max(0, number - 40) for number, value in enumerate(draw_calm(66))]
     alarms, _, _ = run_watch(make_nights(falling))
     assert 42 < alarms[0] <= 65
 
@@ -136,19 +132,19 @@ def test_watch_ignores_changes_below_least() -> None:
 
 
 def test_incident_ends_with_recovery_not_one_good_night() -> None:
-    down = [value - 0.05 for value in draw_calm_values(15, 1)]
-    quiet = [*draw_calm_values(40), *down, 0.8, *(value - 0.05 for value in draw_calm_values(20, 2))]
+    down = [value - 0.05 for value in draw_calm(15, 1)]
+    quiet = [*draw_calm(40), *down, 0.8, *(value - 0.05 for value in draw_calm(20, 2))]
     alarms, over, _ = run_watch(make_nights(quiet))
     assert (len(alarms), over) == (1, [])
-    alarms, over, _ = run_watch(make_nights([*draw_calm_values(40), *down, *draw_calm_values(30, 3)]))
+    alarms, over, _ = run_watch(make_nights([*draw_calm(40), *down, *draw_calm(30, 3)]))
     assert len(alarms) == 1
     assert 55 <= over[0] <= 65
     assert len(over) == 1
 
 
 def test_next_loss_is_new_incident_at_same_level() -> None:
-    down = [value - 0.05 for value in draw_calm_values(10, 1)]
-    alarms, over, watch = run_watch(make_nights([*draw_calm_values(40), *down, *draw_calm_values(30, 3), *down]))
+    down = [value - 0.05 for value in draw_calm(10, 1)]
+    alarms, over, watch = run_watch(make_nights([*draw_calm(40), *down, *draw_calm(30, 3), *down]))
     assert (len(alarms), len(over)) == (2, 1)
     assert watch.lost["m"].size == pytest.approx(0.05, abs=0.02)
 
@@ -187,14 +183,14 @@ def test_new_questions_reveal_missed_loss() -> None:
 
 def test_followed_cases_alarm_despite_hard_new_questions() -> None:
     """From the first night on the new ones are harder by 30 points; then all lose 10 points."""
-    calm_nights = [tonight._replace(n_new=8, new_value=0.5) for tonight in make_nights(draw_calm_values(40))]
+    calm_nights = [tonight._replace(n_new=8, new_value=0.5) for tonight in make_nights(draw_calm(40))]
     assert run_watch([calm_nights[0]._replace(n_new=0), *calm_nights[1:]])[0] == []
     lost = [tonight._replace(n_new=8, new_value=0.4) for tonight in make_nights([0.8, 0.7, 0.7])[1:]]
     assert run_watch([*calm_nights, *lost])[0]
 
 
 def test_small_night_in_between_keeps_estimate() -> None:
-    values = draw_calm_values(40)
+    values = draw_calm(40)
     small = make_night(0.9, 0.9 - values[-1], n=20)
     after = make_night(0.75, 0.75 - 0.9)._replace(skips=True)
     straight, around = (
@@ -217,7 +213,7 @@ def test_noise_from_repeats_before_first_night() -> None:
 
 def test_common_moves_of_nights_are_noise() -> None:
     sway = 0.02 * np.random.default_rng(5).normal(size=60)
-    values = [value + more for value, more in zip(draw_calm_values(60), sway.tolist(), strict=True)]
+    values = [value + more for value, more in zip(draw_calm(60), sway.tolist(), strict=True)]
     noises = NoiseEstimator()
     nights = make_nights(values)
     for before, night in pairwise(nights):
@@ -235,9 +231,7 @@ def test_level_without_evidence_after_one_night() -> None:
 
 def test_watch_averages_evidence_and_names_fallen_metrics() -> None:
     watch = ChangeMonitor({"falls": LevelDetector(0.005), "stays": LevelDetector(0.005)})
-    for falls, stays in zip(
-        make_nights([*draw_calm_values(40), 0.7, 0.7]), make_nights(draw_calm_values(42)), strict=True
-    ):
+    for falls, stays in zip(make_nights([*draw_calm(40), 0.7, 0.7]), make_nights(draw_calm(42)), strict=True):
         watch.add({"falls": falls, "stays": stays})
     assert set(watch.rings(LOOKS)) == {"falls"}
     watch.open({"falls": LevelLoss(40, 0.1, 0.09, 0.11)})
@@ -259,7 +253,7 @@ def test_loss_is_not_noise() -> None:
 
 def test_noise_before_loss_holds_within_incident() -> None:
     watch = ChangeMonitor({"m": (level := LevelDetector(0.005))})
-    for tonight in make_nights([*draw_calm_values(40), *(value - 0.05 for value in draw_calm_values(10, 1))]):
+    for tonight in make_nights([*draw_calm(40), *(value - 0.05 for value in draw_calm(10, 1))]):
         watch.look({"m": tonight}, LOOKS)
     assert watch.lost
     assert level.noise.case == pytest.approx(NOISE)

@@ -24,14 +24,11 @@ def test_compare_corrected_uses_one_weight() -> None:
     truth = (rng.random(400) < 0.7).astype(float)
     sides = make_side(rng, truth, 100), make_side(rng, truth, 100)
     compared = compare_corrected(*sides)
-    means = [ppi_mean(*labelled[:3], groups=labelled.groups, counted=labelled.counted) for labelled in sides]
+    means = [ppi_mean(*side[:3], groups=side.groups, counted=side.counted) for side in sides]
     weight = (means[0].weight + means[1].weight) / 2
-    for value, labelled in zip((compared.a, compared.b), sides, strict=True):
-        is_labelled = ~np.isnan(labelled.labels)
-        by_hand = (
-            weight * labelled.scores.mean()
-            + (labelled.labels[is_labelled] - weight * labelled.scores[is_labelled]).mean()
-        )
+    for value, side in zip((compared.a, compared.b), sides, strict=True):
+        is_labelled = ~np.isnan(side.labels)
+        by_hand = weight * side.scores.mean() + (side.labels[is_labelled] - weight * side.scores[is_labelled]).mean()
         assert value == pytest.approx(by_hand)
     assert compared.comparison.difference == pytest.approx(compared.b - compared.a)
     assert (compared.comparison.n, compared.comparison.method) == (100, "PPI++ (by group)")
@@ -54,8 +51,8 @@ def test_compare_corrected_coverage_and_power(fall: float) -> None:
 
 def test_compare_corrected_with_equal_sides() -> None:
     rng = np.random.default_rng(3)
-    labelled = make_side(rng, (rng.random(100) < 0.7).astype(float), 40)
-    comparison = compare_corrected(labelled, labelled).comparison
+    side = make_side(rng, (rng.random(100) < 0.7).astype(float), 40)
+    comparison = compare_corrected(side, side).comparison
     assert (comparison.difference, comparison.p) == (0.0, 1.0)
     assert comparison.interval.low < 0 < comparison.interval.high
 
@@ -69,9 +66,9 @@ def test_compare_corrected_if_lower_is_better() -> None:
 
 def test_compare_corrected_undefined_without_labels() -> None:
     rng = np.random.default_rng(5)
-    labelled = make_side(rng, np.ones(50), 20)
-    unlabelled = labelled._replace(labels=np.full(50, NAN))
-    compared = compare_corrected(labelled, unlabelled)
+    side = make_side(rng, np.ones(50), 20)
+    unlabelled = side._replace(labels=np.full(50, NAN))
+    compared = compare_corrected(side, unlabelled)
     assert np.isnan([compared.a, compared.b, compared.comparison.p]).all()
     assert compared.comparison.verdict == "inconclusive"
 
@@ -79,13 +76,9 @@ def test_compare_corrected_undefined_without_labels() -> None:
 def test_compare_corrected_keeps_groups_with_missing_scores() -> None:
     rng = np.random.default_rng(6)
     truth = (rng.random(60) < 0.7).astype(float)
-    labelled = make_side(rng, truth, 60)
-    with_missing = labelled._replace(scores=np.where(np.arange(60) < 10, NAN, labelled.scores))
+    side = make_side(rng, truth, 60)
+    with_missing = side._replace(scores=np.where(np.arange(60) < 10, NAN, side.scores))
     complete = LabelledScores(
-        labelled.scores[10:],
-        labelled.labels[10:],
-        labelled.probabilities[10:],
-        labelled.groups[10:],
-        labelled.counted[10:],
+        side.scores[10:], side.labels[10:], side.probabilities[10:], side.groups[10:], side.counted[10:]
     )
-    assert compare_corrected(labelled, with_missing).comparison == compare_corrected(labelled, complete).comparison
+    assert compare_corrected(side, with_missing).comparison == compare_corrected(side, complete).comparison

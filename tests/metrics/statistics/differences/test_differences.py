@@ -17,7 +17,7 @@ from yarus.metrics.statistics.intervals import Interval
 NAN = math.nan
 
 
-def compute_interval(
+def find_interval(
     differences: object, groups: object = None, span: float = 1.0, confidence: float = 0.95
 ) -> tuple[float, float]:
     series = np.asarray(differences, dtype=float)
@@ -30,7 +30,7 @@ def test_difference_interval_is_students_if_most_change() -> None:
 
     differences = np.random.default_rng(1).normal(0.1, 0.3, 25)
     peer = stats.ttest_1samp(differences, 0).confidence_interval(0.9)
-    assert compute_interval(differences, confidence=0.9) == pytest.approx(tuple(peer))
+    assert find_interval(differences, confidence=0.9) == pytest.approx(tuple(peer))
 
 
 def test_clustered_mean_error_equals_jackknife() -> None:
@@ -43,11 +43,8 @@ def test_clustered_mean_error_equals_jackknife() -> None:
     clustered = clustered_mean(values, codes)
     assert (clustered.value, clustered.error) == (pytest.approx(mean), pytest.approx(math.sqrt(6 / 7 * sum(squares))))
     assert clustered.degrees == pytest.approx(n**2 / (np.bincount(codes) ** 2).sum() - 1)
-    ungrouped = clustered_mean(values, np.arange(n))
-    assert (ungrouped.error, ungrouped.degrees) == (
-        pytest.approx(values.std(ddof=1) / math.sqrt(n)),
-        pytest.approx(n - 1),
-    )
+    plain = clustered_mean(values, np.arange(n))
+    assert (plain.error, plain.degrees) == (pytest.approx(values.std(ddof=1) / math.sqrt(n)), pytest.approx(n - 1))
 
 
 def test_difference_interval_of_losses_equals_wilson() -> None:
@@ -55,21 +52,20 @@ def test_difference_interval_of_losses_equals_wilson() -> None:
     differences = np.zeros(100_000)
     differences[:300] = -1
     low, high = wilson_interval(300, 100_000)
-    assert compute_interval(differences)[0] == pytest.approx(-high, abs=2e-6)
-    assert compute_interval(differences)[1] == pytest.approx(
-        -low, abs=2e-5
-    )  # and no more than a few gains are left possible
+    assert find_interval(differences)[0] == pytest.approx(-high, abs=2e-6)
+    # And no more than a few gains are left possible.
+    assert find_interval(differences)[1] == pytest.approx(-low, abs=2e-5)
 
 
 def test_difference_interval_of_yes_no_near_newcombe() -> None:
     differences = np.array([-1.0] * 20 + [1.0] * 10 + [0.0] * 370)
     peer = newcombe_paired_interval(300, 20, 10, 70)
-    assert compute_interval(differences) == pytest.approx(tuple(peer), abs=0.004)
+    assert find_interval(differences) == pytest.approx(tuple(peer), abs=0.004)
 
 
 def test_difference_interval_allows_for_unseen_changes() -> None:
     """One pair of fifty lost a hundredth: the next change may be larger."""
-    low, high = compute_interval([-0.01] + [0.0] * 49)
+    low, high = find_interval([-0.01] + [0.0] * 49)
     assert low < -0.02 and high > 0.02
 
 
@@ -86,7 +82,7 @@ def test_difference_interval_allows_for_unseen_changes() -> None:
     ],
 )
 def test_difference_interval_of_odd_pairs(differences: object, groups: object) -> None:
-    low, high = compute_interval(differences, groups)
+    low, high = find_interval(differences, groups)
     mean = float(np.mean(np.asarray(differences, dtype=float)))
     assert low <= mean <= high
     assert high - low > 0.01
@@ -95,21 +91,19 @@ def test_difference_interval_of_odd_pairs(differences: object, groups: object) -
 
 
 def test_difference_interval_without_width() -> None:
-    assert compute_interval([0.0] * 9, span=0.0) == (0, 0)
-    assert compute_interval([0.3] * 9) == (0.3, 0.3)
+    assert find_interval([0.0] * 9, span=0.0) == (0, 0)
+    assert find_interval([0.3] * 9) == (0.3, 0.3)
 
 
 def test_difference_interval_with_single_case_groups() -> None:
     differences = np.where(np.arange(60) % 7 == 0, -0.4, 0.0)
-    assert compute_interval(differences, list(range(60))) == compute_interval(differences)
+    assert find_interval(differences, list(range(60))) == find_interval(differences)
 
 
 def test_difference_interval_units_are_groups() -> None:
     """Each case repeated five times."""
     differences = np.where(np.arange(60) % 7 == 0, -0.4, 0.0)
-    assert compute_interval(differences.repeat(5), np.arange(60).repeat(5)) == pytest.approx(
-        compute_interval(differences)
-    )
+    assert find_interval(differences.repeat(5), np.arange(60).repeat(5)) == pytest.approx(find_interval(differences))
 
 
 def test_reconcile_p_with_interval() -> None:

@@ -57,18 +57,14 @@ def test_compare_numbers_yes_no_exactly() -> None:
 def test_quantiles_agree_with_scipy(quantile: float) -> None:
     from scipy import stats
 
-    def difference_of_quantiles(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+    def difference(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         return np.quantile(y, quantile, axis=axis) - np.quantile(x, quantile, axis=axis)
 
     compared = compare_one(a=SLOW, b=SLOWER, quantile=quantile)
     assert (compared.a, compared.b) == (np.quantile(SLOW, quantile), np.quantile(SLOWER, quantile))
-    peer = stats.bootstrap(
-        (SLOW, SLOWER), difference_of_quantiles, paired=True, vectorized=True, method="percentile", rng=2
-    )
+    peer = stats.bootstrap((SLOW, SLOWER), difference, paired=True, vectorized=True, method="percentile", rng=2)
     assert compared.comparison.interval == pytest.approx(peer.confidence_interval, rel=0.15)
-    test = stats.permutation_test(
-        (SLOW, SLOWER), difference_of_quantiles, permutation_type="samples", vectorized=True, rng=2
-    )
+    test = stats.permutation_test((SLOW, SLOWER), difference, permutation_type="samples", vectorized=True, rng=2)
     assert compared.comparison.p == near(test.pvalue)
 
 
@@ -126,7 +122,7 @@ def test_compare_numbers_equals_naive_draws(name: str, each: int) -> None:
     number, naive = NUMBERS[name]
     a, b, codes = number["a"].copy(), number["b"].copy(), np.arange(40) // each
     a[2], b[3] = NAN, NAN
-    complete_rows, units = np.delete(np.arange(40), [2, 3]), int(codes.max()) + 1
+    kept, units = np.delete(np.arange(40), [2, 3]), int(codes.max()) + 1
 
     def compute_difference(rows: np.ndarray, swapped: np.ndarray | None = None) -> float:
         turned = np.zeros(40, dtype=bool) if swapped is None else swapped[codes] > 0
@@ -139,23 +135,21 @@ def test_compare_numbers_equals_naive_draws(name: str, each: int) -> None:
     ours = compare_statistics(numbers, seed=1, groups=groups, confidence=0.9, count=300)["it"].comparison
     resampled = np.array(
         [
-            compute_difference(np.repeat(complete_rows, row[codes[complete_rows]].astype(int)))
+            compute_difference(np.repeat(kept, row[codes[kept]].astype(int)))
             for _, rows in draw_resamples(units, 300, 1)
             for row in rows
         ]
     )
-    difference = compute_difference(complete_rows)
+    difference = compute_difference(kept)
     if name == "mean":
-        interval = difference_interval(
-            (b - a)[complete_rows], np.unique(codes[complete_rows], return_inverse=True)[1], 1.0
-        )(0.9)
+        interval = difference_interval((b - a)[kept], np.unique(codes[kept], return_inverse=True)[1], 1.0)(0.9)
     else:  # as far in as Student's quantile of the effective units is further out than the normal one
-        sizes = np.bincount(codes[complete_rows])
+        sizes = np.bincount(codes[kept])
         n_effective = sizes.sum() ** 2 / (sizes**2).sum()
         tail = stats.norm.cdf(stats.t(n_effective - 1).ppf(0.05) * math.sqrt(n_effective / (n_effective - 1)))
         interval = resampled_interval(difference, resampled, None, 1 - 2 * tail)
     swapped_differences = np.abs(
-        [compute_difference(complete_rows, row) for _, rows in draw_swaps(units, 300, seed=2) for row in rows]
+        [compute_difference(kept, row) for _, rows in draw_swaps(units, 300, seed=2) for row in rows]
     )
     larger = int((swapped_differences >= abs(difference) - 1e-9).sum())
     assert ours.difference == pytest.approx(difference)
@@ -166,7 +160,7 @@ def test_compare_numbers_equals_naive_draws(name: str, each: int) -> None:
     assert (ours.n, ours.n_missing, ours.alpha) == (38, 2, 0.1)
     if name != "mean":
         assert ours.smallest_detectable == pytest.approx((1.6448536 + 0.8416212) * resampled.std())
-        assert ours.margin == pytest.approx(0.05 * naive(a[complete_rows]))
+        assert ours.margin == pytest.approx(0.05 * naive(a[kept]))
 
 
 @pytest.mark.parametrize("n", [5, 6])
