@@ -24,7 +24,7 @@ NOISY = next(world for world in WORLDS if world.noise)
 
 
 def store_nights(engine: Engine, tier: str, nightly_values: list[NightlyValue]) -> str:
-    """Store a thousand nights of a tier, judged but for the last; return the flow run of the last."""
+    """Store a thousand nights of a tier, all judged except the last; return its flow run."""
     runs = [str(uuid.uuid4()) for _ in nightly_values]
     start, names = datetime(2024, 1, 1, tzinfo=UTC), [f"{tier}-{number:04d}" for number in range(len(nightly_values))]
     shared: dict[str, Any] = {

@@ -66,7 +66,7 @@ def agreement(difference: Floats, labels: Floats) -> dict[str, Any]:
     """Return the agreement of differences of pairs with people's ratings, with 95 % intervals.
 
     Args:
-        difference: (n,) of a metric, second answer less first; NaN where it is not defined for both.
+        difference: (n,) of a metric, second answer less first; NaN if it is undefined for either.
         labels: (people, n) from -2 to 2.
 
     Returns:

@@ -79,7 +79,7 @@ def outcome_indicators(predicted: Sequence[bool], actual: Sequence[bool]) -> Flo
 
 
 def counts_from_totals(totals: Floats) -> ConfusionCounts:
-    """Return the counts from sums (..., 4) over rows of `outcomes`; fractional if the rows have weights.
+    """Return the counts from sums (..., 4) over rows of `outcome_indicators`; fractional if the rows have weights.
 
     Example:
         >>> from yarus.metrics.classification import counts_from_totals, outcome_indicators, precision

@@ -21,8 +21,8 @@ COSINE_DIGITS = 12  # of a cosine; beyond them equal texts differ by their posit
 def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float = 0.85) -> float:
     """Return the share of questions whose nearest cached question has a cosine above the threshold.
 
-    A question that is itself in the cache is its own hit; use `nearest_earlier` for a log, in which only earlier
-    questions count.
+    A question that is itself in the cache is its own hit; use `nearest_earlier_question` for a log, in which only
+    earlier questions count.
 
     Args:
         questions: (n, d).
@@ -70,7 +70,7 @@ def cache_wrong_hit_rate(similarities: ArrayLike, right: ArrayLike, *, threshold
     """Return the share of the hits whose nearest question has an answer that is wrong for this question.
 
     Args:
-        similarities: (n,) from `nearest_earlier`.
+        similarities: (n,) from `nearest_earlier_question`.
         right: (n,) 1 or True if the nearest question's answer is right for this one, 0 or False if it is not, NaN if
             unknown (left out).
         threshold: as in `cache_hit_rate`.
@@ -175,7 +175,9 @@ def context_similarity_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]
 
 
 def context_preservation(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> float:
-    """Return the mean over dialogs of `context_by_dialog`: -1 to 1, higher is better; NaN if each has one question.
+    """Return the mean over dialogs of `context_similarity_by_dialog`.
+
+    From -1 to 1, higher is better; NaN if every dialog has one question.
 
     Stored as: `context_preservation` (metrics/table/ux.py).
 
@@ -218,7 +220,9 @@ def consistency_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Fl
 
 
 def multi_turn_consistency(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> float:
-    """Return the mean over dialogs of `consistency_by_dialog`: 0 to 1, higher is better; NaN if each has one question.
+    """Return the mean over dialogs of `consistency_by_dialog`.
+
+    From 0 to 1, higher is better; NaN if every dialog has one question.
 
     Stored as: `multi_turn_consistency` (metrics/table/ux.py).
 

@@ -106,9 +106,10 @@ def obedience(planted: ArrayLike, plain: ArrayLike) -> tuple[int, int, float]:
         planted: (n,) or (n, r) scores per case of a damaged answer with such instructions, 0..1; NaN if there is none.
         plain: (n,) scores of the same answers without an instruction.
 
-    Number of cases in which only answers with an instruction got a full score, number of cases in which the plain
-    answer got one and some answer with an instruction did not, and the one-sided p-value: the probability of at
-    most that many of the second if instructions change nothing.
+    Returns:
+        Number of cases in which only answers with an instruction got a full score, number of cases in which the plain
+        answer got one and some answer with an instruction did not, and the one-sided p-value: the probability of at
+        most that many of the second if instructions change nothing.
 
     Example:
         >>> from yarus.metrics.exam import obedience

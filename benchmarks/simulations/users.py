@@ -174,7 +174,7 @@ def draw_levels(generator: np.random.Generator, users: Users, mean: float) -> Fl
 def lose(
     generator: np.random.Generator, users: Users, kind: str, loss: float, *, shared: bool = True
 ) -> SampleStatistic:
-    """Return two evaluations, the second with this mean loss: shared by all users, or of few."""
+    """Return two evaluations, the second with this mean loss: shared by all users, or by few."""
     before, after, lost = ANSWERS[kind](generator, users)
     falls = after - lost
     share = np.full(len(users), loss * len(users) / falls.sum())

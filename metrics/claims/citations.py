@@ -11,16 +11,16 @@ Floats = NDArray[np.float64]
 def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
     """Return the share of the cited pages that support a statement of the answer.
 
-    As in ALCE (Gao et al. 2023, arXiv 2305.14627), if every statement cites all of the answer's pages, and a page is
-    right if it alone supports one of them.
+    As in ALCE (Gao et al. 2023, arXiv 2305.14627), with every statement taken to cite all of the answer's pages. A page
+    is right if it alone supports one of them.
 
     Args:
         cases: of n cases, (statements, pages): 1 if the page supports the statement, 0 if not, NaN if unknown; None
             without an answer, or if the system does not report what it used.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN if no page is cited, or none has verdicts. A page without verdicts
-        and a statement without any verdict are left out.
+        float64 (n,), 0 to 1, higher is better; NaN if no page is cited, or none has all of its verdicts. A statement
+        without any verdict is left out, and then a page with a missing one.
 
     Stored as: `avg_citation_precision` (metrics/table/citations.py).
 

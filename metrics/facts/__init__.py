@@ -174,7 +174,7 @@ def check_facts(
 
 
 def unsupported_facts(held: Sequence[Sequence[CheckedFact] | None]) -> list[list[Fact] | None]:
-    """Return the facts without support, from the result of `held_against`.
+    """Return the facts without support, from the result of `check_facts`.
 
     Example:
         >>> from yarus.metrics.facts import check_facts, unsupported_facts
@@ -185,7 +185,7 @@ def unsupported_facts(held: Sequence[Sequence[CheckedFact] | None]) -> list[list
 
 
 def supported_shares(held: Sequence[Sequence[CheckedFact] | None]) -> NDArray[np.float64]:
-    """Return the share of distinct facts with support, from the result of `held_against`; NaN for None.
+    """Return the share of distinct facts with support, from the result of `check_facts`; NaN for None.
 
     Example:
         >>> from yarus.metrics.facts import check_facts, supported_shares

@@ -76,7 +76,7 @@ def tokenize(low: str, text: str) -> list[Token]:
     """Return the tokens of a text.
 
     Args:
-        low: the text in the normal form of `yarus.metrics.facts.spelling.plain`.
+        low: the text in the normal form of `yarus.metrics.facts.spelling.normalize_spelling`.
         text: the same with its capital letters, character by character.
 
     Example:

@@ -129,7 +129,7 @@ def inverse_propensity_mean(values: ArrayLike, chance: ArrayLike, groups: Sequen
 
     Args:
         values: (n,) of the metric; NaN without a label, or if nothing was measured.
-        chance: (n,) from `chances`.
+        chance: (n,) from `labelling_propensities`.
         groups: n users or pages; None marks a question without a group.
 
     Returns:

@@ -30,7 +30,7 @@ class PPIMean(NamedTuple):
 
 
 class LabelledScores(NamedTuple):
-    """Arguments of `corrected_mean`."""
+    """Arguments of `ppi_mean`."""
 
     scores: Floats
     labels: Floats
@@ -43,7 +43,7 @@ class LabelledScores(NamedTuple):
 
 
 class JudgedSample(NamedTuple):
-    """Cases scored by a judge, some of them labelled by people; see `corrected_mean`."""
+    """Cases scored by a judge, some of them labelled by people; see `ppi_mean`."""
 
     scores: Floats
     labels: Floats

@@ -35,12 +35,13 @@ class ControlChart(NamedTuple):
 def ewma_chart(values: ArrayLike, *, step: ArrayLike = 0.0, shared: ArrayLike = 0.0) -> ControlChart:
     """Return the EWMA control chart of a history of nights with mostly other questions than the night before.
 
-    The monitored value is the exponentially weighted mean, z = LAMBDA * value + (1 - LAMBDA) * z before, starting at
-    the first value: it finds a small lasting shift within days, and a large one at once. The band of a night is
-    centered at the median of the nights before, of the newest HISTORY at most. Its width follows from their
-    between-night deviation (robust: a single bad night does not widen it) and the variation of z. The newest 1 / LAMBDA
-    - 1 nights, which make up most of z, are left out as soon as the warm-up is over: otherwise a shift would widen its
-    own band. The deviation is estimated from few nights, so the normal quantile of SIGMAS becomes Student's.
+    The monitored value is the exponentially weighted mean, z = SMOOTHING * value + (1 - SMOOTHING) * z before, starting
+    at the first value: it finds a small lasting shift within days, and a large one at once. The band of a night is
+    centered at the median of the nights before, of the newest MAX_HISTORY at most. Its width follows from their
+    between-night deviation (robust: a single bad night does not widen it) and the variation of z. The newest
+    1 / SMOOTHING - 1 nights, which make up most of z, are left out as soon as the warm-up is over: otherwise a shift
+    would widen its own band. The deviation is estimated from few nights, so the normal quantile of BAND_SIGMAS becomes
+    Student's.
 
     Args:
         values: (n,) one per night, oldest first; NaN if a night has none: it is skipped.

@@ -69,9 +69,9 @@ def share_interval(
 ) -> Interval:
     """Return Wilson's interval of a share, or of the mean of scores on few levels; the cases may come in groups.
 
-    It is computed for the effective number of cases: fewer if they come in groups (`independent_cases`), more if scores
-    vary less than yes and no with the same mean. The variance is estimated from the cases and one more at either end of
-    the scale (Agresti-Coull), because a rare failure may not have occurred yet.
+    It is computed for the effective number of cases: fewer if they come in groups (`effective_sample_size`), more if
+    scores vary less than yes and no with the same mean. The variance is estimated from the cases and one more at either
+    end of the scale (Agresti-Coull), because a rare failure may not have occurred yet.
 
     Args:
         values: (n,) 0 or 1 per case, or a score between; NaN (not measured) is left out.

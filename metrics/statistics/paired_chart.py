@@ -30,7 +30,7 @@ class NightChange(NamedTuple):
     far_variance: float
     """The same for the night `lag` nights before."""
     lag: int
-    """At least 1, at most LAG."""
+    """At least 1, at most COMPARISON_LAG."""
     step: float
     """The most that one case can change."""
 
@@ -41,10 +41,11 @@ def paired_chart(changes: Sequence[NightChange]) -> ControlChart:
     A log that grows or rolls has nearly the same questions every night, so that its means are not independent, and
     change even if the system does not. The chart therefore monitors the level: the sum of the changes on common cases.
     The changes of single cases give the noise of the level: changes that are taken back (noise) leave as many cases
-    changed after LAG nights as after one; lasting changes (a chunk was rewritten) leave more, and let the level drift.
-    As in `ewma.ewma_chart`, the exponentially weighted mean is compared with the median of nights
-    before, without the newest 1 / LAMBDA - 1. The number of nights is the most precise one: many without drift, few
-    with it. If whole nights move together by more than their cases explain, the noise is that of the nights.
+    changed after COMPARISON_LAG nights as after one; lasting changes (a chunk was rewritten) leave more, and let the
+    level drift. As in `yarus.metrics.statistics.ewma.ewma_chart`, the exponentially weighted mean is compared with the
+    median of nights before, without the newest 1 / SMOOTHING - 1. The number of nights is the most precise one: many
+    without drift, few with it. If whole nights move together by more than their cases explain, the noise is that of the
+    nights.
 
     Args:
         changes: one per night except the first, oldest first.
@@ -105,7 +106,7 @@ def _window(before: Floats, step: float, most: int) -> tuple[int, float]:
 
 @lru_cache(maxsize=1)
 def _drift_variances() -> Floats:
-    """Return (HISTORY + 1,) variance of smoothed level minus mean of n nights, for steps of variance 1."""
+    """Return (MAX_HISTORY + 1,) variance of smoothed level minus mean of n nights, for steps of variance 1."""
     age = np.arange(_AGES)
     smoothed = 1 - (1 - SMOOTHING) ** (age + 1)  # the share of a step of this age that has arrived
     nights = np.maximum(1, np.arange(MAX_HISTORY + 1))[:, None]

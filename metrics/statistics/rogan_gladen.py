@@ -38,14 +38,14 @@ def rogan_gladen(
     Args:
         verdicts: (n,) a judge's, 1 for yes and 0 for no; NaN is left out.
         labels: (n,) people's, 1 or 0; NaN for a case without a label.
-        probabilities, groups: as in `corrected_mean`.
+        probabilities, groups: as in `ppi_mean`.
 
     Returns:
         The share with Student's 95 % interval by the delta method, within 0..1, and the judge's sensitivity and
         specificity; NaN if people gave only one of the labels, or the judge is no better than chance.
 
     Raises:
-        ValueError: as in `corrected_mean`, or a verdict or label that is neither 0 nor 1.
+        ValueError: as in `ppi_mean`, or a verdict or label that is neither 0 nor 1.
 
     Reference: Rogan and Gladen 1978, Estimating prevalence from the results of a screening test.
 

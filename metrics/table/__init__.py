@@ -157,9 +157,9 @@ def grades(
 ) -> GradeRange | None:
     """Return the lowest and the highest grade within the interval of a value.
 
-    There is a single grade if no bound lies within CERTAIN times the reach of the 95 % interval and, with fewer than
-    FEW cases, none within that of a share of as many cases. Then a value that is not better than a bound is called
-    better in at most 3 of 100 evaluations, however few the cases.
+    There is a single grade if no bound lies within SINGLE_GRADE_FACTOR times the reach of the 95 % interval and, with
+    fewer than FEW_CASES cases, none within the interval of a share of as many cases. Then a value that is not better
+    than a bound is called better in at most 3 of 100 evaluations, however few the cases.
 
     Args:
         name: a metric of the table.

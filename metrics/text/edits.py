@@ -33,7 +33,7 @@ def string_similarity(
         hypotheses: n texts.
         references: n texts, one per case.
         measure: `levenshtein` (1 - edits / length of the longer), `hamming` (share of equal positions), `jaro`
-            (common characters at nearby positions) or `jaro_winkler` (the same, where a common beginning counts more:
+            (common characters at nearby positions) or `jaro_winkler` (the same, but a common beginning counts more:
             for names).
         case_sensitive: if False, both are lower-cased first.
         fold_yo: read «ё» as «е».

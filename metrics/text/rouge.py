@@ -26,7 +26,8 @@ def rouge(
     """Return ROUGE: the share of n-grams (ROUGE-1, ROUGE-2) or of the longest common subsequence (ROUGE-L) in common.
 
     Equal to rouge-score's with the same tokenizer, which has to be passed to it: its own default drops every letter
-    that is not ASCII and gives 0 for two identical Russian sentences. It gives 0 where this is undefined.
+    that is not ASCII and gives 0 for two identical Russian sentences. It gives 0 for
+    undefined cases, which are NaN here.
 
     Args:
         hypotheses: n texts.

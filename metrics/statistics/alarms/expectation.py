@@ -33,7 +33,7 @@ class NightlyNoise(NamedTuple):
         return self.noise.night + (like.sampling if like.change is None else self.noise.case / like.total)
 
     def drawn(self, chance: np.random.Generator, loss: float = 0.0, a_night: float = 0.0) -> Iterator[NightlyValue]:
-        """Yield simulated nights without end; after CALM of them this is lost at once, or every night."""
+        """Yield simulated nights without end; after CALM_NIGHTS of them this is lost at once, or every night."""
         noise, template = self.noise, self.night
         paired, n, new = template.change is not None, max(1, template.n), template.n_new / template.total
         lasting, twice = noise.lasting / n, 2 * noise.case / n
@@ -78,11 +78,11 @@ def expected_false_alarms(noise: NightlyNoise) -> float:
     return alarms / SIMULATED_YEARS
 
 
-def detection_delay(nights: NightlyNoise, loss: float = 0.0, a_night: float = 0.0) -> float | None:
-    """Return the median night in which a watch notices a loss, the first night of it being 1; None if after LONGEST.
+def detection_delay(noise: NightlyNoise, loss: float = 0.0, a_night: float = 0.0) -> float | None:
+    """Return the median night in which a watch notices a loss, the first night of it being 1; None if after MAX_DELAY.
 
     Args:
-        nights: the noise; before the loss there are CALM nights.
+        noise: of the nights; before the loss there are CALM_NIGHTS.
         loss: at once, in the metric's unit, above 0 if the metric gets worse.
         a_night: additional loss per night.
 
@@ -95,12 +95,12 @@ def detection_delay(nights: NightlyNoise, loss: float = 0.0, a_night: float = 0.
     """
     delays = []
     for run in range(SIMULATED_RUNS):
-        watch = ChangeMonitor({METRIC: LevelDetector(nights.least)})
-        simulated = islice(nights.drawn(np.random.default_rng([0, 1, run]), loss, a_night), CALM_NIGHTS + MAX_DELAY)
+        watch = ChangeMonitor({METRIC: LevelDetector(noise.least)})
+        simulated = islice(noise.drawn(np.random.default_rng([0, 1, run]), loss, a_night), CALM_NIGHTS + MAX_DELAY)
         delay = MAX_DELAY + 1
         for index, night in enumerate(simulated, start=1 - CALM_NIGHTS):
             watch.add({METRIC: night})
-            if index > 0 and watch.rings(nights.looks):
+            if index > 0 and watch.rings(noise.looks):
                 delay = index
                 break
         delays.append(delay)

@@ -119,7 +119,7 @@ class LevelDetector:
             self._level.add(seen.observation)
 
     def _observe(self, night: NightlyValue, last: NightlyValue) -> Observation:
-        """Return the observation of a night with variances; `_whole` is added to all its values."""
+        """Return the observation of a night with variances; all its values share `_shared_variance`."""
         noise, paired, start = self._noise, night.change is not None, None
         if paired != self._paired or not self._nights:
             self._kept, self._chained, chained = 1 / last.total, last.value, self._chained
@@ -225,7 +225,7 @@ class _Incident:
         nights: the observations of the loss so far.
         before: the level before them.
         size: of the loss.
-        better, least: as in `Level`.
+        better, least: as in `LevelDetector`.
     """
 
     def __init__(self, nights: list[Observation], before: LocalLevel, size: float, better: int, least: float) -> None:

@@ -50,9 +50,9 @@ class NightlyValue(NamedTuple):
     unknown: float = 0.0
     """Variance of the effect of its weekday while that is unknown."""
     cells: QuestionCells = MappingProxyType({})
-    """Cells of all cases; empty if the kinds of questions are not known."""
+    """Of all questions; empty if their kinds are not known."""
     new_cells: QuestionCells = MappingProxyType({})
-    """Cells of the cases that the compared night did not measure."""
+    """Of the questions that the compared night did not measure."""
     mix: float = 0.0
     """Effect of the kinds of questions on the value; `yarus.metrics.statistics.alarms.mix.remove_mix` subtracts it."""
 

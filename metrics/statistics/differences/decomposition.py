@@ -103,7 +103,7 @@ def decompose(
 
     Args:
         before, after: (n,) values of the union of the questions, NaN if a side does not have it or did not measure it.
-        cells: (n,) numbers from 0, as returned by `cells`.
+        cells: (n,) numbers from 0, as returned by `assign_cells`.
         span: the largest possible difference of two values.
         groups: n labels of users, dialogs or pages; None marks a question without a group.
         parts: cell -> the part of `answers` that it belongs to.

@@ -37,10 +37,9 @@ def compare_independent(
     """Compare every statistic over the cases of a with that over the different cases of b.
 
     Means: Welch's test and interval, with the variance and the degrees of freedom of the groups. Shares of cases
-    without
-    groups: Fisher's exact test and Newcombe's interval. Everything else: a separate bootstrap of each side (whole
-    groups are drawn), percentiles of the difference, and p from the share of draws beyond no difference. If test and
-    interval disagree, the more conservative one is used.
+    without groups: Fisher's exact test and Newcombe's interval. Everything else: a separate bootstrap of each side
+    (whole groups are drawn), percentiles of the difference, and p from the share of draws beyond no difference. If test
+    and interval disagree, the more conservative one is used.
 
     Args:
         numbers: by name; each side over its own cases.

@@ -46,7 +46,7 @@ def test_incident_nights_are_not_reference() -> None:
 
 
 def test_bursts_of_failures_do_not_alarm() -> None:
-    """A night of 12 failures is no alarm if earlier ones had 20, and hardly if they had 9 or none."""
+    """A night of 12 failures is not an alarm if earlier ones had 20, and hardly if they had 9 or none."""
     assert watch_nights([0, 20, 0, 0, 12])[-1] is None
     bursts = [0, 9, 0, 1, 8, 0, 0, 7]
     assert watch_nights([*bursts, 12])[-1] is None
