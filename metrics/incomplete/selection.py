@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from yarus.metrics.statistics.groups import Floats, group_codes, group_totals
 from yarus.metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, student_quantile
 
-Bools = NDArray[np.bool_]
 MIN_QUESTIONS = 20
 """Least number of questions of either kind for a statement."""
 MIN_PROPENSITY = 0.05

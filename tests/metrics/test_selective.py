@@ -18,7 +18,7 @@ def test_curve_from_all_shown_to_none() -> None:
 
 
 @pytest.mark.slow("simulation: forty gates")
-def test_cheapest_interval_contains_true_threshold() -> None:
+def test_best_threshold_interval_contains_true_threshold() -> None:
     """An answer is right as often as its score says: the best threshold is wrong / (wrong + hidden)."""
     covers = []
     for seed in range(40):
@@ -32,7 +32,7 @@ def test_cheapest_interval_contains_true_threshold() -> None:
 
 
 @pytest.mark.slow("simulation: forty gates")
-def test_cheapest_saves_nothing_with_useless_score() -> None:
+def test_best_threshold_saves_nothing_with_useless_score() -> None:
     """Chosen on the same cases the threshold always seems to save; on other cases it does not."""
     saved = []
     for seed in range(40):
@@ -44,7 +44,7 @@ def test_cheapest_saves_nothing_with_useless_score() -> None:
     assert np.mean(saved) <= 0
 
 
-def test_cheapest_interval_wider_with_groups() -> None:
+def test_best_threshold_interval_wider_with_groups() -> None:
     chance = np.random.default_rng(0)
     users = np.repeat(np.arange(20), 20)
     scores = np.clip(chance.normal(0.6, 0.2, 400), 0, 1)
@@ -62,13 +62,13 @@ def test_thresholds_at_most_fifty() -> None:
     assert len(tried) == 50 and tried[0] == scores.min() and tried[-2] == scores.max() and np.isinf(tried[-1])
 
 
-def test_cheapest_with_one_score() -> None:
+def test_best_threshold_with_one_score() -> None:
     best = best_threshold([0.5] * 30, [1] * 20 + [0] * 10, [1] * 30, wrong_shown=1, right_hidden=1, seed=0)
     assert best.shown.threshold == 0.5 and best.shown.coverage == 1
 
 
 @pytest.mark.parametrize(("scores", "right"), [([], []), ([0.5], [])])
-def test_cheapest_refuses(scores: list[float], right: list[int]) -> None:
+def test_best_threshold_refuses(scores: list[float], right: list[int]) -> None:
     with pytest.raises(ValueError, match="as many"):
         risk_coverage_curve(scores, right, wrong_shown=1, right_hidden=1)
 

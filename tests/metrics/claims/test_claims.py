@@ -62,8 +62,8 @@ def test_claim_metrics_leave_out_claims_without_verdict() -> None:
     case = Verdicts([1, unknown, 0], [unknown], [[0, unknown], [1, unknown], [0, 0]], [[unknown, 0]])
     metrics = {name: values[0] for name, values in claim_metrics([case]).items()}
     assert metrics["claim_precision"] == 0.5 and np.isnan(metrics["claim_recall"]) and np.isnan(metrics["claim_f1"])
-    assert metrics["claim_faithfulness"] == 0.5  # the first is not known: a passage has no verdict
-    assert metrics["hallucination"] == 1  # of the third, the only one of which both is known
+    assert metrics["claim_faithfulness"] == 0.5  # undefined for the first claim: a passage has no verdict
+    assert metrics["hallucination"] == 1  # of the third claim, the only one with both verdicts
     assert np.isnan(metrics["retrieved_claim_recall"])
 
 

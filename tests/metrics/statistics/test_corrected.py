@@ -70,7 +70,7 @@ def test_corrected_mean_by_user_is_wider() -> None:
     truth = (generator.random(400) < generator.beta(2, 2, 20)[users]).astype(float)
     labels = np.where(generator.random(400) < 0.5, truth, NAN)
     ungrouped, grouped = (
-        ppi_mean(np.full(400, 0.5), labels, [0.5] * 400, groups=group_names) for group_names in (None, users.tolist())
+        ppi_mean(np.full(400, 0.5), labels, [0.5] * 400, groups=names) for names in (None, users.tolist())
     )
     assert grouped.value == ungrouped.value
     assert grouped.high - grouped.low > 1.5 * (ungrouped.high - ungrouped.low)

@@ -114,7 +114,7 @@ def test_share_interval_of_grouped_scores_in_range(cases: list[tuple[float, str 
     assert high - low > 1e-3
 
 
-def test_independent_cases_with_one_large_group() -> None:
+def test_effective_sample_size_with_one_large_group() -> None:
     values, groups = [1.0, 0.0] * 50, ["big"] * 50 + list(range(50))
     width = np.ptp(share_interval(values, groups=groups))
     assert np.ptp(share_interval(values)) < width < np.ptp(wilson_interval(1, 2))

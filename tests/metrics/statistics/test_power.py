@@ -113,7 +113,7 @@ def test_detectable_difference_undefined(differences: list[float], options: dict
     assert math.isnan(min_detectable_effect(differences, **options))  # type: ignore[arg-type]
 
 
-def test_fewest_pairs_is_six() -> None:
+def test_min_pairs_is_six() -> None:
     assert min_detectable_effect([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]) > 0
     # All six must change for the better: p ** 6 = 0.8.
     assert min_detectable_effect([0.0] * 6, yes_no=True) == pytest.approx(0.8 ** (1 / 6), abs=2e-6)

@@ -50,7 +50,7 @@ def tables(
 def test_comparison_false_alarm_rate() -> None:
     generator = np.random.default_rng(1)
     comparisons = compare_many(*scores(generator), seed=1)
-    alarms = np.mean([comparison.comparison.verdict in ("improved", "regressed") for comparison in comparisons])
+    alarms = np.mean([pair.comparison.verdict in ("improved", "regressed") for pair in comparisons])
     assert 0.035 <= alarms <= 0.065
     exact = [mcnemar_exact(only_a, only_b) for _, only_a, only_b, _ in tables(generator, 0.1, 0.0, N, PAIRS)]
     assert np.mean(np.array(exact) < 0.05) <= 0.065  # an exact test of few changes is conservative: 2.7 %
@@ -97,6 +97,6 @@ def test_yes_no_interval_coverage(n: int, changed: float, share: float, least: f
 def test_detectable_drop_is_found_with_power() -> None:
     generator = np.random.default_rng(5)
     reference = compare_many(*scores(generator), seed=5)
-    drop = float(np.median([comparison.comparison.smallest_detectable for comparison in reference]))
+    drop = float(np.median([pair.comparison.smallest_detectable for pair in reference]))
     comparisons = compare_many(*scores(generator, shift=-drop), seed=6)
-    assert 0.75 <= np.mean([comparison.comparison.verdict == "regressed" for comparison in comparisons]) <= 0.85
+    assert 0.75 <= np.mean([pair.comparison.verdict == "regressed" for pair in comparisons]) <= 0.85

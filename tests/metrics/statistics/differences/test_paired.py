@@ -36,7 +36,7 @@ def near(p: float) -> float:
 
 
 @pytest.mark.parametrize("groups", [None, (np.arange(120) // 3).tolist()])
-def test_compare_numbers_mean_equals_compare_paired(groups: Any) -> None:
+def test_compare_statistics_mean_equals_compare_paired(groups: Any) -> None:
     ours, peer = (
         compare_one(a=BEFORE, b=AFTER, groups=groups).comparison,
         compare_paired(BEFORE, AFTER, seed=1, groups=groups),
@@ -48,7 +48,7 @@ def test_compare_numbers_mean_equals_compare_paired(groups: Any) -> None:
     assert ours.interval == pytest.approx(peer.interval, abs=0.003)
 
 
-def test_compare_numbers_yes_no_exactly() -> None:
+def test_compare_statistics_yes_no_exactly() -> None:
     yes = (BEFORE > 0.4).astype(float), (AFTER > 0.4).astype(float)
     assert compare_one(a=yes[0], b=yes[1]).comparison == compare_paired(*yes, seed=1)
 
@@ -114,7 +114,7 @@ NUMBERS: dict[str, tuple[dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize("each", [1, 3, 5])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_compare_numbers_equals_naive_draws(name: str, each: int) -> None:
+def test_compare_statistics_equals_naive_draws(name: str, each: int) -> None:
     """Cases 2 and 3 were measured on one side only; with five cases per group all 256 swaps are tried."""
 
     from scipy import stats
@@ -164,7 +164,7 @@ def test_compare_numbers_equals_naive_draws(name: str, each: int) -> None:
 
 
 @pytest.mark.parametrize("n", [5, 6])
-def test_compare_numbers_needs_six_pairs(n: int) -> None:
+def test_compare_statistics_needs_six_pairs(n: int) -> None:
     for number in ({}, {"quantile": 0.5}):
         same = compare_one(a=BEFORE[:n], b=BEFORE[:n], margin=1.0, **number).comparison
         assert same.verdict == ("no difference shown" if n == 6 else "inconclusive")
@@ -172,13 +172,13 @@ def test_compare_numbers_needs_six_pairs(n: int) -> None:
         assert math.isnan(changed.smallest_detectable) == (n == 5)
 
 
-def test_compare_numbers_equal_differences_without_rounding() -> None:
+def test_compare_statistics_equal_differences_without_rounding() -> None:
     comparison = compare_one(a=np.zeros(40), b=np.full(40, 0.1)).comparison
     assert (comparison.difference, comparison.interval) == (pytest.approx(0.1), (0.1, 0.1))
     assert comparison.verdict == "improved"
 
 
-def test_compare_numbers_margin_default_and_given() -> None:
+def test_compare_statistics_margin_default_and_given() -> None:
     assert compare_one(a=-SLOW, b=-SLOWER, quantile=0.5).comparison.margin == pytest.approx(0.05 * np.median(SLOW))
     assert compare_one(a=SLOW, b=SLOWER, quantile=0.5, margin=7.0).comparison.margin == 7
 
@@ -195,7 +195,7 @@ def test_default_is_ten_thousand_draws() -> None:
     assert p * 10_001 == pytest.approx(round(p * 10_001), abs=1e-9)
 
 
-def test_compare_numbers_of_two_pairs() -> None:
+def test_compare_statistics_of_two_pairs() -> None:
     from scipy import stats
 
     comparison = compare_one(a=np.array([0.1, 0.2]), b=np.array([0.3, 0.5])).comparison
@@ -205,13 +205,13 @@ def test_compare_numbers_of_two_pairs() -> None:
     assert (yes_no.p, yes_no.method) == (0.5, "exact McNemar, Newcombe 10")
 
 
-def test_compare_numbers_enumerates_swaps_of_few_pairs() -> None:
+def test_compare_statistics_enumerates_swaps_of_few_pairs() -> None:
     """Eight differences of one sign: two of the 256 patterns are as extreme."""
     assert compare_one(a=np.arange(8.0), b=np.arange(8.0) + np.linspace(0.1, 0.4, 8)).comparison.p == 2 / 256
     assert compare_one(a=np.arange(14.0), b=np.arange(14.0) + 0.5).comparison.p == pytest.approx(1 / 10_001, abs=3e-4)
 
 
-def test_compare_numbers_leaves_out_missing_pairs() -> None:
+def test_compare_statistics_leaves_out_missing_pairs() -> None:
     a, b = BEFORE.copy(), AFTER.copy()
     a[:3], b[2:5] = NAN, NAN
     compared, without = compare_one(a=a, b=b), compare_one(a=BEFORE[5:], b=AFTER[5:])
@@ -220,7 +220,7 @@ def test_compare_numbers_leaves_out_missing_pairs() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_compare_numbers_undefined_for_few_pairs(n: int) -> None:
+def test_compare_statistics_undefined_for_few_pairs(n: int) -> None:
     for number in ({}, {"quantile": 0.5}, {"statistic": lambda totals: totals[..., 0]}):
         table = BEFORE[:n, None] if "statistic" in number else BEFORE[:n]
         comparison = compare_one(a=table, b=table, **number).comparison
@@ -229,20 +229,20 @@ def test_compare_numbers_undefined_for_few_pairs(n: int) -> None:
         assert (comparison.verdict, comparison.n) == ("inconclusive", n)
 
 
-def test_compare_numbers_of_constant_values() -> None:
+def test_compare_statistics_of_constant_values() -> None:
     comparison = compare_one(a=np.full(40, 0.3), b=np.full(40, 0.3)).comparison
     assert (comparison.p, comparison.interval, comparison.verdict) == (1.0, (0.0, 0.0), "no difference shown")
     assert math.isnan(comparison.smallest_detectable)
 
 
-def test_compare_numbers_undefined_without_value() -> None:
+def test_compare_statistics_undefined_without_value() -> None:
     never = np.zeros((40, 4)) + np.eye(4)[2]  # true negatives only: F1 is 0 / 0
     comparison = compare_one(a=CELLS[0][:40], b=never, statistic=f1).comparison
     assert math.isnan(comparison.p)
     assert comparison.method == "none: a side has no value"
 
 
-def test_compare_numbers_refuses_different_cases() -> None:
+def test_compare_statistics_refuses_different_cases() -> None:
     with pytest.raises(ValueError, match="it: 120 and 119 cases"):
         compare_one(a=BEFORE, b=AFTER[1:])
     with pytest.raises(ValueError, match="it: values must be finite"):
