@@ -59,47 +59,39 @@ class World(NamedTuple):
     """Standard deviation of the common noise of a night, 70 % of which carries over to the next."""
     flips: float = 0.0
     """Cases per night whose result changes for good, as often for the better as for the worse."""
-    max_false_alarms: float = 1.0
+    most_alarms: float = 1.0
     """Most false alarms per year of an installation with only such tiers; of one tier, an eighth of it."""
-    min_detection_rates: tuple[float, ...] = (0.9, 0.9, 0.9, 0.9)
+    min_power: tuple[float, ...] = (0.9, 0.9, 0.9, 0.9)
     """Least share of losses that are detected in time, in the order of LOSSES."""
 
 
 WORLDS = (
     World("frozen set, no noise"),
     World("frozen set, 2 % of answers come out otherwise", noise=0.02),
-    World("frozen set, 5 %", noise=0.05, min_detection_rates=(0.9, 0.6, 0.9, 0.9)),
+    World("frozen set, 5 %", noise=0.05, min_power=(0.9, 0.6, 0.9, 0.9)),
     World("frozen set, a judge's scores with noise of 0.1", judge=0.1),
     World(
         "frozen set, 2 %, four fifths of them the next night too",
         noise=0.02,
         persistence=0.8,
-        min_detection_rates=(0.9, 0.2, 0, 0.9),
+        min_power=(0.9, 0.2, 0, 0.9),
     ),
     World(
         "frozen set, 2 %, a case changes for good every 3rd night",
         noise=0.02,
         flips=1 / 3,
-        min_detection_rates=(0.9, 0.5, 0.7, 0.9),
+        min_power=(0.9, 0.5, 0.7, 0.9),
     ),
     World(
         "frozen set, 2 %, whole nights sway by 0.5 points",
         noise=0.02,
         sway=0.005,
-        max_false_alarms=2.5,
-        min_detection_rates=(0.8, 0.6, 0.7, 0.8),
+        most_alarms=2.5,
+        min_power=(0.8, 0.6, 0.7, 0.8),
     ),
-    World("whole log growing by 8, 2 %", noise=0.02, new=NEW, min_detection_rates=(0.9, 0.7, 0.9, 0.9)),
-    World(
-        "last 400 of a log growing by 8, 2 %",
-        noise=0.02,
-        new=NEW,
-        rolling=True,
-        min_detection_rates=(0.9, 0.1, 0.3, 0.9),
-    ),
-    World(
-        "400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, min_detection_rates=(0.05, 0.1, 0.4, 0.05)
-    ),
+    World("whole log growing by 8, 2 %", noise=0.02, new=NEW, min_power=(0.9, 0.7, 0.9, 0.9)),
+    World("last 400 of a log growing by 8, 2 %", noise=0.02, new=NEW, rolling=True, min_power=(0.9, 0.1, 0.3, 0.9)),
+    World("400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, min_power=(0.05, 0.1, 0.4, 0.05)),
 )
 
 
@@ -139,12 +131,12 @@ def claims(effort: float) -> Iterator[Claim]:
     years, repetitions = max(1, round(120 * effort)), max(6, round(150 * effort))
     rates = [_false_alarms(world, number, years) for number, world in enumerate(WORLDS)]
     for world, rate in zip(WORLDS, rates, strict=True):
-        yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.max_false_alarms / TIERS, rate, years)
+        yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.most_alarms / TIERS, rate, years)
     average = TIERS * float(np.mean(rates))
     yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
     for number, world in enumerate(WORLDS):
         has_ended: list[bool] = []
-        for kind, least in zip(LOSSES, world.min_detection_rates, strict=True):
+        for kind, least in zip(LOSSES, world.min_power, strict=True):
             detections = [_detect(world, kind, [2, number, LOSSES.index(kind), run]) for run in range(repetitions)]
             in_time = [detected is not None and detected < kind.within for detected, _ in detections]
             yield share_claim(f"{world.name}, {kind.name}: told of within {kind.within} nights", least, 1, in_time)

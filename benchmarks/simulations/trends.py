@@ -37,26 +37,19 @@ class Log(NamedTuple):
     """Cases per night whose result changes for good, as often for the better as for the worse."""
     churn: float = 0.0
     """Share of cases that change in a night without a cause."""
-    min_detection_rates: tuple[float, float] = (0.8, 0.8)
+    min_power: tuple[float, float] = (0.8, 0.8)
     """Least share of losses that are detected: at once, slow."""
 
 
 LOGS = (
-    Log("250 new questions a night", 250, new=250, rolling=True, min_detection_rates=(0.1, 0.1)),
+    Log("250 new questions a night", 250, new=250, rolling=True, min_power=(0.1, 0.1)),
     Log("whole log of 300 growing by 8", 300, new=NEW),
     Log("last 250 of a log growing by 8", 250, new=NEW, rolling=True),
     Log("frozen set of 300, a case changes every 3rd night", 300, flips=1 / 3),
     Log("frozen set of 300, a case changes every 10th night", 300, flips=1 / 10),
     Log("frozen set of 300, 2 % of answers change by themselves", 300, churn=0.02),
     Log("whole log of 300 growing by 8, 2 % change", 300, new=NEW, churn=0.02),
-    Log(
-        "last 250 of a log growing by 8, 2 % change",
-        250,
-        new=NEW,
-        rolling=True,
-        churn=0.02,
-        min_detection_rates=(0.1, 0.1),
-    ),
+    Log("last 250 of a log growing by 8, 2 % change", 250, new=NEW, rolling=True, churn=0.02, min_power=(0.1, 0.1)),
 )
 OUT_A_YEAR = 2
 
@@ -69,8 +62,8 @@ def claims(effort: float) -> Iterator[Claim]:
         n_out = sum(int(np.count_nonzero(_sides(log, YEAR, [1, *seed], _no_loss))) for seed in seeds) / repetitions
         yield Claim(f"{log.name}, system unchanged: nights out a year", 0, OUT_A_YEAR, n_out, repetitions, False)
         for key, words, loss, within, least in (
-            (2, f"-{100 * AT_ONCE:g} points", _sudden_loss, SOON, log.min_detection_rates[0]),
-            (3, f"-{100 * A_NIGHT:g} points a night", _slow_loss, LATER, log.min_detection_rates[1]),
+            (2, f"-{100 * AT_ONCE:g} points", _sudden_loss, SOON, log.min_power[0]),
+            (3, f"-{100 * A_NIGHT:g} points a night", _slow_loss, LATER, log.min_power[1]),
         ):
             sides = [_sides(log, CALM + within, [key, *seed], loss)[CALM:] for seed in seeds]
             is_detected = [(side < 0).any() for side in sides]

@@ -88,11 +88,7 @@ def _resample(
 
 
 def _compare_pair(
-    number: SampleStatistic,
-    before: PreparedStatistic,
-    after: PreparedStatistic,
-    drawn: Floats | None,
-    confidence: float,
+    item: SampleStatistic, before: PreparedStatistic, after: PreparedStatistic, drawn: Floats | None, confidence: float
 ) -> StatisticComparison:
     (a, _), (b, _) = before.values(), after.values()
     (values_a, _), (values_b, _) = before.sides, after.sides
@@ -115,8 +111,8 @@ def _compare_pair(
         n=min(len(values_a), len(values_b)),
         units=units,
         n_missing=sum(len(pair.kept) - len(pair.codes) for pair in (before, after)),
-        better=number.better,
-        margin=number.margin_at(a, values_a, values_b),
+        better=item.better,
+        margin=item.margin_at(a, values_a, values_b),
         confidence=confidence,
     )
     return StatisticComparison(a, b, comparison)
