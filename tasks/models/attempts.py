@@ -126,7 +126,7 @@ class Attempts:
             request: the call as it is sent to a server that takes everything.
 
         Raises:
-            ModelUnavailable: the server refuses what every call would bring.
+            ModelUnavailable: the server would refuse every call.
         """
         with self._wait_reporter:
             if not self._learner.has_met:
@@ -376,11 +376,9 @@ class Attempts:
             outcome = await self._send(content, headers, sent)
             if isinstance(outcome, Answer):
                 # A server that counts more than it can have read or written may charge for it.
-                claimed_counts = (outcome.tokens_in, outcome.tokens_out)
-                bounded_counts = (
-                    bound if count is None else count for count, bound in zip(claimed_counts, token_limits, strict=True)
-                )
-                charged_usd = compute_cost_usd(self._price, *bounded_counts) or 0.0
+                claimed = (outcome.tokens_in, outcome.tokens_out)
+                counts = (bound if count is None else count for count, bound in zip(claimed, token_limits, strict=True))
+                charged_usd = compute_cost_usd(self._price, *counts) or 0.0
                 outcome = self._drop_false_counts(outcome, token_limits)
             elif outcome.free:
                 charged_usd = 0.0
@@ -393,24 +391,20 @@ class Attempts:
 
     def _drop_false_counts(self, answer: Answer, token_limits: TokenLimits) -> Answer:
         """Return the answer without impossible token counts and without surplus log-probabilities."""
-        checked_answer = replace(
+        checked = replace(
             answer,
             tokens_in=accept_count(answer.tokens_in, token_limits.tokens_in),
             tokens_out=accept_count(answer.tokens_out, token_limits.tokens_out),
             logprobs=answer.logprobs if len(answer.logprobs or ()) <= token_limits.tokens_out else None,
         )
-        if (
-            self._price
-            and None in (checked_answer.tokens_in, checked_answer.tokens_out)
-            and not self._has_warned_of_cost
-        ):
+        if self._price and None in (checked.tokens_in, checked.tokens_out) and not self._has_warned_of_cost:
             self._has_warned_of_cost = True
             log.warning(
                 "%s: the cost of calls is unknown: the server counts %s input and %s output tokens, where %d and %d "
                 "are the most possible; each call counts as the most that it can cost",
                 self.name, answer.tokens_in, answer.tokens_out, *token_limits,
             )  # fmt: skip
-        return checked_answer
+        return checked
 
     async def _send(self, content: bytes, headers: httpx.Headers, sent: SentRequest) -> Answer | CallError:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())

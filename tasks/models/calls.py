@@ -158,9 +158,7 @@ def _each(text: VariableValue, transform: Callable[[str], str]) -> VariableValue
 
 @lru_cache(maxsize=256)  # one prompt is sent with thousands of texts
 def _outside_variables(template: str, mask: Callable[[str], str]) -> str:
-    return "".join(
-        fragment if fragment.startswith("$") else mask(fragment) for fragment in VARIABLE_PATTERN.split(template)
-    )
+    return "".join(part if part.startswith("$") else mask(part) for part in VARIABLE_PATTERN.split(template))
 
 
 def build_request(call: Call, role: ModelRole) -> Request:

@@ -1,12 +1,12 @@
 """Client for every server that speaks the OpenAI chat-completions protocol.
 
-    async with chat("judge", settings, engine, evaluation=evaluation_id) as judge:
+    async with open_chat("judge", settings, engine, evaluation=evaluation_id) as judge:
         replies = await judge.complete([Call(prompt, texts), ...])
 
 A failed call is a `Reply` with its reason. Only errors that would fail every call raise: wrong settings, a refused key.
-Callers that open the same role of the same evaluation with the same `Chats` share one client, and with it one limiter,
-one breaker and one set of connections. A call is looked up in the call store. If it is not there, it goes to the
-server (attempts.py), and the answer is stored.
+Callers that open the same role of the same evaluation with the same `ChatPool` share one client, and with it one
+limiter, one breaker and one set of connections. A call is looked up in the call store. If it is not there, it goes to
+the server (attempts.py), and the answer is stored.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ async def open_chat(
 
 
 class ChatClient:
-    """Client of one role; made by `chat`."""
+    """Client of one role; made by `open_chat`."""
 
     def __init__(
         self,

@@ -47,13 +47,13 @@ class _PassingFault(Exception):
 class Credentials:
     """Credentials for one server. A token is fetched at its first use, once for all callers."""
 
-    def __init__(self, access: ServerAccess, key: str, setting_prefix: str, key_setting: str) -> None:
+    def __init__(self, access: ServerAccess, key: str, prefix: str, key_setting: str) -> None:
         """Take the settings; fetch nothing yet.
 
         Args:
             access: headers, and where tokens come from.
             key: sent as a bearer token; if tokens are fetched, only to their address; '' for none.
-            setting_prefix: prefix of the settings' names.
+            prefix: prefix of the settings' names.
             key_setting: name of the key's setting.
 
         Raises:
@@ -64,8 +64,8 @@ class Credentials:
                 "{setting}: has characters that a key cannot have (it is not shown here); copy it again",
                 setting=key_setting,
             )
-        self._own = check_access(access, setting_prefix)
-        self._access, self._key, self._setting_prefix, self._key_setting = access, key, setting_prefix, key_setting
+        self._own = check_access(access, prefix)
+        self._access, self._key, self._prefix, self._key_setting = access, key, prefix, key_setting
         self._token_url = (access.token_url or "").strip()
         self._ends_at = self._renew_at = float("-inf")
         self._use_token("")
@@ -189,11 +189,11 @@ class Credentials:
             raise _PassingFault(self._report_outage(problem), delay_s=find_delay_s(response.headers, "") or 0.0)
         raise ModelUnavailable(
             "no token: {why}. Check {key}, {place}__TOKEN_URL, __TOKEN_FORM (the scope) and __CA_FILE",
-            why=problem, key=self._key_setting, place=self._setting_prefix,
+            why=problem, key=self._key_setting, place=self._prefix,
         )  # fmt: skip
 
     async def _fetch_from_command(self) -> tuple[str, float]:
-        setting = f"{self._setting_prefix}__TOKEN_COMMAND"
+        setting = f"{self._prefix}__TOKEN_COMMAND"
         command = self._access.token_command.get_secret_value() if self._access.token_command else ""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -230,7 +230,7 @@ class Credentials:
         """Return the error of a token's address that does not answer or has a fault."""
         return ModelUnavailable(
             "no token: {why}. Wait, then use --resume; if it stays so, check {place}__TOKEN_URL and __CA_FILE",
-            why=problem, place=self._setting_prefix,
+            why=problem, place=self._prefix,
         )  # fmt: skip
 
 
@@ -248,26 +248,21 @@ def _parse_token(reply: dict[str, object]) -> tuple[str, float]:
     return token.strip(), time.monotonic() + max(lasts_s, RENEW_AHEAD_S + 1)
 
 
-def check_access(access: ServerAccess, setting_prefix: str) -> dict[str, str]:
+def check_access(access: ServerAccess, prefix: str) -> dict[str, str]:
     """Check headers and token settings, and return the headers as they are sent.
 
     Args:
         access: the settings.
-        setting_prefix: prefix of their names.
+        prefix: prefix of their names.
 
     Raises:
         InputError: naming the setting, never a secret.
     """
     if access.token_url and access.token_command:
-        raise InputError("{place}__TOKEN_URL and __TOKEN_COMMAND are both set: unset one", place=setting_prefix)
+        raise InputError("{place}__TOKEN_URL and __TOKEN_COMMAND are both set: unset one", place=prefix)
     if access.token_url:
-        check_address(
-            access.token_url,
-            f"{setting_prefix}__TOKEN_URL",
-            f"{setting_prefix}__TOKEN_FORM",
-            example="https://host/oauth",
-        )
-    return prepare_headers(access.headers, setting_prefix)
+        check_address(access.token_url, f"{prefix}__TOKEN_URL", f"{prefix}__TOKEN_FORM", example="https://host/oauth")
+    return prepare_headers(access.headers, prefix)
 
 
 def check_address(address: str, setting: str, keys: str, *, example: str = "https://host/v1") -> str:

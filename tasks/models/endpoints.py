@@ -52,12 +52,12 @@ OWN_FIELDS = {
 REDIRECT_HELP = Words("The address redirects: set {place}__BASE_URL to the final one")
 
 
-def suggest_fix(error: "CallError", setting_prefix: str) -> Words:
+def suggest_fix(error: "CallError", prefix: str) -> Words:
     """Return what to change if every call is refused like this."""
     concern = error.cause.kind if error.cause else "passing"
     if concern == "unclear" and error.status == 403:
         concern = "key"
-    return Words((REDIRECT_HELP if error.is_redirect else HELP[concern]).template, place=setting_prefix)
+    return Words((REDIRECT_HELP if error.is_redirect else HELP[concern]).template, place=prefix)
 
 
 def get_setting_prefix(name: RoleName) -> str:
@@ -65,7 +65,7 @@ def get_setting_prefix(name: RoleName) -> str:
     return f"YARUS_{name.upper()}"
 
 
-def check_role(role: ModelRole, setting_prefix: str) -> tuple[str, str, Credentials]:
+def check_role(role: ModelRole, prefix: str) -> tuple[str, str, Credentials]:
     """Return model, address of the completions and credentials of a role.
 
     Raises:
@@ -73,24 +73,22 @@ def check_role(role: ModelRole, setting_prefix: str) -> tuple[str, str, Credenti
     """
     if not role.model:
         raise InputError(
-            "{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model", place=setting_prefix
+            "{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model", place=prefix
         )
-    _check_extra_body(role, setting_prefix)
-    url = build_completions_url(role.base_url or "", f"{setting_prefix}__BASE_URL")
+    _check_extra_body(role, prefix)
+    url = build_completions_url(role.base_url or "", f"{prefix}__BASE_URL")
     key = role.api_key.get_secret_value().strip() if role.api_key else ""
-    return role.model, url, Credentials(role, key, setting_prefix, f"{setting_prefix}__API_KEY")
+    return role.model, url, Credentials(role, key, prefix, f"{prefix}__API_KEY")
 
 
-def _check_extra_body(role: ModelRole, setting_prefix: str) -> None:
+def _check_extra_body(role: ModelRole, prefix: str) -> None:
     for field in filter(OWN_FIELDS.__contains__, role.extra_body):
         if name := OWN_FIELDS[field]:
             raise InputError(
                 "{place}__EXTRA_BODY: Yarus sends {field!r} itself; remove it and set {place}__{name}",
-                place=setting_prefix, field=field, name=name,
+                place=prefix, field=field, name=name,
             )  # fmt: skip
-        raise InputError(
-            "{place}__EXTRA_BODY: Yarus sends {field!r} itself; remove it", place=setting_prefix, field=field
-        )
+        raise InputError("{place}__EXTRA_BODY: Yarus sends {field!r} itself; remove it", place=prefix, field=field)
 
 
 def build_completions_url(address: str, setting: str) -> str:

@@ -166,8 +166,8 @@ def find_unstored_calls(name: RoleName, settings: Settings, engine: Engine, call
     """
     role: ModelRole = getattr(settings, name)
     planned = list(calls)
-    stored_replies = find_calls(engine, [build_call_key(name, call, build_request(call, role)) for call in planned])
-    return [call for call, stored_reply in zip(planned, stored_replies, strict=True) if stored_reply is None]
+    replies = find_calls(engine, [build_call_key(name, call, build_request(call, role)) for call in planned])
+    return [call for call, reply in zip(planned, replies, strict=True) if reply is None]
 
 
 def estimate_calls(name: RoleName, settings: Settings, engine: Engine, planned: Mapping[str, int]) -> CallEstimate:
@@ -184,14 +184,12 @@ def estimate_calls(name: RoleName, settings: Settings, engine: Engine, planned: 
     if role.base_url is None or not n_calls:
         return CallEstimate(0, 0, 0, 0.0, 0.0)
     history_by_prompt = call_history_by_prompt(engine, name, role.model or "")
-    counted_history = {prompt: usage for prompt, usage in history_by_prompt.items() if usage.tokens_in is not None}
-    if not {prompt for prompt, n in planned.items() if n} <= counted_history.keys():
+    usages = {prompt: usage for prompt, usage in history_by_prompt.items() if usage.tokens_in is not None}
+    if not {prompt for prompt, n in planned.items() if n} <= usages.keys():
         return CallEstimate(n_calls, None, None, None, None)
-    tokens_in = round(sum(n * (counted_history[prompt].tokens_in or 0) for prompt, n in planned.items() if n))
-    tokens_out = round(sum(n * (counted_history[prompt].tokens_out or 0) for prompt, n in planned.items() if n))
-    waiting_s = (
-        sum(n * counted_history[prompt].latency_ms for prompt, n in planned.items() if n) / 1000 / role.concurrency
-    )
+    tokens_in = round(sum(n * (usages[prompt].tokens_in or 0) for prompt, n in planned.items() if n))
+    tokens_out = round(sum(n * (usages[prompt].tokens_out or 0) for prompt, n in planned.items() if n))
+    waiting_s = sum(n * usages[prompt].latency_ms for prompt, n in planned.items() if n) / 1000 / role.concurrency
     by_calls_s = n_calls * 60 / role.rpm if role.rpm else 0.0
     by_tokens_s = (tokens_in + tokens_out) * 60 / role.tpm if role.tpm else 0.0
     cost = compute_cost_usd(settings.prices.get(role.model or ""), tokens_in, tokens_out)

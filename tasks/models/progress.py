@@ -78,17 +78,13 @@ class Progress:
         If no case has been done since calls are pending, their pace alone counts: an exam asks for all of them at once.
         """
         cases_per_second = self.per_second
-        cases_left_s = None if cases_per_second is None else (1 - self.share) * self.n_cases / cases_per_second
+        cases_s = None if cases_per_second is None else (1 - self.share) * self.n_cases / cases_per_second
         if self.replies == self.calls:
-            return cases_left_s
+            return cases_s
         if self.seconds_per_call is None:
             return None
-        calls_left_s = (self.calls - self.replies) * self.seconds_per_call
-        return (
-            max(cases_left_s or 0.0, calls_left_s)
-            if sum(self.counts.values()) > self.done_before_calls
-            else calls_left_s
-        )
+        calls_s = (self.calls - self.replies) * self.seconds_per_call
+        return max(cases_s or 0.0, calls_s) if sum(self.counts.values()) > self.done_before_calls else calls_s
 
     @property
     def seconds_per_call(self) -> float | None:
@@ -157,7 +153,7 @@ def get_current_progress() -> Progress | None:
 
 @contextmanager
 def track_progress(progress: Progress) -> Iterator[None]:
-    """Make `shown` return this progress while the context lasts."""
+    """Make `get_current_progress` return this progress while the context lasts."""
     progress.place = _PLACE.get()
     _SHOWN.append(progress)
     try:

@@ -146,7 +146,7 @@ def _find_failed_generation(body: bytes) -> str | None:
 
 
 def parse_failure(response: Response, sent: SentRequest, secrets: Sequence[str], code: int | None = None) -> CallError:
-    """Return the error of a response without an answer; see `read`.
+    """Return the error of a response without an answer; see `parse_response`.
 
     Args:
         code: the error code within a response of status 200.
@@ -247,33 +247,28 @@ def _parse_completion(body: bytes) -> _Completion:
         return _Completion.model_validate_json(text.encode("utf-8", "replace"))
 
 
-def _parse_logprobs(value: Any) -> tuple[float, ...] | None:
+def _parse_logprobs(field: Any) -> tuple[float, ...] | None:
     """Return the tokens' log-probabilities, if all are numbers."""
     try:
-        logprobs = [token["logprob"] for token in value["content"]]
+        values = [token["logprob"] for token in field["content"]]
     except (TypeError, KeyError):
         return None
-    if not logprobs or not all(
-        type(logprob) is float or (type(logprob) is int and abs(logprob) < 1e6) for logprob in logprobs
-    ):
+    if not values or not all(type(value) is float or (type(value) is int and abs(value) < 1e6) for value in values):
         return None
-    return tuple(map(float, logprobs))
+    return tuple(map(float, values))
 
 
 def parse_usage(usage: Any) -> tuple[int | None, int | None]:
     """Return the tokens read and written, by a server's usage object; None for each missing count."""
     fields = usage if isinstance(usage, dict) else {}
-    tokens_in, tokens_out = (
-        parse_token_count(fields.get("prompt_tokens")),
-        parse_token_count(fields.get("completion_tokens")),
-    )
-    total = parse_token_count(fields.get("total_tokens"))
+    tokens_in, tokens_out = (parse_count(fields.get("prompt_tokens")), parse_count(fields.get("completion_tokens")))
+    total = parse_count(fields.get("total_tokens"))
     if tokens_in is not None and tokens_out is not None and total is not None:
         tokens_out = max(tokens_out, total - tokens_in)  # some servers count the thinking only in the total
     return tokens_in, tokens_out
 
 
-def parse_token_count(value: Any) -> int | None:
+def parse_count(value: Any) -> int | None:
     """Return a number of tokens, limited to what a database can hold; None if it is not a count."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return min(value, 2**63 - 1) if is_count else None

@@ -248,7 +248,7 @@ class WaitReporter:
 
     def __init__(self, server_name: str, breaker: CircuitBreaker, timeout_s: float) -> None:
         """Take the name of the server, its breaker, and the time limit of one reply."""
-        self._server_name, self._breaker, self._timeout_s = server_name, breaker, timeout_s
+        self._server, self._breaker, self._timeout_s = server_name, breaker, timeout_s
         self._calls = 0
         self._silent_since = self._reported_at = 0.0
         self._usual_s = 0.0  # longest silence before an answer
@@ -274,7 +274,7 @@ class WaitReporter:
         silent_s, was_reported = now - self._silent_since, self._reported_at > self._silent_since
         self._usual_s, self._silent_since = max(self._usual_s, silent_s), now
         if was_reported:
-            log.info("%s answers again, after %.0f s", self._server_name, silent_s)
+            log.info("%s answers again, after %.0f s", self._server, silent_s)
 
     def _wait(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(CHECK_INTERVAL_S, self._report)
@@ -288,7 +288,5 @@ class WaitReporter:
         if is_long and now - max(self._reported_at, self._silent_since) >= waited_s / 2:  # 10, 20, 40, 80 s
             self._reported_at = now
             reason = self._breaker.wait_reason or f"no reply yet, which may take {self._timeout_s:.0f} s"
-            log.info(
-                "%.0f s without a reply of %s: %s. Ctrl-C stops, nothing is lost", waited_s, self._server_name, reason
-            )
+            log.info("%.0f s without a reply of %s: %s. Ctrl-C stops, nothing is lost", waited_s, self._server, reason)
         self._wait()

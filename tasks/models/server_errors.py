@@ -36,12 +36,12 @@ FORMAT = "response_format"
 """The parameter that asks for JSON."""
 
 
-def _match_any(patterns: str) -> re.Pattern[str]:
+def _compile_any(patterns: str) -> re.Pattern[str]:
     """Compile one pattern per line into a pattern that finds any of them."""
     return re.compile("|".join(line.strip() for line in patterns.strip().splitlines()), re.IGNORECASE)
 
 
-MONEY = _match_any(
+MONEY = _compile_any(
     r"""
     (insufficient|not enough|no)[ _-](\w+[ _-])?(quota|balance|funds|credits?)
     credit balance
@@ -69,7 +69,7 @@ MONEY = _match_any(
     充值
     """
 )
-PERIOD = _match_any(
+PERIOD = _compile_any(
     r"""
     (daily|weekly|monthly|session)\b.{0,40}(quota|limit|allocation|allowance)
     (per|/)[ _-]?(day|week|month)\b
@@ -79,7 +79,7 @@ PERIOD = _match_any(
     """
 )
 """Limits of a period longer than a minute: no call is answered before its end."""
-CERTAIN_MONEY = _match_any(
+CERTAIN_MONEY = _compile_any(
     r"""
     insufficient[ _-](\w+[ _-])?quota
     budget[ _](has been[ _])?exceeded
@@ -89,7 +89,7 @@ CERTAIN_MONEY = _match_any(
     """
 )
 """Waiting does not help, even if the server names a time to wait."""
-KEY = _match_any(
+KEY = _compile_any(
     r"""
     (api|access|subscription|proxy|auth\w*|iam)[ _-]?(key|token).{0,40}(invalid|not|missing|expired|incorrect)
     (api|access|subscription|proxy|auth\w*|iam)[ _-]?(key|token).{0,40}(revoked|leaked|wrong)
@@ -102,7 +102,7 @@ KEY = _match_any(
     credentials? (doesn't|do not|does not|don't|are not) (match|valid|found)
     """
 )
-LONG = _match_any(
+LONG = _compile_any(
     r"""
     context[ _-]?(length|window|size|limit)
     n_ctx
@@ -135,7 +135,7 @@ LONG = _match_any(
     does not fit
     """
 )
-RATE = _match_any(
+RATE = _compile_any(
     r"""
     rate[ _-]?limit
     too many requests
@@ -147,7 +147,7 @@ RATE = _match_any(
     requests? at once
     """
 )
-WAIT = _match_any(
+WAIT = _compile_any(
     r"""
     please wait
     try again (later|in|shortly)
@@ -155,7 +155,7 @@ WAIT = _match_any(
     slow down
     """
 )
-FILTER = _match_any(
+FILTER = _compile_any(
     r"""
     content[ _-]?(filter|policy|management|inspection|moderation|violation|safety|exists risk)
     moderation
@@ -183,7 +183,7 @@ FILTER = _match_any(
     недопустим\w* (содерж|контент)
     """
 )
-MODEL = _match_any(
+MODEL = _compile_any(
     r"""
     (model|deployment|engine)\b.{0,80}(not|n't|never|cannot be|no longer)[ _]?(\w+ )?(exist|found|available|accessible)
     (model|deployment|engine)\b.{0,80}(not|n't|never|cannot be|no longer)[ _]?(\w+ )?(supported|loaded|served|a valid)
@@ -195,7 +195,7 @@ MODEL = _match_any(
     not a valid model
     """
 )
-ADDRESS = _match_any(
+ADDRESS = _compile_any(
     r"""
     unknownoperation
     resource not found
@@ -204,21 +204,21 @@ ADDRESS = _match_any(
     not found: ?/
     """
 )
-MISSING_MODEL = _match_any(
+MISSING_MODEL = _compile_any(
     r"""
     model[ _]not[ _]found
     无可用渠道
     no available channel
     """
 )
-HOST = _match_any(
+HOST = _compile_any(
     r"""
     host header
     disallowed host
     host not allowed
     """
 )
-MACHINE = _match_any(
+MACHINE = _compile_any(
     r"""
     requires more (system |gpu |video )?memory
     out of memory
@@ -226,7 +226,7 @@ MACHINE = _match_any(
     (could not|cannot|can't|failed to|unable to) load( the)? model
     """
 )
-REFUSAL = _match_any(
+REFUSAL = _compile_any(
     r"""
     (un|not |n't |isn't |only |longer )[ _]?support
     not (permitted|allowed|available|accepted|recogni[sz]ed|enabled|implemented|compatible|a valid)
@@ -258,7 +258,7 @@ REFUSAL = _match_any(
     not be (set|used|sent)
     """
 )
-FORMAT_WORDS = _match_any(
+FORMAT_WORDS = _compile_any(
     r"""
     response[ _]?format
     json[ _]?(schema|object|mode)
@@ -268,14 +268,14 @@ FORMAT_WORDS = _match_any(
     \bschema\b
     """
 )
-OF_PARAMETERS = _match_any(
+OF_PARAMETERS = _compile_any(
     r"""
     \b(parameters?|options?|features?|arguments?|fields?|settings?)\b
     support
     """
 )
 NUMBER = r"(?P<n>\d{1,3}(?:[ ,_]\d{3})+|\d+)(?![\w%])"
-REPLY_LIMIT = _match_any(
+REPLY_LIMIT = _compile_any(
     r"""
     max[ _]?(imum)?[ _]?(new|output|completion|reply)?[ _]?tokens
     maximum tokens
@@ -416,8 +416,8 @@ def _find_refused_parameter(text: str, sent: SentRequest) -> str:
     If it names several, its field `param` decides, else the name nearest to a word of refusal: servers often list
     those that they do take.
     """
-    refusals = [match.start() for match in REFUSAL.finditer(text)]
-    if not refusals:
+    starts = [match.start() for match in REFUSAL.finditer(text)]
+    if not starts:
         return ""
     names = dict.fromkeys(sent.parameters)
     limit = next((name for name in LIMITS if name in names), None)
@@ -426,13 +426,10 @@ def _find_refused_parameter(text: str, sent: SentRequest) -> str:
         word = rf"(?<![\w.-]){re.escape(name)}(?!\w)"
         if re.search(rf"(?m)^param: {word}$", text):
             return limit if limit and name in LIMITS else name
-        distances += [
-            (min(abs(match.start() - position) for position in refusals), name) for match in re.finditer(word, text)
-        ]
+        distances += [(min(abs(match.start() - start) for start in starts), name) for match in re.finditer(word, text)]
     if FORMAT in names:
         distances += [
-            (min(abs(match.start() - position) for position in refusals), FORMAT)
-            for match in FORMAT_WORDS.finditer(text)
+            (min(abs(match.start() - start) for start in starts), FORMAT) for match in FORMAT_WORDS.finditer(text)
         ]
     if not distances:
         return ""

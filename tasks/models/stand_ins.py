@@ -166,15 +166,9 @@ def list_entries(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str,
     """
     if name == "claims":
         numbered = enumerate(texts["sentences"].values(), 1)
-        return {
-            "claims": [
-                {"sentence": i, "claim": sentence} for i, sentence in numbered if any(map(str.isalpha, sentence))
-            ]
-        }
+        return {"claims": [{"sentence": i, "claim": text} for i, text in numbered if any(map(str.isalpha, text))]}
     if name == "nuggets":
-        return {
-            "nuggets": [{"nugget": sentence, "vital": True} for sentence in split_sentences(str(texts["reference"]))]
-        }
+        return {"nuggets": [{"nugget": text, "vital": True} for text in split_sentences(str(texts["reference"]))]}
     if name == "nugget_support":
         answer = word_stems(str(texts["answer"]))
         shares = {label: precision(word_stems(text), answer) for label, text in texts["nuggets"].items()}
@@ -186,9 +180,7 @@ def list_entries(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str,
             {
                 "id": label,
                 "supported_by": [
-                    source_label
-                    for source_label, source in sources.items()
-                    if precision(claim, source) >= MIN_SUPPORT_SHARE
+                    source for source, words in sources.items() if precision(claim, words) >= MIN_SUPPORT_SHARE
                 ],
             }
             for label, claim in claims.items()

@@ -31,9 +31,7 @@ from yarus.db.errors import InputError
 
 T = TypeVar("T")
 MAX_REPLY_BYTES = 16 << 20  # of one unpacked reply: a hundred contexts with their vectors; longer replies are faults
-MAX_TEXT_CHARACTERS = (
-    4_000_000  # characters of one answer with its contexts: a million tokens, the most that any judge reads
-)
+MAX_TEXT_CHARACTERS = 4_000_000  # of one answer with its contexts: a million tokens, the most that any judge reads
 ACCEPT_HEADERS = {"accept": "application/json", "accept-encoding": "gzip"}  # what Yarus can read
 JSON_HEADERS = {"content-type": "application/json"}  # what Yarus sends
 EVENT_STREAM_TYPE = "text/event-stream"
@@ -233,7 +231,7 @@ def find_proxy(url: URL) -> str | None:
     return proxy
 
 
-async def _read(stream: aiohttp.StreamReader, encoding: str | None, response_progress: IncomingResponse) -> None:
+async def _read(stream: aiohttp.StreamReader, encoding: str | None, incoming: IncomingResponse) -> None:
     """Read the body and unpack it as it comes, so that memory is limited."""
     gzip = zlib.decompressobj(GZIP_WINDOW_BITS) if encoding and encoding.lower() != "identity" else None
     if gzip and encoding and encoding.lower() not in ("gzip", "x-gzip"):
@@ -249,11 +247,11 @@ async def _read(stream: aiohttp.StreamReader, encoding: str | None, response_pro
                 f"the reply is larger than {MAX_REPLY_BYTES:,} bytes (unpacked); nothing of it was used. "
                 "Have the server send less"
             )
-        response_progress.add(unpacked)
-        if response_progress.is_over:
+        incoming.add(unpacked)
+        if incoming.is_over:
             await _drain_stream(stream)
             return
-    if gzip and response_progress.content and not gzip.eof:
+    if gzip and incoming.content and not gzip.eof:
         raise httpx.DecodingError("Content-Encoding: gzip, but the body ends before that does")
 
 

@@ -178,7 +178,7 @@ def parse_yes_no(text: str) -> YesNo:
 
 
 async def ask_for_score(model: Model, call: Call) -> Score:
-    """Ask a judge for a score; repeat the question as `ask_for` does.
+    """Ask a judge for a score; repeat the question as `ask_for_verdict` does.
 
     Args:
         model: the judge.
@@ -204,11 +204,11 @@ async def ask_for_verdict(
     if replies[-1].truncated:
         call = replace(call, doubled=True)
         replies.append(await model.ask(call))
-    verdict = _parse_complete_reply(replies[-1], read)
+    verdict = _parse_complete(replies[-1], read)
     if verdict.status == "parse_error" and not replies[-1].truncated:
         unreadable_reply = replies[-1].text or "…"
         replies.append(await model.ask(replace(call, unread=unreadable_reply)))
-        verdict = _parse_complete_reply(replies[-1], read)
+        verdict = _parse_complete(replies[-1], read)
     return replace(verdict, replies=tuple(replies))
 
 
@@ -223,9 +223,7 @@ async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
     return replace(_parse_reply(reply, parse_yes_no), replies=(reply,))
 
 
-def _parse_complete_reply(
-    reply: Reply, read: Callable[[str], Verdict[T] | MissingVerdict]
-) -> Verdict[T] | MissingVerdict:
+def _parse_complete(reply: Reply, read: Callable[[str], Verdict[T] | MissingVerdict]) -> Verdict[T] | MissingVerdict:
     if reply.truncated:
         return build_parse_error(
             Words("cut off after {tokens_out} tokens (…__MAX_TOKENS)", tokens_out=reply.tokens_out)

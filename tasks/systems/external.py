@@ -23,7 +23,7 @@ from yarus.tasks.models.transport import (
 )
 from yarus.tasks.systems.yarus_worker.serialization import SHORT_REPR, extract_text
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 class UserCodeError(Exception):
@@ -39,7 +39,7 @@ class ProcessLost(UserCodeError):
     """End of a process before its answer, or an answer that did not come in time."""
 
 
-def call_safely(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
+def call_safely(call: Callable[[], Result], secrets: Sequence[str] = ()) -> tuple[Result | None, str]:
     """Return the result of foreign code for one case, or None and the error in words that may be stored.
 
     All its exceptions are caught, even `sys.exit`. Signals that stop Yarus reach the main thread; this runs in others.
@@ -83,28 +83,22 @@ class HttpService:
     """HTTP service that is called by POST, and the secrets in its settings."""
 
     def __init__(
-        self,
-        url: str,
-        service: RetrieverService | SystemService,
-        setting_prefix: str,
-        accept: str = ACCEPT_HEADERS["accept"],
+        self, url: str, service: RetrieverService | SystemService, prefix: str, accept: str = ACCEPT_HEADERS["accept"]
     ) -> None:
         """Take the address, the settings, the prefix of their names, and the media types of replies.
 
         Raises:
             InputError: the address has secrets, the request is not JSON, or a header cannot be sent.
         """
-        url = require_public_address(url, setting_prefix)
+        url = require_public_address(url, prefix)
         try:
             self.template = json.loads(service.request)
         except json.JSONDecodeError as error:
-            raise InputError("{place}__REQUEST: {error}", place=setting_prefix, error=error) from None
-        service_headers = prepare_headers(service.headers, setting_prefix)
+            raise InputError("{place}__REQUEST: {error}", place=prefix, error=error) from None
+        service_headers = prepare_headers(service.headers, prefix)
         self.secrets, self.echoes = tuple(service_headers.values()), secret_header_values(service_headers)
-        self._headers, self._timeout_s = (
-            httpx.Headers(ACCEPT_HEADERS | JSON_HEADERS | {"accept": accept}),
-            service.timeout_s,
-        )
+        self._timeout_s = service.timeout_s
+        self._headers = httpx.Headers(ACCEPT_HEADERS | JSON_HEADERS | {"accept": accept})
         self._headers.update(service_headers)
         self._transport = BlockingTransport(url)
 
@@ -147,12 +141,12 @@ def parse_json(content: bytes) -> Any:
         raise ValueError(f"the reply is no JSON: {content.decode('utf-8', 'replace')}") from None
 
 
-def compile_path(path: str, setting_prefix: str) -> Any:
+def compile_path(path: str, prefix: str) -> Any:
     """Compile a JMESPath of a setting; raise an InputError if it is not one."""
     try:
         return jmespath.compile(path)
     except jmespath.exceptions.JMESPathError as error:
-        raise InputError("{place}: {error}", place=setting_prefix, error=error) from None
+        raise InputError("{place}: {error}", place=prefix, error=error) from None
 
 
 def has_placeholder(template: Any, name: str) -> bool:
@@ -160,7 +154,7 @@ def has_placeholder(template: Any, name: str) -> bool:
     return bool(fill_template(template, {name: None}) != template)
 
 
-def require_question(template: Any, setting_prefix: str, names: Sequence[str] = ("$question",)) -> None:
+def require_question(template: Any, prefix: str, names: Sequence[str] = ("$question",)) -> None:
     """Check that a request contains the question.
 
     Raises:
@@ -170,7 +164,7 @@ def require_question(template: Any, setting_prefix: str, names: Sequence[str] = 
         within = Words(" alone, not within a longer text") if names[0] in json.dumps(template) else ""
         raise InputError(
             "{place}__REQUEST has no place for the question: put {name!r} into it as a text{within}",
-            place=setting_prefix,
+            place=prefix,
             name=names[0],
             within=within,
         )
@@ -185,9 +179,7 @@ def fill_template(template: Any, values: Mapping[str, Any]) -> Any:
         return {name: fill_template(value, values) for name, value in template.items()}
     if isinstance(template, list):
         parts = [(fill_template(value, values), isinstance(value, str)) for value in template]
-        return [
-            item for value, is_text in parts for item in (value if is_text and isinstance(value, list) else [value])
-        ]
+        return [item for part, is_text in parts for item in (part if is_text and isinstance(part, list) else [part])]
     return values.get(template, template) if isinstance(template, str) else template
 
 
@@ -199,7 +191,7 @@ def require_storable(texts: Iterable[str], what: str) -> None:
         what: name of the texts for the message.
 
     Raises:
-        ValueError: they have more than `LONGEST_TEXT` characters.
+        ValueError: they have more than `MAX_TEXT_CHARACTERS` characters.
     """
     if (size := sum(map(len, texts))) > MAX_TEXT_CHARACTERS:
         raise ValueError(f"{what}: {size:,} characters; at most {MAX_TEXT_CHARACTERS:,} are taken. Return less")

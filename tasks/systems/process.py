@@ -109,13 +109,11 @@ class Process:
         program = self._program
         # The worker stops a late coroutine itself, unless that blocks its event loop.
         reply = self._exchange(line, arguments, program.timeout_s + 2 * self.is_async)
-        late_message = Words(
-            "TimeoutError: no answer within {limit:.3g} s (YARUS_SUT_TIMEOUT_S)", limit=program.timeout_s
-        )
+        late = Words("TimeoutError: no answer within {limit:.3g} s (YARUS_SUT_TIMEOUT_S)", limit=program.timeout_s)
         if reply is None:
             raise ProcessLost(self._describe_end())
         if "late" in reply:
-            raise UserCodeError(late_message) if reply["late"] == "stopped" else ProcessLost(late_message)
+            raise UserCodeError(late) if reply["late"] == "stopped" else ProcessLost(late)
         if "error" in reply:
             raise UserCodeError(reply["error"], reply["place"])
         return reply["given"], reply["elapsed_ms"]
@@ -155,17 +153,15 @@ class Process:
 
     def _check_task(self, reply: Mapping[str, Any] | None) -> tuple[bool, bool]:
         program = self._program
-        module, function_name = program.name.partition(":")[0], f"{program.setting} {program.name!r}"
+        module, function = program.name.partition(":")[0], f"{program.setting} {program.name!r}"
         if reply is not None and "unfit" in reply:
-            raise InputError("{what} {unfit}", what=function_name, unfit=reply["unfit"])
+            raise InputError("{what} {unfit}", what=function, unfit=reply["unfit"])
         if reply is None:
-            raise InputError(
-                "{what}: module {module!r}: {why}", what=function_name, module=module, why=self._describe_end()
-            )
+            raise InputError("{what}: module {module!r}: {why}", what=function, module=module, why=self._describe_end())
         if "late" in reply:
             raise InputError(
                 "{what}: module {module!r} was not imported within {ready_s:.0f} s",
-                what=function_name,
+                what=function,
                 module=module,
                 ready_s=IMPORT_TIMEOUT_S,
             )
@@ -173,7 +169,7 @@ class Process:
             expected = Words("expected module:function, importable from here")
             raise InputError(
                 "{what}: module {module!r}: {reason}; {expected}",
-                what=function_name,
+                what=function,
                 module=module,
                 reason=describe_failure(UserCodeError(reply["error"], reply["place"])),
                 expected=expected,

@@ -30,16 +30,16 @@ PLAIN_DELTA_FIELDS = frozenset(("role", "content", "refusal"))
 class ReplyReader:
     """Reads replies by the settings of a service."""
 
-    def __init__(self, service: SystemService, setting_prefix: str) -> None:
+    def __init__(self, service: SystemService, prefix: str) -> None:
         """Take the settings and the prefix of their names.
 
         Raises:
             InputError: a path is not a JMESPath.
         """
         # `path` and `latency_ms` are read under these names if the settings have no path for them.
-        self._paths = {name: compile_path(getattr(service, name, name), setting_prefix) for name in PART_NAMES}
-        self._delta = compile_path(service.delta, setting_prefix) if service.delta else None
-        self.delta_setting = f"{setting_prefix}__DELTA"
+        self._paths = {name: compile_path(getattr(service, name, name), prefix) for name in PART_NAMES}
+        self._delta = compile_path(service.delta, prefix) if service.delta else None
+        self.delta_setting = f"{prefix}__DELTA"
 
     def parts(self, reply: Any) -> AnswerParts:
         """Return all parts of a reply or an event.
@@ -83,7 +83,7 @@ def is_only_text(event: Mapping[str, Any], choice: Mapping[str, Any] | None) -> 
 
     Args:
         event: the event as received.
-        choice: its `openai_choice`.
+        choice: its `find_openai_choice`.
     """
     if not event.keys() <= PLAIN_EVENT_FIELDS or event.get("usage"):
         return False

@@ -37,7 +37,7 @@ SETTING_PREFIX = "YARUS_SUT_SERVICE"
 ACCEPTED_TYPES = f"application/json, {EVENT_STREAM_TYPE};q=0.9, {PLAIN_TEXT_TYPE};q=0.8"
 HISTORY, MESSAGES = "$history", "$messages"
 """Placeholders of a request for the turns before the question, and for these with the question."""
-UNSUPPORTED_STATUSES = (400, 405, 406, 415, 422, 500, 501)
+UNSUPPORTED = (400, 405, 406, 415, 422, 500, 501)
 """Statuses of a server that does not support a field of the request."""
 
 
@@ -57,11 +57,8 @@ class HttpSystem:
         """
         self._reader = ReplyReader(service, SETTING_PREFIX)
         self._service = HttpService(url, service, SETTING_PREFIX, ACCEPTED_TYPES)
-        self._template, self._optional_fields, self._template_lock = (
-            self._service.template,
-            list(optional_fields),
-            threading.Lock(),
-        )
+        self._template, self._template_lock = self._service.template, threading.Lock()
+        self._optional_fields = list(optional_fields)
         self.concurrency, self.secrets = service.concurrency, self._service.secrets
         require_question(self._template, SETTING_PREFIX, ("$question", MESSAGES))
         self.takes_history = has_placeholder(self._template, HISTORY) or has_placeholder(self._template, MESSAGES)
@@ -110,12 +107,8 @@ class HttpSystem:
 
     def _describe_partial_answer(self, reason: str, incoming: IncomingResponse) -> str:
         """Return the reason of a missing answer, with the part that had arrived."""
-        partial_answer = redact_within(read_partial_answer(incoming, self._reader), self._service.echoes)
-        return (
-            f"{reason}; until then it had said {len(partial_answer):,} characters: {shorten_value(partial_answer)}"
-            if partial_answer
-            else reason
-        )
+        text = redact_within(read_partial_answer(incoming, self._reader), self._service.echoes)
+        return f"{reason}; until then it had said {len(text):,} characters: {shorten_value(text)}" if text else reason
 
     def _drop_refused_field(self, template: Any, error: Refused) -> bool:
         """Leave the next optional field out of further requests; return False if the refusal has another cause.
@@ -125,11 +118,7 @@ class HttpSystem:
         with self._template_lock:
             if self._template is not template:
                 return True
-            if (
-                not self._optional_fields
-                or error.status not in UNSUPPORTED_STATUSES
-                or not re.search(r"\bstream", str(error))
-            ):
+            if not self._optional_fields or error.status not in UNSUPPORTED or not re.search(r"\bstream", str(error)):
                 return False
             name = self._optional_fields.pop(0)
             self._template = {field: value for field, value in template.items() if field != name}

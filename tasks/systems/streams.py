@@ -130,10 +130,8 @@ def read_partial_answer(incoming: IncomingResponse, reader: ReplyReader) -> str:
     if not is_event_stream(incoming):
         return ""
     try:
-        documents = [
-            (event, document) for event, document in _parse_documents(list(parse_events(bytes(incoming.content))))
-        ]
-        deltas = [reader.find_delta(document) if isinstance(document, dict) else document for _, document in documents]
+        pairs = [(event, document) for event, document in _parse_documents(list(parse_events(bytes(incoming.content))))]
+        deltas = [reader.find_delta(document) if isinstance(document, dict) else document for _, document in pairs]
     except ValueError:
         return incoming.content.decode("utf-8", "replace")
     return "".join(delta or "" for delta in deltas)
@@ -209,17 +207,15 @@ def _parse_documents(all_events: Sequence[Event]) -> Iterator[tuple[Event, JsonO
     Raises:
         ValueError: a stream of objects has an invalid object.
     """
-    answer_events = list(takewhile(lambda event: event.data != "[DONE]", all_events))
-    objects = [_parse_object(event.data) for event in answer_events]
-    raw_texts = [
-        event.data for event, document in zip(answer_events, objects, strict=True) if document is None and event.data
-    ]
+    events = list(takewhile(lambda event: event.data != "[DONE]", all_events))
+    objects = [_parse_object(event.data) for event in events]
+    raw_texts = [event.data for event, document in zip(events, objects, strict=True) if document is None and event.data]
     if any(document is not None for document in objects):
         for text in raw_texts:
             if text.startswith("{"):
                 raise ValueError(f"an event is no JSON: {text}")
     texts = iter(_decode_texts(raw_texts) or raw_texts)
-    for event, document in zip(answer_events, objects, strict=True):
+    for event, document in zip(events, objects, strict=True):
         yield event, document if document is not None else next(texts) if event.data else None
 
 

@@ -14,7 +14,7 @@ from yarus.tasks.cases.outcomes import HIDDEN_PATH
 from yarus.tasks.config.services import OPENAI_PREFIX, is_function_path, is_http_url
 from yarus.tasks.config.settings import Settings
 from yarus.tasks.models.progress import count_step
-from yarus.tasks.models.protocol import parse_token_count
+from yarus.tasks.models.protocol import parse_count
 from yarus.tasks.systems.external import call_safely, require_storable, shorten_value
 from yarus.tasks.systems.service import HttpSystem, open_http_system, open_openai_system
 from yarus.tasks.systems.user_code import UserFunctions
@@ -174,8 +174,8 @@ def validate_answer(raw_answer: RawAnswer, elapsed_ms: float) -> SystemAnswer:
         path,
         latency_ms=elapsed_ms if own_ms is None else own_ms,
         first_token_ms=_get_duration_ms(raw_answer, "first_token_ms"),
-        tokens_in=parse_token_count(raw_answer.get("tokens_in")),
-        tokens_out=parse_token_count(raw_answer.get("tokens_out")),
+        tokens_in=parse_count(raw_answer.get("tokens_in")),
+        tokens_out=parse_count(raw_answer.get("tokens_out")),
     )
 
 

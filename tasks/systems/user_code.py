@@ -154,7 +154,7 @@ class UserFunction:
     def _drop(self, process: Process, *, lost: bool = False) -> None:
         with self._lock:
             self._n_lost += lost and process in self._processes  # counted once, however many callers waited for it
-            self._processes = [running_process for running_process in self._processes if running_process is not process]
+            self._processes = [other for other in self._processes if other is not process]
             self._idle = [entry for entry in self._idle if entry[0] is not process]
         process.end()
 
@@ -169,7 +169,7 @@ class UserFunctions:
         self._opening = threading.Lock()
 
     def get(self, name: str, setting: str, gives: ResultKind) -> UserFunction:
-        """Return the function of that name; arguments and errors as for `UserCode`."""
+        """Return the function of that name; arguments and errors as for `UserFunction`."""
         configuration = get_settings()
         options = configuration.sut_python, configuration.sut_concurrency, configuration.sut_timeout_s
         code_key = name, setting, gives, str(Path.cwd()), *options

@@ -56,7 +56,7 @@ def embed_texts(texts: list[str], model: Embedder, engine: Engine) -> Vectors:
 
 
 def embed_texts_with_failures(texts: list[str], model: Embedder, engine: Engine) -> tuple[Vectors, dict[int, str]]:
-    """Return vectors as `embed`, and why texts have none; a text without a vector does not end the call.
+    """Return vectors as `embed_texts`, and why texts have none; a text without a vector does not end the call.
 
     Returns:
         (n, d) float32, rows of length 1 or 0, or of NaN without a vector; and position -> reason of a missing vector.
@@ -65,29 +65,25 @@ def embed_texts_with_failures(texts: list[str], model: Embedder, engine: Engine)
         InputError: the store has vectors of another model under that name.
         ModelUnavailable: a server would refuse every text.
     """
-    n_empty = sum(not text.strip() for text in texts)
-    if n_empty:
-        log.warning(
-            "%d of %d texts are empty: their vectors are zero, and nothing is found by them", n_empty, len(texts)
-        )
+    empty = sum(not text.strip() for text in texts)
+    if empty:
+        log.warning("%d of %d texts are empty: their vectors are zero, and nothing is found by them", empty, len(texts))
     if not model.worth_storing or not texts:
         return model.encode(texts), {}
     hashes = [hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in texts]
     unique = dict(zip(hashes, texts, strict=True))
-    vectors_by_hash = find_vectors(engine, model.identity, list(unique))
-    if vectors_by_hash and isinstance(model, RemoteEmbedder):
-        _require_same({unique[key]: vector for key, vector in vectors_by_hash.items()}, model)
-    fresh, failed = _embed_missing(
-        {key: text for key, text in unique.items() if key not in vectors_by_hash}, model, engine
-    )
-    vectors_by_hash |= fresh
-    n_bytes = max(map(len, vectors_by_hash.values()), default=0)
-    if any(len(vector) != n_bytes for vector in vectors_by_hash.values()):
+    by_hash = find_vectors(engine, model.identity, list(unique))
+    if by_hash and isinstance(model, RemoteEmbedder):
+        _require_same({unique[key]: vector for key, vector in by_hash.items()}, model)
+    fresh, failed = _embed_missing({key: text for key, text in unique.items() if key not in by_hash}, model, engine)
+    by_hash |= fresh
+    n_bytes = max(map(len, by_hash.values()), default=0)
+    if any(len(vector) != n_bytes for vector in by_hash.values()):
         raise _other_model(
-            model, f"has stored vectors of {len(next(iter(vectors_by_hash.values()))) // 4} dimensions and others"
+            model, f"has stored vectors of {len(next(iter(by_hash.values()))) // 4} dimensions and others"
         )
     missing = np.full(n_bytes // 4, np.nan, dtype="<f4").tobytes()
-    vectors = np.stack([np.frombuffer(vectors_by_hash.get(key, missing), dtype="<f4") for key in hashes])
+    vectors = np.stack([np.frombuffer(by_hash.get(key, missing), dtype="<f4") for key in hashes])
     return vectors, {row: failed[key] for row, key in enumerate(hashes) if key in failed}
 
 
@@ -107,13 +103,11 @@ def _embed_missing(
     started_at = logged_at = time.monotonic()
     done = 0
     for portion in _portions(texts, model):
-        portion_vectors = {items[position][0]: vector.tobytes() for position, vector in portion.vectors}
+        portion_vectors = {items[index][0]: vector.tobytes() for index, vector in portion.vectors}
         store_vectors(engine, model.identity, portion_vectors)
         fresh |= portion_vectors
-        failed |= {items[position][0]: reason for position, reason in portion.failures.items()}
-        done += sum(
-            len(texts[position]) + 1 for position in (*(position for position, _ in portion.vectors), *portion.failures)
-        )
+        failed |= {items[index][0]: reason for index, reason in portion.failures.items()}
+        done += sum(len(texts[index]) + 1 for index in (*(index for index, _ in portion.vectors), *portion.failures))
         now = time.monotonic()
         if now - logged_at >= LOG_INTERVAL_S or len(fresh) == len(items):
             logged_at, rate, left_s = now, len(fresh) / (now - started_at), (now - started_at) * (n_chars - done) / done
@@ -129,15 +123,11 @@ class _Portion(NamedTuple):
 def _portions(texts: list[str], model: Embedder) -> Iterator[_Portion]:
     """Yield portions to store: a number of texts, or what has arrived from a server."""
     if isinstance(model, RemoteEmbedder):
-        for results in model.parts(texts) if texts else ():
-            rows = [(result, row, position) for result in results for row, position in enumerate(result.positions)]
+        for parts in model.parts(texts) if texts else ():
+            rows = [(part, row, index) for part in parts for row, index in enumerate(part.positions)]
             yield _Portion(
-                [
-                    (position, result.vectors[row].astype("<f4"))
-                    for result, row, position in rows
-                    if row not in result.failures
-                ],
-                {position: result.failures[row] for result, row, position in rows if row in result.failures},
+                [(index, part.vectors[row].astype("<f4")) for part, row, index in rows if row not in part.failures],
+                {index: part.failures[row] for part, row, index in rows if row in part.failures},
             )
         return
     start, n_texts = 0, PORTION

@@ -41,7 +41,7 @@ BATCH_CHARACTERS = 64_000
 """Limit of a request with more than one text: some providers refuse too many tokens together."""
 PROBE_TEXT = "?"
 """First text sent to a server, which shows whether it returns vectors, and their dimension."""
-TEXT_REFUSAL_STATUSES = (400, 413, 422)
+TEXT_STATUSES = (400, 413, 422)
 """Statuses that concern the texts, once the server has taken others."""
 NEVER = float("inf")
 HELP: dict[str, Words] = {
@@ -138,7 +138,7 @@ class EmbeddingClient:
             outcome: EmbeddingResponse | CallError = CallError("refused", "")
             for self._form in get_args(VectorForm):
                 outcome = await self._try([PROBE_TEXT], fields)
-                if isinstance(outcome, EmbeddingResponse) or outcome.status not in TEXT_REFUSAL_STATUSES:
+                if isinstance(outcome, EmbeddingResponse) or outcome.status not in TEXT_STATUSES:
                     break  # otherwise it may know only another form
             if isinstance(outcome, EmbeddingResponse):
                 self._batch_size = 1 if self._form == "single" else self._batch_size
@@ -147,7 +147,7 @@ class EmbeddingClient:
                     if outcome.failures
                     else None
                 )
-            if outcome.status in TEXT_REFUSAL_STATUSES:
+            if outcome.status in TEXT_STATUSES:
                 raise self._build_refusal(outcome)
             self._form = "base64"
             return outcome
@@ -190,7 +190,7 @@ class EmbeddingClient:
             return True
         # The batch is at fault if the server answers other requests.
         is_batch_at_fault = outcome.kind not in ("blocked", "busy") and not self._breaker.is_given_up
-        may_split = outcome.status in TEXT_REFUSAL_STATUSES or is_batch_at_fault
+        may_split = outcome.status in TEXT_STATUSES or is_batch_at_fault
         if len(batch) == 1 or not may_split:
             put(self._build_failed_result(batch, outcome))
             return False
@@ -226,18 +226,14 @@ class EmbeddingClient:
             wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
             # Too slow, or too large a reply.
-            is_too_large = outcome.kind in ("timeout", "fault") and outcome.status is None
-            if (is_too_large and len(texts) > 1) or self._retries.gives_up(
-                outcome.kind, faults, waited_s, self._breaker
-            ):
+            is_large = outcome.kind in ("timeout", "fault") and outcome.status is None
+            if (is_large and len(texts) > 1) or self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
                 return outcome
             await asyncio.sleep(wait_s)
 
     async def _concerns_all(self, error: CallError, texts: Sequence[str], fields: Mapping[str, Any]) -> bool:
         """Return whether every text would be refused like this, because the first one is, too."""
-        is_of_texts = error.status in TEXT_REFUSAL_STATUSES and not (
-            error.cause and error.cause.kind in ("money", "key")
-        )
+        is_of_texts = error.status in TEXT_STATUSES and not (error.cause and error.cause.kind in ("money", "key"))
         if is_of_texts or error.kind in ("call", "blocked"):
             return False
         if list(texts) == [PROBE_TEXT]:

@@ -34,7 +34,7 @@ def ngram_counts(texts: Sequence[str], features: int) -> NDArray[np.float32]:
 
 
 def _count(texts: Sequence[str], counts: NDArray[np.float32]) -> None:
-    ngram_indices: dict[str, int] = {}
+    gram_indices: dict[str, int] = {}
     indices_by_word: dict[str, array[int]] = {}
     indices, lengths = array("i"), []
     for text in texts:
@@ -43,12 +43,10 @@ def _count(texts: Sequence[str], counts: NDArray[np.float32]) -> None:
             if word not in indices_by_word:
                 padded = f" {word} "
                 grams = (padded[start : start + n] for n in NGRAM_SIZES for start in range(len(padded) + 1 - n))
-                indices_by_word[word] = array(
-                    "i", [ngram_indices.setdefault(gram, len(ngram_indices)) for gram in grams]
-                )
+                indices_by_word[word] = array("i", [gram_indices.setdefault(gram, len(gram_indices)) for gram in grams])
             indices.extend(indices_by_word[word])
         lengths.append(len(indices) - n_before)
-    hashes = murmur3([gram.encode() for gram in ngram_indices])[np.frombuffer(indices, dtype=np.int32)]
+    hashes = murmur3([gram.encode() for gram in gram_indices])[np.frombuffer(indices, dtype=np.int32)]
     rows = np.repeat(np.arange(len(texts)), lengths)
     signs = np.where(hashes < 0, np.float32(-1), np.float32(1))
     np.add.at(counts.reshape(-1), rows * counts.shape[1] + np.abs(hashes) % counts.shape[1], signs)

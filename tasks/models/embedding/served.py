@@ -141,13 +141,11 @@ def resolve_endpoint(name: str, settings: Settings) -> EmbeddingEndpoint:
             address=address,
         )
     measuring_address, _ = _split_name(settings.similarity_embedder or "")
-    keys_by_address = (
+    keys = (
         (retriever_address, settings.embedder_api_key, "YARUS_EMBEDDER_API_KEY"),
         (measuring_address, settings.similarity_embedder_api_key, "YARUS_SIMILARITY_EMBEDDER_API_KEY"),
     )
-    matching = [(key, setting) for key_address, key, setting in keys_by_address if key_address == address] or [
-        (None, keys_by_address[0][2])
-    ]
+    matching = [(key, setting) for key_address, key, setting in keys if key_address == address] or [(None, keys[0][2])]
     key, setting = next((candidate for candidate in matching if candidate[0]), matching[0])
     return EmbeddingEndpoint(address, model, key, setting)
 
@@ -165,7 +163,7 @@ def _client(
     """Return one client for all users of the same model, so that limits hold and connections stay open.
 
     Args:
-        place: address, model and key.
+        endpoint: address, model and key.
         limits: the settings of the service as JSON, which masks secrets; these are separate arguments.
         headers: of its requests.
         token_form: sent to the address that issues tokens.

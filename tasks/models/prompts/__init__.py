@@ -92,21 +92,19 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
         InputError: a user's file cannot be used.
     """
     language = settings.language
-    repair = _read_own_text(language, "repair")
+    repair = _read_own(language, "repair")
     repairs = _load_repairs(language)
-    prompts_by_name = {
-        name: Prompt(name, shape, _read_own_text(language, name), repairs[name]) for name, shape in SHAPES.items()
-    }
+    by_name = {name: Prompt(name, shape, _read_own(language, name), repairs[name]) for name, shape in SHAPES.items()}
     for role, path in (("generator", settings.generator.prompt), ("gate", settings.gate.prompt)):
         if path is not None:
             (name,) = (name for name, shape in SHAPES.items() if shape.role == role)
-            prompts_by_name[name] = _load_user_prompt(path, name, repairs[name])
+            by_name[name] = _load_user_prompt(path, name, repairs[name])
     if settings.judge.prompt is not None:
-        prompts_by_name.update(_load_judge_prompts(settings.judge.prompt, repairs))
+        by_name.update(_load_judge_prompts(settings.judge.prompt, repairs))
     for name, rubric in load_rubrics(settings).items():
         shape = PromptShape("judge", "score", rubric.variables, "answer")
-        prompts_by_name[name] = Prompt(name, shape, _rubric_template(rubric, language), repair)
-    return prompts_by_name
+        by_name[name] = Prompt(name, shape, _rubric_template(rubric, language), repair)
+    return by_name
 
 
 def load_rubrics(settings: Settings) -> dict[str, Rubric]:
@@ -126,15 +124,15 @@ def load_rubrics(settings: Settings) -> dict[str, Rubric]:
     return rubrics_by_column
 
 
-def _read_own_text(language: Language, name: str) -> str:
+def _read_own(language: Language, name: str) -> str:
     return (PROMPTS_FOLDER / language / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def _load_repairs(language: Language) -> dict[str, str]:
     """Return the message after an unreadable reply, by prompt; each form of reply has its own."""
     forms = {shape.form for shape in SHAPES.values()} - {"score", "word", "text"}
-    repair_by_form = {form: _read_own_text(language, f"repair_{form}") for form in sorted(forms)}
-    return {name: repair_by_form.get(shape.form, _read_own_text(language, "repair")) for name, shape in SHAPES.items()}
+    repair_by_form = {form: _read_own(language, f"repair_{form}") for form in sorted(forms)}
+    return {name: repair_by_form.get(shape.form, _read_own(language, "repair")) for name, shape in SHAPES.items()}
 
 
 def _load_judge_prompts(path: Path, repairs: Mapping[str, str]) -> dict[str, Prompt]:
@@ -206,14 +204,10 @@ def _rubric_template(rubric: Rubric, language: Language) -> str:
     """Return the language's frame for rubrics with the paragraphs of the texts that the rubric uses."""
     variables = {name for shape in SHAPES.values() for name in shape.variables}
     unused = tuple(f"${name}" for name in variables - {*rubric.variables})
-    paragraphs = [
-        paragraph
-        for paragraph in _read_own_text(language, "rubric").split("\n\n")
-        if not any(name in paragraph for name in unused)
-    ]
+    parts = [part for part in _read_own(language, "rubric").split("\n\n") if not any(name in part for name in unused)]
     # A $ in the user's words is a character, not a variable.
     criterion, anchors = (text.replace("$", "$$") for text in (rubric.question, rubric.scale))
-    return "\n\n".join(paragraphs).replace("$criterion", criterion).replace("$anchors", anchors)
+    return "\n\n".join(parts).replace("$criterion", criterion).replace("$anchors", anchors)
 
 
 def _make_mark(template: str, texts: Mapping[str, VariableValue]) -> str:

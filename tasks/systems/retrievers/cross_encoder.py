@@ -93,16 +93,12 @@ def get_cross_encoder(name: str) -> LocalCrossEncoder:
 def _can_score(folder: Path) -> bool:
     """Return whether a model has learned to score pairs; sentence-transformers adds a random last layer to others."""
     try:
-        architectures = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
+        classes = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
     except (ValueError, AttributeError):
         return True  # loading the model reports the fault
     modules = folder / "modules.json"
     is_scoring = modules.is_file() and "cross_encoder" in modules.read_text(encoding="utf-8")
-    return (
-        is_scoring
-        or not architectures
-        or any(str(name).endswith("ForSequenceClassification") for name in architectures)
-    )
+    return is_scoring or not classes or any(str(name).endswith("ForSequenceClassification") for name in classes)
 
 
 def _folder(name: str) -> Path | None:

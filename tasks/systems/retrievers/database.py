@@ -40,7 +40,6 @@ class PgvectorRetriever:
         """Take the columns of one table: the chunk's id, its vector, the order of ties, and the condition of its rows.
 
         The check raises if the table has changed; it runs after the last question of a batch.
-
         """
         self._check = check
         self._engine, self._questions = engine, questions
@@ -62,9 +61,7 @@ class PgvectorRetriever:
             return rankings
 
     def _rank_timed(self, connection: Connection, question: str, vector: NDArray[np.float32], k: int) -> Ranking:
-        """Return a ranking with the time that a user would wait for embedding and search; untimed if the embedder
-        fails.
-        """
+        """Return a ranking with the time that a user would wait; untimed if the embedder fails."""
         started_at = time.perf_counter()
         try:
             self._questions.encode([question])

@@ -29,9 +29,7 @@ RankFunction = Callable[[str, int], RankedPairs]
 
 
 class ExternalRetriever:
-    """Retriever that calls foreign code for one question at a time, several at once; a failure concerns its question
-    alone.
-    """
+    """Retriever that calls foreign code for each question, several at once. A failure concerns its question alone."""
 
     def __init__(self, ask: RankFunction, *, concurrency: int) -> None:
         """Take the function that returns (id, distance) pairs, nearest first, and the number of simultaneous calls."""
@@ -55,7 +53,7 @@ class ExternalRetriever:
         return Ranking(*ranked, (time.perf_counter() - started_at) * 1_000)
 
 
-def validate_ranking(pairs_found: RankedPairs, k: int) -> tuple[list[str], list[float]]:
+def validate_ranking(raw_pairs: RankedPairs, k: int) -> tuple[list[str], list[float]]:
     """Return the first k ids and distances, if they are a ranking.
 
     Later pairs are not read, because the iterable may be endless.
@@ -64,11 +62,9 @@ def validate_ranking(pairs_found: RankedPairs, k: int) -> tuple[list[str], list[
         ValueError: the items are not pairs, an id occurs twice, the distances do not ascend, or the ids are too long.
     """
     try:
-        pairs = [(str(chunk), float(distance)) for chunk, distance in islice(pairs_found, k)]
+        pairs = [(str(chunk), float(distance)) for chunk, distance in islice(raw_pairs, k)]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"expected pairs of id and distance, nearest first, not {shorten_value(pairs_found)}"
-        ) from None
+        raise ValueError(f"expected pairs of id and distance, nearest first, not {shorten_value(raw_pairs)}") from None
     ids, distances = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     require_storable(ids, "the ids of the ranking")
     if len(set(ids)) < len(ids):
@@ -108,8 +104,8 @@ def open_ranking_service(url: str, service: RetrieverService) -> RankFunction:
     Raises:
         InputError: the address, the request template or a header cannot be used, or a path is not a JMESPath.
     """
-    setting_prefix = "YARUS_RETRIEVER_SERVICE"
-    paths = compile_path(service.ids, setting_prefix), compile_path(service.distances, setting_prefix)
-    http_service = HttpService(url, service, setting_prefix)
-    require_question(http_service.template, setting_prefix)
+    prefix = "YARUS_RETRIEVER_SERVICE"
+    paths = compile_path(service.ids, prefix), compile_path(service.distances, prefix)
+    http_service = HttpService(url, service, prefix)
+    require_question(http_service.template, prefix)
     return RankingService(http_service, *paths)

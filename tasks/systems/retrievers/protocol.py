@@ -39,7 +39,7 @@ KnownRankings = MutableMapping[tuple[Hashable, str], Ranking]
 
 
 def reuse_rankings(
-    known_rankings: KnownRankings | None,
+    shared: KnownRankings | None,
     run_key: Hashable,
     questions: Sequence[str],
     rank: Callable[[Sequence[str]], list[Ranking]],
@@ -47,7 +47,7 @@ def reuse_rankings(
     """Return rankings of the questions: known ones, and new ones of the others; failures are computed again.
 
     Args:
-        known_rankings: the rankings that evaluations share; None to share nothing.
+        shared: the rankings that evaluations share; None to share nothing.
         run_key: everything that decides a ranking but the question.
         questions: n texts.
         rank: returns one ranking per question.
@@ -55,11 +55,9 @@ def reuse_rankings(
     Returns:
         n rankings, in the order of the questions.
     """
-    if known_rankings is None:
+    if shared is None:
         return rank(questions)
-    missing = list(dict.fromkeys(question for question in questions if (run_key, question) not in known_rankings))
+    missing = list(dict.fromkeys(question for question in questions if (run_key, question) not in shared))
     fresh = dict(zip(missing, rank(missing) if missing else [], strict=True))
-    known_rankings.update(
-        {(run_key, question): ranking for question, ranking in fresh.items() if ranking.error is None}
-    )
-    return [fresh[question] if question in fresh else known_rankings[run_key, question] for question in questions]
+    shared.update({(run_key, question): ranking for question, ranking in fresh.items() if ranking.error is None})
+    return [fresh[question] if question in fresh else shared[run_key, question] for question in questions]

@@ -39,9 +39,7 @@ def _dense(run: EvaluationRun, corpus: Corpus) -> Retriever:
 
 
 def _pgvector(run: EvaluationRun, corpus: Corpus) -> Retriever:
-    """Return a retriever over the source's own vectors and index if they are used, else over vectors in Yarus's
-    database.
-    """
+    """Return a retriever over the source's vectors and index if they are used, else over those in Yarus's database."""
     questions, chunks = get_embedder_pair(run.config.embedder, get_settings())
     if run.config.vectors == "stored":
         source_tables = open_source(run.parameters.source)

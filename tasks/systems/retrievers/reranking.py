@@ -181,20 +181,17 @@ def _open_service_scorer(url: str, codes: UserFunctions) -> Scorer:
     service, model = get_settings().reranker_service, get_settings().reranker_model
     scores = compile_path(service.scores, SETTING_PREFIX)
     indices = None if service.indices == IN_ORDER else compile_path(service.indices, SETTING_PREFIX)
-    remote = HttpService(url, _build_service_settings(service, model), SETTING_PREFIX)
-    require_question(remote.template, SETTING_PREFIX)
+    http = HttpService(url, _build_service_settings(service, model), SETTING_PREFIX)
+    require_question(http.template, SETTING_PREFIX)
     return Scorer(
-        ScoringService(remote, model, indices, scores),
-        _format_identity(url),
-        service.concurrency,
-        tuple(remote.secrets),
+        ScoringService(http, model, indices, scores), _format_identity(url), service.concurrency, tuple(http.secrets)
     )
 
 
 def _build_service_settings(service: RerankerService, model: str | None) -> RetrieverService:
     """Return the settings of the service; without a model's name, none is sent."""
     request = service.request
-    with suppress(json.JSONDecodeError):  # `Service` reports the fault
+    with suppress(json.JSONDecodeError):  # `HttpService` reports the fault
         template = json.loads(request)
         if model is None and isinstance(template, dict):
             request = json.dumps({name: value for name, value in template.items() if value != "$model"})

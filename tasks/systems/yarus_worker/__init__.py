@@ -1,5 +1,4 @@
-"""Worker in a process of the user's code. It runs on the user's interpreter, Python 3.7 or later, with the standard
-library.
+"""Worker in a process of the user's code, for Python 3.7 or later with nothing but the standard library.
 
 It is imported there as `yarus_worker`, so that no module of the user has its name.
 """
