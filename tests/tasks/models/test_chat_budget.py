@@ -37,9 +37,9 @@ def tag() -> str:
     return uuid.uuid4().hex
 
 
-def compute_max_usd(configuration: Settings) -> float:
+def compute_max_usd(settings: Settings) -> float:
     """Return the most USD that one of the calls can cost; all have the same length."""
-    request, _ = ServerProfile().encode(build_request(make_calls("0" * 32, 1)[0], configuration.judge))
+    request, _ = ServerProfile().encode(build_request(make_calls("0" * 32, 1)[0], settings.judge))
     return (len(request) + TEMPLATE_TOKENS + MAX_TOKENS) / MILLION
 
 
@@ -144,10 +144,8 @@ FREE_REFUSALS = {"429": make_response(429), "413": make_response(413)}
 @pytest.mark.parametrize("deed", [pytest.param(deed, id=name) for name, deed in UNKNOWN_COSTS.items()])
 async def test_every_chargeable_try_is_booked(llm_server: FakeLLMServer, engine, tag, deed):
     llm_server.script = lambda number, request: deed
-    configuration = make_priced_settings(
-        llm_server.url, timeout_s=0.2 if isinstance(deed, Action) and deed.after_s else 60
-    )
-    (reply,) = await complete_calls(configuration, engine, make_calls(tag, 1), tag)
+    settings = make_priced_settings(llm_server.url, timeout_s=0.2 if isinstance(deed, Action) and deed.after_s else 60)
+    (reply,) = await complete_calls(settings, engine, make_calls(tag, 1), tag)
     tries = len(llm_server.requests)
     # Before its first answer, a server may mean by 500 that it does not take a parameter.
     assert (reply.status, reply.cost_usd, tries) == ("error", None, 8 if deed == UNKNOWN_COSTS["500"] else 2)
@@ -157,7 +155,7 @@ async def test_every_chargeable_try_is_booked(llm_server: FakeLLMServer, engine,
     )
     # A try that could exceed the budget is not started, and the call is skipped.
     (reply,) = await complete_calls(
-        configuration.model_copy(update={"budget_usd": 1.5 * compute_max_usd(configuration)}),
+        settings.model_copy(update={"budget_usd": 1.5 * compute_max_usd(settings)}),
         engine,
         make_calls(tag, 1),
         tag + "b",
@@ -194,9 +192,8 @@ def test_known_costs_are_booked_without_budget_too(llm_server: FakeLLMServer, en
     llm_server.script = lambda number, request: make_score_completion(0.5, tokens=(100, 20))
     asyncio.run(complete_calls(make_priced_settings(llm_server.url), engine, make_calls(tag, 100), tag))
     assert reserved_usd(engine, tag) == pytest.approx(100 * 120 / MILLION)
-    limited = make_priced_settings(
-        llm_server.url, budget=100 * 120 / MILLION
-    )  # set for the resumed evaluation: it is already spent
+    # Set for the resumed evaluation: it is already spent.
+    limited = make_priced_settings(llm_server.url, budget=100 * 120 / MILLION)
     replies = asyncio.run(complete_calls(limited, engine, make_calls(tag, 101), tag))
     assert [reply.status for reply in replies] == ["ok"] * 100 + ["skipped_budget"]
 

@@ -214,9 +214,7 @@ async def test_random_faults_are_retried(llm_server: FakeLLMServer):
         Action(CUT_REPLY, then="reset"),
         Action(b"", then="close"),
     ]
-    llm_server.script = lambda number, request: (
-        random.choice(passing) if random.random() < 0.5 else make_score_completion(0.5)
-    )
+    llm_server.script = lambda _, __: random.choice(passing) if random.random() < 0.5 else make_score_completion(0.5)
     retries = RetryPolicy(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
     async with open_chat("judge", make_chat_settings(llm_server.url, concurrency=16), retries=retries) as judge:
         replies = await judge.complete([make_call(number) for number in range(300)])
@@ -229,9 +227,7 @@ FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "
 @pytest.mark.parametrize("status", FATAL)
 @pytest.mark.parametrize("first", [1, pytest.param(500, marks=pytest.mark.slow("breadth: after 499 good replies"))])
 async def test_wrong_settings_stop_at_once_with_advice(llm_server: FakeLLMServer, status, first):
-    llm_server.script = lambda number, request: (
-        make_score_completion(0.5) if number < first else make_response(status, f"no {KEY}")
-    )
+    llm_server.script = lambda n, _: make_score_completion(0.5) if n < first else make_response(status, f"no {KEY}")
     async with open_chat("judge", make_chat_settings(llm_server.url, concurrency=8), retries=QUICK_RETRIES) as judge:
         with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
             await judge.complete([make_call(number) for number in range(2_000)])
@@ -259,11 +255,8 @@ async def test_refusal_of_one_prompt_with_account_words_fails_one_case(llm_serve
     async with open_chat("judge", make_chat_settings(llm_server.url), retries=QUICK_RETRIES) as judge:
         calls = [make_call(f"№{number}") for number in range(6)]
         calls = [
-            replace(
-                judge_call,
-                texts={**judge_call.texts, "asked_at": datetime.datetime.now(datetime.UTC), "reference": None},
-            )
-            for judge_call in calls
+            replace(call, texts={**call.texts, "asked_at": datetime.datetime.now(datetime.UTC), "reference": None})
+            for call in calls
         ]
         replies = await judge.complete(calls)  # a case has more than texts
     assert [reply.status for reply in replies] == ["ok"] * 3 + ["error"] + ["ok"] * 2

@@ -45,14 +45,10 @@ async def test_retry_after_as_a_date(llm_server: FakeLLMServer):
 
 @pytest.mark.slow("breadth: 1,400 calls")
 async def test_concurrency_falls_after_429_and_comes_back(llm_server: FakeLLMServer):
-    max_in_flight = 4
+    limit = 4
 
     def script(number, request):
-        return (
-            make_response(429)
-            if llm_server.in_flight > max_in_flight
-            else Action(make_score_completion(0.5), after_s=0.01)
-        )
+        return make_response(429) if llm_server.in_flight > limit else Action(make_score_completion(0.5), after_s=0.01)
 
     llm_server.script = script
     async with open_chat(

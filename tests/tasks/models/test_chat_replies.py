@@ -35,9 +35,7 @@ async def test_reply_in_unusual_form_is_read(llm_server: FakeLLMServer, content,
 
 
 async def test_nul_in_an_error_message_is_replaced(llm_server: FakeLLMServer):
-    llm_server.script = lambda number, request: make_response(
-        413, '{"error": {"message": "too \\u0000 long"}}', JSON_HEADER
-    )
+    llm_server.script = lambda _, __: make_response(413, '{"error": {"message": "too \\u0000 long"}}', JSON_HEADER)
     score = await ask_for_verdict(llm_server.url)
     assert (score.status, score.reason) == ("judge_error", "HTTP 413: too \ufffd long")
 
@@ -87,9 +85,7 @@ async def test_gzip_reply_is_read(llm_server: FakeLLMServer):
 
 
 async def test_unreadable_reply_is_requested_again(llm_server: FakeLLMServer):
-    llm_server.script = lambda number, request: (
-        make_completion("Оценка 0.9") if number == 1 else make_score_completion(0.25)
-    )
+    llm_server.script = lambda n, _: make_completion("Оценка 0.9") if n == 1 else make_score_completion(0.25)
     score = await ask_for_verdict(llm_server.url)
     assert (score.value, len(score.replies)) == (0.25, 2)
     roles = [message["role"] for message in llm_server.requests[1]["messages"]]

@@ -37,11 +37,9 @@ MILLION = 1_000_000
 
 
 def settings(url: str, *, price: float | None = None, budget: float | None = None, **role: object) -> Settings:
-    configured_role = ModelRole(**({"base_url": url, "model": "asked", "timeout_s": 60} | role))
+    model_role = ModelRole(**({"base_url": url, "model": "asked", "timeout_s": 60} | role))
     prices = {} if price is None else {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
-    return make_settings(
-        judge=configured_role, gate=configured_role, generator=configured_role, prices=prices, budget_usd=budget
-    )
+    return make_settings(judge=model_role, gate=model_role, generator=model_role, prices=prices, budget_usd=budget)
 
 
 @pytest.fixture
@@ -124,9 +122,7 @@ async def test_each_role_has_its_own_calls(llm_server: FakeLLMServer, engine, ta
 
 
 async def test_unreadable_replies_are_stored_and_failures_are_not(llm_server: FakeLLMServer, engine, tag):
-    llm_server.script = lambda number, request: make_completion(
-        "Оценка 0.9", finish="length" if number == 1 else "stop"
-    )
+    llm_server.script = lambda n, _: make_completion("Оценка 0.9", finish="length" if n == 1 else "stop")
     async with open_chat("judge", settings(llm_server.url), engine) as judge:
         for _ in range(2):
             score = await ask_for_score(judge, calls(tag, 1)[0])
@@ -139,7 +135,7 @@ async def test_unreadable_replies_are_stored_and_failures_are_not(llm_server: Fa
     assert [reply.status for reply in await ask(settings(llm_server.url), engine, failed)] == ["ok"]
 
 
-BUYER_CODE = """
+BUYER = """
 import asyncio, sys
 from pathlib import Path
 from yarus.db.engine import open_own_database
@@ -167,16 +163,14 @@ def test_kill_loses_only_calls_in_flight(llm_server: FakeLLMServer, home: Path, 
     kills, n_requests = 3, 0
     for _ in range(kills):
         process = subprocess.Popen(
-            [sys.executable, "-c", BUYER_CODE, str(home), llm_server.url, tag], stdout=subprocess.PIPE
+            [sys.executable, "-c", BUYER, str(home), llm_server.url, tag], stdout=subprocess.PIPE
         )
         while len(llm_server.requests) < n_requests + 100 and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         assert process.communicate()[0] == b""  # it had not finished
         n_requests = len(llm_server.requests)
-    done = subprocess.run(
-        [sys.executable, "-c", BUYER_CODE, str(home), llm_server.url, tag], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", BUYER, str(home), llm_server.url, tag], capture_output=True, text=True)
     assert done.stdout == "600\n", done.stderr
     # In flight: 8 at the server, and replies that arrived while the last group was being committed.
     assert 600 <= len(llm_server.requests) <= 600 + kills * 2 * 8

@@ -100,10 +100,8 @@ async def statuses(url: str, n: int = 6, **role: Any) -> list[str]:
 async def test_token_is_fetched_once_and_renewed_when_refused() -> None:
     bank = Bank()
     async with bank.open() as url:
-        token_settings = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 3}
-        async with open_chat(
-            "judge", make_chat_settings(f"{url}/v1", **token_settings), retries=QUICK_RETRIES
-        ) as judge:
+        role = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 3}
+        async with open_chat("judge", make_chat_settings(f"{url}/v1", **role), retries=QUICK_RETRIES) as judge:
             first = await judge.complete([make_call(number) for number in range(6)])
             bank.n_tokens += 1  # the token has ended before its announced expiry
             second = await judge.complete([make_call(number) for number in range(6, 12)])
@@ -118,10 +116,8 @@ async def test_token_is_fetched_once_and_renewed_when_refused() -> None:
 async def test_token_is_renewed_before_it_expires() -> None:
     bank = Bank(lasts_s=61.5)
     async with bank.open() as url:
-        token_settings = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 1}
-        async with open_chat(
-            "judge", make_chat_settings(f"{url}/v1", **token_settings), retries=QUICK_RETRIES
-        ) as judge:
+        role = {"token_url": f"{url}/oauth", "token_form": SCOPE, "concurrency": 1}
+        async with open_chat("judge", make_chat_settings(f"{url}/v1", **role), retries=QUICK_RETRIES) as judge:
             await judge.ask(make_call(0))
             await asyncio.sleep(2)
             await judge.ask(make_call(1))

@@ -28,7 +28,7 @@ def make_progress(**fields: object) -> Progress:
     return Progress("tier3", "helpdesk", 10, ("answer", "judge"), **fields)  # type: ignore[arg-type]
 
 
-def run_in_batch(part: BatchProgress, *calls: tuple[object, ...]) -> None:
+def run_batch(part: BatchProgress, *calls: tuple[object, ...]) -> None:
     """Call functions with their arguments in the context of a batch."""
 
     def call_functions() -> None:
@@ -42,11 +42,9 @@ def run_in_batch(part: BatchProgress, *calls: tuple[object, ...]) -> None:
 def test_case_is_done_after_its_last_step() -> None:
     evaluation = make_progress()
     part = BatchProgress(evaluation, 6)
-    run_in_batch(
-        part, (count_step, "answer"), (count_step, "answer"), (count_step, "judge"), (count_step, "score_texts")
-    )
+    run_batch(part, (count_step, "answer"), (count_step, "answer"), (count_step, "judge"), (count_step, "score_texts"))
     assert (evaluation.done, evaluation.counts, evaluation.share) == (1, {"answer": 2, "judge": 1}, 3 / 20)
-    run_in_batch(part, (count_step, "answer", None, 6), (count_step, "answer"))  # a step does not count its cases twice
+    run_batch(part, (count_step, "answer", None, 6), (count_step, "answer"))  # a step does not count its cases twice
     assert evaluation.counts["answer"] == 6
     part.end(0)
     assert (evaluation.done, evaluation.share) == (6, 12 / 20)
@@ -55,13 +53,13 @@ def test_case_is_done_after_its_last_step() -> None:
 def test_failures_are_counted_and_corrected_at_the_end() -> None:
     evaluation = make_progress()
     first, second = BatchProgress(evaluation, 5), BatchProgress(evaluation, 5)
-    run_in_batch(
+    run_batch(
         first,
         (count_step, "answer", "Timeout"),
         (count_step, "judge", "judge_error: no JSON"),
         (count_step, "judge", "the same case"),
     )
-    run_in_batch(second, (count_step, "answer", "Timeout"))
+    run_batch(second, (count_step, "answer", "Timeout"))
     assert evaluation.failed == 4
     first.end(2)
     assert evaluation.failed == 3
@@ -71,9 +69,9 @@ def test_failures_are_counted_and_corrected_at_the_end() -> None:
 
 def test_purchases_add_up_and_unpriced_cost_is_unknown() -> None:
     evaluation = make_progress()
-    run_in_batch(BatchProgress(evaluation, 5), (count_purchase, (100, None), None))
+    run_batch(BatchProgress(evaluation, 5), (count_purchase, (100, None), None))
     assert (evaluation.tokens, evaluation.cost_usd) == (100, None)
-    run_in_batch(BatchProgress(evaluation, 5), (count_purchase, (10, 5), 0.25), (count_purchase, (10, 5), 0.5))
+    run_batch(BatchProgress(evaluation, 5), (count_purchase, (10, 5), 0.25), (count_purchase, (10, 5), 0.5))
     assert (evaluation.tokens, evaluation.cost_usd) == (130, 0.75)
     count_purchase((1, 1), 1.0)  # outside a batch
     assert evaluation.tokens == 130
@@ -85,7 +83,7 @@ def test_pending_calls_set_share_and_time_left(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     exam = Progress("judge", "helpdesk", 12, ("judge_again", "examine"))
     part = BatchProgress(exam, 12)
-    run_in_batch(part, (count_step, "judge_again", None, 12))
+    run_batch(part, (count_step, "judge_again", None, 12))
     now[0] += 1
     assert exam.share == 0.5
 
@@ -93,7 +91,7 @@ def test_pending_calls_set_share_and_time_left(monkeypatch: pytest.MonkeyPatch) 
         for _ in range(n):
             exam.add_call()
 
-    run_in_batch(part, (add_calls, 336))
+    run_batch(part, (add_calls, 336))
     assert (exam.share, exam.left_s) == (0, None)  # unknown before the first reply
     now[0] += 5
     exam.add_reply(waited=False)
@@ -158,7 +156,7 @@ def test_numbered_sets_places_and_shown_returns_the_newest() -> None:
 )
 def test_line_has_counts_speed_and_failures(language: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluation = make_progress(place=(2, 8))
-    run_in_batch(
+    run_batch(
         BatchProgress(evaluation, 10),
         (count_step, "answer", None, 7),
         (count_step, "judge", None, 3),
@@ -186,9 +184,9 @@ def test_failure_reason_is_logged_at_debug_with_pseudonyms(
 ) -> None:
     part = BatchProgress(Progress("tier3", "production", 1, ("answer",)), 1)
     with caplog.at_level(logging.INFO, logger="yarus"):
-        run_in_batch(part, (count_step, "answer", "call +7 912 345-67-89"))
+        run_batch(part, (count_step, "answer", "call +7 912 345-67-89"))
     assert caplog.text == ""
     with caplog.at_level(logging.DEBUG, logger="yarus"):
-        run_in_batch(part, (count_step, "answer", "call +7 912 345-67-89"))
+        run_batch(part, (count_step, "answer", "call +7 912 345-67-89"))
     assert "answer failed: call [" in caplog.text
     assert "345" not in caplog.text

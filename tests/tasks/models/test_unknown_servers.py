@@ -120,9 +120,8 @@ async def test_refusal_of_a_parameter_costs_no_case(llm_server: FakeLLMServer, s
 
     results = await ask_judge(llm_server, script)
     assert {score.status for score in results} == {"ok"}
-    assert (
-        sum(any(name in request for name in names) for request in llm_server.requests) <= 8
-    )  # then the profile is known
+    # Then the profile is known.
+    assert sum(any(name in request for name in names) for request in llm_server.requests) <= 8
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -55,9 +55,7 @@ def test_dialogs_run_in_parallel_with_their_own_history() -> None:
             (f"{dialog}: вопрос {n}", f"ответ на «{dialog}: вопрос {n}» после {2 * (n - 1)}") for n in range(1, turn)
         ]
         assert format_turns(answer.history) == [
-            line
-            for earlier_question, earlier_answer in earlier_turns
-            for line in (f"user {earlier_question}", f"assistant {earlier_answer}")
+            line for earlier, reply in earlier_turns for line in (f"user {earlier}", f"assistant {reply}")
         ]
         assert answer.text == f"ответ на «{question}» после {2 * (turn - 1)}"
 

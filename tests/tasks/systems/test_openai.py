@@ -151,12 +151,10 @@ CITATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str] | None, lis
 @pytest.mark.parametrize("name", CITATIONS)
 @pytest.mark.parametrize("streams", [False, True])
 def test_citations_are_found_where_servers_put_them(llm_server: FakeLLMServer, name: str, streams: bool) -> None:
-    reply_fields, message_fields, urls, contexts = CITATIONS[name]
+    fields, message_fields, urls, contexts = CITATIONS[name]
     choice = {"index": 0, "finish_reason": "stop"}
-    completion = {
-        "choices": [choice | {"message": {"role": "assistant", "content": "Да."} | message_fields}]
-    } | reply_fields
-    last_event = {"choices": [choice | {"delta": message_fields}]} | reply_fields
+    completion = {"choices": [choice | {"message": {"role": "assistant", "content": "Да."} | message_fields}]} | fields
+    last_event = {"choices": [choice | {"delta": message_fields}]} | fields
     parts = (make_delta_event("Да"), make_delta_event("."), f"data: {json.dumps(last_event)}\n\n".encode(), DONE_EVENT)
     deed = make_stream(*parts) if streams else make_response(200, json.dumps(completion), JSON_HEADER)
     llm_server.script = lambda number, request: deed

@@ -24,7 +24,7 @@ from yarus.tasks.systems.sut import SystemAnswer
 
 TEXT = "content-type: text/plain; charset=utf-8"
 STREAM = b"HTTP/1.1 200 OK\r\n" + EVENT_STREAM_HEADER.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n"
-STREAM_WITHOUT_LENGTH = b"HTTP/1.1 200 OK\r\n" + EVENT_STREAM_HEADER.encode() + b"\r\nconnection: close\r\n\r\n"
+UNFRAMED = b"HTTP/1.1 200 OK\r\n" + EVENT_STREAM_HEADER.encode() + b"\r\nconnection: close\r\n\r\n"
 
 
 def ask_system(url: str, **service: Any) -> SystemAnswer:
@@ -32,7 +32,7 @@ def ask_system(url: str, **service: Any) -> SystemAnswer:
     return answer
 
 
-def ask_with_reply(llm_server: FakeLLMServer, deed: Action | bytes, **service: Any) -> SystemAnswer:
+def read_reply(llm_server: FakeLLMServer, deed: Action | bytes, **service: Any) -> SystemAnswer:
     llm_server.script = lambda number, request: deed
     return ask_system(llm_server.url, **service)
 
@@ -50,7 +50,7 @@ def test_first_and_last_token_are_timed_from_the_request(llm_server: FakeLLMServ
         make_delta_event(finish="stop"),
         DONE_EVENT,
     )
-    answer = ask_with_reply(llm_server, make_stream(*parts, pause_s=0.4))
+    answer = read_reply(llm_server, make_stream(*parts, pause_s=0.4))
     assert (answer.text, answer.error) == ("В корпусе 7.", None)
     assert answer.first_token_ms is not None and answer.latency_ms is not None
     assert answer.first_token_ms >= 400  # not with the first event, which has no text
@@ -71,8 +71,8 @@ def test_packets_do_not_change_the_answer(llm_server: FakeLLMServer, size: int) 
         )
     )
     packets = [body[start : start + size] for start in range(0, len(body), size)]
-    assert ask_with_reply(llm_server, make_stream(*packets)).text == "Сдать 🙂ё"
-    assert ask_with_reply(llm_server, make_stream(body)).text == "Сдать 🙂ё"
+    assert read_reply(llm_server, make_stream(*packets)).text == "Сдать 🙂ё"
+    assert read_reply(llm_server, make_stream(body)).text == "Сдать 🙂ё"
 
 
 FORMS: dict[str, tuple[bytes, dict[str, Any], str]] = {
@@ -126,41 +126,41 @@ FORMS: dict[str, tuple[bytes, dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", FORMS)
 def test_forms_of_streams_are_read(llm_server: FakeLLMServer, name: str) -> None:
     body, service, text = FORMS[name]
-    answer = ask_with_reply(llm_server, make_stream(body), **service)
+    answer = read_reply(llm_server, make_stream(body), **service)
     assert (answer.text, answer.error) == (text, None)
 
 
 def test_parts_are_taken_from_any_event(llm_server: FakeLLMServer) -> None:
     first = make_event(urls=["https://w/1"], contexts=["Раз"], urls_later=None)
     last = make_event(urls=["https://w/1", "https://w/2"], contexts=[], path="cache", latency_ms=12, done=True)
-    answer = ask_with_reply(llm_server, make_stream(first, make_event(token="Да"), make_event(token="."), last))
+    answer = read_reply(llm_server, make_stream(first, make_event(token="Да"), make_event(token="."), last))
     assert (answer.text, answer.urls, answer.contexts) == ("Да.", ["https://w/1", "https://w/2"], ["Раз"])
     assert (answer.path, answer.latency_ms) == ("cache", 12)
 
 
 def test_hidden_answer_needs_no_text(llm_server: FakeLLMServer) -> None:
-    answer = ask_with_reply(llm_server, make_stream(make_event(path="hidden"), DONE_EVENT))
+    answer = read_reply(llm_server, make_stream(make_event(path="hidden"), DONE_EVENT))
     assert (answer.text, answer.path, answer.first_token_ms) == ("", "hidden", None)
 
 
 def test_unstreamed_answer_has_no_first_token(llm_server: FakeLLMServer) -> None:
-    answer = ask_with_reply(llm_server, make_response(200, '{"answer": "Да."}', JSON_HEADER))
+    answer = read_reply(llm_server, make_response(200, '{"answer": "Да."}', JSON_HEADER))
     assert (answer.text, answer.first_token_ms) == ("Да.", None)
     assert answer.latency_ms is not None
 
 
 def test_chunked_plain_text_is_an_answer(llm_server: FakeLLMServer) -> None:
     word = "ёж".encode()
-    answer = ask_with_reply(llm_server, make_stream(word[:1], word[1:], b"!", kind=TEXT, pause_s=0.4))
+    answer = read_reply(llm_server, make_stream(word[:1], word[1:], b"!", kind=TEXT, pause_s=0.4))
     assert (answer.text, answer.urls) == ("ёж!", None)
     assert answer.first_token_ms is not None and answer.latency_ms is not None
     assert answer.latency_ms - answer.first_token_ms >= 800 - 100
-    assert ask_with_reply(llm_server, make_stream(kind=TEXT)).text == ""
-    assert ask_with_reply(llm_server, make_stream(b'{"answer": "', b'ok"}', kind=TEXT)).text == "ok"
-    assert ask_with_reply(llm_server, make_stream(make_event(token="Да"), DONE_EVENT, kind=TEXT)).text == "Да"
-    assert "no JSON" in str(ask_with_reply(llm_server, make_response(200, "Технические работы", TEXT)).error)
-    assert "no JSON" in str(ask_with_reply(llm_server, make_stream(b'{"answer": "', kind=TEXT)).error)
-    assert "utf-8" in str(ask_with_reply(llm_server, make_stream(b"\xff", kind=TEXT)).error)
+    assert read_reply(llm_server, make_stream(kind=TEXT)).text == ""
+    assert read_reply(llm_server, make_stream(b'{"answer": "', b'ok"}', kind=TEXT)).text == "ok"
+    assert read_reply(llm_server, make_stream(make_event(token="Да"), DONE_EVENT, kind=TEXT)).text == "Да"
+    assert "no JSON" in str(read_reply(llm_server, make_response(200, "Технические работы", TEXT)).error)
+    assert "no JSON" in str(read_reply(llm_server, make_stream(b'{"answer": "', kind=TEXT)).error)
+    assert "utf-8" in str(read_reply(llm_server, make_stream(b"\xff", kind=TEXT)).error)
 
 
 BROKEN: dict[str, tuple[Action, tuple[str, ...]]] = {
@@ -182,7 +182,7 @@ BROKEN: dict[str, tuple[Action, tuple[str, ...]]] = {
         ("12 characters: 'a plain text'",),
     ),
     "no length, and nothing that says that it is over": (
-        Action(STREAM_WITHOUT_LENGTH + make_event(token="Да"), then="close"),
+        Action(UNFRAMED + make_event(token="Да"), then="close"),
         ("ended in the middle", "2 characters: 'Да'"),
     ),
     "an event that is cut": (
@@ -211,7 +211,7 @@ BROKEN: dict[str, tuple[Action, tuple[str, ...]]] = {
         ("it failed",),
     ),
     "the end of something else": (
-        Action(STREAM_WITHOUT_LENGTH + b"event: retrieval.done\ndata: {}\n\n" + make_event(token="Не"), then="close"),
+        Action(UNFRAMED + b"event: retrieval.done\ndata: {}\n\n" + make_event(token="Не"), then="close"),
         ("ended in the middle", "'Не'"),
     ),
     "the end of a tool, and none of OpenAI's": (
@@ -244,7 +244,7 @@ BROKEN: dict[str, tuple[Action, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_incomplete_stream_is_an_error(llm_server: FakeLLMServer, name: str) -> None:
     deed, words = BROKEN[name]
-    answer = ask_with_reply(llm_server, deed)
+    answer = read_reply(llm_server, deed)
     assert (answer.text, answer.latency_ms, answer.first_token_ms) == (None, None, None)
     for word in words:
         assert word in str(answer.error)
@@ -252,16 +252,8 @@ def test_incomplete_stream_is_an_error(llm_server: FakeLLMServer, name: str) -> 
 
 def test_stream_with_end_event_needs_no_length(llm_server: FakeLLMServer) -> None:
     for end in (DONE_EVENT, b"event: message_end\ndata: {}\n\n"):
-        assert (
-            ask_with_reply(llm_server, Action(STREAM_WITHOUT_LENGTH + make_event(token="Да") + end, then="close")).text
-            == "Да"
-        )
-    assert (
-        ask_with_reply(
-            llm_server, Action(STREAM_WITHOUT_LENGTH + make_delta_event("Да", finish="stop"), then="close")
-        ).text
-        == "Да"
-    )
+        assert read_reply(llm_server, Action(UNFRAMED + make_event(token="Да") + end, then="close")).text == "Да"
+    assert read_reply(llm_server, Action(UNFRAMED + make_delta_event("Да", finish="stop"), then="close")).text == "Да"
 
 
 @pytest.mark.parametrize("timeout_s", [10, 0.3])
@@ -334,8 +326,8 @@ def test_slow_stream_times_out(name: str) -> None:
 def test_secret_in_several_parts_is_redacted(llm_server: FakeLLMServer) -> None:
     token = "tok-3n-0123456789"
     halves = [make_delta_event(part) for part in (token[:6], token[6:])]
-    answer = ask_with_reply(llm_server, make_stream(*halves, DONE_EVENT), headers={"authorization": f"Bearer {token}"})
+    answer = read_reply(llm_server, make_stream(*halves, DONE_EVENT), headers={"authorization": f"Bearer {token}"})
     assert answer.text == "***"
-    answer = ask_with_reply(llm_server, make_stream(*halves), headers={"authorization": f"Bearer {token}"})
+    answer = read_reply(llm_server, make_stream(*halves), headers={"authorization": f"Bearer {token}"})
     assert token not in str(answer.error)
     assert "***" in str(answer.error)

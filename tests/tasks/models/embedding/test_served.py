@@ -87,11 +87,9 @@ def test_encode_returns_zeros_without_request_for_empty_texts(server: FakeLLMSer
 
 
 def test_request_has_prefix_fields_and_key(server: FakeLLMServer) -> None:
-    configuration = make_settings(
-        server.url, query={"input_type": "query", "dimensions": 8}, passage={"model": "other"}
-    )
-    configuration = configuration.model_copy(update={"query_prefix": "query: ", "passage_prefix": "passage: "})
-    questions, chunks = get_embedder_pair(server.url, configuration)
+    settings = make_settings(server.url, query={"input_type": "query", "dimensions": 8}, passage={"model": "other"})
+    settings = settings.model_copy(update={"query_prefix": "query: ", "passage_prefix": "passage: "})
+    questions, chunks = get_embedder_pair(server.url, settings)
     questions.encode(["q"])
     chunks.encode(["c"])
     probe, question_request, chunk_request = server.requests  # one probe for both: they share a client
@@ -171,14 +169,14 @@ def test_key_is_sent_only_to_its_own_address(
     server: FakeLLMServer, at_home: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_url, other_key = f"{server.url}/other/v1", "sk-of-the-other-0123456789"
-    configuration = make_settings(server.url)
-    configuration = configuration.model_copy(
+    settings = make_settings(server.url)
+    settings = settings.model_copy(
         update={"similarity_embedder": other_url, "similarity_embedder_api_key": SecretStr(other_key)}
     )
     for name in (server.url, f"{server.url}#second", f"{other_url}#m", f"{server.url}/third#m"):
-        get_embedder_pair(name, configuration)[0].encode(["a"])
-    configuration_without_key = configuration.model_copy(update={"embedder_api_key": None})
-    get_embedder_pair(server.url, configuration_without_key)[0].encode(["a"])
+        get_embedder_pair(name, settings)[0].encode(["a"])
+    settings_without_key = settings.model_copy(update={"embedder_api_key": None})
+    get_embedder_pair(server.url, settings_without_key)[0].encode(["a"])
     keys = [
         next((line for line in head.lower().splitlines() if line.startswith("authorization")), "")
         for head in server.headers[::2]
@@ -194,25 +192,23 @@ def test_token_command_is_run_and_its_token_is_sent(server: FakeLLMServer, tmp_p
 
 def test_headers_and_tokens_go_only_to_their_own_address(server: FakeLLMServer, at_home: object) -> None:
     other_url = f"{server.url}/other/v1"
-    configuration = make_settings(
+    settings = make_settings(
         server.url,
         headers={"api-key": SecretStr("of-the-retriever-0123")},
         token_command=SecretStr("echo a-token-0123"),
     ).model_copy(update={"similarity_embedder": other_url})
     for name in (server.url, f"{server.url}#second", f"{other_url}#m", f"{server.url}/third#m"):
-        get_embedder_pair(name, configuration)[0].encode(["a"])
+        get_embedder_pair(name, settings)[0].encode(["a"])
     heads = [head.lower() for head in server.headers[::2]]
     assert ["api-key: of-the-retriever-0123" in head for head in heads] == [True, True, False, False]
     assert ["authorization: bearer a-token-0123" in head for head in heads] == [True, True, False, False]
 
 
 def test_token_url_gets_no_key_of_another_address(server: FakeLLMServer, at_home: object) -> None:
-    base_configuration = make_settings("http://127.0.0.1:9/v1", token_url="http://127.0.0.1:9/oauth")
+    base = make_settings("http://127.0.0.1:9/v1", token_url="http://127.0.0.1:9/oauth")
     key = SecretStr("sk-of-the-other-0123456789")
-    configuration = base_configuration.model_copy(
-        update={"similarity_embedder": server.url, "similarity_embedder_api_key": key}
-    )
-    get_embedder_pair(f"{server.url}#m", configuration)[0].encode(["a"])
+    settings = base.model_copy(update={"similarity_embedder": server.url, "similarity_embedder_api_key": key})
+    get_embedder_pair(f"{server.url}#m", settings)[0].encode(["a"])
     assert f"authorization: bearer {key.get_secret_value()}" in server.headers[0].lower()
 
 
@@ -243,9 +239,9 @@ def test_unusable_address_is_rejected(name: str, words: tuple[str, ...], monkeyp
 
 
 def test_unsendable_key_is_rejected(server: FakeLLMServer) -> None:
-    configuration = make_settings(server.url).model_copy(update={"embedder_api_key": SecretStr("ключ\n")})
+    settings = make_settings(server.url).model_copy(update={"embedder_api_key": SecretStr("ключ\n")})
     with pytest.raises(InputError, match="YARUS_EMBEDDER_API_KEY: has characters"):
-        get_embedder_pair(server.url, configuration)[0].encode(["a"])
+        get_embedder_pair(server.url, settings)[0].encode(["a"])
     assert server.requests == []
 
 

@@ -126,9 +126,8 @@ EXPENSIVE = {
 def test_failing_text_does_not_affect_others(server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     deed, reason = REPLIES[name]
     server.script = script_for_texts([BAD], deed)
-    retries = replace(
-        QUICK_RETRIES, attempts=2, unreached_s=20, outage_s=20, wrong_s=20
-    )  # of these few texts every fourth fails
+    # Of these few texts every fourth fails.
+    retries = replace(QUICK_RETRIES, attempts=2, unreached_s=20, outage_s=20, wrong_s=20)
     monkeypatch.setattr(client, "RETRIES", retries)
     good_texts = [f"text {number}" for number in range(7)]
     model = make_question_embedder(server, batch=4, timeout_s=0.4 if name == "too slow" else 60)

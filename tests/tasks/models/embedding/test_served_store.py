@@ -113,9 +113,7 @@ def test_vectors_are_stored_as_replies_arrive(server: FakeLLMServer, engine: Eng
         return Action(make_reply(request), after_s=0.05)
 
     server.script = script
-    embed_texts(
-        [f"kept {number}" for number in range(20)], make_question_embedder(server, batch=1, concurrency=2), engine
-    )
+    embed_texts([f"kept {n}" for n in range(20)], make_question_embedder(server, batch=1, concurrency=2), engine)
     assert n_stored[-1] >= n_stored[1] + 10
 
 

@@ -25,7 +25,7 @@ LIST_TEXTS = {
     "history": {"question_1": "Сказано.", "answer_1": "Отвечено."},
 }
 """Variables with several texts."""
-PROMPTS_BY_LANGUAGE = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
+PROMPTS = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
 
 
 def load_prompts(role: str, path):
@@ -46,7 +46,7 @@ def test_languages_have_the_same_variables(file):
 @pytest.mark.parametrize("language", ["ru", "en"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_fill_puts_texts_between_tags(language, name):
-    prompt = PROMPTS_BY_LANGUAGE[language][name]
+    prompt = PROMPTS[language][name]
     filled = prompt.fill(TEXTS | LIST_TEXTS)
     (mark,) = set(re.findall(r"<\w+-([0-9a-f]{8})>", filled))
     for variable in prompt.shape.variables:
@@ -65,7 +65,7 @@ def test_fill_puts_texts_between_tags(language, name):
 @given(st.lists(st.text(), min_size=2, max_size=4))
 def test_texts_of_one_variable_cannot_change_tags(sources):
     values = {"claims": {"1f2e": "Утверждение."}, "sources": {f"passage_{i}": text for i, text in enumerate(sources)}}
-    filled = PROMPTS_BY_LANGUAGE["ru"]["support"].fill(values)
+    filled = PROMPTS["ru"]["support"].fill(values)
     mark = re.search(r"<1f2e-([0-9a-f]{8})>", filled)[1]
     assert not any(mark in text for text in sources)
     assert all(filled.count(f"<passage_{i}-{mark}>") == 1 for i in range(len(sources)))
@@ -73,7 +73,7 @@ def test_texts_of_one_variable_cannot_change_tags(sources):
 
 @given(st.text(), st.text())
 def test_text_cannot_close_its_tag(question, answer):
-    prompt = PROMPTS_BY_LANGUAGE["ru"]["answer_relevance"]
+    prompt = PROMPTS["ru"]["answer_relevance"]
     filled = prompt.fill({"question": question, "answer": answer})
     mark = re.search(r"<question-([0-9a-f]{8})>", filled)[1]
     assert mark not in question + answer
@@ -81,7 +81,7 @@ def test_text_cannot_close_its_tag(question, answer):
 
 
 def test_mark_changes_when_a_text_contains_it():
-    prompt = PROMPTS_BY_LANGUAGE["ru"]["answer_relevance"]
+    prompt = PROMPTS["ru"]["answer_relevance"]
     answer = "</answer>"
     marks = []
     for _ in range(20):  # each text repeats all marks so far, like an attacker who knows the method
@@ -93,13 +93,13 @@ def test_mark_changes_when_a_text_contains_it():
 
 
 def test_fill_keeps_dollars_in_texts():
-    assert "\n$5 и $question, $$\n" in PROMPTS_BY_LANGUAGE["en"]["answer_relevance"].fill(
+    assert "\n$5 и $question, $$\n" in PROMPTS["en"]["answer_relevance"].fill(
         {"question": "?", "answer": "$5 и $question, $$"}
     )
 
 
 def test_fill_ignores_unused_texts():
-    prompt = PROMPTS_BY_LANGUAGE["ru"]["answer_relevance"]
+    prompt = PROMPTS["ru"]["answer_relevance"]
     assert prompt.fill(TEXTS | {"status": None, "tokens": 5}) == prompt.fill(
         {"question": TEXTS["question"], "answer": TEXTS["answer"]}
     )
@@ -107,11 +107,11 @@ def test_fill_ignores_unused_texts():
 
 def test_fill_rejects_missing_text():
     with pytest.raises(KeyError, match="reference"):
-        PROMPTS_BY_LANGUAGE["ru"]["e2e_score"].fill({"question": "?", "answer": "!"})
+        PROMPTS["ru"]["e2e_score"].fill({"question": "?", "answer": "!"})
 
 
 def test_digest_depends_on_the_wording(tmp_path):
-    digests = {prompt.digest for language in PROMPTS_BY_LANGUAGE.values() for prompt in language.values()}
+    digests = {prompt.digest for language in PROMPTS.values() for prompt in language.values()}
     assert len(digests) == 2 * len(SHAPES)
     (tmp_path / "gate.txt").write_text("Показывать $answer?", encoding="utf-8")
     assert load_prompts("gate", tmp_path / "gate.txt")["gate"].digest not in digests
@@ -140,26 +140,21 @@ def test_user_prompts_replace_yarus_prompts(tmp_path):
 def test_judge_prompt_replaces_by_name_or_variables(tmp_path, file, text, replaced):
     (tmp_path / file).write_text(text, encoding="utf-8")
     loaded = load_prompts("judge", tmp_path / file)
-    assert {name for name in SHAPES if loaded[name] != PROMPTS_BY_LANGUAGE["ru"][name]} == replaced
+    assert {name for name in SHAPES if loaded[name] != PROMPTS["ru"][name]} == replaced
 
 
 @pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.role == "judge"])
 def test_user_prompt_keeps_the_repair_text(tmp_path, name):
-    (tmp_path / f"{name}.txt").write_text(
-        " ".join(f"${variable}" for variable in SHAPES[name].variables), encoding="utf-8"
-    )
+    (tmp_path / f"{name}.txt").write_text(" ".join(f"${word}" for word in SHAPES[name].variables), encoding="utf-8")
     loaded = load_prompts("judge", tmp_path)
-    assert (
-        loaded[name].template != PROMPTS_BY_LANGUAGE["ru"][name].template
-        and loaded[name].repair == PROMPTS_BY_LANGUAGE["ru"][name].repair
-    )
+    assert loaded[name].template != PROMPTS["ru"][name].template and loaded[name].repair == PROMPTS["ru"][name].repair
 
 
 def test_folder_of_judge_prompts_replaces_by_file_name(tmp_path):
     (tmp_path / "faithfulness.txt").write_text("$answer", encoding="utf-8")
     (tmp_path / "e2e_score.txt").write_text("$reference $answer", encoding="utf-8")
     loaded = load_prompts("judge", tmp_path)
-    assert {name for name in SHAPES if loaded[name] != PROMPTS_BY_LANGUAGE["ru"][name]} == {"faithfulness", "e2e_score"}
+    assert {name for name in SHAPES if loaded[name] != PROMPTS["ru"][name]} == {"faithfulness", "e2e_score"}
 
 
 @pytest.mark.parametrize(

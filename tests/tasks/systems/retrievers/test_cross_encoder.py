@@ -25,10 +25,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_reranker_orders_by_the_scores_of_the_model(model: str) -> None:
     from sentence_transformers import CrossEncoder  # imported here, because the import takes seconds
 
-    cross_encoder = CrossEncoder(model, local_files_only=True)
-    scores = dict(
-        zip(TEXTS, cross_encoder.predict([(QUESTION, text) for text in TEXTS.values()]).tolist(), strict=True)
-    )
+    encoder = CrossEncoder(model, local_files_only=True)
+    scores = dict(zip(TEXTS, encoder.predict([(QUESTION, text) for text in TEXTS.values()]).tolist(), strict=True))
     model_reranker = open_reranker(model, TEXTS, 50, USER_CODES)
     [ranking] = model_reranker.rerank([QUESTION], [Ranking(list(TEXTS), [0.0] * len(TEXTS))])
     assert ranking.ids == sorted(TEXTS, key=lambda name: -scores[name]) != list(TEXTS)

@@ -170,9 +170,7 @@ FORMS = {
 
 
 def ask_service(server: FakeLLMServer, reply: Any, n_texts: int = 3) -> Ranking:
-    server.script = lambda number, request: (
-        reply if isinstance(reply, bytes | Action) else make_response(200, json.dumps(reply))
-    )
+    server.script = lambda _, __: reply if isinstance(reply, bytes | Action) else make_response(200, json.dumps(reply))
     ids = [f"c{number}" for number in range(n_texts)]
     [ranking] = open_reranker(server.url, TEXTS, 50, USER_CODES).rerank(
         ["Где столовая?"], [Ranking(ids, [0.0] * n_texts, 1.0)]

@@ -43,14 +43,7 @@ def rankings(home: Path, engine: Engine, xquad_source: str) -> tuple[Rankings, l
 
 
 def hit_rate(rankings: list[Ranking], relevant: list[list[str]]) -> float:
-    return float(
-        np.mean(
-            [
-                bool(set(ranking.ids) & set(relevant_ids))
-                for ranking, relevant_ids in zip(rankings, relevant, strict=True)
-            ]
-        )
-    )
+    return float(np.mean([bool(set(ranking.ids) & set(ids)) for ranking, ids in zip(rankings, relevant, strict=True)]))
 
 
 @ALL_QUESTIONS
@@ -58,25 +51,20 @@ def test_pgvector_without_index_equals_dense(rankings: Any) -> None:
     dense, pgvector = rankings[0]["dense"], rankings[0]["pgvector"]
     assert len(dense) == 1190
     assert [ranking.ids for ranking in pgvector] == [ranking.ids for ranking in dense]
-    dense_distances, pgvector_distances = (
-        [ranking.distances for ranking in retriever_rankings] for retriever_rankings in (dense, pgvector)
-    )
+    dense_distances, pgvector_distances = ([ranking.distances for ranking in results] for results in (dense, pgvector))
     np.testing.assert_allclose(pgvector_distances, dense_distances, atol=1e-6)
 
 
 @ALL_QUESTIONS
 def test_hybrid_is_at_least_as_good_as_its_parts(rankings: Any) -> None:
     rankings_by_retriever, relevant = rankings
-    rates = {name: hit_rate(retriever_rankings, relevant) for name, retriever_rankings in rankings_by_retriever.items()}
+    rates = {name: hit_rate(results, relevant) for name, results in rankings_by_retriever.items()}
     assert rates["hybrid"] >= max(rates["dense"], rates["fulltext"]) >= 0.95
 
 
 @ALL_QUESTIONS
 def test_batch_retrievers_time_only_some_questions(rankings: Any) -> None:
-    timed = {
-        name: sum(ranking.latency_ms is not None for ranking in retriever_rankings)
-        for name, retriever_rankings in rankings[0].items()
-    }
+    timed = {name: sum(ranking.latency_ms is not None for ranking in results) for name, results in rankings[0].items()}
     assert timed == {"dense": 3, "pgvector": 3, "hybrid": 3, "fulltext": 1190}
 
 
@@ -132,8 +120,7 @@ def test_index_recall_is_reported(at_home: Path, indexed: str, monkeypatch: pyte
         rank_results(exact_run, questions, 10, unit="chunk", timed=0),
     )
     shares = [
-        len(set(index_ranking.ids) & set(exact_ranking.ids)) / 10
-        for index_ranking, exact_ranking in zip(index_rankings, exact_rankings, strict=True)
+        len(set(left.ids) & set(right.ids)) / 10 for left, right in zip(index_rankings, exact_rankings, strict=True)
     ]
     assert 0.1 < indexed_run.config.index_recall < 0.999
     assert indexed_run.config.index_recall == pytest.approx(np.mean(shares), abs=0.02)  # except for ties
