@@ -128,7 +128,7 @@ class EmbeddingClient:
         """Request one vector, the first time, to learn form and dimension: later refusals are about texts.
 
         Returns:
-            The error if the server could not be reached.
+            The error of the probe if it brings no vector, otherwise None.
         """
         async with self._probe_lock:
             if self.dimensions:

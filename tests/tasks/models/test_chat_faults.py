@@ -318,20 +318,16 @@ async def test_key_is_not_shown_or_logged(llm_server: FakeLLMServer, caplog):
         Action(KEY.encode(), then="close"),
     ]
     deeds += [make_response(200, json.dumps({"error": {"message": KEY}})), refusal]
-    texts = []
+    seen = []
     for deed in deeds:
         llm_server.script = lambda number, request, deed=deed: deed
         configuration = make_chat_settings(llm_server.url)
         async with open_chat("judge", configuration, retries=QUICK_RETRIES) as judge:
             try:
-                texts += [
-                    repr(await ask_for_score(judge, make_call())),
-                    repr(judge),
-                    repr(judge._attempts._credentials),
-                ]
+                seen += [repr(await ask_for_score(judge, make_call())), repr(judge), repr(judge._attempts._credentials)]
             except ModelUnavailable as error:
-                texts += ["".join(traceback.format_exception(error)), repr(error)]
-        texts += [repr(configuration), str(configuration.public())]
+                seen += ["".join(traceback.format_exception(error)), repr(error)]
+        seen += [repr(configuration), str(configuration.public())]
     assert f"authorization: bearer {KEY}" in llm_server.headers[0].lower()  # it was really sent
-    assert not [text for text in texts if KEY in text]
+    assert not [text for text in seen if KEY in text]
     assert KEY not in caplog.text

@@ -37,7 +37,7 @@ def read_reply(llm_server: FakeLLMServer, deed: Action | bytes, **service: Any) 
     return ask_system(llm_server.url, **service)
 
 
-def make_event(**parts: Any) -> bytes:
+def encode(**parts: Any) -> bytes:
     return f"data: {json.dumps(parts, ensure_ascii=False)}\n\n".encode()
 
 
@@ -76,16 +76,12 @@ def test_packets_do_not_change_the_answer(llm_server: FakeLLMServer, size: int) 
 
 
 FORMS: dict[str, tuple[bytes, dict[str, Any], str]] = {
-    "tokens": (make_event(token="Да") + make_event(token="!"), {}, "Да!"),
-    "tokens, then all of it": (
-        make_event(token="Да") + make_event(token="!") + make_event(answer="Да!", urls=[]),
-        {},
-        "Да!",
-    ),
-    "answers in parts": (make_event(answer="Да") + make_event(answer=", "), {}, "Да, "),
-    "an answer at once": (make_event(status="searching") + make_event(answer="Да!"), {}, "Да!"),
+    "tokens": (encode(token="Да") + encode(token="!"), {}, "Да!"),
+    "tokens, then all of it": (encode(token="Да") + encode(token="!") + encode(answer="Да!", urls=[]), {}, "Да!"),
+    "answers in parts": (encode(answer="Да") + encode(answer=", "), {}, "Да, "),
+    "an answer at once": (encode(status="searching") + encode(answer="Да!"), {}, "Да!"),
     "answers that grow": (
-        make_event(answer="Да") + make_event(answer="Да, к") + make_event(answer="Да, конечно"),
+        encode(answer="Да") + encode(answer="Да, к") + encode(answer="Да, конечно"),
         {},
         "Да, конечно",
     ),
@@ -98,19 +94,15 @@ FORMS: dict[str, tuple[bytes, dict[str, Any], str]] = {
         {},
         "111111",
     ),
-    "a path": (make_event(data={"t": "Да"}) + make_event(data={"t": "!"}), {"delta": "data.t"}, "Да!"),
+    "a path": (encode(data={"t": "Да"}) + encode(data={"t": "!"}), {"delta": "data.t"}, "Да!"),
     "a condition": (
-        make_event(type="sources", data=["x"]) + make_event(type="token", data="Да"),
+        encode(type="sources", data=["x"]) + encode(type="token", data="Да"),
         {"delta": "type=='token' && data", "urls": "type=='sources' && data"},
         "Да",
     ),
-    "one completion in an event": (
-        make_event(choices=[{"message": {"content": "Да"}, "finish_reason": "stop"}]),
-        {},
-        "Да",
-    ),
+    "one completion in an event": (encode(choices=[{"message": {"content": "Да"}, "finish_reason": "stop"}]), {}, "Да"),
     "content in parts": (
-        make_event(choices=[{"delta": {"content": [{"type": "text", "text": "Да"}]}, "finish_reason": "stop"}]),
+        encode(choices=[{"delta": {"content": [{"type": "text", "text": "Да"}]}, "finish_reason": "stop"}]),
         {},
         "Да",
     ),
@@ -131,15 +123,15 @@ def test_forms_of_streams_are_read(llm_server: FakeLLMServer, name: str) -> None
 
 
 def test_parts_are_taken_from_any_event(llm_server: FakeLLMServer) -> None:
-    first = make_event(urls=["https://w/1"], contexts=["Раз"], urls_later=None)
-    last = make_event(urls=["https://w/1", "https://w/2"], contexts=[], path="cache", latency_ms=12, done=True)
-    answer = read_reply(llm_server, make_stream(first, make_event(token="Да"), make_event(token="."), last))
+    first = encode(urls=["https://w/1"], contexts=["Раз"], urls_later=None)
+    last = encode(urls=["https://w/1", "https://w/2"], contexts=[], path="cache", latency_ms=12, done=True)
+    answer = read_reply(llm_server, make_stream(first, encode(token="Да"), encode(token="."), last))
     assert (answer.text, answer.urls, answer.contexts) == ("Да.", ["https://w/1", "https://w/2"], ["Раз"])
     assert (answer.path, answer.latency_ms) == ("cache", 12)
 
 
 def test_hidden_answer_needs_no_text(llm_server: FakeLLMServer) -> None:
-    answer = read_reply(llm_server, make_stream(make_event(path="hidden"), DONE_EVENT))
+    answer = read_reply(llm_server, make_stream(encode(path="hidden"), DONE_EVENT))
     assert (answer.text, answer.path, answer.first_token_ms) == ("", "hidden", None)
 
 
@@ -157,7 +149,7 @@ def test_chunked_plain_text_is_an_answer(llm_server: FakeLLMServer) -> None:
     assert answer.latency_ms - answer.first_token_ms >= 800 - 100
     assert read_reply(llm_server, make_stream(kind=TEXT)).text == ""
     assert read_reply(llm_server, make_stream(b'{"answer": "', b'ok"}', kind=TEXT)).text == "ok"
-    assert read_reply(llm_server, make_stream(make_event(token="Да"), DONE_EVENT, kind=TEXT)).text == "Да"
+    assert read_reply(llm_server, make_stream(encode(token="Да"), DONE_EVENT, kind=TEXT)).text == "Да"
     assert "no JSON" in str(read_reply(llm_server, make_response(200, "Технические работы", TEXT)).error)
     assert "no JSON" in str(read_reply(llm_server, make_stream(b'{"answer": "', kind=TEXT)).error)
     assert "utf-8" in str(read_reply(llm_server, make_stream(b"\xff", kind=TEXT)).error)
@@ -174,7 +166,7 @@ BROKEN: dict[str, tuple[Action, tuple[str, ...]]] = {
     ),
     "a reset": (make_stream(make_delta_event("В кор"), make_delta_event(" "), whole=False, then="reset"), ("'В кор",)),
     "tokens, and a connection that is gone": (
-        make_stream(make_event(token="В кор"), whole=False, then="close"),
+        make_stream(encode(token="В кор"), whole=False, then="close"),
         ("5 characters: 'В кор'",),
     ),
     "text, and a connection that is gone": (
@@ -182,62 +174,56 @@ BROKEN: dict[str, tuple[Action, tuple[str, ...]]] = {
         ("12 characters: 'a plain text'",),
     ),
     "no length, and nothing that says that it is over": (
-        Action(UNFRAMED + make_event(token="Да"), then="close"),
+        Action(UNFRAMED + encode(token="Да"), then="close"),
         ("ended in the middle", "2 characters: 'Да'"),
     ),
     "an event that is cut": (
         make_stream(make_delta_event("Да"), make_delta_event("!")[:-2]),
         ("ended in the middle", "2 characters: 'Да'"),
     ),
-    "a token that is cut": (
-        make_stream(make_event(token="Да"), make_event(token="!")[:-1]),
-        ("ended within an event",),
-    ),
+    "a token that is cut": (make_stream(encode(token="Да"), encode(token="!")[:-1]), ("ended within an event",)),
     "an error in the stream": (
-        make_stream(make_delta_event("Да"), make_event(error={"message": "overloaded"}), DONE_EVENT),
+        make_stream(make_delta_event("Да"), encode(error={"message": "overloaded"}), DONE_EVENT),
         ("the stream says that it failed", "overloaded", "2 characters: 'Да'"),
     ),
     "an event of that name": (make_stream(b"event: error\ndata: boom\n\n", DONE_EVENT), ("failed: boom",)),
     "a failure by another name": (
-        make_stream(make_event(token="Да"), b"event: response.failed\ndata: {}\n\n"),
+        make_stream(encode(token="Да"), b"event: response.failed\ndata: {}\n\n"),
         ("it failed",),
     ),
     "a failure by its type": (
-        make_stream(make_event(token="Да"), make_event(type="error", message="boom"), DONE_EVENT),
+        make_stream(encode(token="Да"), encode(type="error", message="boom"), DONE_EVENT),
         ("boom",),
     ),
     "a finish that is an error": (
-        make_stream(make_delta_event("Да"), make_event(choices=[{"delta": {}, "finish_reason": "error"}]), DONE_EVENT),
+        make_stream(make_delta_event("Да"), encode(choices=[{"delta": {}, "finish_reason": "error"}]), DONE_EVENT),
         ("it failed",),
     ),
     "the end of something else": (
-        Action(UNFRAMED + b"event: retrieval.done\ndata: {}\n\n" + make_event(token="Не"), then="close"),
+        Action(UNFRAMED + b"event: retrieval.done\ndata: {}\n\n" + encode(token="Не"), then="close"),
         ("ended in the middle", "'Не'"),
     ),
     "the end of a tool, and none of OpenAI's": (
         make_stream(make_delta_event("Да"), b"event: on_tool_end\ndata: {}\n\n"),
         ("ended in the middle",),
     ),
-    "half an object": (
-        make_stream(make_event(token="Да"), b'data: {"token": "\n\n', DONE_EVENT),
-        ("an event is no JSON",),
-    ),
-    "no UTF-8": (make_stream(make_event(token="Да"), b"data: \xff\n\n", DONE_EVENT), ("utf-8",)),
+    "half an object": (make_stream(encode(token="Да"), b'data: {"token": "\n\n', DONE_EVENT), ("an event is no JSON",)),
+    "no UTF-8": (make_stream(encode(token="Да"), b"data: \xff\n\n", DONE_EVENT), ("utf-8",)),
     "nothing": (make_stream(DONE_EVENT), ("no event has a part of the answer", "YARUS_SUT_SERVICE__DELTA")),
-    "an unknown form": (make_stream(make_event(chunk="Да"), DONE_EVENT), ("set YARUS_SUT_SERVICE__DELTA",)),
+    "an unknown form": (make_stream(encode(chunk="Да"), DONE_EVENT), ("set YARUS_SUT_SERVICE__DELTA",)),
     "a token that is no text": (
-        make_stream(make_event(token={"text": "Да"}), DONE_EVENT),
+        make_stream(encode(token={"text": "Да"}), DONE_EVENT),
         ("{'text': 'Да'}, not a text: set YARUS_SUT_SERVICE__DELTA",),
     ),
     "content that is no text": (
-        make_stream(make_event(choices=[{"delta": {"content": 7}}]), DONE_EVENT),
+        make_stream(encode(choices=[{"delta": {"content": 7}}]), DONE_EVENT),
         ("7, not a text",),
     ),
     "nested too deeply": (
-        make_stream(make_event(token="a"), b"data: " + b'{"a":' * 100_000 + b"\n\n", DONE_EVENT),
+        make_stream(encode(token="a"), b"data: " + b'{"a":' * 100_000 + b"\n\n", DONE_EVENT),
         ("no JSON",),
     ),
-    "another status": (Action(make_response(500, make_event(token="Да"), EVENT_STREAM_HEADER)), ("answered 500",)),
+    "another status": (Action(make_response(500, encode(token="Да"), EVENT_STREAM_HEADER)), ("answered 500",)),
 }
 
 
@@ -252,7 +238,7 @@ def test_incomplete_stream_is_an_error(llm_server: FakeLLMServer, name: str) -> 
 
 def test_stream_with_end_event_needs_no_length(llm_server: FakeLLMServer) -> None:
     for end in (DONE_EVENT, b"event: message_end\ndata: {}\n\n"):
-        assert read_reply(llm_server, Action(UNFRAMED + make_event(token="Да") + end, then="close")).text == "Да"
+        assert read_reply(llm_server, Action(UNFRAMED + encode(token="Да") + end, then="close")).text == "Да"
     assert read_reply(llm_server, Action(UNFRAMED + make_delta_event("Да", finish="stop"), then="close")).text == "Да"
 
 

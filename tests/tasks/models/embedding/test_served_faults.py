@@ -278,9 +278,7 @@ def test_zero_vector_of_probe_raises(server: FakeLLMServer) -> None:
 def test_cancelled_probe_frees_the_breaker(server: FakeLLMServer) -> None:
     """After faults in a row one request at a time probes the server; here it is cancelled."""
     hanging = Action(make_response(503), after_s=30)
-    server.script = lambda number, request: (
-        make_reply(request) if number == 1 else make_response(503) if number < 7 else hanging
-    )
+    server.script = lambda n, request: make_reply(request) if n == 1 else make_response(503) if n < 7 else hanging
     model = make_question_embedder(server, batch=1, concurrency=2)
     request_future = run_in_background(model.client.embed(["a", "b", "c"], {}, lambda part: None))
     deadline = time.monotonic() + 10
