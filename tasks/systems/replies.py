@@ -83,7 +83,7 @@ def is_only_text(event: Mapping[str, Any], choice: Mapping[str, Any] | None) -> 
 
     Args:
         event: the event as received.
-        choice: its `find_openai_choice`.
+        choice: its choice; see `find_openai_choice`.
     """
     if not event.keys() <= PLAIN_EVENT_FIELDS or event.get("usage"):
         return False

@@ -111,7 +111,7 @@ class HttpSystem:
         return f"{reason}; until then it had said {len(text):,} characters: {shorten_value(text)}" if text else reason
 
     def _drop_refused_field(self, template: Any, error: Refused) -> bool:
-        """Leave the next optional field out of further requests; return False if the refusal has another cause.
+        """Leave the next optional field out of further requests; return False if that cannot help.
 
         Another thread may have done so during the call of this one.
         """

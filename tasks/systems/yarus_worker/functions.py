@@ -24,7 +24,7 @@ class Function(NamedTuple):
 
 
 def load_function(task: Mapping[str, Any]) -> Function:
-    """Return the function `module:function`, or the method or factory that the name stands for.
+    """Return the function of the name `module:function`, or the method of an object that it names or makes.
 
     The name may be a function, an object with `invoke` or `ainvoke`, or a factory of either.
 
@@ -75,7 +75,7 @@ def find_invoke_method(target: Any) -> Any:
 
 
 def accepts_count(call: Callable[..., Any], n: int) -> bool:
-    """Return whether a callable takes `n` positional arguments; True if its signature is unknown."""
+    """Return whether a callable takes `n` positional arguments; if its signature is unknown, any but none."""
     try:
         inspect.signature(call).bind(*range(n))
     except TypeError:
