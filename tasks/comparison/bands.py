@@ -120,14 +120,9 @@ def bands(rows: Sequence[RowMapping]) -> dict[str, Band]:
             them.
     """
     runs = list(_split_runs(rows))
-    first_rows = [run[0].row for run in runs]
-    steps, shares = (
-        [_smallest_step(row) for row in first_rows],
-        [row["share"] if row["change"] else 0.0 for row in first_rows],
-    )
-    bands_by_id = _describe_bands(
-        first_rows, ewma_chart([row["value"] for row in first_rows], step=steps, shared=shares), paired=False
-    )
+    starts = [run[0].row for run in runs]
+    steps, shares = [_smallest_step(row) for row in starts], [row["share"] if row["change"] else 0.0 for row in starts]
+    by_id = _draw_bands(starts, ewma_chart([row["value"] for row in starts], step=steps, shared=shares), paired=False)
     for run in runs:
         changes = [
             NightChange(
@@ -136,9 +131,9 @@ def bands(rows: Sequence[RowMapping]) -> dict[str, Band]:
             )
             for before, night in pairwise(run)
         ]
-        run_bands = _describe_bands([night.row for night in run], paired_chart(changes), paired=True)
-        bands_by_id |= {name: band for name, band in run_bands.items() if name != run[0].row["id"]}
-    return bands_by_id
+        run_bands = _draw_bands([night.row for night in run], paired_chart(changes), paired=True)
+        by_id |= {name: band for name, band in run_bands.items() if name != run[0].row["id"]}
+    return by_id
 
 
 def _split_runs(rows: Sequence[RowMapping]) -> Iterator[list[RunNight]]:
@@ -165,9 +160,9 @@ def _smallest_step(row: RowMapping) -> float:
     return 1 / row["n_scored"] if get_metric(row["metric"]).unit == "share" else 0.0
 
 
-def _describe_bands(rows: Sequence[RowMapping], charted: ControlChart, *, paired: bool) -> dict[str, Band]:
+def _draw_bands(rows: Sequence[RowMapping], charted: ControlChart, *, paired: bool) -> dict[str, Band]:
     """Return the bands of a chart; that of a paired chart is drawn around the value of each night."""
-    bands_by_id: dict[str, Band] = {
+    by_id: dict[str, Band] = {
         row["id"]: {
             "smoothed": smoothed + paired * row["value"],
             "band_low": low + paired * row["value"],
@@ -178,4 +173,4 @@ def _describe_bands(rows: Sequence[RowMapping], charted: ControlChart, *, paired
         }
         for row, smoothed, low, high, side in zip(rows, *charted, strict=True)
     }
-    return replace_non_finite(bands_by_id)
+    return replace_non_finite(by_id)

@@ -29,17 +29,8 @@ from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.number_format import format_metric
 
-COMPARED_COLUMNS: tuple[str, ...] = (
-    "case_id",
-    "question",
-    "text",
-    "cluster",
-    "stratum",
-    "relevant",
-    "grades",
-    "reference",
-)
-COMPARED_COLUMNS += ("answerable", "shown", "human_score")
+COMPARED_COLUMNS: tuple[str, ...] = ("case_id", "question", "text", "cluster", "stratum", "relevant", "grades")
+COMPARED_COLUMNS += ("reference", "answerable", "shown", "human_score")
 """Columns with what a case asks and what its values depend on."""
 
 
@@ -84,25 +75,12 @@ def _normalise_case(case: Case) -> Case:
     return {name: value for name, value in case.items() if value is not None} | {"labels": labels}
 
 
-AUTOMATIC_PARTS: tuple[str, ...] = (
-    "batch_size",
-    "n_batches",
-    "source_loaded_at",
-    "index_recall",
-    "exam_of",
-    "exam_period",
-)
-AUTOMATIC_PARTS += ("examined", "cases", "again", "anchor", "part_of")
+AUTOMATIC_PARTS: tuple[str, ...] = ("batch_size", "n_batches", "source_loaded_at", "index_recall", "exam_of")
+AUTOMATIC_PARTS += ("exam_period", "examined", "cases", "again", "anchor", "part_of")
 """Parts of the configuration that are not set by a person."""
-EXTRA_SETTINGS: tuple[str, ...] = (
-    "embedder_backend",
-    "embedder_model",
-    "query_prefix",
-    "passage_prefix",
-    "refusals",
-    "rubrics",
-)
-EXTRA_SETTINGS += ("mask_calls", "sut_python", "sut_service", "retriever_service", "reranker_model", "reranker_service")
+EXTRA_SETTINGS: tuple[str, ...] = ("embedder_backend", "embedder_model", "query_prefix", "passage_prefix")
+EXTRA_SETTINGS += ("refusals", "rubrics", "mask_calls", "sut_python", "sut_service", "retriever_service")
+EXTRA_SETTINGS += ("reranker_model", "reranker_service")
 """Settings that change the system but are not part of the configuration."""
 ROLES = ("generator", "judge", "gate")
 ROLE_SETTINGS = ("base_url", "temperature", "max_tokens", "prompt")
@@ -126,19 +104,14 @@ def changed_settings(before: RowMapping, after: RowMapping) -> list[SettingDiffe
     Args:
         before, after: rows of the journal.
     """
-    settings_before, settings_after = _flatten_settings(before), _flatten_settings(after)
-    measurement_names = {name for row in (before, after) for name, _ in flatten(row["comparability"] or {})}
-    ordered_names = sorted(
-        {**settings_before, **settings_after},
-        key=lambda name: FIRST_SETTINGS.index(name) if name in FIRST_SETTINGS else len(FIRST_SETTINGS),
+    old, new = _flatten_settings(before), _flatten_settings(after)
+    key_names = {name for row in (before, after) for name, _ in flatten(row["comparability"] or {})}
+    ordered = sorted(
+        {**old, **new}, key=lambda name: FIRST_SETTINGS.index(name) if name in FIRST_SETTINGS else len(FIRST_SETTINGS)
     )
-    names = [
-        name
-        for name in ordered_names
-        if settings_before.get(name) != settings_after.get(name) and name not in measurement_names
-    ]
+    names = [name for name in ordered if old.get(name) != new.get(name) and name not in key_names]
     names = [name for name in names if not (set(DERIVED_FROM.get(name, ())) & set(names))]
-    return [{"name": name, "a": settings_before.get(name), "b": settings_after.get(name)} for name in names]
+    return [{"name": name, "a": old.get(name), "b": new.get(name)} for name in names]
 
 
 def format_setting(value: Any) -> str:
@@ -191,43 +164,36 @@ def build_statements(documents: Sequence[Compared], *, named: bool = False) -> l
     compared = [document for document in valid if "metrics" in document]
     not_compared = [document for document in valid if "metrics" not in document]
     regressed, improved = (
-        _join_documents(compared, partial(_proven_text, verdict=verdict), with_tiers=named)
+        _collect(compared, partial(_proven_text, verdict=verdict), with_tiers=named)
         for verdict in ("regressed", "improved")
     )
-    texts_by_kind: list[tuple[StatementKind, TranslatedText | None]] = [
+    sentences: list[tuple[StatementKind, TranslatedText | None]] = [
         (
             "invalid",
-            _join_documents(
-                [document for document in documents if is_invalid(document)], _invalid_text, with_tiers=named
-            ),
+            _collect([document for document in documents if is_invalid(document)], _invalid_text, with_tiers=named),
         ),
         ("regressed", regressed),
         ("improved", improved),
-        ("nothing", None if regressed or improved else _join_documents(compared, _unchanged_text, with_tiers=named)),
-        ("failures", _join_documents(compared, _failures_text, with_tiers=named)),
+        ("nothing", None if regressed or improved else _collect(compared, _unchanged_text, with_tiers=named)),
+        ("failures", _collect(compared, _failures_text, with_tiers=named)),
         ("settings", changed_settings_text(*valid)),
-        ("measured otherwise", _join_documents(compared, _key_text, with_tiers=named)),
-        ("labels changed", _join_documents(compared, _labels_changed_text, with_tiers=named)),
+        ("measured otherwise", _collect(compared, _key_text, with_tiers=named)),
+        ("labels changed", _collect(compared, _labels_changed_text, with_tiers=named)),
         ("alone", _unadjusted_text(compared, with_tiers=named)),
-        ("not compared", _join_documents(not_compared, _not_compared_text, with_tiers=named)),
+        ("not compared", _collect(not_compared, _not_compared_text, with_tiers=named)),
     ]
-    return [
-        {"kind": kind, "label": translations("statements", kind), "text": text} for kind, text in texts_by_kind if text
-    ]
+    return [{"kind": kind, "label": translations("statements", kind), "text": text} for kind, text in sentences if text]
 
 
 def add_statements(sides: Sides, changes: Changes) -> EvaluationComparison:
     """Return the whole comparison with its statements."""
-    comparison: EvaluationComparison = {**sides, **changes, "statements": []}
-    reach_statement: Statement = {
+    document: EvaluationComparison = {**sides, **changes, "statements": []}
+    reach: Statement = {
         "kind": "reach",
         "label": translations("statements", "reach"),
-        "text": detectable_effect_text(comparison),
+        "text": detectable_effect_text(document),
     }
-    return {
-        **comparison,
-        "statements": [*build_statements([comparison]), *(() if is_invalid(comparison) else (reach_statement,))],
-    }
+    return {**document, "statements": [*build_statements([document]), *(() if is_invalid(document) else (reach,))]}
 
 
 def is_invalid(document: Mapping[str, Any]) -> bool:
@@ -246,29 +212,21 @@ def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
     if not metrics:
         return translations("statements", "unmeasured")
     name = next((name for name in TIERS[document["b"]["tier"]].headlines if name in metrics), next(iter(metrics)))
-    comparison = metrics[name]
-    in_groups = comparison["groups"] is not None
-    if comparison["smallest_detectable"] is None:
-        key = (
-            "nothing moved"
-            if comparison["ci_low"] == 0 == comparison["ci_high"]
-            else "too few groups"
-            if in_groups
-            else "too few"
-        )
+    row = metrics[name]
+    grouped = row["groups"] is not None
+    if row["smallest_detectable"] is None:
+        key = "nothing moved" if row["ci_low"] == 0 == row["ci_high"] else "too few groups" if grouped else "too few"
     else:
-        key = {"no difference shown": "excluded", "inconclusive": "not excluded"}.get(comparison["verdict"], "found")
+        key = {"no difference shown": "excluded", "inconclusive": "not excluded"}.get(row["verdict"], "found")
     fields = {
         "metric": name,
-        "n": comparison["n"],
-        "groups": comparison["groups"],
-        "margin": "" if comparison["margin"] is None else format_metric(name, comparison["margin"]),
-        "detectable": ""
-        if comparison["smallest_detectable"] is None
-        else format_metric(name, comparison["smallest_detectable"]),
-        "far": format_metric(name, max(abs(comparison["ci_low"]), abs(comparison["ci_high"]))),
+        "n": row["n"],
+        "groups": row["groups"],
+        "margin": "" if row["margin"] is None else format_metric(name, row["margin"]),
+        "detectable": "" if row["smallest_detectable"] is None else format_metric(name, row["smallest_detectable"]),
+        "far": format_metric(name, max(abs(row["ci_low"]), abs(row["ci_high"]))),
     }
-    pairs = translations("statements", "pairs in groups" if in_groups else "pairs", **fields)
+    pairs = translations("statements", "pairs in groups" if grouped else "pairs", **fields)
     return {
         language: texts("statements", language)[key].format(**fields, pairs=pairs[language]) for language in LANGUAGES
     }
@@ -276,9 +234,7 @@ def detectable_effect_text(document: Mapping[str, Any]) -> TranslatedText:
 
 def compared_metrics(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the metrics that were compared and have all figures."""
-    return {
-        name: comparison for name, comparison in document.get("metrics", {}).items() if comparison["reason"] is None
-    }
+    return {name: row for name, row in document.get("metrics", {}).items() if row["reason"] is None}
 
 
 def setting_name(name: str, language: str) -> str:
@@ -289,12 +245,10 @@ def setting_name(name: str, language: str) -> str:
 
 def changed_settings_text(*documents: Mapping[str, Any]) -> TranslatedText | None:
     """Return the changes of the system, each once across tiers; None if nothing was changed."""
-    all_changes = [
+    changes = [
         (change["name"], change["a"], change["b"]) for document in documents for change in document["changed_settings"]
     ]
-    return _join_texts(
-        _format_change(*change) for position, change in enumerate(all_changes) if change not in all_changes[:position]
-    )
+    return _join(_format_change(*change) for position, change in enumerate(changes) if change not in changes[:position])
 
 
 def _format_change(name: str, a: Any, b: Any) -> TranslatedText:
@@ -304,21 +258,17 @@ def _format_change(name: str, a: Any, b: Any) -> TranslatedText:
 
 
 def _key_text(document: Mapping[str, Any]) -> TranslatedText | None:
-    return _join_texts(
-        _format_change(difference["part"], difference["a"], difference["b"]) for difference in document["differs"]
-    )
+    return _join(_format_change(part["part"], part["a"], part["b"]) for part in document["differs"])
 
 
 def _invalid_text(document: Mapping[str, Any]) -> TranslatedText | None:
     """Return which evaluations are invalid, and why."""
-    texts_by_side = []
+    parts = []
     for side in (document["a"], document["b"]):
         name, error = side["evaluation_id"], side["error"]
         if side["state"] == "invalid":
-            texts_by_side.append(
-                {language: f"{name} ({told(error, language)})" if error else name for language in LANGUAGES}
-            )
-    return _join_texts(texts_by_side, "; ")
+            parts.append({language: f"{name} ({told(error, language)})" if error else name for language in LANGUAGES})
+    return _join(parts, "; ")
 
 
 def _failures_text(document: Mapping[str, Any]) -> TranslatedText | None:
@@ -351,7 +301,7 @@ def _not_compared_text(document: Mapping[str, Any]) -> TranslatedText | None:
 
 def _proven_text(document: Mapping[str, Any], *, verdict: str) -> TranslatedText | None:
     """Return the headline metrics whose change is beyond chance, adjusted for their number."""
-    return _join_texts(
+    return _join(
         f"{name} {format_metric(name, row['a'])} → {format_metric(name, row['b'])} "
         f"({format_metric(name, row['difference'], sign=True)})"
         for name, row in compared_metrics(document).items()
@@ -361,10 +311,10 @@ def _proven_text(document: Mapping[str, Any], *, verdict: str) -> TranslatedText
 
 def _unadjusted_text(compared: Sequence[Mapping[str, Any]], *, with_tiers: bool) -> TranslatedText | None:
     """Return the other metrics whose own p shows a change, and how many of these to expect by chance."""
-    text = _join_documents(compared, _other_changes_text, with_tiers=with_tiers)
+    text = _collect(compared, _other_changes_text, with_tiers=with_tiers)
     if text is None:
         return None
-    n = sum(comparison["p_holm"] is None for document in compared for comparison in compared_metrics(document).values())
+    n = sum(row["p_holm"] is None for document in compared for row in compared_metrics(document).values())
     chance = translations("statements", "by chance", n=n, chance=f"{CHANCE * n:.0f}" if CHANCE * n >= 1 else "<1")
     return {language: f"{text[language]} ({chance[language]})" for language in LANGUAGES}
 
@@ -373,38 +323,34 @@ def _other_changes_text(document: Mapping[str, Any]) -> TranslatedText | None:
     parts = []
     for verdict in ("regressed", "improved", "changed"):
         changes = {
-            name: format_metric(name, comparison["difference"], sign=True)
-            for name, comparison in compared_metrics(document).items()
-            if comparison["p_holm"] is None and comparison["verdict"] == verdict
+            name: format_metric(name, row["difference"], sign=True)
+            for name, row in compared_metrics(document).items()
+            if row["p_holm"] is None and row["verdict"] == verdict
         }
         # Significant but rounded to zero, such as 0.02 ms: `+0.0` would not help a reader.
-        names = _join_texts(f"{name} {text}" for name, text in changes.items() if re.search("[1-9]", text))
+        names = _join(f"{name} {text}" for name, text in changes.items() if re.search("[1-9]", text))
         if names:
             word = translations("statements", f"alone {verdict}")
             parts.append({language: f"{word[language]} {names[language]}" for language in LANGUAGES})
-    return _join_texts(parts, "; ")
+    return _join(parts, "; ")
 
 
 def _unchanged_text(document: Mapping[str, Any]) -> TranslatedText | None:
     """Return how large a change of the headline metrics is excluded, or which is not for lack of cases."""
-    headlines = {
-        name: comparison for name, comparison in compared_metrics(document).items() if comparison["p_holm"] is not None
-    }
+    headlines = {name: row for name, row in compared_metrics(document).items() if row["p_holm"] is not None}
     if not headlines:
         return None
-    undecided = {
-        name: comparison for name, comparison in headlines.items() if comparison["verdict"] != "no difference shown"
-    }
-    bounds = _join_texts(
+    undecided = {name: row for name, row in headlines.items() if row["verdict"] != "no difference shown"}
+    bounds = _join(
         translations(
             "statements",
-            "margin" if _is_consistent_with_no_change(comparison) else "margin alone",
+            "margin" if _is_consistent_with_no_change(row) else "margin alone",
             metric=name,
-            margin=format_metric(name, comparison["margin"]),
-            low=format_metric(name, comparison["ci_low"], sign=True),
-            high=format_metric(name, comparison["ci_high"], sign=True),
+            margin=format_metric(name, row["margin"]),
+            low=format_metric(name, row["ci_low"], sign=True),
+            high=format_metric(name, row["ci_high"], sign=True),
         )
-        for name, comparison in (undecided or headlines).items()
+        for name, row in (undecided or headlines).items()
     )
     return bounds and {
         language: texts("statements", language)["unsure" if undecided else "no change"].format(margins=bounds[language])
@@ -412,14 +358,12 @@ def _unchanged_text(document: Mapping[str, Any]) -> TranslatedText | None:
     }
 
 
-def _is_consistent_with_no_change(comparison: Mapping[str, Any]) -> bool:
+def _is_consistent_with_no_change(row: Mapping[str, Any]) -> bool:
     """Return whether an interval may be printed next to "no change": it is not adjusted for the number of metrics."""
-    return bool(comparison["ci_low"] <= 0 <= comparison["ci_high"] and comparison["n"] >= min_pairs(CHANCE))
+    return bool(row["ci_low"] <= 0 <= row["ci_high"] and row["n"] >= min_pairs(CHANCE))
 
 
-def _join_documents(
-    documents: Iterable[Mapping[str, Any]], describe: Any, *, with_tiers: bool
-) -> TranslatedText | None:
+def _collect(documents: Iterable[Mapping[str, Any]], describe: Any, *, with_tiers: bool) -> TranslatedText | None:
     """Return the texts of the documents in one list, with the name of the tier if `with_tiers`."""
     parts = []
     for document in documents:
@@ -428,14 +372,10 @@ def _join_documents(
             tier = translations(f"tiers.{document['b']['tier']}", "sentence")
             text = {language: f"{tier[language]} — {text[language]}" for language in LANGUAGES}
         parts += [text] if text and text not in parts else []
-    return _join_texts(parts, "; ")
+    return _join(parts, "; ")
 
 
-def _join_texts(parts: Iterable[TranslatedText | str], separator: str = ", ") -> TranslatedText | None:
+def _join(parts: Iterable[TranslatedText | str], separator: str = ", ") -> TranslatedText | None:
     """Join texts with a separator; None if there are no texts."""
-    texts_by_language = [part if isinstance(part, dict) else dict.fromkeys(LANGUAGES, part) for part in parts]
-    return (
-        {language: separator.join(part[language] for part in texts_by_language) for language in LANGUAGES}
-        if texts_by_language
-        else None
-    )
+    dicts = [part if isinstance(part, dict) else dict.fromkeys(LANGUAGES, part) for part in parts]
+    return {language: separator.join(part[language] for part in dicts) for language in LANGUAGES} if dicts else None

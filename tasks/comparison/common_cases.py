@@ -77,12 +77,9 @@ def require_cases(row: RowMapping) -> None:
         InputError: it has no cases; the message has its state and error.
     """
     if row["parquet"] is None:
-        error_text = f": {row['error']}" if row["error"] else ""
+        why = f": {row['error']}" if row["error"] else ""
         raise InputError(
-            "evaluation {id} is {state} and has no cases to compare{why}",
-            id=row["id"],
-            state=row["state"],
-            why=error_text,
+            "evaluation {id} is {state} and has no cases to compare{why}", id=row["id"], state=row["state"], why=why
         )
 
 

@@ -79,10 +79,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     corrected = [name for name in only if is_corrected(name)]
     only = list(declared) if only else ()
     differs = find_key_differences(before, after)
-    labels_changed, alike_ids = (
-        find_equally_labelled(before, after) if differ_only_in_cases(differs) and not force else (None, None)
-    )
-    if labels_changed is not None:
+    labels, ids = find_equally_labelled(before, after) if differ_only_in_cases(differs) and not force else (None, None)
+    if labels is not None:
         differs = []
     if differs and not force:
         raise not_comparable_error(before, after, differs)
@@ -90,7 +88,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     sides = CommonCases(
         *(select_headline_cases(read_cases(row, {*declared.values(), *headlines})) for row in (before, after))
     )
-    pairs = match_cases(*(sides if alike_ids is None else (select_cases(cases, alike_ids) for cases in sides)))
+    pairs = match_cases(*(sides if ids is None else (select_cases(cases, ids) for cases in sides)))
     paired = bool(len(pairs.a)) and all(may_have_same_cases(part["part"]) for part in differs)
     if not paired and not force:
         raise InputError(
@@ -106,7 +104,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "comparable": not differs,
         "paired": paired,
         "n_common": len(pairs.a),
-        "labels_changed": labels_changed,
+        "labels_changed": labels,
         "noise": {} if differs else noise_bands(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
@@ -119,9 +117,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
                 if paired
                 else Words("corrected means are compared on one case set")
             )
-            reason = difference.reason if isinstance(difference, MissingLabels) else difference
+            result = difference.reason if isinstance(difference, MissingLabels) else difference
             changes["metrics"][name] = (
-                _describe_missing(reason) if isinstance(reason, str) else _describe_metric(reason, None)
+                _describe_missing(result) if isinstance(result, str) else _describe_metric(result, None)
             )
     return add_statements(document, pseudonymise_changes(changes, after["source"]))
 
@@ -130,18 +128,18 @@ def compare_pairs(
     pairs: CommonCases, declared: Mapping[str, Metric], headlines: Sequence[Metric], only: Sequence[str]
 ) -> Changes:
     """Compare the common cases of two evaluations."""
-    numbers_by_name, reasons = comparable_numbers({*declared.values(), *headlines}, *pairs)
+    numbers, reasons = comparable_numbers({*declared.values(), *headlines}, *pairs)
     groups = column_values(pairs.a, "group")
-    main_names = list(only) or [metric.name for metric in headlines]
+    names = list(only) or [metric.name for metric in headlines]
     slices, small = compare_slices(
-        pairs, {name: numbers_by_name[name] for name in main_names if name in numbers_by_name}, groups=groups, seed=SEED
+        pairs, {name: numbers[name] for name in names if name in numbers}, groups=groups, seed=SEED
     )
     return {
         "metrics": _describe_metrics(
-            declared, compare_statistics(numbers_by_name, seed=SEED, groups=groups), headlines, reasons
+            declared, compare_statistics(numbers, seed=SEED, groups=groups), headlines, reasons
         ),
         "failed_cases": count_failures(headlines, *pairs),
-        "cases": changed_cases(pairs, [declared[name] for name in main_names]),
+        "cases": changed_cases(pairs, [declared[name] for name in names]),
         "slices": slices,
         "small_slices": small,
         "unequally_judged": find_unequal_judging(pairs, headlines, SEED),
@@ -150,12 +148,12 @@ def compare_pairs(
 
 def compare_sides(sides: CommonCases, declared: Mapping[str, Metric], headlines: Sequence[Metric]) -> Changes:
     """Compare the metrics of two evaluations with different cases."""
-    numbers_by_name, reasons = comparable_numbers({*declared.values(), *headlines}, *sides, failures_are_losses=False)
-    count_names = [name for name in numbers_by_name if get_metric(name).unit == "count"]
-    reasons |= dict.fromkeys(count_names, Words("counts of different cases say nothing about each other"))
-    numbers_by_name = {name: number for name, number in numbers_by_name.items() if name not in count_names}
+    numbers, reasons = comparable_numbers({*declared.values(), *headlines}, *sides, failures_are_losses=False)
+    counts = [name for name in numbers if get_metric(name).unit == "count"]
+    reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
+    numbers = {name: number for name, number in numbers.items() if name not in counts}
     compared = compare_independent(
-        numbers_by_name, seed=SEED, groups=(column_values(sides.a, "group"), column_values(sides.b, "group"))
+        numbers, seed=SEED, groups=(column_values(sides.a, "group"), column_values(sides.b, "group"))
     )
     return {
         "metrics": _describe_metrics(declared, compared, headlines, reasons),
@@ -173,11 +171,7 @@ def adjust_headlines(compared: Mapping[str, StatisticComparison], headlines: Seq
     The system's error rate is not counted if neither side failed: a test that cannot find anything costs the others
     nothing (Tarone 1990).
     """
-    family = {
-        headline_metric.name: compared[headline_metric.name]
-        for headline_metric in headlines
-        if headline_metric.name in compared
-    }
+    family = {metric.name: compared[metric.name] for metric in headlines if metric.name in compared}
     errors = family.get(ERROR_RATE)
     if errors is not None and errors.a == errors.b == 0:
         del family[ERROR_RATE]
@@ -188,7 +182,7 @@ def pseudonymise_changes(changes: Changes, source: str) -> Changes:
     """Return the comparison with pseudonyms for the questions of cases and the names of slices."""
     pseudonymisers = pseudonyms.maskers_by_name(source)
     slices = {
-        name: {pseudonymisers.get(name, str)(value): slice_document for value, slice_document in by_label.items()}
+        name: {pseudonymisers.get(name, str)(value): document for value, document in by_label.items()}
         for name, by_label in changes["slices"].items()
     }
     return {**changes, "cases": pseudonyms.mask_document(changes["cases"], source), "slices": slices}
@@ -196,11 +190,9 @@ def pseudonymise_changes(changes: Changes, source: str) -> Changes:
 
 def _select_metrics(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
     """Return the metrics that both tiers have, or those of them that `only` names."""
-    tiers = [declared_metric["tier"] for declared_metric in (a, b)]
+    tiers = [row["tier"] for row in (a, b)]
     declared = {
-        declared_metric.name: declared_metric
-        for declared_metric in list_metrics(tiers[0], EvaluationConfig.of(a))
-        if tiers[1] in declared_metric.tiers
+        metric.name: metric for metric in list_metrics(tiers[0], EvaluationConfig.of(a)) if tiers[1] in metric.tiers
     }
     if not declared:
         raise InputError(
@@ -208,34 +200,25 @@ def _select_metrics(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[s
             one=tiers[0],
             other=tiers[1],
         )
-    for wanted_name in only:
+    for name in only:
         try:
-            get_metric(wanted_name)
+            get_metric(name)
         except ValueError as error:
             raise InputError(str(error)) from None
-        if wanted_name.removesuffix(CORRECTED_SUFFIX) not in declared:
-            raise unknown(Words("metric of {one}:", one=tiers[0]), wanted_name, declared)
+        if name.removesuffix(CORRECTED_SUFFIX) not in declared:
+            raise unknown(Words("metric of {one}:", one=tiers[0]), name, declared)
     return (
-        {
-            wanted_name: declared[wanted_name]
-            for wanted_name in (wanted_name.removesuffix(CORRECTED_SUFFIX) for wanted_name in only)
-        }
-        if only
-        else declared
+        {name: declared[name] for name in (name.removesuffix(CORRECTED_SUFFIX) for name in only)} if only else declared
     )
 
 
 def directed_headlines(tier: str) -> list[Metric]:
     """Return the headline metrics of a tier that have a better direction."""
-    return [
-        headline_metric
-        for headline_metric in map(get_metric, TIERS[tier].headlines)
-        if headline_metric.better != "neither"
-    ]
+    return [metric for metric in map(get_metric, TIERS[tier].headlines) if metric.better != "neither"]
 
 
 def _common_headlines(a: RowMapping, b: RowMapping) -> list[Metric]:
-    return [headline_metric for headline_metric in directed_headlines(b["tier"]) if a["tier"] in headline_metric.tiers]
+    return [metric for metric in directed_headlines(b["tier"]) if a["tier"] in metric.tiers]
 
 
 def _describe_metrics(

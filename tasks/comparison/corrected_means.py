@@ -71,7 +71,7 @@ def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> St
 
 
 def _compare_filled(
-    engine: Engine, a: RowMapping, b: RowMapping, labelled_metric: Metric
+    engine: Engine, a: RowMapping, b: RowMapping, metric: Metric
 ) -> StatisticComparison | MissingLabels | str:
     """Compare two evaluations whose labels a judge has filled up, by labels of people for the results of both."""
     pools = [read_pools(row) for row in (a, b)]
@@ -80,9 +80,7 @@ def _compare_filled(
     labels = load_result_labels(engine, pools[0].source)
     pairs = match_cases(*(side.cases for side in pools))
     sides = [_select_cases(side, cases) for side, cases in zip(pools, pairs, strict=True)]
-    return _compare_sides(
-        [labelled_results(side, labels)[labelled_metric.column or ""] for side in sides], labelled_metric.better
-    )
+    return _compare_sides([labelled_results(side, labels)[metric.column or ""] for side in sides], metric.better)
 
 
 def _compare_sides(sides: Sequence[LabelledScores], better: Direction) -> StatisticComparison | MissingLabels:
@@ -112,19 +110,13 @@ def find_unequal_judging(pairs: CommonCases, headlines: Sequence[Metric], seed: 
         None if the shares do not differ by more than chance or are unknown, or if no headline metric depends on them.
     """
     a, b = (float_column(side, JUDGED_SHARE) for side in pairs)
-    judged_share = SampleStatistic(a=a, b=b, better="neither")
-    change = compare_statistics({JUDGED_SHARE: judged_share}, seed=seed, groups=column_values(pairs.a, "group"))[
-        JUDGED_SHARE
-    ]
+    share = SampleStatistic(a=a, b=b, better="neither")
+    change = compare_statistics({JUDGED_SHARE: share}, seed=seed, groups=column_values(pairs.a, "group"))[JUDGED_SHARE]
     if not change.comparison.p < SHARE_ALPHA or any("if_right" not in side.column_names for side in pairs):
         return None
-    bounded_names = set.intersection(*({field.name for field in side["if_right"].type} for side in pairs))
-    bounds_by_name = {
-        headline.name: _bound_difference(headline.name, *pairs)
-        for headline in headlines
-        if headline.name in bounded_names
-    }
-    bounds = {name: limits for name, limits in bounds_by_name.items() if limits}
+    bounded = set.intersection(*({field.name for field in side["if_right"].type} for side in pairs))
+    by_name = {metric.name: _bound_difference(metric.name, *pairs) for metric in headlines if metric.name in bounded}
+    bounds = {name: limits for name, limits in by_name.items() if limits}
     return {"a": change.a, "b": change.b, "p": change.comparison.p, "bounds": bounds} if bounds else None
 
 

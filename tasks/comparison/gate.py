@@ -88,7 +88,7 @@ def gate(engine: Engine, evaluation_id: str, policy: GateRules, *, baseline: str
     is_comparing = baseline is not None or any(rule.kind == "no regression" for rule in rules)
     before, kind = _find_baseline(engine, row, policy, baseline) if is_comparing else (None, None)
     results = (
-        _judge_rules(engine, row, before, rules)
+        _judge(engine, row, before, rules)
         if row["state"] == "completed"
         else [build_rule_result(rule, "invalid", {}) for rule in rules]
     )
@@ -131,9 +131,7 @@ def _find_baseline(
         if earlier is None:
             return None, None
         before = journal.find_evaluation(engine, earlier)
-        is_first = (
-            before["accepted_at"] == before["finished_at"]
-        )  # accepted automatically when it ended, not by a person since
+        is_first = before["accepted_at"] == before["finished_at"]  # accepted when it ended, not by a person since
         return before, "previous" if requested else "first" if is_first else "accepted"
     place = (
         f"--baseline {requested}"
@@ -174,9 +172,7 @@ def _find_pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping
     return row
 
 
-def _judge_rules(
-    engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[GateRule]
-) -> list[RuleResult]:
+def _judge(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[GateRule]) -> list[RuleResult]:
     regression_rules = [rule for rule in rules if rule.kind == "no regression"]
     values = _read_values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
     results = _judge_regressions(engine, row, before, regression_rules) | {
@@ -202,9 +198,7 @@ def _read_values(engine: Engine, row: RowMapping, rules: Sequence[GateRule]) -> 
     for rule in rules:
         metric = stored.get((rule.metric, rule.stratum or _headline_stratum(row["tier"])))
         if rule.metric in COSTS:
-            values[rule] = _mean_of_column(
-                rule, _select_stratum(_read_cases(row) if cases is None else cases, rule.stratum)
-            )
+            values[rule] = _mean_cost(rule, _select_stratum(_read_cases(row) if cases is None else cases, rule.stratum))
         elif metric is None:
             values[rule] = {"value": None, "reason": NOTHING_MEASURED}
         else:
@@ -215,7 +209,7 @@ def _read_values(engine: Engine, row: RowMapping, rules: Sequence[GateRule]) -> 
     return values
 
 
-def _mean_of_column(rule: GateRule, cases: pa.Table) -> MeasuredValue:
+def _mean_cost(rule: GateRule, cases: pa.Table) -> MeasuredValue:
     values = float_column(cases, rule.metric)
     n = int(np.count_nonzero(~np.isnan(values)))
     if not n:
@@ -237,9 +231,9 @@ def _judge_regressions(
         return judge_regressions(dict.fromkeys(rules, NOTHING_IN_COMMON), {})
     headlines = directed_headlines(row["tier"])
     rule_metrics = {find_measure(rule.metric) for rule in rules if _is_compared(rule, row["tier"])}
-    numbers_by_name, _ = comparable_numbers({*headlines, *rule_metrics}, *pairs)
+    numbers, _ = comparable_numbers({*headlines, *rule_metrics}, *pairs)
     with threadpool_limits(1):  # as in `compare`, so that both report the same digits
-        compared = compare_statistics(numbers_by_name, seed=SEED, groups=column_values(pairs.a, "group"))
+        compared = compare_statistics(numbers, seed=SEED, groups=column_values(pairs.a, "group"))
     differences = {
         rule: compare_means(engine, before, row, rule.metric)
         if is_corrected(rule.metric)

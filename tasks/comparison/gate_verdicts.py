@@ -101,12 +101,12 @@ def judge_regressions(
             returns them.
     """
     shared = {rule for rule in differences if rule.bound is None and rule.stratum is None and rule.metric in headlines}
-    own_p_values = {rule: _p_value(rule, difference) for rule, difference in differences.items() if rule not in shared}
-    p_holm = dict(zip(own_p_values, holm(list(own_p_values.values())).tolist(), strict=True))
+    p_values = {rule: _p_value(rule, difference) for rule, difference in differences.items() if rule not in shared}
+    p_holm = dict(zip(p_values, holm(list(p_values.values())).tolist(), strict=True))
     p_holm |= {rule: headlines[rule.metric].p for rule in shared}
     test_counts = {
         True: _count_tests([comparison.p for comparison in headlines.values()]),
-        False: _count_tests(list(own_p_values.values())),
+        False: _count_tests(list(p_values.values())),
     }
     return {
         rule: build_rule_result(rule, "inconclusive", {"reason": difference})
@@ -118,29 +118,27 @@ def judge_regressions(
     }
 
 
-def judge_bound(rule: GateRule, measured: MeasuredValue) -> RuleResult:
+def judge_bound(rule: GateRule, figures: MeasuredValue) -> RuleResult:
     """Judge a floor or a ceiling by the interval of the value."""
-    value, bound = measured["value"], rule.bound
-    if is_corrected(rule.metric) and (n_missing_labels := lacking((measured.get("labels") or {"n_own": 0})["n_own"])):
-        return build_rule_result(rule, "inconclusive", {**measured, "reason": FEW_LABELS}, needs=n_missing_labels)
+    value, bound = figures["value"], rule.bound
+    if is_corrected(rule.metric) and (n_missing := lacking((figures.get("labels") or {"n_own": 0})["n_own"])):
+        return build_rule_result(rule, "inconclusive", {**figures, "reason": FEW_LABELS}, needs=n_missing)
     if value is None or bound is None:
-        return build_rule_result(rule, "inconclusive", measured)
-    if measured["ci_low"] is None and find_measure(rule.metric).unit != "count":
-        return build_rule_result(rule, "inconclusive", {**measured, "reason": NO_INTERVAL})
-    low, high = (value, value) if measured["ci_low"] is None else (measured["ci_low"], measured["ci_high"])
+        return build_rule_result(rule, "inconclusive", figures)
+    if figures["ci_low"] is None and find_measure(rule.metric).unit != "count":
+        return build_rule_result(rule, "inconclusive", {**figures, "reason": NO_INTERVAL})
+    low, high = (value, value) if figures["ci_low"] is None else (figures["ci_low"], figures["ci_high"])
     high = np.inf if high is None else high  # open: with few cases, no latency is surely above the 95th percentile
     below, above = high < bound, low >= bound
     if rule.kind == "ceiling":
         below, above = low > bound, high <= bound
     if below or above:
-        return build_rule_result(rule, "fail" if below else "pass", measured)
+        return build_rule_result(rule, "fail" if below else "pass", figures)
     error = (high - low) / 2 / STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2)
-    if (effective_units := measured.get("effective_units")) is None:
-        return build_rule_result(rule, "inconclusive", measured)
-    n_needed = estimate_cases_needed(
-        measured["n"], abs(value - bound), error, STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2), effective_units
-    )
-    return build_rule_result(rule, "inconclusive", measured, needs=n_needed)
+    if (units := figures.get("effective_units")) is None:
+        return build_rule_result(rule, "inconclusive", figures)
+    more = estimate_cases_needed(figures["n"], abs(value - bound), error, STANDARD_NORMAL.inv_cdf(1 - ALPHA / 2), units)
+    return build_rule_result(rule, "inconclusive", figures, needs=more)
 
 
 def estimate_cases_needed(n: int, distance: float, error: float, reach: float, units: float) -> int | None:
@@ -148,9 +146,8 @@ def estimate_cases_needed(n: int, distance: float, error: float, reach: float, u
 
     The true value lies about the estimate as far as its error allows, without prior knowledge. The estimate from N
     cases lies about the true value. It is decided if the bound is further away than `reach` standard errors from N
-    cases. The error itself is an estimate. With a few users who ask
-    at different rates, it is as uncertain as with half as many equal users (by simulation; see
-    benchmarks/simulations/users.py).
+    cases. The error itself is an estimate. With a few users who ask at different rates, it is as uncertain as with half
+    as many equal users (by simulation; see benchmarks/simulations/users.py).
 
     Args:
         n: the present number of cases.
@@ -190,14 +187,8 @@ def estimate_cases_needed(n: int, distance: float, error: float, reach: float, u
 def _p_value(rule: GateRule, difference: StatisticComparison | MissingLabels | str) -> float:
     if isinstance(difference, str | MissingLabels) or (rule.metric == ERROR_RATE and difference.a == difference.b == 0):
         return float("nan")  # if the system never failed, a test of failures finds nothing (Tarone 1990)
-    comparison = difference.comparison
-    return (
-        comparison.p
-        if rule.bound is None
-        else comparison.p_of_loss_within(rule.bound)
-        if comparison.enough
-        else float("nan")
-    )
+    paired = difference.comparison
+    return paired.p if rule.bound is None else paired.p_of_loss_within(rule.bound) if paired.enough else float("nan")
 
 
 def _count_tests(p_values: list[float]) -> int:
@@ -206,43 +197,41 @@ def _count_tests(p_values: list[float]) -> int:
 
 def _judge_regression(rule: GateRule, compared: StatisticComparison, p_holm: float, tests: int) -> RuleResult:
     """Judge by the paired difference that there is no loss, or none beyond the margin."""
-    comparison, margin = compared.comparison, rule.bound
+    paired, margin = compared.comparison, rule.bound
     # The smallest of m p-values must be below alpha / m: with fewer cases than this, no loss could fail.
-    n_missing = min_pairs(ALPHA / tests) - comparison.units
-    detectable = comparison.detectable_at(ALPHA / tests if margin is None else 2 * ALPHA / tests, margin or 0.0)
+    n_missing = min_pairs(ALPHA / tests) - paired.units
+    detectable = paired.detectable_at(ALPHA / tests if margin is None else 2 * ALPHA / tests, margin or 0.0)
     figures = {
         "value": compared.b,
         "baseline": compared.a,
-        "difference": comparison.difference,
-        "ci_low": comparison.interval.low,
-        "ci_high": comparison.interval.high,
-        "n": comparison.n,
+        "difference": paired.difference,
+        "ci_low": paired.interval.low,
+        "ci_high": paired.interval.high,
+        "n": paired.n,
         "p": _p_value(rule, compared),
         "p_holm": p_holm,
         "smallest_detectable": detectable if n_missing <= 0 else float("nan"),
     }
     rounded: MeasuredValue = replace_non_finite(figures)
-    if n_missing > 0 or np.isnan(comparison.p):
-        reason = None if comparison.n else NOTHING_MEASURED
-        n_needed = n_missing if comparison.n and n_missing > 0 else None
-        return build_rule_result(rule, "inconclusive", {**rounded, "reason": reason}, needs=n_needed)
-    loss = -comparison.difference if comparison.better == "higher" else comparison.difference
+    if n_missing > 0 or np.isnan(paired.p):
+        reason = None if paired.n else NOTHING_MEASURED
+        more = n_missing if paired.n and n_missing > 0 else None
+        return build_rule_result(rule, "inconclusive", {**rounded, "reason": reason}, needs=more)
+    loss = -paired.difference if paired.better == "higher" else paired.difference
     if p_holm < ALPHA and loss > (margin or 0):
         return build_rule_result(rule, "fail", rounded)
     if margin is None:
         # If nothing varies, there is no difference to detect.
-        is_constant = comparison.interval.low == comparison.interval.high
+        is_constant = paired.interval.low == paired.interval.high
         return build_rule_result(
             rule, "pass" if is_constant or rounded["smallest_detectable"] is not None else "inconclusive", rounded
         )
-    low, high = comparison.loss_between(1 - 2 * ALPHA)
+    low, high = paired.loss_between(1 - 2 * ALPHA)
     if high <= margin:
         return build_rule_result(rule, "pass", rounded)
     reach = STANDARD_NORMAL.inv_cdf(1 - ALPHA)
-    n_needed = estimate_cases_needed(
-        comparison.n, abs(loss - margin), (high - low) / 2 / reach, reach, comparison.effective_units
-    )
-    return build_rule_result(rule, "inconclusive", rounded, needs=n_needed)
+    more = estimate_cases_needed(paired.n, abs(loss - margin), (high - low) / 2 / reach, reach, paired.effective_units)
+    return build_rule_result(rule, "inconclusive", rounded, needs=more)
 
 
 def build_rule_result(

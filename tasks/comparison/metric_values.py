@@ -67,7 +67,7 @@ def comparable_numbers(
         Numbers by metric, and reasons by metric.
     """
     losses = find_losses(a, b) if failures_are_losses else None
-    numbers_by_name: dict[str, SampleStatistic] = {}
+    numbers: dict[str, SampleStatistic] = {}
     reasons: dict[str, str] = {}
     for metric in declared:
         if metric.name in NOT_COMPARED:
@@ -77,8 +77,8 @@ def comparable_numbers(
                 Words("it was not measured in {side}", side=missing[0]) if len(missing) == 1 else NOWHERE
             )
         else:
-            numbers_by_name[metric.name] = metric_number(metric, a, b, losses)
-    return numbers_by_name, reasons
+            numbers[metric.name] = metric_number(metric, a, b, losses)
+    return numbers, reasons
 
 
 def count_failures(headlines: Sequence[Metric], a: pa.Table, b: pa.Table) -> FailedCases | None:
@@ -148,14 +148,10 @@ def metric_number(metric: Metric, a: pa.Table, b: pa.Table, failed: Flags | None
             sides = count_failures_as_losses(metric, sides, failed)
         quantile = QUANTILES.get(metric.aggregate)
         return SampleStatistic(a=sides[0], b=sides[1], quantile=quantile, better=metric.better, margin=margin)
-    set_metric = SET_METRICS[metric.name]
+    formula = SET_METRICS[metric.name]
     margin = 0.05 if metric.unit in POINT_UNITS else None
     return SampleStatistic(
-        a=set_metric.parts(a),
-        b=set_metric.parts(b),
-        statistic=set_metric.statistic,
-        better=metric.better,
-        margin=margin,
+        a=formula.parts(a), b=formula.parts(b), statistic=formula.statistic, better=metric.better, margin=margin
     )
 
 

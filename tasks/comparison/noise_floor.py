@@ -45,7 +45,7 @@ def noise_bands(engine: Engine, comparability_key: str) -> dict[str, float]:
 
 
 def estimate_noise_floors(engine: Engine, comparability_key: str) -> dict[str, MetricNoise]:
-    """Return the noise floors and the pairs that they are estimated from; see `noise`.
+    """Return the noise floors and the pairs that they are estimated from; see `noise_bands`.
 
     In an A/A pair the expected difference of the means is 0, so the mean of its square estimates its variance. Over
     cases this is the sum of squared differences / n ** 2; if cases come in groups, the groups' sums are squared. The

@@ -31,7 +31,7 @@ from yarus.tasks.config.tiers import TIERS
 MIN_SHARED = 0.5
 """Share of common cases above which a night is a better reference than a newer one with fewer."""
 MIN_FOLLOWED_CASES = 20
-"""Fewest common cases whose change is used for the level; for a smaller night, SHARED of its cases."""
+"""Fewest common cases whose change is used for the level; for a smaller night, MIN_SHARED of its cases."""
 
 KIND_COLUMN = "kind"
 """The column with the kind of each question, while an evaluation ends."""
@@ -71,7 +71,7 @@ class PairedChanges(TypedDict):
 def paired_changes(
     engine: Engine, row: RowMapping, key: str, cases: pa.Table, declared: Iterable[Metric]
 ) -> PairedChanges | None:
-    """Return the changes since the night before, and since LAG nights before (or as many as there are).
+    """Return the changes since the night before, and since COMPARISON_LAG nights before (or as many as there are).
 
     If a night shares few cases with the one before it (a small one, or its file is lost), the reference is the newest
     night with most common cases. A headline metric that was not measured then is compared with the newest
@@ -81,7 +81,7 @@ def paired_changes(
         engine: the engine of Yarus's database.
         row: the row of the evaluation, which has not ended yet.
         key: its comparability key.
-        cases: its cases, with KIND if the kinds of questions are known.
+        cases: its cases, with KIND_COLUMN if the kinds of questions are known.
         declared: its metrics.
 
     Returns:
@@ -89,13 +89,11 @@ def paired_changes(
     """
     # Counting the words of all texts three more times would cost more than everything else.
     metrics, tonight = (
-        [declared_metric for declared_metric in declared if "reference" not in required_columns(declared_metric)],
+        [metric for metric in declared if "reference" not in required_columns(metric)],
         select_headline_cases(cases),
     )
     nights = _EarlierNights(_read_nights_before(engine, row, key), tonight, metrics)
-    near = nights.newest(
-        lambda declared_metric: declared_metric.n_common >= MIN_SHARED * len(tonight)
-    ) or nights.newest(lambda declared_metric: True)
+    near = nights.newest(lambda night: night.n_common >= MIN_SHARED * len(tonight)) or nights.newest(lambda night: True)
     if near is None:
         return None
     headlines, nearest = TIERS[row["tier"]].headlines, dict.fromkeys(near.changes, near)
@@ -103,36 +101,36 @@ def paired_changes(
         if name not in nearest and not np.isnan(float_column(tonight, get_metric(name).column)).all():
             nearest |= {name: night} if (night := nights.newest_with(name)) else {}
     changes: dict[str, PairedChange] = {}
-    for name, since_night in nearest.items():
-        near_change = since_night.changes[name]
-        far_night = nights.oldest_with(name, MIN_SHARED * near_change.n) or since_night
-        far_change, declared_metric = far_night.changes[name], get_metric(name)
-        n_new, new_value = since_night.new_value(declared_metric) if name in headlines else (0, None)
+    for name, since in nearest.items():
+        near_change = since.changes[name]
+        far = nights.oldest_with(name, MIN_SHARED * near_change.n) or since
+        far_change, metric = far.changes[name], get_metric(name)
+        n_new, new_value = since.new_value(metric) if name in headlines else (0, None)
         changes[name] = {
-            "since": since_night.id,
+            "since": since.id,
             "n": near_change.n,
             "difference": near_change.difference,
             "variance": near_change.variance,
             "far_variance": far_change.variance * far_change.n / near_change.n,
-            "lag": 1 + far_night.nights_ago - since_night.nights_ago,
-            "step": near_change.step or _value_range(declared_metric) / near_change.n,
+            "lag": 1 + far.nights_ago - since.nights_ago,
+            "step": near_change.step or _value_range(metric) / near_change.n,
             "n_new": n_new,
             "new_value": new_value,
-            "new_cells": count_cells(declared_metric, since_night.new) if n_new else {},
+            "new_cells": count_cells(metric, since.new) if n_new else {},
         }
     share = near.n_common / len(tonight) if len(tonight) else 0.0
     return {"since": near.id, "share": share, "changes": changes}
 
 
-def count_cells(declared_metric: Metric, cases: pa.Table) -> QuestionCells:
+def count_cells(metric: Metric, cases: pa.Table) -> QuestionCells:
     """Return the number of cases with a value of a metric and their sum, per kind of question.
 
     Args:
-        declared_metric: the metric.
-        cases: the cases, with the kind of each in the column KIND; without it nothing is counted.
+        metric: the metric.
+        cases: the cases, with the kind of each in KIND_COLUMN; without it nothing is counted.
     """
-    if not {KIND_COLUMN, *required_columns(declared_metric)} <= {*cases.column_names} or isinstance(
-        values := case_values(declared_metric, cases), str
+    if not {KIND_COLUMN, *required_columns(metric)} <= {*cases.column_names} or isinstance(
+        values := case_values(metric, cases), str
     ):
         return {}
     kinds, codes = np.unique(column_values(cases, KIND_COLUMN), return_inverse=True)
@@ -143,9 +141,9 @@ def count_cells(declared_metric: Metric, cases: pa.Table) -> QuestionCells:
     return {kind: (n, total) for kind, n, total in rows if n}
 
 
-def _value_range(declared_metric: Metric) -> float:
+def _value_range(metric: Metric) -> float:
     """Return the largest possible difference of two values of the metric; 0 if it is unbounded."""
-    return declared_metric.high - declared_metric.low if isfinite(declared_metric.high - declared_metric.low) else 0.0
+    return metric.high - metric.low if isfinite(metric.high - metric.low) else 0.0
 
 
 def history_condition(row: RowMapping, key: str | None) -> ColumnElement[bool]:
@@ -200,49 +198,40 @@ class _EarlierNights:
     """
 
     def __init__(self, rows: Sequence[RowMapping], tonight: pa.Table, declared: list[Metric]) -> None:
-        self._loaders = [
-            cache(partial(_compare_with_night, row, nights_ago, tonight, declared))
-            for nights_ago, row in enumerate(rows, 1)
-        ]
+        self._loaders = [cache(partial(_compare_night, row, ago, tonight, declared)) for ago, row in enumerate(rows, 1)]
 
     def newest(self, is_match: Callable[[_EarlierNight], bool]) -> _EarlierNight | None:
         """Return the newest night that can be read and matches."""
         nights = (load() for load in self._loaders)
         return next((night for night in nights if night and is_match(night)), None)
 
-    def newest_with(self, metric: str) -> _EarlierNight | None:
+    def newest_with(self, name: str) -> _EarlierNight | None:
         """Return the newest night that has measured the metric."""
-        return self.newest(lambda night: metric in night.changes)
+        return self.newest(lambda night: name in night.changes)
 
-    def oldest_with(self, metric: str, n: float) -> _EarlierNight | None:
+    def oldest_with(self, name: str, n: float) -> _EarlierNight | None:
         """Return the oldest night that has measured the metric on at least `n` common cases."""
         nights = (load() for load in reversed(self._loaders))
-        return next(
-            (night for night in nights if night and metric in night.changes and night.changes[metric].n >= n), None
-        )
+        return next((night for night in nights if night and name in night.changes and night.changes[name].n >= n), None)
 
 
-def _compare_with_night(
-    before: RowMapping, nights_ago: int, tonight: pa.Table, declared: list[Metric]
-) -> _EarlierNight | None:
+def _compare_night(row: RowMapping, nights_ago: int, tonight: pa.Table, declared: list[Metric]) -> _EarlierNight | None:
     """Compare tonight with an earlier night on the common cases; None if its file cannot be read."""
     try:
-        earlier = select_headline_cases(read_cases(before, declared))
+        earlier = select_headline_cases(read_cases(row, declared))
     except (ResultsUnavailable, InputError):
         return None
     pairs = match_cases(earlier, tonight)
     new_cases = tonight.filter(pc.invert(pc.is_in(tonight["case_id"], value_set=earlier["case_id"].combine_chunks())))
     if not len(pairs.b):
-        return _EarlierNight(before["id"], nights_ago, 0, {}, new_cases)
+        return _EarlierNight(row["id"], nights_ago, 0, {}, new_cases)
     codes = group_codes(column_values(pairs.b, "group"), len(pairs.b))
-    numbers_by_name, _ = comparable_numbers(
-        declared, *pairs, failures_are_losses=False
-    )  # nights are compared with their means
-    changes = {name: estimate_change(number, codes) for name, number in numbers_by_name.items()}
+    numbers, _ = comparable_numbers(declared, *pairs, failures_are_losses=False)  # nights are compared with their means
+    changes = {name: estimate_change(number, codes) for name, number in numbers.items()}
     return _EarlierNight(
-        before["id"],
+        row["id"],
         nights_ago,
         len(pairs.b),
-        {name: found_change for name, found_change in changes.items() if found_change is not None},
+        {name: change for name, change in changes.items() if change is not None},
         new_cases,
     )

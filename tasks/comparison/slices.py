@@ -25,16 +25,14 @@ YES_NO = re.compile(
     r"may|must|should|has|have|had|will|would)\b",
     re.IGNORECASE,
 )
-KIND_PATTERNS = {
+KIND_WORDS = {
     "who": r"кто|кого|кому|кем|ком|чей|чья|чьё|чьи|who|whom|whose",
     "when": r"когда|во сколько|в какое время|до какого|с какого|when|what time",
     "where": r"где|куда|откуда|where",
     "how": r"как|каким образом|сколько|how",
 }
 """Words that show the kind of a question, Russian and English; the first in the question decides."""
-KIND_PATTERN = re.compile(
-    "|".join(rf"(?P<{kind}>\b(?:{words})\b)" for kind, words in KIND_PATTERNS.items()), re.IGNORECASE
-)
+KIND = re.compile("|".join(rf"(?P<{kind}>\b(?:{words})\b)" for kind, words in KIND_WORDS.items()), re.IGNORECASE)
 
 
 def question_kind(question: str | None) -> str | None:
@@ -43,7 +41,7 @@ def question_kind(question: str | None) -> str | None:
         return None
     if YES_NO.search(question):
         return "yes-no"
-    match = KIND_PATTERN.search(question)
+    match = KIND.search(question)
     return "other" if match is None or match.lastgroup is None else match.lastgroup
 
 
@@ -97,13 +95,11 @@ def compare_slices(
         for row, label in enumerate(labels):
             if label in rows:
                 rows[label].append(row)
-        slices = {
-            label: _compare_slice(np.array(label_rows), numbers, groups, seed) for label, label_rows in rows.items()
-        }
+        slices = {label: _compare_slice(np.array(members), numbers, groups, seed) for label, members in rows.items()}
         documents[name] = {label: document for label, document in slices.items() if len(document) > 1}
         small_sizes = {label: size for label, size in sizes.items() if label not in documents[name]}
         small[name] = {"values": len(small_sizes), "cases": sum(small_sizes.values())}
-    return {name: documents_by_label for name, documents_by_label in documents.items() if documents_by_label}, small
+    return {name: slices for name, slices in documents.items() if slices}, small
 
 
 def _compare_slice(rows: Any, numbers: Mapping[str, SampleStatistic], groups: Sequence[str | None], seed: int) -> Slice:

@@ -57,31 +57,27 @@ def trend(
     Raises:
         InputError: the metric, tier, source or stratum does not exist; the nearest name is given.
     """
-    declared_metric = _find_metric(metric)
-    _check_selection(declared_metric, tier, stratum)
-    series = _find_series(engine, declared_metric, stratum, tier, source, anchor=anchor, tags=tags)
+    declared = _find_metric(metric)
+    _check_selection(declared, tier, stratum)
+    series = _find_series(engine, declared, stratum, tier, source, anchor=anchor, tags=tags)
     if is_corrected(metric) and series.source:
         store_all_corrections(engine, series.source, series.tier)  # uses the current labels
-    measured = _select_evaluations(
-        metric, stratum, series.tier, series.source, anchor=series.anchor or anchor, tags=tags
-    )
-    rows, band_rows = _read_history(engine, measured, last)
+    query = _select_evaluations(metric, stratum, series.tier, series.source, anchor=series.anchor or anchor, tags=tags)
+    rows, band_rows = _read_history(engine, query, last)
     nights = _describe_nights(rows, band_rows)[-last:]
-    nights_out = [
-        night for night in nights if night["out"] and night["comparability_key"] == nights[-1]["comparability_key"]
-    ]
+    out = [night for night in nights if night["out"] and night["comparability_key"] == nights[-1]["comparability_key"]]
     return {
         "metric": metric,
         "tier": series.tier,
         "source": series.source,
         "stratum": rows[-1]["stratum"] if rows else stratum,
         "anchor": series.anchor,
-        "better": declared_metric.better,
+        "better": declared.better,
         "nights": nights,
         "more": len(rows) > last,
-        "first_out": nights_out[0]["evaluation_id"] if nights_out else None,
-        "side": nights_out[0]["side"] if nights_out else None,
-        "accepted": _read_accepted(engine, measured, rows),
+        "first_out": out[0]["evaluation_id"] if out else None,
+        "side": out[0]["side"] if out else None,
+        "accepted": _read_accepted(engine, query, rows),
         "noise": _read_noise(engine, metric, rows),
     }
 

@@ -49,7 +49,7 @@ def arm_outcome(arm: Arm, result: Any) -> Outcome:
     summary: dict[str, Any] = result if isinstance(result, dict) else {}
     error = summary.get("error") if summary else f"{type(result).__name__}: {result}"
     metrics = summary.get("metrics") or {}
-    outcome_document = {
+    document = {
         "arm": arm.name,
         **arm.axes,
         "tier": arm.tier,
@@ -63,7 +63,7 @@ def arm_outcome(arm: Arm, result: Any) -> Outcome:
             if name in metrics
         },
     }
-    return cast(Outcome, outcome_document)
+    return cast(Outcome, document)
 
 
 def evaluation_reference(outcome: Outcome) -> EvaluationReference:
@@ -89,10 +89,7 @@ def compare_cases(cases_a: pa.Table, cases_b: pa.Table, metric: Metric, *, seed:
 
 def adjust_comparisons(comparisons: Mapping[Any, Comparison]) -> dict[Any, ArmDifference]:
     """Return the comparisons as documents, with Holm's p over all of them and the verdict under it."""
-    return {
-        key: _describe_difference(comparisons[key], adjusted_comparison)
-        for key, adjusted_comparison in under_holm(comparisons).items()
-    }
+    return {key: _describe_difference(comparisons[key], strict) for key, strict in under_holm(comparisons).items()}
 
 
 def _describe_difference(comparison: Comparison, strict: Comparison) -> ArmDifference:

@@ -61,9 +61,7 @@ NO_MODEL = Words("a paraphrase needs a language model: set YARUS_GENERATOR__BASE
 
 
 def plan_arms(parameters: RobustnessParameters) -> list[Arm]:
-    """Return the evaluations of a probe: per tier the unchanged questions, then every kind; no paraphrase without a
-    model.
-    """
+    """Return the arms of a probe: per tier the unchanged input, then every kind; paraphrases need a model."""
     shared, has_model = parameters.model_dump(include=SHARED_PARAMETERS), get_settings().generator.base_url is not None
     return [
         Arm(
@@ -159,9 +157,7 @@ def _empty_probe(outcome: Outcome | None, unchanged: Outcome) -> Probe:
 def _changed_questions(before: pa.Table, after: pa.Table) -> NDArray[np.bool_]:
     """Return which questions were asked differently and measured both times."""
     pairs = zip(column_values(before, "question"), column_values(after, "asked"), strict=True)
-    return np.array(
-        [asked_question is not None and asked_question != question for question, asked_question in pairs], dtype=bool
-    )
+    return np.array([text is not None and text != question for question, text in pairs], dtype=bool)
 
 
 def _changed_contexts(before: pa.Table, after: pa.Table) -> NDArray[np.bool_]:

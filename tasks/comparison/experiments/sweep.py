@@ -81,53 +81,45 @@ def plan_arms(parameters: SweepParameters) -> list[Arm]:
     axes = AXES[parameters.tier]
     _check_parameters(parameters, axes)
     chosen = {axis: getattr(parameters, name) or [None] for axis, name in axes.items()}
-    varied_axes = [axis for axis, options in chosen.items() if len(options) > 1]
+    varied = [axis for axis, options in chosen.items() if len(options) > 1]
     shared = parameters.model_dump(include=SHARED_PARAMETERS)
     if len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields:
         shared["unit"] = "page"  # differently cut chunks are not a common unit
-    arms_by_values: dict[tuple[Any, ...], Arm] = {}
+    arms: dict[tuple[Any, ...], Arm] = {}
     for options in product(*chosen.values()):
         values = _drop_unused_embedder(dict(zip(chosen, options, strict=True)))
-        name = ", ".join(
-            f"{AXIS_WORDS.get(axis, axis)} {values[axis]}" for axis in varied_axes if values[axis] is not None
-        )
+        name = ", ".join(f"{AXIS_WORDS.get(axis, axis)} {values[axis]}" for axis in varied if values[axis] is not None)
         set_values = {axis: value for axis, value in values.items() if value is not None}
         arm = Arm(name or "—", values, parameters.tier, _validate(parameters.tier, shared | set_values))
-        arms_by_values.setdefault(tuple(values.values()), arm)
-    if len(arms_by_values) > MOST_ARMS:
+        arms.setdefault(tuple(values.values()), arm)
+    if len(arms) > MOST_ARMS:
         raise InputError(
-            "sweep: {n} arms are too many, {most} at most; sweep fewer lists at once",
-            n=len(arms_by_values),
-            most=MOST_ARMS,
+            "sweep: {n} arms are too many, {most} at most; sweep fewer lists at once", n=len(arms), most=MOST_ARMS
         )
-    return list(arms_by_values.values()) + _judge_arms(parameters)
+    return list(arms.values()) + _judge_arms(parameters)
 
 
 def combine_outcomes(parameters: SweepParameters, outcomes: Sequence[Outcome]) -> SweepResult:
     """Return the result of all arms: the table with cost, latency and Pareto front, every pair, and the judges."""
-    judge_outcomes = [outcome for outcome in outcomes if outcome["tier"] == "judge"]
-    arm_outcomes = [outcome for outcome in outcomes if outcome["tier"] != "judge"]
-    cases_by_arm = {
-        outcome["arm"]: read_arm_cases(outcome) for outcome in arm_outcomes if outcome["state"] in FINISHED_STATES
-    }
+    judges = [outcome for outcome in outcomes if outcome["tier"] == "judge"]
+    arms = [outcome for outcome in outcomes if outcome["tier"] != "judge"]
+    cases_by_arm = {outcome["arm"]: read_arm_cases(outcome) for outcome in arms if outcome["state"] in FINISHED_STATES}
     tables = {arm: cases for arm, cases in cases_by_arm.items() if cases is not None}
     question_sets: dict[str, Hashable] = {}
     if len(parameters.sources) > 1:
-        sources = {outcome["arm"]: outcome.get("source") or parameters.source for outcome in arm_outcomes}
+        sources = {outcome["arm"]: outcome.get("source") or parameters.source for outcome in arms}
         tables = pair_by_question(tables, sources)
         question_sets = {arm: frozenset(column_values(cases, "case_id")) for arm, cases in tables.items()}
-    costs = {
-        outcome["arm"]: _measure_costs(parameters, outcome, tables.get(outcome["arm"])) for outcome in arm_outcomes
-    }
+    costs = {outcome["arm"]: _measure_costs(parameters, outcome, tables.get(outcome["arm"])) for outcome in arms}
     return {
         "state": worst_state([outcome["state"] for outcome in outcomes]),
         "source": parameters.source,
         "tier": parameters.tier,
         "parameters": parameters.model_dump(mode="json"),
         "metrics": list(SWEEP_METRICS[parameters.tier]),
-        "arms": add_front(arm_outcomes, costs, question_sets),
-        "pairs": _compare_pairs(arm_outcomes, tables, parameters),
-        "judges": judge_outcomes,
+        "arms": add_front(arms, costs, question_sets),
+        "pairs": _compare_pairs(arms, tables, parameters),
+        "judges": judges,
         "evaluations": [evaluation_reference(outcome) for outcome in outcomes],
     }
 
@@ -210,25 +202,21 @@ def _cost_usd(parameters: SweepParameters, outcome: Outcome, cases: pa.Table) ->
         return None
     values: ParameterValues = {name: outcome.get(name) for name in ("generator_model", "generator_prompt")}
     values["source"] = outcome.get("source") or parameters.source
-    configuration = settings_with_models(TIERS[parameters.tier].parameters.model_validate(values))
-    role = configuration.generator
+    settings = settings_with_models(TIERS[parameters.tier].parameters.model_validate(values))
+    role = settings.generator
     if role.base_url is None:
         return 0.0
-    prompt = prompts(configuration.model_copy(update={"language": open_source(values["source"]).language}))[
-        "generation"
-    ]
+    prompt = prompts(settings.model_copy(update={"language": open_source(values["source"]).language}))["generation"]
     answered = [row for row in cases.select(["question", "context", "answer"]).to_pylist() if row["answer"] is not None]
     calls = [Call(prompt, {"question": row["question"], "context": row["context"] or ""}) for row in answered]
     stored = find_calls(database(), [build_call_key("generator", call, build_request(call, role)) for call in calls])
-    price = configuration.prices.get(role.model or "")
+    price = settings.prices.get(role.model or "")
     costs = [compute_cost_usd(price, call.tokens_in, call.tokens_out) for call in stored if call is not None]
     known_costs = [cost for cost in costs if cost is not None]
     return COST_ANSWERS * sum(known_costs) / len(known_costs) if known_costs else None
 
 
-def add_front(
-    rows: list[Outcome], costs_by_arm: Mapping[str, Taken], question_sets: Mapping[str, Hashable]
-) -> list[SweepArm]:
+def add_front(rows: list[Outcome], taken: Mapping[str, Taken], question_sets: Mapping[str, Hashable]) -> list[SweepArm]:
     """Return the arms with `pareto`: no other arm is better, cheaper and faster at once.
 
     Scores of other judges do not compete, nor do those of other questions. Nor does an invalid arm: failing at the hard
@@ -244,19 +232,19 @@ def add_front(
     conditions = {row["arm"]: (row["judge_model"], question_sets.get(row["arm"])) for row in valid}
     for condition in set(conditions.values()):
         competing = [row for row in valid if conditions[row["arm"]] == condition]
-        costs = [costs_by_arm[row["arm"]] for row in competing]
+        costs = [taken[row["arm"]] for row in competing]
         values = [
             [_quality(row), cost["cost_usd"], cost["latency_ms_p50"]]
             for row, cost in zip(competing, costs, strict=True)
         ]
         is_on_front = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
         front |= {row["arm"] for row, is_front in zip(competing, is_on_front, strict=True) if is_front}
-    return [{**row, **costs_by_arm[row["arm"]], "pareto": row["arm"] in front} for row in rows]
+    return [{**row, **taken[row["arm"]], "pareto": row["arm"] in front} for row in rows]
 
 
 def _quality(row: Outcome) -> float | None:
-    quality_metric = row["metrics"].get(SWEEP_METRICS[row["tier"]][0])
-    return quality_metric["value"] if quality_metric else None
+    metric = row["metrics"].get(SWEEP_METRICS[row["tier"]][0])
+    return metric["value"] if metric else None
 
 
 def _compare_pairs(rows: list[Outcome], tables: dict[str, pa.Table], parameters: SweepParameters) -> list[SweepPair]:
@@ -268,22 +256,17 @@ def _compare_pairs(rows: list[Outcome], tables: dict[str, pa.Table], parameters:
             continue
         cases_a, cases_b = match_cases(pair_tables[0], pair_tables[1])
         for name in SWEEP_METRICS[parameters.tier]:
-            metric, pair_key = METRICS[name], (a["arm"], b["arm"], name)
+            metric, key = METRICS[name], (a["arm"], b["arm"], name)
             if metric.kind == "judged" and a["judge_model"] != b["judge_model"]:
-                reasons[pair_key] = "judged by different judges"
+                reasons[key] = "judged by different judges"
             elif not len(cases_a):
-                reasons[pair_key] = "no case in common"
+                reasons[key] = "no case in common"
             else:
-                comparisons[pair_key] = compare_cases(cases_a, cases_b, metric, seed=parameters.seed)
-    differences = adjust_comparisons(comparisons) | {
-        pair_key: _describe_missing(reason) for pair_key, reason in reasons.items()
-    }
+                comparisons[key] = compare_cases(cases_a, cases_b, metric, seed=parameters.seed)
+    differences = adjust_comparisons(comparisons) | {key: _describe_missing(reason) for key, reason in reasons.items()}
     order = {row["arm"]: position for position, row in enumerate(rows)}
-    ordered_keys = sorted(differences, key=lambda pair_key: (order[pair_key[0]], order[pair_key[1]]))
-    return [
-        {"a": pair_key[0], "b": pair_key[1], "metric": pair_key[2], **differences[pair_key]}
-        for pair_key in ordered_keys
-    ]
+    ordered_keys = sorted(differences, key=lambda key: (order[key[0]], order[key[1]]))
+    return [{"a": key[0], "b": key[1], "metric": key[2], **differences[key]} for key in ordered_keys]
 
 
 def _describe_missing(reason: str) -> ArmDifference:
@@ -348,10 +331,8 @@ def open_sweep(parameters: SweepParameters) -> Iterator[RunningSweep]:
     else:
         require_common_questions(parameters)
     planned = plan_arms(parameters)
-    stored_parameters = parameters.model_dump(mode="json", exclude={"resume"})
-    with analyses.open_analysis(
-        engine, "sweep", parameters.source, stored_parameters, resume=parameters.resume
-    ) as sweep_id:
+    stored = parameters.model_dump(mode="json", exclude={"resume"})
+    with analyses.open_analysis(engine, "sweep", parameters.source, stored, resume=parameters.resume) as sweep_id:
         is_complete = False
         try:
             yield RunningSweep(sweep_id, parameters, planned, done)

@@ -83,24 +83,24 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             other=rows[1]["tier"],
         )
     differs = [part for part in find_key_differences(*rows) if not may_have_same_cases(part["part"])]
-    other_differences = [part for part in find_key_differences(*rows) if may_have_same_cases(part["part"])]
-    if other_differences and not force:
-        parts_text = ", ".join(part["part"] for part in other_differences)
+    others = [part for part in find_key_differences(*rows) if may_have_same_cases(part["part"])]
+    if others and not force:
+        parts = ", ".join(part["part"] for part in others)
         raise InputError(
             "evaluations {before} and {after} differ in more than their questions: {said}; yarus compare shows how; "
             "--force explains them anyway",
             before=rows[0]["id"],
             after=rows[1]["id"],
-            said=parts_text,
+            said=parts,
         )
     declared = directed_headlines(rows[1]["tier"])
     if unknown := [name for name in only if name not in [metric.name for metric in declared]]:
-        metric_names = ", ".join(metric.name for metric in declared)
+        names = ", ".join(metric.name for metric in declared)
         raise InputError(
             "--metric {name}: expected one of {tier}'s headline metrics: {named}",
             name=unknown[0],
             tier=rows[1]["tier"],
-            named=metric_names,
+            named=names,
         )
     sides = [select_headline_cases(read_cases(row, declared, *LABEL_COLUMNS, "failure")) for row in rows]
     corpora = [read_version(engine, EvaluationConfig.of(row).corpus) for row in rows]
@@ -110,7 +110,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "a": describe_evaluation(rows[0]),
         "b": describe_evaluation(rows[1]),
         "changed_settings": changed_settings(*rows),
-        "differs": [*differs, *other_differences],
+        "differs": [*differs, *others],
         "topics_by": questions.topics_by,
         "n_relabelled": questions.n_relabelled,
         "corpus": _count_fates(versions),
@@ -131,8 +131,8 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             document["not_split"][metric.name] = "a side has not measured it"
         else:
             document["metrics"][metric.name] = explained
-    pseudonymised: Explanation = pseudonyms.mask_document(document, rows[1]["source"])
-    return pseudonymised
+    masked: Explanation = pseudonyms.mask_document(document, rows[1]["source"])
+    return masked
 
 
 def _page_of(versions: Sequence[CorpusVersion | None]) -> dict[str, str | None]:
@@ -167,9 +167,9 @@ def explain_metric(
         values: the values of each side's cases.
         failures: the failed stage of each side's cases; None if the tier does not record it.
     """
-    before, after = (questions.of(side_index, side_values) for side_index, side_values in enumerate(values))
-    is_measured = [~np.isnan(side_values) for side_values in (before, after)]
-    if not all(side_values.any() for side_values in is_measured):
+    before, after = (questions.of(side, column) for side, column in enumerate(values))
+    is_measured = [~np.isnan(side) for side in (before, after)]
+    if not all(side.any() for side in is_measured):
         return None
     first = list(zip(questions.fates, questions.topics, strict=True))
     kinds = assign_cells([first, questions.lengths, questions.scripts], *is_measured)
@@ -191,20 +191,15 @@ def explain_metric(
         for stage in (*FAILURE_STAGES, NO_FAILURE):
             losses = [
                 questions.of(
-                    side_index,
-                    np.where(
-                        [failed_stage == stage for failed_stage in failures[side_index] or ()],
-                        side_values - best,
-                        side_values * 0,
-                    ),
+                    side, np.where([failure == stage for failure in failures[side] or ()], column - best, column * 0)
                 )
-                for side_index, side_values in enumerate(values)
+                for side, column in enumerate(values)
             ]
-            if any(np.nan_to_num(side_values).any() for side_values in losses):
+            if any(np.nan_to_num(side).any() for side in losses):
                 stages[stage] = _describe_part(split(*losses).answers)
-    fates_found: dict[PageChange, PartOfPages] | None = None
+    by_fate: dict[PageChange, PartOfPages] | None = None
     if comparable and any(fate is not None for fate in questions.fates):
-        fates_found = {
+        by_fate = {
             fate: _describe_pages(fate, decomposition.parts[fate], questions, by_case, is_measured[1])
             for fate in PAGE_CHANGES
             if fate in decomposition.parts
@@ -220,7 +215,7 @@ def explain_metric(
         "questions": _describe_part(decomposition.questions),
         "answers": _describe_part(decomposition.answers) if comparable else None,
         "stages": stages,
-        "fates": fates_found,
+        "fates": by_fate,
         "topics": explained_topics(questions, before, after, by_case),
         "pages": explained_pages(questions, by_case, is_measured[1]),
         "cases": explained_cases(questions, before, after, by_case),

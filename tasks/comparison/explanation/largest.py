@@ -47,8 +47,8 @@ def heaviest_names(weights: Iterable[tuple[str | None, float]], most: int) -> li
 
 def explained_topics(questions: Questions, before: Floats, after: Floats, by_case: Floats) -> list[ExplainedTopic]:
     """Return the five topics that add most to the difference of a metric."""
-    is_measured = [~np.isnan(in_topic) for in_topic in (before, after)]
-    totals = [int(in_topic.sum()) for in_topic in is_measured]
+    is_measured = [~np.isnan(side) for side in (before, after)]
+    totals = [int(side.sum()) for side in is_measured]
     middle = (float(before[is_measured[0]].mean()) + float(after[is_measured[1]].mean())) / 2
     topics: list[ExplainedTopic] = []
     for topic in sorted({topic for topic in questions.topics if topic is not None}):
@@ -140,10 +140,10 @@ def new_topics(questions: Questions, values: Floats, lowest: float) -> list[NewT
         served_rows = [row for row in rows_by_side[1] if values[row] > lowest]
         has_grown = len(rows_by_side[0]) < NEW <= len(rows_by_side[1]) and shares[1] >= GREW * shares[0]
         if has_grown and len(served_rows) <= UNSERVED * len(rows_by_side[1]):
-            questions_asked = [questions.texts[row] for row in rows_by_side[1]]
-            examples = list(dict.fromkeys(text for text in questions_asked if text))[:FEW]
+            candidates = [questions.texts[row] for row in rows_by_side[1]]
+            examples = list(dict.fromkeys(text for text in candidates if text))[:FEW]
             topics.append({"topic": topic, "n": len(rows_by_side[1]), "served": len(served_rows), "examples": examples})
-    return sorted(topics, key=lambda topic_document: -topic_document["n"])[:MOST]
+    return sorted(topics, key=lambda topic: -topic["n"])[:MOST]
 
 
 STAGES = ("retrieval", "generation", "refusal", "gate")

@@ -53,35 +53,31 @@ def align_questions(
         page_of: chunk -> page, if chunks are labelled; other labels are pages.
     """
     keys = [_keys(cases) for cases in sides]
-    rows_by_key = [{key: row for row, key in enumerate(side_rows)} for side_rows in keys]
+    rows_by_key = [{key: row for row, key in enumerate(side_keys)} for side_keys in keys]
     all_keys = list(dict.fromkeys([*keys[0], *keys[1]]))
-    rows = tuple(np.array([side_rows.get(key, -1) for key in all_keys], dtype=np.int64) for side_rows in rows_by_key)
+    rows = tuple(np.array([side.get(key, -1) for key in all_keys], dtype=np.int64) for side in rows_by_key)
     ids = [key[0] for key in all_keys]
-    texts = _first_known(sides, rows, "question")
-    labelled = _first_known(sides, rows, "labelled")
-    shown_pages = _first_known(sides, rows, "page")
-    relevant = [_relevant_pages(*side_rows, page_of) for side_rows in zip(labelled, shown_pages, strict=True)]
-    fate_by_page = compare_versions(*versions) if versions else {}
-    decisive = [_decisive_fate(pages, fate_by_page) for pages in relevant]
-    annotated = [
-        a or b for a, b in zip(*(_first_known(sides, rows, name) for name in ("cluster", "topic")), strict=True)
-    ]
-    topics, topics_by = _choose_topics(
-        annotated, texts, [page for _, page in decisive], same=set(keys[0]) == set(keys[1])
-    )
+    texts = _coalesce(sides, rows, "question")
+    labelled = _coalesce(sides, rows, "labelled")
+    source_pages = _coalesce(sides, rows, "page")
+    relevant = [_relevant_pages(*pair, page_of) for pair in zip(labelled, source_pages, strict=True)]
+    fate_of = compare_versions(*versions) if versions else {}
+    fates = [_decisive_fate(pages, fate_of) for pages in relevant]
+    annotated = [a or b for a, b in zip(*(_coalesce(sides, rows, name) for name in ("cluster", "topic")), strict=True)]
+    topics, topics_by = _choose_topics(annotated, texts, [page for _, page in fates], same=set(keys[0]) == set(keys[1]))
     common_ids = {key[0] for key in keys[0]} & {key[0] for key in keys[1]}
     return Questions(
         rows=(rows[0], rows[1]),
         case_ids=ids,
         texts=texts,
         statuses=(_read_column(sides[0], rows[0], "status"), _read_column(sides[1], rows[1], "status")),
-        groups=_first_known(sides, rows, "group"),
+        groups=_coalesce(sides, rows, "group"),
         topics=topics,
         topics_by=topics_by,
         lengths=length_labels(texts),
         scripts=[main_script(text) for text in texts],
-        fates=[fate for fate, _ in decisive],
-        pages=[page for _, page in decisive],
+        fates=[fate for fate, _ in fates],
+        pages=[page for _, page in fates],
         n_relabelled=len(common_ids) - sum(key in rows_by_key[1] for key in keys[0]),
     )
 
@@ -89,9 +85,7 @@ def align_questions(
 def _choose_topics(
     annotated: list[str | None], texts: Sequence[str | None], pages: list[str | None], *, same: bool
 ) -> tuple[list[str | None], TopicsBy]:
-    """Return annotated topics; else the page if both sides have the same questions, else topics from words, which is
-    slow.
-    """
+    """Return annotated topics; else pages if both sides have the same questions, else topics from words (slow)."""
     if 2 * sum(topic is not None for topic in annotated) >= len(annotated):
         return annotated, "annotation"
     return (pages, "page") if same else (name_topics_by_words(tuple(texts)), "words")
@@ -107,24 +101,22 @@ def _read_column(cases: pa.Table, rows: NDArray[np.int64], name: str) -> list[An
     return [values[row] if row >= 0 else None for row in rows.tolist()]
 
 
-def _first_known(sides: Sequence[pa.Table], rows: Sequence[NDArray[np.int64]], name: str) -> list[Any]:
+def _coalesce(sides: Sequence[pa.Table], rows: Sequence[NDArray[np.int64]], name: str) -> list[Any]:
     """Return the values of the side before, else of the side after."""
     before, after = (_read_column(cases, side_rows, name) for cases, side_rows in zip(sides, rows, strict=True))
     return [b if a is None else a for a, b in zip(before, after, strict=True)]
 
 
-def _relevant_pages(labelled: list[str] | None, shown_page: str | None, page_of: Mapping[str, str | None]) -> list[str]:
+def _relevant_pages(labelled: list[str] | None, origin: str | None, page_of: Mapping[str, str | None]) -> list[str]:
     """Return the relevant pages from labels `id=grade`, else the page that the answer came from."""
     label_parts = (label.rpartition("=") for label in labelled or ())
     pages = (page_of.get(name, name) for name, _, grade in label_parts if float(grade) > 0)
-    return list(dict.fromkeys(page for page in pages if page)) or ([shown_page] if shown_page else [])
+    return list(dict.fromkeys(page for page in pages if page)) or ([origin] if origin else [])
 
 
-def _decisive_fate(
-    pages: Sequence[str], fate_by_page: Mapping[str, PageChange]
-) -> tuple[PageChange | None, str | None]:
+def _decisive_fate(pages: Sequence[str], fate_of: Mapping[str, PageChange]) -> tuple[PageChange | None, str | None]:
     """Return the most important fate of a question's pages, and the page with it."""
-    page_by_fate = {fate_by_page[page]: page for page in reversed(pages) if page in fate_by_page}
+    page_by_fate = {fate_of[page]: page for page in reversed(pages) if page in fate_of}
     for fate in PAGE_CHANGES:
         if fate in page_by_fate:
             return fate, page_by_fate[fate]

@@ -108,7 +108,7 @@ def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     features: dict[FeatureName, Floats] = {
         "length": _relative_ranks(
             np.array([float(len((text or "").split())) for text in column_values(cases, "question")])
-        ),
+        )
     }
     if "distances" in cases.column_names:
         distances = [values or [] for values in column_values(cases, "distances")]
