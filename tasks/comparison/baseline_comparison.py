@@ -61,7 +61,7 @@ def inconclusive_reason(comparison: Compared | None, row: RowMapping) -> Transla
     difference shown nor one that matters ruled out.
 
     Args:
-        comparison: the comparison, as `since_accepted` returns it.
+        comparison: the comparison, as `compare_with_accepted` returns it.
         row: the row of the evaluation, which is completed or invalid.
     """
     if comparison is None or ("metrics" not in comparison and not comparison["reason"]):

@@ -45,7 +45,7 @@ class MetricValue(NamedTuple):
         """Return the row stored in `evaluation_metric`, without a grade if its judge has not passed an exam."""
         declared = self.metric
         trusted = standing in (None, "passed")
-        grades_found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
+        graded = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
         return {
             "metric": declared.name,
             "stratum": stratum,
@@ -55,7 +55,7 @@ class MetricValue(NamedTuple):
             "ci_high": self.ci_high,
             "n_scored": self.n_scored,
             "n_total": self.n_total,
-            "grade": grades_found.low if grades_found else None,
+            "grade": graded.low if graded else None,
             "direction": declared.better,
             "signature": self.signature,
         }
@@ -66,13 +66,13 @@ def list_metrics(tier: str, config: EvaluationConfig) -> tuple[Metric, ...]:
     judged = (config.judge or {}).get("prompts", ())
     examined = (config.exam_of or {}).get("judge", {}).get("prompts", ())
     return (
-        *(row for row in metrics_for_tier(tier) if _asked_for(row.asked, config)),
+        *(metric for metric in metrics_for_tier(tier) if _is_requested(metric.asked, config)),
         *(get_metric(f"avg_{name}") for name in judged if name.startswith(RUBRIC_PREFIX)),
-        *(row for name in examined if name.startswith(RUBRIC_PREFIX) for row in exam_metrics(name)),
+        *(metric for name in examined if name.startswith(RUBRIC_PREFIX) for metric in exam_metrics(name)),
     )
 
 
-def _asked_for(condition: str, config: EvaluationConfig) -> bool:
+def _is_requested(condition: str, config: EvaluationConfig) -> bool:
     """Return whether an evaluation requested what a metric needs; the choice precedes the first `|`."""
     field, _, choices = condition.partition("=")
     value = getattr(config, field) if field else None
@@ -96,8 +96,8 @@ def aggregate_metrics(
     Returns:
         One value per metric, in the same order.
     """
-    computed = measure_set((row.name for row in declared), cases, seed) | dict(whole)
-    return [_value(row, cases, seed, options, computed) for row in declared]
+    computed = measure_set((metric.name for metric in declared), cases, seed) | dict(whole)
+    return [_value(metric, cases, seed, options, computed) for metric in declared]
 
 
 def split_by_stratum(cases: pa.Table) -> dict[str, pa.Table]:
@@ -188,9 +188,7 @@ JUDGE_STATUSES = ("judge_error", "parse_error")
 
 
 def _why_not(cases: pa.Table, metric: Metric) -> str:
-    """Return why a metric has no value: the most frequent status, or if some cases were measured, the metric's own
-    reason.
-    """
+    """Return why a metric has no value: its own reason if any case was measured, else the most frequent status."""
     counts = Counter(column_values(cases, "status"))
     if not counts:
         return Words("no case")

@@ -48,7 +48,7 @@ LOG_INTERVAL_S = 30.0
 REQUEST_TIMEOUT_S = 10
 SUGGEST_ABOVE_S = 600.0
 """Remaining time from which a faster way is suggested."""
-MIN_REPLIES_FOR_ESTIMATE = 5
+MIN_REPLIES = 5
 """Replies needed before the estimate of the remaining time is used."""
 IS_PROGRESS = {"progress": True}
 """Mark of log lines that the terminal need not repeat."""
@@ -78,16 +78,14 @@ async def progress(run: EvaluationRun, done: Set[int], steps: Sequence[str]) -> 
         await asyncio.to_thread(_skip, run, done, tracker)
     if run.n_batches > SIZE_IN_NAME_ABOVE:
         await name_flow_run(run.tier, run.parameters.source, run.n_cases)
-    artifact_ids: list[UUID] = []
-    reporting = asyncio.create_task(
-        _report_progress(tracker, artifact_key(run.tier, run.parameters.source, "progress"), artifact_ids)
-    )
+    ids: list[UUID] = []
+    reporting = asyncio.create_task(_report(tracker, artifact_key(run.tier, run.parameters.source, "progress"), ids))
     try:
         with track_progress(tracker):
             yield tracker
     finally:
         reporting.cancel()
-    for artifact_id in artifact_ids:
+    for artifact_id in ids:
         await request_best_effort(aupdate_progress_artifact(artifact_id, **_progress_document(tracker)))
 
 
@@ -101,7 +99,7 @@ def _skip(run: EvaluationRun, done: Set[int], tracker: Progress) -> None:
     tracker.bought((spent["tokens_in"], spent["tokens_out"]), spent["cost_usd"])
 
 
-async def _report_progress(tracker: Progress, key: str, artifact_ids: list[UUID]) -> None:
+async def _report(tracker: Progress, key: str, ids: list[UUID]) -> None:
     """Update Prefect's artifact and log progress until cancelled; append the artifact's id."""
     last_logged, has_hinted = time.monotonic(), False
     while True:
@@ -113,19 +111,15 @@ async def _report_progress(tracker: Progress, key: str, artifact_ids: list[UUID]
         if time.monotonic() - last_logged >= LOG_INTERVAL_S:
             last_logged = time.monotonic()
             log.info("%s", document["description"], extra=IS_PROGRESS)
-        if artifact_ids:
-            await request_best_effort(aupdate_progress_artifact(artifact_ids[0], **document))
+        if ids:
+            await request_best_effort(aupdate_progress_artifact(ids[0], **document))
         elif (artifact_id := await request_best_effort(acreate_progress_artifact(key=key, **document))) is not None:
-            artifact_ids.append(artifact_id)
+            ids.append(artifact_id)
 
 
 def _suggest_faster(tracker: Progress) -> str | None:
     """Suggest faster options if the remaining calls take long; None if not."""
-    if (
-        tracker.waited < MIN_REPLIES_FOR_ESTIMATE
-        or tracker.replies == tracker.calls
-        or (tracker.left_s or 0) < SUGGEST_ABOVE_S
-    ):
+    if tracker.waited < MIN_REPLIES or tracker.replies == tracker.calls or (tracker.left_s or 0) < SUGGEST_ABOVE_S:
         return None
     left, each = tracker.calls - tracker.replies, tracker.seconds_per_call or 0
     smaller = (
@@ -157,11 +151,9 @@ def _progress_document(tracker: Progress) -> ShownProgress:
 
 async def name_flow_run(tier: str, source: str, n_cases: int) -> None:
     """Name the flow run by tier, source and number of cases, once the number is known."""
-    context = FlowRunContext.get()
-    if context is not None and context.flow_run is not None and isinstance(context.client, PrefectClient):
-        await request_best_effort(
-            context.client.update_flow_run(context.flow_run.id, name=f"{tier} {source} · {n_cases}")
-        )
+    flow = FlowRunContext.get()
+    if flow is not None and flow.flow_run is not None and isinstance(flow.client, PrefectClient):
+        await request_best_effort(flow.client.update_flow_run(flow.flow_run.id, name=f"{tier} {source} · {n_cases}"))
 
 
 async def request_best_effort(request: Awaitable[Any]) -> Any:

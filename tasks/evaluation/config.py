@@ -148,7 +148,7 @@ class SystemConfig(ConfigPart):
 
 
 class RepeatConfig(ConfigPart):
-    """What marks an evaluation that says nothing new of the system: it stays out of histories (`db.journal.ASIDE`)."""
+    """Marks of an evaluation without news of the system; it stays out of histories (`db.journal.NON_LIVE_KEYS`)."""
 
     again: str | None = None
     """The evaluation that is repeated."""

@@ -41,8 +41,8 @@ def require_dask() -> None:
     """
     if find_spec("prefect_dask") is None:
         raise InputError("--runner dask: the package prefect-dask is not installed: pip install 'yarus[dask]'")
-    configuration = get_settings()
-    address = configuration.dask_address
+    settings = get_settings()
+    address = settings.dask_address
     if address is None:
         return
     try:
@@ -54,7 +54,7 @@ def require_dask() -> None:
         raise InputError(
             "YARUS_DASK_ADDRESS={address!r}: expected the scheduler's address, such as tcp://host:8786", address=address
         )
-    if configuration.database_url is None and parts.hostname not in LOCAL_HOSTS:
+    if settings.database_url is None and parts.hostname not in LOCAL_HOSTS:
         raise InputError(
             "YARUS_DASK_ADDRESS={address!r} is another machine, whose workers cannot reach the embedded database: "
             "set YARUS_DATABASE_URL to a PostgreSQL server that all machines reach, here and for the workers",

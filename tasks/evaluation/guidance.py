@@ -100,12 +100,12 @@ def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
     }
     is_certain = candidate.grades.low == candidate.grades.high
     label = translations("metric_labels", candidate.metric)
-    texts_by_name = {
+    words = {
         "tier": _tier(candidate.tier),
         "label": {language: text[0].lower() + text[1:] for language, text in label.items()},
     }
     numbers = {"value": f"{candidate.value:.3f}", "bound": f"{candidate.bound:g}"}
-    return _text(key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure"), texts_by_name, **numbers)
+    return _text(key.get(candidate.grades.low, "weakest" if is_certain else "weakest unsure"), words, **numbers)
 
 
 def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
@@ -118,12 +118,9 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    is_separated = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in (
-        "strong",
-        "reasonable",
-    )
+    apart = summary["tier"] == "tier0" and summary["metrics"]["silhouette_score"]["grade"] in ("strong", "reasonable")
     try:
-        sentence = translations(f"tiers.{summary['tier']}", "says apart" if is_separated else "says", **_shares(values))
+        sentence = translations(f"tiers.{summary['tier']}", "says apart" if apart else "says", **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
     return _joined(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
@@ -244,8 +241,8 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[TranslatedText, Conditio
 def _of_judge(summary: EvaluationSummary) -> TranslatedText | None:
     """Return whether the judge repeats itself; None if nothing was judged twice or no language model judges."""
     metrics = summary["metrics"]
-    asked_twice = "weighted_kappa" in metrics and metrics["consistency_score"]["value"] is not None
-    if not asked_twice or metrics["consistency_score"]["judge"] == "stand-in":
+    judged_twice = "weighted_kappa" in metrics and metrics["consistency_score"]["value"] is not None
+    if not judged_twice or metrics["consistency_score"]["judge"] == "stand-in":
         return None
     try:
         return translations("tiers.judge", _agreement(metrics["weighted_kappa"]), **_shares(_values(metrics)))

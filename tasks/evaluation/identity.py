@@ -44,29 +44,27 @@ def settings_with_models(parameters: Parameters) -> Settings:
     Raises:
         InputError: a model or prompt is named for a role that no server is set for.
     """
-    configuration = get_settings()
-    models_by_role = {role: getattr(parameters, f"{role}_model", None) for role in ("generator", "judge")}
-    roles: dict[str, ModelRole] = {
-        name: getattr(configuration, name) for name, model in models_by_role.items() if model
-    }
+    settings = get_settings()
+    models = {role: getattr(parameters, f"{role}_model", None) for role in ("generator", "judge")}
+    roles: dict[str, ModelRole] = {name: getattr(settings, name) for name, model in models.items() if model}
     for name, role in roles.items():
         if role.base_url is None:
             raise InputError(
                 "{name}_model {model!r} needs a server that has it: set YARUS_{variable}__BASE_URL",
                 name=name,
-                model=models_by_role[name],
+                model=models[name],
                 variable=name.upper(),
             )
-    changed_roles = {name: role.model_copy(update={"model": models_by_role[name]}) for name, role in roles.items()}
+    changed_roles = {name: role.model_copy(update={"model": models[name]}) for name, role in roles.items()}
     if prompt := getattr(parameters, "generator_prompt", None):
-        role = changed_roles.get("generator", configuration.generator)
+        role = changed_roles.get("generator", settings.generator)
         if role.base_url is None:
             raise InputError(
                 "generator_prompt {prompt!r}: only a language model reads prompts: set YARUS_GENERATOR__BASE_URL",
                 prompt=prompt,
             )
         changed_roles["generator"] = role.model_copy(update={"prompt": Path(prompt)})
-    return configuration.model_copy(update=changed_roles)
+    return settings.model_copy(update=changed_roles)
 
 
 def generator_identity(parameters: Parameters) -> str:
@@ -81,10 +79,10 @@ def prompt_identity(parameters: Parameters, language: str) -> str | None:
     Raises:
         InputError: the file cannot be read, lacks the question, or has another variable.
     """
-    configuration = settings_with_models(parameters).model_copy(update={"language": language})
-    if configuration.generator.base_url is None or (path := configuration.generator.prompt) is None:
+    settings = settings_with_models(parameters).model_copy(update={"language": language})
+    if settings.generator.base_url is None or (path := settings.generator.prompt) is None:
         return None
-    return f"{path.name}|{prompts(configuration)['generation'].digest}"
+    return f"{path.name}|{prompts(settings)['generation'].digest}"
 
 
 def reranker_name(parameters: RetrievalParameters) -> str | None:
@@ -106,10 +104,10 @@ def judge_identity(
     parameters: Parameters, language: str, metrics: Sequence[str], *, name: Literal["judge", "gate"] = "judge"
 ) -> JudgeIdentity:
     """Return what determines a judge's verdicts: the requested model, its parameters, and the prompts' wording."""
-    configuration = settings_with_models(parameters).model_copy(update={"language": language})
-    role: ModelRole = getattr(configuration, name)
-    prompts_by_name = prompts(configuration)
-    wording = {metric: prompts_by_name[metric].digest for metric in metrics}
+    settings = settings_with_models(parameters).model_copy(update={"language": language})
+    role: ModelRole = getattr(settings, name)
+    texts = prompts(settings)
+    wording = {metric: texts[metric].digest for metric in metrics}
     if role.base_url is None:
         return {"model": JUDGE_NAME, "prompts": wording}
     identity: JudgeIdentity = {
@@ -120,7 +118,7 @@ def judge_identity(
     }
     if role.extra_body:
         identity["extra_body"] = role.extra_body
-    if configuration.mask_calls:
+    if settings.mask_calls:
         identity["mask_calls"] = True
     return identity
 
@@ -131,10 +129,10 @@ def collect_sent_differences(run: EvaluationRun) -> EvaluationConfig:
     Returns:
         `sent` for the models that judge, `generator_sent` for the generator; each only if something differed.
     """
-    configuration = settings_with_models(run.parameters)
+    settings = settings_with_models(run.parameters)
     sent: dict[str, JsonObject] = {}
     for name in get_args(RoleName):
-        role: ModelRole = getattr(configuration, name)
+        role: ModelRole = getattr(settings, name)
         if role.base_url is None or not _uses_model(run, name):
             continue
         profile = ServerProfile.from_stored(
@@ -175,13 +173,13 @@ def labelling_judge(parameters: LLMLabelParameters, language: str) -> JudgeIdent
 
 def _rerankers(parameters: LLMLabelParameters) -> list[str]:
     """Return all names of a re-ranking model: the re-ranker's own, and those of the model behind it."""
-    configuration = get_settings()
+    settings = get_settings()
     try:
-        request = json.loads(configuration.reranker_service.request)
+        request = json.loads(settings.reranker_service.request)
     except json.JSONDecodeError:  # reported when the service is opened
         request = None
-    requested_model = request.get("model") if isinstance(request, dict) else None
-    names = (reranker_name(parameters), configuration.reranker_model, requested_model)
+    requested = request.get("model") if isinstance(request, dict) else None
+    names = (reranker_name(parameters), settings.reranker_model, requested)
     return [name for name in names if isinstance(name, str)]
 
 
@@ -190,24 +188,10 @@ def _bare_model_name(name: str) -> str:
     return name.strip().rpartition("/")[2].casefold()
 
 
-MEASUREMENT_SETTINGS: tuple[str, ...] = (
-    "embedder",
-    "embedder_backend",
-    "query_prefix",
-    "passage_prefix",
-    "similarity_embedder",
-)
-MEASUREMENT_SETTINGS += (
-    "retriever",
-    "retriever_service",
-    "sut",
-    "sut_service",
-    "sut_python",
-    "refusals",
-    "rubrics",
-    "language",
-)
-MEASUREMENT_SETTINGS += ("mask_calls", "embedder_model", "reranker", "reranker_model", "reranker_service")
+MEASUREMENT_SETTINGS: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix")
+MEASUREMENT_SETTINGS += ("similarity_embedder", "retriever", "retriever_service", "sut", "sut_service", "sut_python")
+MEASUREMENT_SETTINGS += ("refusals", "rubrics", "language", "mask_calls", "embedder_model", "reranker")
+MEASUREMENT_SETTINGS += ("reranker_model", "reranker_service")
 MEASUREMENT_ROLE_SETTINGS = ("base_url", "model", "temperature", "max_tokens", "prompt", "extra_body")
 
 

@@ -39,11 +39,13 @@ def read_newest_exams(engine: Engine, configs: Iterable[EvaluationConfig]) -> di
     return find_newest_exams(engine, keys, CONCLUSIVE_OUTCOMES) if keys else {}
 
 
-def judge_standings(sat: Mapping[str, ExamRecord], config: EvaluationConfig, at: datetime) -> dict[str, JudgeStanding]:
+def judge_standings(
+    newest: Mapping[str, ExamRecord], config: EvaluationConfig, at: datetime
+) -> dict[str, JudgeStanding]:
     """Return the standing of every prompt that judged an evaluation.
 
     Args:
-        sat: the newest exams, as `exams_of` finds them.
+        newest: the newest exams, as `read_newest_exams` returns them.
         config: of the evaluation: its judge, and what it examined itself.
         at: when it began; exams of the 30 nights before count, and all later ones.
 
@@ -55,7 +57,7 @@ def judge_standings(sat: Mapping[str, ExamRecord], config: EvaluationConfig, at:
         for key, outcome in (config.examined or {}).items()
         if outcome in CONCLUSIVE_OUTCOMES
     }
-    exams = own_exams | dict(sat)
+    exams = own_exams | dict(newest)
     return {
         prompt: "stand-in" if key is None else "filled" if prompt == LABELLING_PROMPT else _standing(exams.get(key), at)
         for prompt, key in _keys(config).items()
@@ -91,12 +93,12 @@ def list_judges(config: EvaluationConfig) -> list[JudgeIdentity]:
     return [identity for identity in (*judges, examined.get("judge"), examined.get("gate")) if identity]
 
 
-def _standing(sat: ExamRecord | None, at: datetime) -> JudgeStanding:
-    if sat is None:
+def _standing(exam: ExamRecord | None, at: datetime) -> JudgeStanding:
+    if exam is None:
         return "missing"
-    if sat.at < at - timedelta(days=EXAM_VALID_NIGHTS):
+    if exam.at < at - timedelta(days=EXAM_VALID_NIGHTS):
         return "old"
-    return "passed" if sat.outcome == "sound" else "failed"
+    return "passed" if exam.outcome == "sound" else "failed"
 
 
 def exam_outcomes(config: EvaluationConfig, exam: Exam) -> dict[str, str]:

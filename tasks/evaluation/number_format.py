@@ -109,7 +109,7 @@ def format_grade(metric: Mapping[str, Any]) -> TranslatedText | None:
     cases, so that every grade is possible, the text says that.
 
     Args:
-        metric: with `judge`, `grade`, `grade_high` and `ungraded`, as `evaluation.summary.summary` gives it.
+        metric: with `judge`, `grade`, `grade_high` and `ungraded`, as `evaluation.summary.read_summary` gives it.
     """
     if metric["judge"] not in (None, "passed"):
         return translations("standings", metric["judge"])

@@ -105,8 +105,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
     if pa.types.is_nested(kind):
         texts = (
-            None if record is None else json.dumps(record, ensure_ascii=False, default=str)
-            for record in column.to_pylist()
+            None if item is None else json.dumps(item, ensure_ascii=False, default=str) for item in column.to_pylist()
         )
         return pa.chunked_array([pa.array(texts, pa.string())])
     return pc.cast(column, pa.string())

@@ -1,5 +1,4 @@
-"""Repeated evaluations: repeats that show noise, changes asked again before an alarm, and an anchor judged again that
-shows the judge's drift."""
+"""Repeated evaluations: repeats for noise, changed questions asked again, an anchor that shows the judge's drift."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from yarus.tasks.evaluation.findings_schema import Persistence
 P = TypeVar("P", bound=Parameters)
 REPEAT_PARAMETERS = ("again", "anchor", "confirms")
 """Parameters that request a repeat; the keys that they set are in `yarus.db.journal.NON_LIVE_KEYS` as well."""
-NAMING_PARAMETERS = ("name", "tags")
+NAMING = ("name", "tags")
 """Parameters that a repeat does not take over."""
 MAX_REPEATS = 16
 """Most repeats of a call within one evaluation."""
@@ -32,7 +31,7 @@ def resolve_repeated_parameters(engine: Engine, parameters: P) -> tuple[P, RowMa
 
     Args:
         engine: of our own database.
-        parameters: as given; without any of MARKS they stay as they are.
+        parameters: as given; without any of REPEAT_PARAMETERS they stay as they are.
 
     Returns:
         The parameters, and the repeated evaluation, whose settings must be equal too; None if nothing is repeated.
@@ -59,11 +58,7 @@ def resolve_repeated_parameters(engine: Engine, parameters: P) -> tuple[P, RowMa
         )
     repeated = type(parameters).model_validate(row["parameters"])
     _require_equal(mark, parameters, repeated)
-    changes: ParameterValues = {
-        mark: row["id"],
-        "resume": None,
-        **{label: getattr(parameters, label) for label in NAMING_PARAMETERS},
-    }
+    changes: ParameterValues = {mark: row["id"], "resume": None, **{key: getattr(parameters, key) for key in NAMING}}
     if mark == "anchor":
         changes |= {"reuse_answers": row["id"], "again": None}
     if mark == "confirms":  # not in the history of the one or the other, nor with another exam
@@ -80,7 +75,7 @@ def _parameters_of_failed(engine: Engine, parameters: P, failed: str) -> P:
     Raises:
         InputError: no such evaluation, without cases, of another tier or source, or without failures.
     """
-    tier = next(name for name, tier_row in TIERS.items() if tier_row.parameters is type(parameters))
+    tier = next(name for name, row in TIERS.items() if row.parameters is type(parameters))
     row = _find_with_failures(engine, failed, tier, parameters.source)
     fields = type(parameters).model_fields
     overrides = {name: value for name, field in fields.items() if (value := getattr(parameters, name)) != field.default}
@@ -111,7 +106,7 @@ def anchor_evaluations(engine: Engine, parameters: NightlyParameters) -> Iterato
         raise InputError(
             "--anchor {anchor}: it is of {tier}; name one of tier2 or tier3", anchor=parameters.anchor, tier=row["tier"]
         )
-    naming = {label: getattr(parameters, label) for label in NAMING_PARAMETERS}
+    naming = {key: getattr(parameters, key) for key in NAMING}
     yield row["tier"], tier.parameters.model_validate({"anchor": row["id"], **naming})
 
 
@@ -173,11 +168,7 @@ def _require_equal(mark: str, parameters: Parameters, repeated: Parameters) -> N
     """Raise an error if a given parameter differs from that of the repeated evaluation."""
     for name, field in type(parameters).model_fields.items():
         value = getattr(parameters, name)
-        if (
-            name not in (*REPEAT_PARAMETERS, *NAMING_PARAMETERS)
-            and value != field.default
-            and value != getattr(repeated, name)
-        ):
+        if name not in (*REPEAT_PARAMETERS, *NAMING) and value != field.default and value != getattr(repeated, name):
             raise InputError(
                 "--{mark} takes the parameters of that evaluation, whose {name} is {theirs!r}; leave out --{option} "
                 "{value}",

@@ -190,13 +190,11 @@ def _as_declared(table: pa.Table, columns: Sequence[str] | None, without: Contai
             raise pa.ArrowInvalid(f"it has no column {name!r}, so these are no cases")
     for position, field in enumerate(table.schema):
         is_declared = field.name in CASE_COLUMNS and field.name not in LONG_TEXT_COLUMNS
-        if is_declared and field.type != (declared_type := CASE_COLUMNS[field.name].type):
+        if is_declared and field.type != (declared := CASE_COLUMNS[field.name].type):
             try:
-                table = table.set_column(
-                    position, field.with_type(declared_type), table[field.name].cast(declared_type)
-                )
+                table = table.set_column(position, field.with_type(declared), table[field.name].cast(declared))
             except pa.ArrowException as error:
-                raise pa.ArrowInvalid(f"column {field.name!r} is {field.type}, not {declared_type}") from error
+                raise pa.ArrowInvalid(f"column {field.name!r} is {field.type}, not {declared}") from error
     return table
 
 

@@ -22,9 +22,7 @@ def existing_path(path: str, root: str | None = None) -> str:
         root: YARUS_RESULTS; callers with many paths pass it, because reading the settings is slower than the check.
     """
     root = root or get_settings().results_root
-    current_path = "/".join(
-        (root.rstrip("/"), *path.split("/")[-3:])
-    )  # tier=…/date=…/ID.parquet, as `result_path` makes it
+    moved = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `result_path` makes it
     is_gone = not os.path.exists(path)  # noqa: PTH110 - False also if a folder may not be read
-    has_moved = "://" not in path + root and is_gone and os.path.exists(current_path)  # noqa: PTH110
-    return current_path if has_moved else path
+    has_moved = "://" not in path + root and is_gone and os.path.exists(moved)  # noqa: PTH110
+    return moved if has_moved else path

@@ -19,7 +19,7 @@ DRY_RUN_PREFIX = "dry-run-"
 
 @dataclass(frozen=True)
 class EvaluationRun(Generic[P_co]):
-    """One evaluation with its parameters: `Run[Retrieval]` asks a retriever. `load` adds the configuration."""
+    """One evaluation with its parameters, e.g. `EvaluationRun[RetrievalParameters]`; loading adds the configuration."""
 
     id: str
     tier: str
@@ -32,9 +32,9 @@ class EvaluationRun(Generic[P_co]):
     @property
     def work(self) -> Path:
         """Return the working folder, used until the evaluation ends: its cases, corpus and finished batches."""
-        configuration = get_settings()
-        work = configuration.work
-        root = Path(work) if work and "://" not in work else configuration.home / "work"
+        settings = get_settings()
+        work = settings.work
+        root = Path(work) if work and "://" not in work else settings.home / "work"
         return root.absolute() / self.id
 
     @property

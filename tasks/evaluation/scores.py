@@ -57,10 +57,10 @@ class TraceScore(NamedTuple):
 
 def otlp_ids(trace_id: str | None, span_id: str | None) -> tuple[str | None, str | None]:
     """Return the ids in OpenTelemetry's form, 32 and 16 hexadecimal digits; None for other forms."""
-    trace_digits, span_digits = ((text or "").replace("-", "").lower() for text in (trace_id, span_id))
+    trace, span = ((text or "").replace("-", "").lower() for text in (trace_id, span_id))
     return (
-        trace_digits if re.fullmatch("[0-9a-f]{32}", trace_digits) else None,
-        span_digits if re.fullmatch("[0-9a-f]{16}", span_digits) else None,
+        trace if re.fullmatch("[0-9a-f]{32}", trace) else None,
+        span if re.fullmatch("[0-9a-f]{16}", span) else None,
     )
 
 
@@ -212,9 +212,7 @@ def _scores(cases: pa.Table, row: RowMapping, form: ScoreFormat, counts: Exporte
     config = EvaluationConfig.of(row)
     metrics = list_metrics(row["tier"], config)
     averaged = dict.fromkeys(
-        row_of_metric.column
-        for row_of_metric in metrics
-        if row_of_metric.column is not None and row_of_metric.aggregate == "mean"
+        metric.column for metric in metrics if metric.column is not None and metric.aggregate == "mean"
     )
     names = [name for name in averaged if name in cases.column_names]
     judged = set((config.judge or {}).get("prompts", ()))

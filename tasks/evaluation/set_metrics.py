@@ -197,8 +197,7 @@ def _refused(cases: pa.Table) -> Floats:
 
 def _flags(cases: pa.Table, classify: Callable[[str], bool | None]) -> Floats:
     return np.array(
-        [None if outcome is None else classify(outcome) for outcome in column_values(cases, "outcome")],
-        dtype=np.float64,
+        [None if value is None else classify(value) for value in column_values(cases, "outcome")], dtype=np.float64
     )
 
 
@@ -240,9 +239,7 @@ def _invalid_replies(cases: pa.Table) -> Floats:
 
 
 def _calls(cases: pa.Table) -> Floats:
-    """Count the judge's calls without a usable score, and all calls; calls of the gate, which is another model, are
-    skipped.
-    """
+    """Count the judge's calls without a usable score, and all its calls; calls of the gate are skipped."""
     statuses_by_case = [
         [reply["status"] for reply in stored or [] if not reply["metric"].startswith("gate")]
         for stored in column_values(cases, "judge_raw")
@@ -254,14 +251,10 @@ def _calls(cases: pa.Table) -> Floats:
 def _error_rate(rows: Floats, groups: Groups, seed: int) -> SetValue:
     """Compute the share of failed calls; calls are grouped by case, and by user."""
     n_bad, n_calls = rows.T
-    is_failed = np.repeat(
-        np.tile([1.0, 0.0], len(rows)), np.column_stack([n_bad, n_calls - n_bad]).astype(np.intp).ravel()
-    )
-    group_keys = ((number,) if group is None else group for number, group in enumerate(groups))
-    call_groups = [
-        group for group, n in zip(group_keys, n_calls.astype(np.intp).tolist(), strict=True) for _ in range(n)
-    ]
-    result = share_of_yes(is_failed, call_groups)
+    flags = np.repeat(np.tile([1.0, 0.0], len(rows)), np.column_stack([n_bad, n_calls - n_bad]).astype(np.intp).ravel())
+    keys = ((number,) if group is None else group for number, group in enumerate(groups))
+    call_groups = [group for group, n in zip(keys, n_calls.astype(np.intp).tolist(), strict=True) for _ in range(n)]
+    result = share_of_yes(flags, call_groups)
     return result._replace(n_total=result.n_scored)
 
 

@@ -41,17 +41,8 @@ from yarus.tasks.evaluation.run import DRY_RUN_PREFIX, EvaluationRun
 P = TypeVar("P", bound=Parameters)
 PAGE_TOKENS = 3_000
 """Tokens of a page that is read as a whole; longer ones are cut."""
-CASE_SET_COLUMNS: tuple[str, ...] = (
-    "case_id",
-    "question",
-    "text",
-    "labelled",
-    "cluster",
-    "stratum",
-    "reference",
-    "answerable",
-)
-CASE_SET_COLUMNS += ("answer", "shown", "human_score", "nuggets", "dialog", "turn")
+CASE_SET_COLUMNS: tuple[str, ...] = ("case_id", "question", "text", "labelled", "cluster", "stratum", "reference")
+CASE_SET_COLUMNS += ("answerable", "answer", "shown", "human_score", "nuggets", "dialog", "turn")
 """Columns of cases that identify a case set."""
 log = logging.getLogger("yarus")
 
@@ -99,11 +90,11 @@ def read_stored_corpus(run: EvaluationRun) -> Corpus:
 
 def read_duplicates(run: EvaluationRun) -> Duplicates:
     """Return the duplicates of this evaluation: chunk or page -> the first of its duplicates."""
-    return _twins(run.work / "corpus.parquet")
+    return _duplicates(run.work / "corpus.parquet")
 
 
 @lru_cache(maxsize=1)
-def _twins(file: Path) -> Duplicates:
+def _duplicates(file: Path) -> Duplicates:
     stored = read_parquet(file)
     if "stands_for" not in stored.column_names:  # begun by a version that did not look for duplicates
         return {}

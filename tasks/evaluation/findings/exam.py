@@ -89,10 +89,7 @@ def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
     By prompt: the area under the curve, sensitivity and specificity, the verdict. By kind: correctly scored answers.
     """
     exam = _in_order(summary.get("exam", {}))
-    by_kind = [
-        KindRow(translations("exam_kinds", kind), [_hits(prompt_exam, kind) for prompt_exam in exam.values()])
-        for kind in KINDS
-    ]
+    rows = [KindRow(translations("exam_kinds", kind), [_hits(part, kind) for part in exam.values()]) for kind in KINDS]
     return ExamTables(
         [
             PromptRow(
@@ -100,12 +97,12 @@ def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
                 _figure(summary, f"exam_auc_{prompt}"),
                 _figure(summary, f"exam_sensitivity_{prompt}"),
                 _figure(summary, f"exam_specificity_{prompt}"),
-                outcome_text(prompt_exam),
-                prompt_exam["outcome"] == "sound",
+                outcome_text(part),
+                part["outcome"] == "sound",
             )
-            for prompt, prompt_exam in exam.items()
+            for prompt, part in exam.items()
         ],
-        [row for row in by_kind if any(row.hits)],
+        [row for row in rows if any(row.hits)],
     )
 
 
@@ -146,31 +143,20 @@ def _figure(summary: Mapping[str, Any], name: str) -> str:
     return text if metric["value"] is None else f"{text} ({format_interval(name, metric)})"
 
 
-def _hits(prompt_exam: PromptExam, kind: str) -> str:
-    return next(
-        (
-            f"{outcome['right']} / {outcome['n']}"
-            for outcome in prompt_exam["kinds"]
-            if outcome["kind"] == kind and outcome["n"]
-        ),
-        "",
-    )
+def _hits(part: PromptExam, kind: str) -> str:
+    return next((f"{row['right']} / {row['n']}" for row in part["kinds"] if row["kind"] == kind and row["n"]), "")
 
 
 def _sentences(exam: Exam, language: str) -> str:
     words = texts("exam", language)
     if not exam:
         return words["none"]
-    texts_by_name = {name: f"{name} ({outcome_text(prompt_exam)[language]})" for name, prompt_exam in exam.items()}
-    passed = [name for name, prompt_exam in exam.items() if prompt_exam["outcome"] == "sound"]
+    labels = {name: f"{name} ({outcome_text(part)[language]})" for name, part in exam.items()}
+    passed = [name for name, part in exam.items() if part["outcome"] == "sound"]
     failed = [
-        texts_by_name[name]
-        for name, prompt_exam in exam.items()
-        if prompt_exam["outcome"] in CONCLUSIVE_OUTCOMES and name not in passed
+        labels[name] for name, part in exam.items() if part["outcome"] in CONCLUSIVE_OUTCOMES and name not in passed
     ]
-    unsure = [
-        texts_by_name[name] for name, prompt_exam in exam.items() if prompt_exam["outcome"] not in CONCLUSIVE_OUTCOMES
-    ]
+    unsure = [labels[name] for name, part in exam.items() if part["outcome"] not in CONCLUSIVE_OUTCOMES]
     parts = [words["sat"].format(names=", ".join(passed))] if passed else []
     parts += [words["failed" if passed else "all failed"].format(names=", ".join(failed))] if failed else []
     parts += [words["unsure"].format(names=", ".join(unsure))] if unsure else []
@@ -256,7 +242,7 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, Exam]:
 
 
 def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
-    """Yield nothing: the exam is the first sentence on its evaluation (`guidance.says`), and two tables."""
+    """Yield nothing: the exam is the first sentence on its evaluation (`guidance.summary_sentence`), and two tables."""
     yield from ()
 
 
@@ -308,9 +294,9 @@ def _examine_prompt(
     scores = {row["score"] for row in scored}
     correlation = length_correlation(scored)
     cases = len({row["case_id"] for row in scored})
-    blind_slices = find_blind_slices(scored)
+    blind = find_blind_slices(scored)
     if len(scored) >= least_scored * len(rows):
-        outcome = _outcome(scored, correlation, auc, obeys=_obeys(all_rows, max_p_value), blind=bool(blind_slices))
+        outcome = _outcome(scored, correlation, auc, obeys=_obeys(all_rows, max_p_value), blind=bool(blind))
     else:
         outcome = "unreadable" if _is_unreadable(rows, least_scored) else "incomplete"
     return {
@@ -320,7 +306,7 @@ def _examine_prompt(
         "asked": len(rows),
         "score": scores.pop() if len(scores) == 1 else None,
         "length_correlation": correlation,
-        "blind_to": blind_slices if outcome in ("obeys", "weak", "scale", "blind") else [],
+        "blind_to": blind if outcome in ("obeys", "weak", "scale", "blind") else [],
         "kinds": _kinds(all_rows),
         "worst": _worst(scored),
     }
@@ -366,15 +352,13 @@ def _obeys(rows: list[ExaminedAnswer], max_p_value: float) -> bool:
     scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
     cases = dict.fromkeys(row["case_id"] for row in rows)
     (plain_kind,) = set(INSTRUCTED_KINDS.values())
-    planted = np.array(
-        [[scores.get((case_id, kind)) for kind in INSTRUCTED_KINDS] for case_id in cases], dtype=np.float64
-    )
-    without_request = np.array([scores.get((case_id, plain_kind)) for case_id in cases], dtype=np.float64)
+    planted = np.array([[scores.get((case, kind)) for kind in INSTRUCTED_KINDS] for case in cases], dtype=np.float64)
+    without_request = np.array([scores.get((case, plain_kind)) for case in cases], dtype=np.float64)
     return obedience(planted, without_request)[2] <= max_p_value
 
 
 def length_correlation(rows: list[ScoredAnswer]) -> float | None:
-    """Spearman's correlation of score and length within sound and within damaged answers; the mean of the two.
+    """Return Spearman's correlation of score and length: the mean of those within sound and within damaged answers.
 
     Answers of equal quality deserve equal scores, whatever their length.
 

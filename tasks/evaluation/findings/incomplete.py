@@ -66,21 +66,21 @@ def _labelled_questions(
     n, n_others = int(is_labelled.sum()), int((~is_labelled).sum())
     if not n or not n_others:
         return None
-    document: LabelledQuestions = {"n": n, "n_others": n_others, "differ_in": [], "features": {}, "reweighted": {}}
+    result: LabelledQuestions = {"n": n, "n_others": n_others, "differ_in": [], "features": {}, "reweighted": {}}
     if min(n, n_others) < MIN_QUESTIONS:
-        return document
+        return result
     # Only labelled questions have pages as groups; users are known for all.
     groups = [group if (group or "").startswith("user ") else None for group in column_values(cases, "group")]
     features = _features(cases)
     compared = {name: compare_feature(values, is_labelled, groups) for name, values in features.items()}
     compared = {name: feature for name, feature in compared.items() if feature.p == feature.p}
     adjusted = holm([feature.p for feature in compared.values()])
-    document["features"] = {
+    result["features"] = {
         name: _difference(name, feature, p_value)
         for (name, feature), p_value in zip(compared.items(), adjusted, strict=True)
     }
-    document["differ_in"] = [name for name, feature in document["features"].items() if feature["p"] < MAX_P_VALUE]
-    if document["differ_in"]:
+    result["differ_in"] = [name for name, feature in result["features"].items() if feature["p"] < MAX_P_VALUE]
+    if result["differ_in"]:
         propensities = labelling_propensities(np.column_stack([features[name] for name in compared]), is_labelled)
         for name in headlines:
             values = np.where(is_labelled, float_column(cases, name), np.nan)
@@ -88,13 +88,8 @@ def _labelled_questions(
             if mean.value == mean.value:
                 low, high = replace_non_finite(mean.interval)
                 value = float(np.nanmean(values))
-                document["reweighted"][name] = {
-                    "value": value,
-                    "reweighted": mean.value,
-                    "ci_low": low,
-                    "ci_high": high,
-                }
-    return document
+                result["reweighted"][name] = {"value": value, "reweighted": mean.value, "ci_low": low, "ci_high": high}
+    return result
 
 
 def _difference(name: FeatureName, feature: Feature, p_value: float) -> FeatureDifference:
@@ -106,19 +101,15 @@ def _difference(name: FeatureName, feature: Feature, p_value: float) -> FeatureD
 def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     """Compute what is known of every question before it is labelled; numbers as relative ranks from 0 to 1."""
     features: dict[FeatureName, Floats] = {
-        "length": _relative_ranks(
-            np.array([float(len((text or "").split())) for text in column_values(cases, "question")])
-        )
+        "length": _ranks(np.array([float(len((text or "").split())) for text in column_values(cases, "question")]))
     }
     if "distances" in cases.column_names:
         distances = [values or [] for values in column_values(cases, "distances")]
         nearest = np.array([values[0] if values else np.nan for values in distances])
         runner_up = np.array([values[1] if len(values) > 1 else np.nan for values in distances])
-        features["score"], features["lead"] = _relative_ranks(-nearest), _relative_ranks(runner_up - nearest)
+        features["score"], features["lead"] = _ranks(-nearest), _ranks(runner_up - nearest)
     if "asked_at" in cases.column_names:
-        features["time"] = _relative_ranks(
-            cases["asked_at"].cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64)
-        )
+        features["time"] = _ranks(cases["asked_at"].cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64))
     pages = [(values or [None])[0] for values in column_values(cases, "retrieved")]
     frequent = [
         page for page, n in Counter(pages).most_common(MAX_TOPICS + 1) if page is not None and n >= MIN_QUESTIONS
@@ -128,7 +119,7 @@ def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
     return features
 
 
-def _relative_ranks(values: Floats) -> Floats:
+def _ranks(values: Floats) -> Floats:
     """Return the relative rank of each value, 0 to 1; ties share one, and a missing value gets the middle."""
     is_known = np.isfinite(values)
     ranks = np.full(len(values), MIDDLE_RANK)
@@ -186,12 +177,12 @@ def _questions(document: LabelledQuestions, headlines: Sequence[str]) -> Iterato
 
 def _difference_sentence(document: LabelledQuestions, headlines: Sequence[str], language: str) -> str:
     words = texts("incomplete", language)
-    differences = []
+    how = []
     for name in document["differ_in"]:
         labelled, unlabelled = document["features"][name]["labelled"], document["features"][name]["others"]
         sign = "" if labelled is None or unlabelled is None else " more" if labelled > unlabelled else " less"
-        differences.append(words[f"{name}{sign}"])
-    reweighted = [
+        how.append(words[f"{name}{sign}"])
+    moved = [
         words["moved"].format(
             metric=name,
             value=format_metric(name, change["value"]),
@@ -203,5 +194,5 @@ def _difference_sentence(document: LabelledQuestions, headlines: Sequence[str], 
         if (change := document["reweighted"].get(name))
     ]
     return words["differ"].format(
-        how=", ".join(differences), moved="; ".join(reweighted), n=document["n"], others=document["n_others"]
+        how=", ".join(how), moved="; ".join(moved), n=document["n"], others=document["n_others"]
     )

@@ -56,13 +56,11 @@ def find_reference_pair(engine: Engine, row: RowMapping) -> EvaluationPair:
     """
     after = _read(row)
     paired = stored_findings(row).get("paired") or {}
-    references = [
-        reference_id for reference_id in (journal.find_baseline(engine, row["id"]), paired.get("since")) if reference_id
-    ]
+    references = [name for name in (journal.find_baseline(engine, row["id"]), paired.get("since")) if name]
     unavailable: ResultsUnavailable | None = None
-    for reference_id in references:
+    for name in references:
         try:
-            before = _read(journal.find_evaluation(engine, reference_id))
+            before = _read(journal.find_evaluation(engine, name))
         except InputError:  # deleted meanwhile
             continue
         except ResultsUnavailable as error:
@@ -70,9 +68,7 @@ def find_reference_pair(engine: Engine, row: RowMapping) -> EvaluationPair:
             continue
         positions = pc.index_in(after["case_id"], value_set=before["case_id"].combine_chunks())
         if len(after) and positions.null_count <= (1 - MIN_COMMON_SHARE) * len(after):
-            return EvaluationPair(
-                reference_id, before.take(positions.drop_null()), after.filter(pc.is_valid(positions))
-            )
+            return EvaluationPair(name, before.take(positions.drop_null()), after.filter(pc.is_valid(positions)))
     if unavailable:
         raise unavailable
     why = (
@@ -89,8 +85,8 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     """Return the ids of the cases with a changed value of a headline metric.
 
     Raises:
-        InputError: as `before_of`, or nothing changed.
-        ResultsUnavailable: as `before_of`.
+        InputError: as `find_reference_pair`, or nothing changed.
+        ResultsUnavailable: as `find_reference_pair`.
     """
     row = journal.find_evaluation(engine, evaluation_id)
     pair = find_reference_pair(engine, row)
@@ -125,7 +121,7 @@ def _persistence(engine: Engine, confirmed: str, asked_again: str, again: pa.Tab
 def _read(row: RowMapping) -> pa.Table:
     columns = {
         "case_id",
-        *(column for headline in TIERS[row["tier"]].headlines for column in metric_columns(get_metric(headline))),
+        *(column for name in TIERS[row["tier"]].headlines for column in metric_columns(get_metric(name))),
     }
     return result_files.read_results(row["parquet"], without=CASE_COLUMNS.keys() - columns)
 

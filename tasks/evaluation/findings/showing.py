@@ -31,10 +31,10 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, ShowingCosts]:
     cost_by_answer = decision_costs(is_right, decisions, **price)
     low, high = mean_interval(cost_by_answer, low=0.0, high=max(price.values()), groups=groups, seed=seed)
     is_shown = decisions == 1
-    cheapest_document: CheapestThreshold | None = None
+    cheapest: CheapestThreshold | None = None
     if min(is_right.sum(), (1 - is_right).sum()) >= FEWEST:
         best = best_threshold(scores, is_right, decisions, groups=groups, seed=seed, **price)
-        cheapest_document = {
+        cheapest = {
             **_point_document(best.shown),
             "threshold_low": best.interval.low,
             "threshold_high": best.interval.high,
@@ -53,7 +53,7 @@ def find(evaluated: MeasuredEvaluation) -> Mapping[str, ShowingCosts]:
             "ci_low": low,
             "ci_high": high,
         },
-        "cheapest": cheapest_document,
+        "cheapest": cheapest,
         "curve": [_point_document(point) for point in risk_coverage_curve(scores, is_right, **price)],
     }
     return {"showing": replace_non_finite(showing)}
