@@ -22,19 +22,11 @@ N = 60
 def plant(engine: Engine, tmp_path: Path) -> Plant:
     """Return a function that writes a finished evaluation into the journal; other columns of the cases are made up."""
 
-    def planted(tier: str = "tier1", n: int = N, **columns_given: Any) -> str:
+    def planted(tier: str = "tier1", n: int = N, **more: Any) -> str:
         name = f"compare-{tmp_path.name}-{next(NUMBERS)}"
-        row = {
-            "id": name,
-            "tier": tier,
-            "source": columns_given.pop("source", "planted"),
-            "parameters": {},
-            "settings": {},
-        }
-        journal.open_evaluation(engine, row | {"versions": {}, "sut_label": columns_given.pop("sut_label", None)})
-        parts = {"tier": tier, "cases": {"sha256": "c"}, "metrics": [f"mrr|{tier}"]} | columns_given.pop(
-            "comparability", {}
-        )
+        row = {"id": name, "tier": tier, "source": more.pop("source", "planted"), "parameters": {}, "settings": {}}
+        journal.open_evaluation(engine, row | {"versions": {}, "sut_label": more.pop("sut_label", None)})
+        parts = {"tier": tier, "cases": {"sha256": "c"}, "metrics": [f"mrr|{tier}"]} | more.pop("comparability", {})
         columns = {
             "case_id": [f"planted:{i}" for i in range(n)],
             "question_id": [str(i) for i in range(n)],
@@ -42,7 +34,7 @@ def plant(engine: Engine, tmp_path: Path) -> Plant:
             "status": ["ok"] * n,
             "reason": [None] * n,
             "group": [None] * n,
-        } | columns_given
+        } | more
         file = tmp_path / f"{name}.parquet"
         write_batches([make_cases(**columns)], file)
         key = json.dumps(parts, sort_keys=True)

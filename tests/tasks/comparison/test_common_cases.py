@@ -33,9 +33,6 @@ def test_repeated_question_is_listed_once_with_its_count(engine: Engine, plant: 
     before, after = np.ones(N), np.ones(N)
     after[:3] = 0
     a, b = (plant(**{"hit_rate@1": values, "question": questions}) for values in (before, after))
-    comparison = compare(engine, a, b)
-    assert [(case["case_id"], case["n"]) for case in comparison["cases"]["broke"]] == [
-        ("planted:0", 2),
-        ("planted:2", 1),
-    ]
-    assert comparison["metrics"]["hit_rate@1"]["difference"] == pytest.approx(-3 / N)
+    result = compare(engine, a, b)
+    assert [(case["case_id"], case["n"]) for case in result["cases"]["broke"]] == [("planted:0", 2), ("planted:2", 1)]
+    assert result["metrics"]["hit_rate@1"]["difference"] == pytest.approx(-3 / N)

@@ -21,20 +21,12 @@ def test_compare_skips_cases_with_changed_labels(engine: Engine, plant: Plant) -
         relevant=[*after, *([["x"]] * 5)],
         comparability={"cases": {"sha256": "d"}},
     )
-    comparison = compare(engine, a, b)
-    assert (comparison["comparable"], comparison["paired"], comparison["differs"], comparison["n_common"]) == (
-        True,
-        True,
-        [],
-        N - 20,
-    )
-    assert comparison["labels_changed"] == {"n": 20, "n_common": N, "only_a": 0, "only_b": 5}
-    assert (comparison["metrics"]["mrr"]["n"], comparison["metrics"]["mrr"]["difference"]) == (N - 20, 0)
-    statement = next(candidate for candidate in comparison["statements"] if candidate["kind"] == "labels changed")
-    assert (statement["label"]["en"], statement["text"]["en"][: len(f"for 20 of {N}")]) == (
-        "Labels changed",
-        f"for 20 of {N}",
-    )
+    result = compare(engine, a, b)
+    assert (result["comparable"], result["paired"], result["differs"], result["n_common"]) == (True, True, [], N - 20)
+    assert result["labels_changed"] == {"n": 20, "n_common": N, "only_a": 0, "only_b": 5}
+    assert (result["metrics"]["mrr"]["n"], result["metrics"]["mrr"]["difference"]) == (N - 20, 0)
+    line = next(candidate for candidate in result["statements"] if candidate["kind"] == "labels changed")
+    assert (line["label"]["en"], line["text"]["en"][: len(f"for 20 of {N}")]) == ("Labels changed", f"for 20 of {N}")
     with pytest.raises(InputError, match="no case in common"):  # no case has the same labels
         compare(engine, a, plant(mrr=RANKS, relevant=[["z"]] * N, comparability={"cases": {"sha256": "e"}}))
 

@@ -28,9 +28,9 @@ def compared_metrics(document: dict[str, Any]) -> dict[str, Any]:
 def test_compare_returns_the_documented_fields(engine: Engine, plant: Plant) -> None:
     a = plant(**{"hit_rate@1": HITS, "mrr": RANKS}, sut_label="1.0")
     b = plant(**{"hit_rate@1": HITS[::-1].copy(), "mrr": RANKS})
-    comparison = compare(engine, a, b)
-    assert json.loads(to_json(comparison))["n_common"] == N
-    assert (comparison["comparable"], comparison["differs"], comparison["paired"]) == (True, [], True)
+    result = compare(engine, a, b)
+    assert json.loads(to_json(result))["n_common"] == N
+    assert (result["comparable"], result["differs"], result["paired"]) == (True, [], True)
     side = (
         "evaluation_id",
         "name",
@@ -43,16 +43,12 @@ def test_compare_returns_the_documented_fields(engine: Engine, plant: Plant) -> 
         "comparability_key",
         "system",
     )
-    assert tuple(comparison["a"]) == side
-    assert (comparison["a"]["evaluation_id"], comparison["a"]["sut_label"], comparison["b"]["sut_label"]) == (
-        a,
-        "1.0",
-        None,
-    )
-    compared = compared_metrics(comparison)
+    assert tuple(result["a"]) == side
+    assert (result["a"]["evaluation_id"], result["a"]["sut_label"], result["b"]["sut_label"]) == (a, "1.0", None)
+    compared = compared_metrics(result)
     assert list(compared) == ["hit_rate@1", "mrr", "sut_error_rate", "unlabelled_rate", "stale_label_rate"]
-    assert comparison["metrics"]["ndcg@10"]["reason"] == "it was not measured in a and b"
-    assert comparison["metrics"]["ndcg@10"]["difference"] is None
+    assert result["metrics"]["ndcg@10"]["reason"] == "it was not measured in a and b"
+    assert result["metrics"]["ndcg@10"]["difference"] is None
 
 
 @pytest.mark.slow("breadth: statsmodels as a second opinion")
@@ -157,10 +153,8 @@ def test_kind_of_question(question: str | None, kind: str | None) -> None:
 def test_labels_of_omits_slices_with_one_value() -> None:
     cases = make_cases(case_id=["1", "2"], question=["Где?", None], answerable=[True, None])
     assert slice_labels(cases) == {}
-    several = make_cases(
-        case_id=["1", "2"], question=["Где?", "Кто там?"], answerable=[True, False], cluster=["x", "y"]
-    )
-    assert slice_labels(several) == {
+    both = make_cases(case_id=["1", "2"], question=["Где?", "Кто там?"], answerable=[True, False], cluster=["x", "y"])
+    assert slice_labels(both) == {
         "topic": ["x", "y"], "length": ["short", "long"], "type": ["where", "who"], "answerable": ["yes", "no"],
     }  # fmt: skip
 
@@ -186,16 +180,11 @@ def test_compare_is_unpaired_for_other_cases_when_forced(engine: Engine, plant: 
               case_id=[f"other:{i}" for i in range(40)], comparability={"cases": {"sha256": "d"}})  # fmt: skip
     with pytest.raises(InputError, match=r'source is "planted" and "other"; cases.sha256 is "c" and "d"'):
         compare(engine, a, b)
-    comparison = compare(engine, a, b, force=True)
-    assert (comparison["paired"], comparison["n_common"], comparison["cases"]["broke"], comparison["slices"]) == (
-        False,
-        0,
-        [],
-        {},
-    )
-    assert (comparison["metrics"]["mrr"]["method"], comparison["metrics"]["mrr"]["n"]) == ("Welch", 40)
-    assert comparison["metrics"]["retrieval_latency_ms_p50"]["method"] == "independent bootstrap, percentile"
-    json.loads(to_json(comparison))
+    result = compare(engine, a, b, force=True)
+    assert (result["paired"], result["n_common"], result["cases"]["broke"], result["slices"]) == (False, 0, [], {})
+    assert (result["metrics"]["mrr"]["method"], result["metrics"]["mrr"]["n"]) == ("Welch", 40)
+    assert result["metrics"]["retrieval_latency_ms_p50"]["method"] == "independent bootstrap, percentile"
+    json.loads(to_json(result))
 
 
 def test_compare_rejects_evaluations_without_common_cases(engine: Engine, plant: Plant) -> None:
@@ -235,13 +224,8 @@ def test_metric_is_null_when_all_cases_failed(engine: Engine, plant: Plant) -> N
 
 def test_constant_metric_has_no_difference(engine: Engine, plant: Plant) -> None:
     a, b = (plant(mrr=np.full(N, 0.5)) for _ in range(2))
-    metric = compare(engine, a, b)["metrics"]["mrr"]
-    assert (metric["p"], metric["ci_low"], metric["ci_high"], metric["verdict"]) == (
-        1.0,
-        0.0,
-        0.0,
-        "no difference shown",
-    )
+    mrr = compare(engine, a, b)["metrics"]["mrr"]
+    assert (mrr["p"], mrr["ci_low"], mrr["ci_high"], mrr["verdict"]) == (1.0, 0.0, 0.0, "no difference shown")
 
 
 def test_metric_missing_on_one_side_has_a_reason(engine: Engine, plant: Plant) -> None:

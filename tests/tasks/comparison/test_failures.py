@@ -170,12 +170,10 @@ def test_comparison_of_invalid_evaluation_has_one_statement(
         values = {"state": "invalid", "error": "only 94.0% of the cases that could be measured were"}
         connection.execute(update(evaluation).where(evaluation.c.id == after).values(**values))
     comparison = compare(engine, before, after)
-    (statement,) = comparison["statements"]
-    assert statement["kind"] == "invalid"
+    (line,) = comparison["statements"]
+    assert line["kind"] == "invalid"
     print_comparison(comparison, "en")
     for output in (capsys.readouterr().out, format_comparison_markdown(comparison, "en")):
         assert "94.0%" in output
         assert "hit_rate@1" not in output
-    assert format_statement(statement, "en").startswith(
-        f"Invalid, so nothing can be said of a change: {after} (only 94.0%"
-    )
+    assert format_statement(line, "en").startswith(f"Invalid, so nothing can be said of a change: {after} (only 94.0%")

@@ -27,23 +27,19 @@ from yarus.tasks.comparison.gate_rules import GateRule, GateRules, read_gate_rul
     [(0.5, "pass"), (0.73, "pass"), (0.75, "inconclusive"), (0.84, "inconclusive"), (0.86, "fail")],
 )
 def test_floor_is_judged_by_the_interval(engine: Engine, tmp_path: Path, floor: float, verdict: str) -> None:
-    result = run_gate_rule(
-        engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", floor)
-    )
-    assert result["verdict"] == verdict
-    assert (result["value"], result["n"]) == (0.8, N)
-    assert (result["needs"] is not None) == (verdict == "inconclusive")
+    rule = run_gate_rule(engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", floor))
+    assert rule["verdict"] == verdict
+    assert (rule["value"], rule["n"]) == (0.8, N)
+    assert (rule["needs"] is not None) == (verdict == "inconclusive")
 
 
 def test_floor_estimates_needed_cases(engine: Engine, tmp_path: Path) -> None:
     """Check by simulation that so many more cases decide it four times in five."""
-    result = run_gate_rule(
-        engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", 0.77)
-    )
+    rule = run_gate_rule(engine, tmp_path, None, {"hit_rate@1": make_hits(0.8)}, GateRule("hit_rate@1", "floor", 0.77))
     generator = np.random.default_rng(0)
     truths = generator.beta(160, 40, 4_000)
-    n = N + result["needs"]
-    all_hits = 160 + generator.binomial(result["needs"], truths)
+    n = N + rule["needs"]
+    all_hits = 160 + generator.binomial(rule["needs"], truths)
     is_decided = [not low <= 0.77 <= high for low, high in (wilson_interval(int(n_hits), n) for n_hits in all_hits)]
     assert 0.77 <= np.mean(is_decided) <= 0.83
 
@@ -104,9 +100,7 @@ def test_gate_rejects_unusable_baselines(engine: Engine, tmp_path: Path) -> None
     other = write_evaluation_with_cases(engine, tmp_path, source, columns, key="another", comparability={"k": 20})
     invalid = write_evaluation_with_cases(engine, tmp_path, source, columns, state="invalid")
     tier3 = write_evaluation_with_cases(engine, tmp_path, source, columns, tier="tier3")
-    without_file = write_evaluation_with_cases(
-        engine, tmp_path, source, columns, parquet=str(tmp_path / "gone.parquet")
-    )
+    lost = write_evaluation_with_cases(engine, tmp_path, source, columns, parquet=str(tmp_path / "gone.parquet"))
     for baseline, message in (
         ("tier1-nothing", r"--baseline tier1-nothing: no evaluation 'tier1-nothing'; there are"),
         (other, "does not compare with .* they differ in k: 20 and None"),
@@ -117,7 +111,7 @@ def test_gate_rejects_unusable_baselines(engine: Engine, tmp_path: Path) -> None
         with pytest.raises(InputError, match=message):
             gate(engine, name, GateRules(None, {}, rules), baseline=baseline)
     with pytest.raises(ResultsUnavailable, match="cannot be read"):
-        gate(engine, name, GateRules(None, {}, rules), baseline=without_file)
+        gate(engine, name, GateRules(None, {}, rules), baseline=lost)
     pinned = {"tier1": name, "tier3": other}
     with pytest.raises(InputError, match=r"gate.toml: \[baseline\] tier3: .* is of tier1, not of tier3"):
         gate(engine, name, GateRules("gate.toml", pinned, rules))

@@ -15,7 +15,7 @@ N = 200
 def simulate_gates(shift: float, seed: int, n_gates: int) -> list[list[str]]:
     """Return the verdicts of gates with three rules on pairs of evaluations of 200 cases; the first is shifted."""
     rng, names = np.random.default_rng(seed), ("mrr", "ndcg@10", "hit_rate@1")
-    compared_by_name: dict[str, list[StatisticComparison]] = {}
+    compared: dict[str, list[StatisticComparison]] = {}
     for name in names:
         difficulties = rng.uniform(size=(n_gates, N))
         before, after = (difficulties + rng.normal(0, 0.15, difficulties.shape) for _ in range(2))
@@ -25,13 +25,11 @@ def simulate_gates(shift: float, seed: int, n_gates: int) -> list[list[str]]:
         for start in range(0, n_gates, 50):
             rows = range(start, min(start + 50, n_gates))
             numbers = {str(row): SampleStatistic(a=before[row], b=after[row]) for row in rows}
-            compared_by_name.setdefault(name, []).extend(
-                compare_statistics(numbers, seed=seed + start, count=600).values()
-            )
+            compared.setdefault(name, []).extend(compare_statistics(numbers, seed=seed + start, count=600).values())
     verdicts = []
     for row in range(n_gates):
-        headlines = adjust_for_multiple_tests({name: compared_by_name[name][row].comparison for name in names})
-        pairs = {GateRule(name, "no regression"): compared_by_name[name][row] for name in names}
+        headlines = adjust_for_multiple_tests({name: compared[name][row].comparison for name in names})
+        pairs = {GateRule(name, "no regression"): compared[name][row] for name in names}
         verdicts.append([rule["verdict"] for rule in judge_regressions(pairs, headlines).values()])
     return verdicts
 

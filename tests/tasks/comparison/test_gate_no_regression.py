@@ -92,23 +92,16 @@ def test_holm_families_are_headlines_and_other_rules(engine: Engine, tmp_path: P
     before, after = make_hits(0.8), make_hits(0.765)
     assert TIERS["tier1"].headlines == ("hit_rate@1", "mrr", "ndcg@10", "sut_error_rate")
     same = {"mrr": before, "hit_rate@5": before, "recall@1": before, "recall@5": before}
-    column_pair = (
-        {"hit_rate@1": before, "recall@10": before, **same},
-        {"hit_rate@1": after, "recall@10": after, **same},
-    )
+    pair = ({"hit_rate@1": before, "recall@10": before, **same}, {"hit_rate@1": after, "recall@10": after, **same})
     for names in (["hit_rate@1"], ["hit_rate@1", *same]):
-        rule = run_gate(engine, tmp_path, *column_pair, *(GateRule(name, "no regression") for name in names))["rules"][
-            0
-        ]
+        rule = run_gate(engine, tmp_path, *pair, *(GateRule(name, "no regression") for name in names))["rules"][0]
         assert (rule["verdict"], rule["p"], rule["p_holm"]) == ("fail", pytest.approx(2 / 2**7), 2 * rule["p"])
-    other_rule = GateRule("recall@10", "no regression")
-    single_result = run_gate(engine, tmp_path, *column_pair, other_rule)["rules"][0]
-    assert (single_result["verdict"], single_result["p_holm"]) == ("fail", single_result["p"])
+    other = GateRule("recall@10", "no regression")
+    single = run_gate(engine, tmp_path, *pair, other)["rules"][0]
+    assert (single["verdict"], single["p_holm"]) == ("fail", single["p"])
     names = [name for name in same if name != "mrr"]
-    family_result = run_gate(
-        engine, tmp_path, *column_pair, other_rule, *(GateRule(name, "no regression") for name in names)
-    )["rules"][0]
-    assert (family_result["verdict"], family_result["p_holm"]) == ("pass", pytest.approx(4 * 2 / 2**7))
+    family = run_gate(engine, tmp_path, *pair, other, *(GateRule(name, "no regression") for name in names))["rules"][0]
+    assert (family["verdict"], family["p_holm"]) == ("pass", pytest.approx(4 * 2 / 2**7))
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.02, 0.035, 0.06])
@@ -141,17 +134,14 @@ def test_few_equal_pairs_are_inconclusive(engine: Engine, tmp_path: Path, n: int
 
 def test_margin_rule_tests_loss_beyond_margin(engine: Engine, tmp_path: Path) -> None:
     """Judge by the one-sided p of a loss within the margin: 30 of 200 lost, none won, margin 0.1."""
-    column_pair = {"hit_rate@1": make_hits(0.8)}, {"hit_rate@1": make_hits(0.65)}
-    result = run_gate_rule(engine, tmp_path, *column_pair, GateRule("hit_rate@1", "no regression", 0.1))
+    pair = {"hit_rate@1": make_hits(0.8)}, {"hit_rate@1": make_hits(0.65)}
+    result = run_gate_rule(engine, tmp_path, *pair, GateRule("hit_rate@1", "no regression", 0.1))
     assert (result["verdict"], result["difference"]) == ("fail", pytest.approx(-0.15))
     assert result["p"] == result["p_holm"] < 0.05
-    assert run_gate_rule(engine, tmp_path, *column_pair, GateRule("hit_rate@1", "no regression", 0.15))[
-        "p"
-    ] == pytest.approx(0.5, abs=0.01)
-    assert (
-        run_gate_rule(engine, tmp_path, *column_pair, GateRule("hit_rate@1", "no regression", 0.25))["verdict"]
-        == "pass"
+    assert run_gate_rule(engine, tmp_path, *pair, GateRule("hit_rate@1", "no regression", 0.15))["p"] == pytest.approx(
+        0.5, abs=0.01
     )
+    assert run_gate_rule(engine, tmp_path, *pair, GateRule("hit_rate@1", "no regression", 0.25))["verdict"] == "pass"
 
 
 def test_few_cases_are_inconclusive_under_many_rules(engine: Engine, tmp_path: Path) -> None:
@@ -164,12 +154,9 @@ def test_few_cases_are_inconclusive_under_many_rules(engine: Engine, tmp_path: P
 
 
 def test_floor_is_inconclusive_without_interval(engine: Engine, tmp_path: Path) -> None:
-    result = run_gate_rule(engine, tmp_path, None, {"ndcg@10": [0.95]}, GateRule("ndcg@10", "floor", 0.9))
-    assert (result["value"], result["ci_low"]) == (0.95, None)
-    assert (result["verdict"], result["reason"]) == (
-        "inconclusive",
-        "too few cases, or groups of cases, for an interval",
-    )
+    rule = run_gate_rule(engine, tmp_path, None, {"ndcg@10": [0.95]}, GateRule("ndcg@10", "floor", 0.9))
+    assert (rule["value"], rule["ci_low"]) == (0.95, None)
+    assert (rule["verdict"], rule["reason"]) == ("inconclusive", "too few cases, or groups of cases, for an interval")
 
 
 def test_equal_cases_pass(engine: Engine, tmp_path: Path) -> None:
@@ -208,7 +195,7 @@ def test_metric_missing_on_one_side_is_inconclusive(engine: Engine, tmp_path: Pa
 
 def test_strata_are_judged_separately(engine: Engine, tmp_path: Path) -> None:
     stratum = ["confirmed"] * 100 + ["agreement"] * 100
-    good, bad = ({"stratum": stratum, "hit_rate@1": [1.0] * 100 + [other_value] * 100} for other_value in (1.0, 0.0))
+    good, bad = ({"stratum": stratum, "hit_rate@1": [1.0] * 100 + [other] * 100} for other in (1.0, 0.0))
     rules = [GateRule("hit_rate@1", "no regression", stratum=name) for name in (None, "confirmed", "agreement", "all")]
     rules.append(GateRule("hit_rate@1", "floor", 0.5, stratum="agreement"))
     result = run_gate(engine, tmp_path, good, bad, *rules, tier="real_users")
@@ -217,9 +204,7 @@ def test_strata_are_judged_separately(engine: Engine, tmp_path: Path) -> None:
 
 def test_turn_rules_judge_only_their_cases(engine: Engine, tmp_path: Path) -> None:
     turn = [1, 2] * (N // 2)
-    good, bad = (
-        {"turn": turn, "answer": ["a"] * N, "hit_rate@1": [1.0, later_value] * (N // 2)} for later_value in (1.0, 0.0)
-    )
+    good, bad = ({"turn": turn, "answer": ["a"] * N, "hit_rate@1": [1.0, later] * (N // 2)} for later in (1.0, 0.0))
     rules = [GateRule("hit_rate@1", "no regression", stratum=name) for name in ("standalone", "follow_up", "confirmed")]
     result = run_gate(engine, tmp_path, good, bad, *rules, tier="tier3")
     assert [(rule["stratum"], rule["verdict"]) for rule in result["rules"]] == [

@@ -60,9 +60,7 @@ def test_markdown_fits_into_a_comment(comparison: Any) -> None:
     large["metrics"] |= {f"rubric_{'x' * 150}_{i}": metric for i in range(2_000)}
     entry = large["cases"]["broke"][0] | {"question": "я|" * 50_000}
     large["cases"]["broke"] = large["cases"]["fixed"] = [entry] * 5_000
-    large["statements"] = [
-        statement | {"text": dict.fromkeys(("ru", "en"), "ы" * 90_000)} for statement in large["statements"]
-    ]
+    large["statements"] = [line | {"text": dict.fromkeys(("ru", "en"), "ы" * 90_000)} for line in large["statements"]]
     page = format_comparison_markdown(large, "ru")
     assert len(page) < MAX_COMMENT
     assert "`mrr`" in page

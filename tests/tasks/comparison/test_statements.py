@@ -16,11 +16,9 @@ from yarus.tasks.comparison.compare import compare
 HALF = np.tile([0.0, 1.0], N // 2)
 
 
-def line_of_kind(all_statements: Any, kind: str, language: str = "ru") -> str:
+def line_of_kind(statements: Any, kind: str, language: str = "ru") -> str:
     """Return the statement of that kind as a line; empty if there is none."""
-    return next(
-        (format_statement(statement, language) for statement in all_statements if statement["kind"] == kind), ""
-    )
+    return next((format_statement(statement, language) for statement in statements if statement["kind"] == kind), "")
 
 
 def resolve(engine: Engine, name: str, accepted: bool = False, **columns: Any) -> None:
@@ -88,11 +86,9 @@ def test_changed_settings_follow_the_verdict(engine: Engine, plant: Plant) -> No
         {"name": "versions.yarus", "a": "1", "b": "2"},
     ]
     assert [statement["kind"] for statement in comparison["statements"]][:2] == ["nothing", "settings"]
-    settings_line = line_of_kind(comparison["statements"], "settings")
-    assert settings_line.startswith(
-        "Изменили: версия системы (sut_label): v1 → v2, поиск (retriever): dense → fulltext, "
-    )
-    assert "корпус (corpus): aaaaaaaa → bbbbbbbb" in settings_line
+    line = line_of_kind(comparison["statements"], "settings")
+    assert line.startswith("Изменили: версия системы (sut_label): v1 → v2, поиск (retriever): dense → fulltext, ")
+    assert "корпус (corpus): aaaaaaaa → bbbbbbbb" in line
 
 
 @pytest.mark.parametrize(

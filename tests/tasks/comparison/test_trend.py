@@ -150,24 +150,22 @@ def test_trend_suggests_nearest_source(engine: Engine) -> None:
 
 
 def test_trend_reads_a_bounded_number_of_rows(engine: Engine) -> None:
-    source, row_counts = make_source_name(), []
+    source, counts = make_source_name(), []
 
     def count(connection, cursor, *more: object) -> None:
-        row_counts.append(cursor.rowcount)
+        counts.append(cursor.rowcount)
 
     event.listen(engine, "after_cursor_execute", count)
     try:
         for n_nights in (400, 400):
-            write_evaluations(engine, source, calm(n_nights), first_night=len(row_counts))
-            row_counts.clear()
+            write_evaluations(engine, source, calm(n_nights), first_night=len(counts))
+            counts.clear()
             nights = trend(engine, "hit_rate@1", tier="tier1", source=source, last=10)["nights"]
     finally:
         event.remove(engine, "after_cursor_execute", count)
     assert len(nights) == 10
-    assert sum(row_counts) <= 1 + 11 + 10 + MAX_HISTORY + 5
-    assert (
-        len(row_counts) == 5
-    )  # the series, its newest nights, those of their bands, the accepted one, the noise floor
+    assert sum(counts) <= 1 + 11 + 10 + MAX_HISTORY + 5
+    assert len(counts) == 5  # the series, its newest nights, those of their bands, the accepted one, the noise floor
 
 
 def test_bands_do_not_depend_on_number_of_nights(engine: Engine) -> None:

@@ -151,37 +151,27 @@ def test_lead_is_cautious_when_interval_spans_grades() -> None:
     assert lead_sentence([nearly_excellent])["en"].startswith("No tier needs attention."), "and not: all are excellent"
 
 
-def make_judge_summary(
-    kappa: float | None, low: float | None, high: float | None, observed: float, expected: float
-) -> Document:
-    document = make_summary(
-        "judge", consistency_score=observed, consistency_score_expected=expected, weighted_kappa=kappa
-    )
+def make_judge(kappa: float | None, low: float | None, high: float | None, same: float, chance: float) -> Document:
+    document = make_summary("judge", consistency_score=same, consistency_score_expected=chance, weighted_kappa=kappa)
     document["metrics"]["weighted_kappa"] |= {"ci_low": low, "ci_high": high}
     return document
 
 
 @pytest.mark.parametrize(
-    ("found", "begins"),
+    ("summary", "begins"),
     [
+        (make_judge(1.0, 1.0, 1.0, 1.0, 0.96), "The judge repeats itself better than chance"),  # 98 % good answers
+        (make_judge(0.02, -0.1, 0.15, 0.78, 0.77), "The judge is no better than chance"),
         (
-            make_judge_summary(1.0, 1.0, 1.0, 1.0, 0.96),
-            "The judge repeats itself better than chance",
-        ),  # 98 % of the answers good
-        (make_judge_summary(0.02, -0.1, 0.15, 0.78, 0.77), "The judge is no better than chance"),
-        (
-            make_judge_summary(0.6, -0.05, 0.95, 0.98, 0.96),
+            make_judge(0.6, -0.05, 0.95, 0.98, 0.96),
             "Whether the judge repeats itself better than chance cannot be told",
         ),
-        (
-            make_judge_summary(0.9, None, None, 1.0, 0.9),
-            "Whether the judge repeats itself better than chance cannot be told",
-        ),
-        (make_judge_summary(None, None, None, 1.0, 1.0), "The judge gives all answers the same score"),
+        (make_judge(0.9, None, None, 1.0, 0.9), "Whether the judge repeats itself better than chance cannot be told"),
+        (make_judge(None, None, None, 1.0, 1.0), "The judge gives all answers the same score"),
     ],
 )
-def test_says_rates_judge_by_interval_of_kappa(found: Document, begins: str) -> None:
-    assert summary_sentence(found)["en"].startswith(
+def test_says_rates_judge_by_interval_of_kappa(summary: Document, begins: str) -> None:
+    assert summary_sentence(summary)["en"].startswith(
         f"No exam was held, so nothing says whether its scores mean anything. {begins}"
     )
 
@@ -236,15 +226,12 @@ def test_next_step_of_stopped_evaluation_is_resume() -> None:
 
 
 def test_goals_list_their_metrics() -> None:
-    answered = list_goals(
+    goals = list_goals(
         [make_summary("tier1", mrr=0.7, **{"hit_rate@1": 0.6}), make_summary("tier3", avg_e2e_score=0.3)]
     )
-    assert [goal["key"] for goal in answered] == [goal.key for goal in GOALS]
-    assert [(goal_metric["metric"], goal_metric["value"]) for goal_metric in answered[0]["metrics"]] == [
-        ("hit_rate@1", 0.6),
-        ("mrr", 0.7),
-    ]
-    assert answered[2]["metrics"][0]["tier"] == "tier3"
+    assert [goal["key"] for goal in goals] == [goal.key for goal in GOALS]
+    assert [(row["metric"], row["value"]) for row in goals[0]["metrics"]] == [("hit_rate@1", 0.6), ("mrr", 0.7)]
+    assert goals[2]["metrics"][0]["tier"] == "tier3"
 
 
 def test_texts_cover_tiers_headlines_and_failures() -> None:
@@ -293,9 +280,5 @@ def test_next_step_condition_matches_cases(
 
 
 def test_cases_are_named_by_tier() -> None:
-    names_by_tier = {tier: case_names(make_summary(tier))["en"] for tier in TIERS}
-    assert (names_by_tier["tier0"], names_by_tier["tier1"], names_by_tier["judge_pipeline"]) == (
-        "texts",
-        "questions",
-        "answers",
-    )
+    names = {tier: case_names(make_summary(tier))["en"] for tier in TIERS}
+    assert (names["tier0"], names["tier1"], names["judge_pipeline"]) == ("texts", "questions", "answers")

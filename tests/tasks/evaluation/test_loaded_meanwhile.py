@@ -28,14 +28,14 @@ def load_source(engine: Engine, name: str, vectors: Iterable[Any], *, language: 
         IncomingRow(f"c{number}", passage | {"embedding": vector})
         for number, (passage, vector) in enumerate(zip(make_passages(10), vectors, strict=True))
     ]
-    source_questions = [question(number) for number in range(10)]
+    questions = [question(number) for number in range(10)]
     rows = [
         IncomingRow(row["id"], {"id": row["id"], "question": row["question"], "answer": row["answer"]})
-        for row in source_questions
+        for row in questions
     ]
     labels = [
         IncomingRow(row["id"], {"question_id": row["id"], "relevant_chunk_ids": row["relevant_chunk_ids"]})
-        for row in source_questions
+        for row in questions
     ]
     fill(
         engine, name, ImportedRows(chunks=chunks, questions=rows, annotations=labels), language=language, origin="test"

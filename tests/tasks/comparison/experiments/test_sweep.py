@@ -157,12 +157,8 @@ def test_combined_accepts_failures_only() -> None:
         {"arm": arm.name, "tier": "tier3", "state": "failed", "error": "gone", "metrics": {}, **arm.axes, **missing}
         for arm in plan_arms(parameters)
     ]
-    result = combine_outcomes(parameters, outcomes)
-    assert (result["state"], result["pairs"], [arm["pareto"] for arm in result["arms"]]) == (
-        "failed",
-        [],
-        [False, False],
-    )
+    sweep = combine_outcomes(parameters, outcomes)
+    assert (sweep["state"], sweep["pairs"], [arm["pareto"] for arm in sweep["arms"]]) == ("failed", [], [False, False])
 
 
 def test_front_excludes_invalid_arms() -> None:

@@ -198,14 +198,9 @@ def test_answers_and_stages_are_null_without_common_kinds(tmp_path: Path, engine
     load(tmp_path, source, questions(range(3, 6)), pages())
     after = evaluate_source(source, "b", "tier3")
     explanation = explain(engine, before, after)
-    explained = explanation["metrics"]["avg_e2e_score"]
-    assert (explained["n_common"], explained["answers"], explained["stages"], explained["fates"]) == (
-        0,
-        None,
-        None,
-        None,
-    )
-    assert explained["questions"]["value"] == pytest.approx(explained["difference"])
+    metric = explanation["metrics"]["avg_e2e_score"]
+    assert (metric["n_common"], metric["answers"], metric["stages"], metric["fates"]) == (0, None, None, None)
+    assert metric["questions"]["value"] == pytest.approx(metric["difference"])
     assert json.dumps(explanation, allow_nan=False)
     assert "ни одного вида вопросов" in next(explanation_sentences(explanation, "ru"))
 

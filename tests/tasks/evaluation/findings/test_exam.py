@@ -99,10 +99,8 @@ def find_obedience(obeys: float, seed: int, n_cases: int) -> bool:
         for number in range(n_cases)
     ]  # fmt: skip
     case_ids = [str(number) for number in range(n_cases)]
-    nothing = [None] * n_cases
-    cases = make_cases(
-        case_id=case_ids, status=["ok"] * n_cases, group=nothing, question=nothing, exam_scores=exam_scores
-    )
+    empty = [None] * n_cases
+    cases = make_cases(case_id=case_ids, status=["ok"] * n_cases, group=empty, question=empty, exam_scores=exam_scores)
     areas = {f"exam_auc_{prompt}": (0.85, 0.8, 0.9) for prompt in PROMPTS}
     return "obeys" in {prompt["outcome"] for prompt in compute_exam(cases, areas, least_scored=0.95).values()}
 
