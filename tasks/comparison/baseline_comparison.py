@@ -17,8 +17,8 @@ from yarus.tasks.config.texts import TranslatedText, translations
 def compare_with_accepted(engine: Engine, row: RowMapping) -> Compared | None:
     """Compare an evaluation with the accepted one of its key.
 
-    The first evaluation of a key has no accepted one. It is described next to the newest one of another key: its unit,
-    labels, judge or questions were changed, so it is not a first evaluation.
+    The first evaluation of a key has no accepted one. It is described next to the newest one of another key, because
+    its unit, labels, judge or questions were changed since.
 
     Args:
         engine: the engine of Yarus's database.

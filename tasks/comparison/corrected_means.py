@@ -25,8 +25,7 @@ from yarus.tasks.dataset.labelling.answers import JudgedAnswers, answers_from_ro
 from yarus.tasks.dataset.labelling.estimate import align_labels, lacking
 from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs as labelled_results
 from yarus.tasks.dataset.labelling.relevance.estimate import load_result_labels
-from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels
-from yarus.tasks.dataset.labelling.relevance.pools import pools_from_row as read_pools
+from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels, pools_from_row
 from yarus.tasks.evaluation.findings_schema import DifferenceBounds, UnequallyJudged
 
 L = TypeVar("L", JudgedAnswers, Pools)
@@ -74,7 +73,7 @@ def _compare_filled(
     engine: Engine, a: RowMapping, b: RowMapping, metric: Metric
 ) -> StatisticComparison | MissingLabels | str:
     """Compare two evaluations whose labels a judge has filled up, by labels of people for the results of both."""
-    pools = [read_pools(row) for row in (a, b)]
+    pools = [pools_from_row(row) for row in (a, b)]
     if pools[0].judge_key != pools[1].judge_key:
         return OTHER_JUDGE
     labels = load_result_labels(engine, pools[0].source)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from yarus.db.errors import InputError, unknown
 from yarus.db.messages import Words
 from yarus.metrics.metric import UNBOUNDED, Metric
-from yarus.metrics.table import get_metric as find_metric
+from yarus.metrics.table import get_metric
 from yarus.tasks.cases.table import CASE_COLUMNS
 from yarus.tasks.cases.vocabulary import tier_of_stratum
 from yarus.tasks.config.settings import get_settings
@@ -118,7 +118,7 @@ def find_measure(name: str) -> Metric:
     if name in COSTS:
         return COSTS[name]
     try:
-        return find_metric(name)
+        return get_metric(name)
     except ValueError as error:
         if get_close_matches(name, COSTS, n=1):
             raise unknown("metric", name, COSTS) from None

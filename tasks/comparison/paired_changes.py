@@ -73,9 +73,9 @@ def paired_changes(
 ) -> PairedChanges | None:
     """Return the changes since the night before, and since COMPARISON_LAG nights before (or as many as there are).
 
-    If a night shares few cases with the one before it (a small one, or its file is lost), the reference is the newest
-    night with most common cases. A headline metric that was not measured then is compared with the newest
-    night that has it.
+    The reference is the newest night with at least MIN_SHARED of the cases, else the newest night. It is not always the
+    night before, which may be small or have lost its file. A headline metric that was not measured then is compared
+    with the newest night that has it.
 
     Args:
         engine: the engine of Yarus's database.

@@ -12,7 +12,7 @@ from yarus.db.messages import Words
 from yarus.db.tables import config_value, evaluation, evaluation_metric
 from yarus.metrics.metric import Metric
 from yarus.metrics.statistics.ewma import MAX_HISTORY, SMOOTHING
-from yarus.metrics.table import get_metric as find_metric
+from yarus.metrics.table import get_metric
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, tier_of_stratum
 from yarus.tasks.comparison.bands import NO_BAND, AcceptedLevel, NoiseFloor, Trend, TrendNight, bands
 from yarus.tasks.comparison.corrected_means import is_corrected
@@ -84,7 +84,7 @@ def trend(
 
 def _find_metric(name: str) -> Metric:
     try:
-        return find_metric(name)
+        return get_metric(name)
     except ValueError as error:
         raise InputError(str(error)) from None
 

@@ -115,7 +115,7 @@ def split_by_stratum(cases: pa.Table) -> dict[str, pa.Table]:
 
 
 def select_stratum(cases: pa.Table, stratum: str) -> pa.Table:
-    """Return the cases of a stratum; cases without user feedback belong to every stratum of feedback."""
+    """Return the cases of a stratum; all of them for a stratum of feedback if the cases have no feedback."""
     if stratum in TURN_STRATA:
         first, last = TURN_STRATA[stratum]
         turns = np.nan_to_num(float_column(cases, "turn"), nan=1)

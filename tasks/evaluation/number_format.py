@@ -37,10 +37,10 @@ def format_percent(share: float) -> str:
 
 
 def format_metric(name: str, value: float | None, *, sign: bool = False) -> str:
-    """Format a metric value: counts without, percent and milliseconds with one, others with three digits.
+    """Format a metric value: counts with no decimals, percent and milliseconds with one, others with three.
 
     Args:
-        name: of the metric, or a column;
+        name: of the metric, or a column.
         value: as stored; None is a dash.
         sign: write + too, for differences.
     """

@@ -44,7 +44,7 @@ class EvaluationPair(NamedTuple):
 def find_reference_pair(engine: Engine, row: RowMapping) -> EvaluationPair:
     """Return the pair of an evaluation and its reference: the accepted one, or the previous night.
 
-    The previous night is used if the accepted one asked other questions.
+    The previous night is used if the accepted one asked other questions or cannot be read.
 
     Args:
         engine: of our own database.

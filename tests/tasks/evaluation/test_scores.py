@@ -106,7 +106,7 @@ def test_requests_stay_below_size_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("ids", "expected"),
     [
         ((TRACE, SPAN), (TRACE, SPAN)),
         ((TRACE.upper(), None), (TRACE, None)),
@@ -115,5 +115,5 @@ def test_requests_stay_below_size_limit() -> None:
         ((None, None), (None, None)),
     ],
 )
-def test_otlp_ids_normalises_or_drops_ids(given: Any, expected: Any) -> None:
-    assert otlp_ids(*given) == expected
+def test_otlp_ids_normalises_or_drops_ids(ids: Any, expected: Any) -> None:
+    assert otlp_ids(*ids) == expected

@@ -56,7 +56,7 @@ def test_arms_have_models_and_judges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("parameters", "message"),
     [
         ({"tier": "tier1", "judges": ["a"]}, "tier1 does not use --judges"),
         ({"tier": "tier2", "k": [1]}, "tier2 does not use --k"),
@@ -74,16 +74,16 @@ def test_arms_have_models_and_judges(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"k": list(range(1, MOST_ARMS + 2))}, "too many"),
     ],
 )
-def test_arms_rejects_invalid_sweeps(given: dict[str, Any], message: str) -> None:
+def test_arms_rejects_invalid_sweeps(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        plan_arms(SweepParameters.model_validate(given))
+        plan_arms(SweepParameters.model_validate(parameters))
 
 
-@pytest.mark.parametrize("given", [{"k": "1,3"}, {"rerankers": "none"}, {"prompts": "a.txt"}, {"sources": "a,b"}])
-def test_arms_rejects_axes_of_external_systems(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> None:
+@pytest.mark.parametrize("parameters", [{"k": "1,3"}, {"rerankers": "none"}, {"prompts": "a.txt"}, {"sources": "a,b"}])
+def test_arms_rejects_axes_of_external_systems(monkeypatch: pytest.MonkeyPatch, parameters: dict[str, str]) -> None:
     monkeypatch.setenv("YARUS_SUT", "https://bot.example/ask")
-    with pytest.raises(InputError, match=f"YARUS_SUT.*decides its {next(iter(given))} itself"):
-        arm_names(**given)
+    with pytest.raises(InputError, match=f"YARUS_SUT.*decides its {next(iter(parameters))} itself"):
+        arm_names(**parameters)
 
 
 def test_arms_checks_prompt_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ SURE = RANDOM.permutation(N) / N
 HIT = (RANDOM.random(N) < 0.4 + 0.6 * SURE).astype(float)
 
 
-def compare_labelled(labelled: Any, **columns_given: Any) -> LabelledQuestions | None:
+def compare_labelled(labelled: Any, **more: Any) -> LabelledQuestions | None:
     """Compare questions whose retrieval score increases with their ease."""
     hits = np.where(labelled, HIT, np.nan)
     columns = {
@@ -26,7 +26,7 @@ def compare_labelled(labelled: Any, **columns_given: Any) -> LabelledQuestions |
         "distances": [[1 - sure, 1 - sure / 2] for sure in SURE],
         "hit_rate@1": hits,
         "if_right": [{"hit_rate@1": 1.0} if has else None for has in labelled],
-    } | columns_given
+    } | more
     return find_incomplete_labels(make_cases(**columns), ["hit_rate@1"])["questions"]
 
 
