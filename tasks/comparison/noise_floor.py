@@ -60,11 +60,9 @@ def estimate_noise_floors(engine: Engine, comparability_key: str) -> dict[str, M
     quantile = normal_quantile(0.95)
     return {
         name: MetricNoise(
-            quantile * float(np.sqrt(np.mean([square for square, _ in estimates]))),
-            len(estimates),
-            sum(n for _, n in estimates),
+            quantile * float(np.sqrt(np.mean([square for square, _ in pairs]))), len(pairs), sum(n for _, n in pairs)
         )
-        for name, estimates in squares.items()
+        for name, pairs in squares.items()
     }
 
 

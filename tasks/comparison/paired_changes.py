@@ -215,23 +215,19 @@ class _EarlierNights:
         return next((night for night in nights if night and name in night.changes and night.changes[name].n >= n), None)
 
 
-def _compare_night(row: RowMapping, nights_ago: int, tonight: pa.Table, declared: list[Metric]) -> _EarlierNight | None:
+def _compare_night(row: RowMapping, ago: int, tonight: pa.Table, declared: list[Metric]) -> _EarlierNight | None:
     """Compare tonight with an earlier night on the common cases; None if its file cannot be read."""
     try:
         earlier = select_headline_cases(read_cases(row, declared))
     except (ResultsUnavailable, InputError):
         return None
     pairs = match_cases(earlier, tonight)
-    new_cases = tonight.filter(pc.invert(pc.is_in(tonight["case_id"], value_set=earlier["case_id"].combine_chunks())))
+    new = tonight.filter(pc.invert(pc.is_in(tonight["case_id"], value_set=earlier["case_id"].combine_chunks())))
     if not len(pairs.b):
-        return _EarlierNight(row["id"], nights_ago, 0, {}, new_cases)
+        return _EarlierNight(row["id"], ago, 0, {}, new)
     codes = group_codes(column_values(pairs.b, "group"), len(pairs.b))
     numbers, _ = comparable_numbers(declared, *pairs, failures_are_losses=False)  # nights are compared with their means
     changes = {name: estimate_change(number, codes) for name, number in numbers.items()}
     return _EarlierNight(
-        row["id"],
-        nights_ago,
-        len(pairs.b),
-        {name: change for name, change in changes.items() if change is not None},
-        new_cases,
+        row["id"], ago, len(pairs.b), {name: change for name, change in changes.items() if change is not None}, new
     )

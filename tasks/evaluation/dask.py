@@ -109,10 +109,10 @@ def hold_resources(evaluation_id: str) -> Iterator[Resources]:
         own = by_evaluation.pop(evaluation_id, None) or _WorkerResources()
         by_evaluation[evaluation_id] = own  # the newest is last
         own.batches += 1
-        idle = [name for name, idle_resources in by_evaluation.items() if not idle_resources.batches]
+        idle = [name for name, entry in by_evaluation.items() if not entry.batches]
         closed = [by_evaluation.pop(name) for name in idle[:-MAX_IDLE_EVALUATIONS]]
-    for idle_resources in closed:
-        idle_resources.resources.close()
+    for entry in closed:
+        entry.resources.close()
     try:
         yield own.resources
     finally:

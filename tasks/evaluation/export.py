@@ -100,7 +100,7 @@ def read_metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
             error=row["error"] or "",
         )
     ordered = sorted(metrics, key=lambda pair: (pair[0]["stratum"], pair[0]["metric"]))
-    rows = [{**row, **metric, **summary_fields} for metric, summary_fields in ordered]
+    rows = [{**row, **metric, **summary} for metric, summary in ordered]
     return pa.Table.from_pylist(rows, schema=METRIC_COLUMNS)
 
 

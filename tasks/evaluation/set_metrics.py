@@ -208,7 +208,7 @@ def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
     in_cell = np.array([label is answerable for label in labels], dtype=bool)
     declined = _refused(cases)
     in_cell &= declined == refused
-    return _where(~np.isnan(declined) & is_labelled, in_cell[:, None].astype(np.float64))
+    return _mask_unmeasured(~np.isnan(declined) & is_labelled, in_cell[:, None].astype(np.float64))
 
 
 def _bleu_counts(cases: pa.Table) -> Floats:
@@ -216,7 +216,7 @@ def _bleu_counts(cases: pa.Table) -> Floats:
     slices = (cases.slice(start, TEXTS_AT_ONCE) for start in range(0, max(len(cases), 1), TEXTS_AT_ONCE))
     counts = [text.bleu_counts(column_values(part, "answer"), column_values(part, "reference")) for part in slices]
     table = np.vstack(counts)
-    return _where(table[:, 1] > 0, table.astype(np.float64))
+    return _mask_unmeasured(table[:, 1] > 0, table.astype(np.float64))
 
 
 def _bleu(totals: Floats) -> Floats:
@@ -229,7 +229,7 @@ def _outcomes(cases: pa.Table) -> Floats:
     pairs = list(iterate_rows(cases, "decision", "shown"))
     is_known = np.array([None not in pair for pair in pairs], dtype=bool)
     decisions, labels = ([bool(pair[side]) for pair in pairs] for side in (0, 1))
-    return _where(is_known, classification.outcome_indicators(decisions, labels))
+    return _mask_unmeasured(is_known, classification.outcome_indicators(decisions, labels))
 
 
 def _invalid_replies(cases: pa.Table) -> Floats:
@@ -266,7 +266,7 @@ def _ratio(above: int, below: int, totals: Floats) -> Floats:
     return np.asarray(totals[..., above] / np.where(totals[..., below] > 0, totals[..., below], np.nan))
 
 
-def _where(measured: NDArray[np.bool_], table: Floats) -> Floats:
+def _mask_unmeasured(measured: NDArray[np.bool_], table: Floats) -> Floats:
     return np.where(measured[:, None], table, np.nan)
 
 

@@ -64,12 +64,11 @@ async def compare_judge_with_people(
     pairs = read_pairs(path)
     other_differences = _other_scores(scored, pairs) if scored else {}
     configuration = get_settings().model_copy(update={"language": language})
-    prompt_texts = prompts(configuration)
+    texts = prompts(configuration)
     async with open_chat("judge", configuration, database()) as judge:
         requests = [
             ask_for_score(
-                judge,
-                Call(prompt_texts[name], {"question": pair.question, "reference": pair.reference, "answer": text}),
+                judge, Call(texts[name], {"question": pair.question, "reference": pair.reference, "answer": text})
             )
             for name in JUDGED_PROMPTS
             for pair in pairs
@@ -91,18 +90,12 @@ async def compare_judge_with_people(
             for aspect, values in labels.items()
         },
         "prompts": {
-            name: {
-                aspect: _measure_preference(score_differences, values, groups, seed)
-                for aspect, values in labels.items()
-            }
-            for name, score_differences in by_prompt.items()
+            name: {aspect: _measure_preference(gaps, values, groups, seed) for aspect, values in labels.items()}
+            for name, gaps in by_prompt.items()
         },
         "others": {
-            name: {
-                aspect: _measure_preference(score_differences[aspect], values, groups, seed)
-                for aspect, values in labels.items()
-            }
-            for name, score_differences in other_differences.items()
+            name: {aspect: _measure_preference(gaps[aspect], values, groups, seed) for aspect, values in labels.items()}
+            for name, gaps in other_differences.items()
         },
     }
 
@@ -125,7 +118,7 @@ def read_pairs(path: Path) -> list[AnswerPair]:
             answers = row["model1"]["response"], row["model2"]["response"]
             pair = AnswerPair(row["query"], row["gt_answer"], answers, {aspect: [] for aspect in ASPECTS})
             labels = {aspect: float(row[f"{aspect}_label"]) for aspect in ASPECTS}
-            stored_pair = pairs_by_id.setdefault(row["instance_id"], pair)
+            stored = pairs_by_id.setdefault(row["instance_id"], pair)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 "{path}: row {number} is no labelled pair: {kind} {error}",
@@ -134,7 +127,7 @@ def read_pairs(path: Path) -> list[AnswerPair]:
                 kind=type(error).__name__,
                 error=error,
             ) from None
-        if stored_pair[:3] != pair[:3] or not all(isinstance(text, str) for text in (*pair[:2], *answers)):
+        if stored[:3] != pair[:3] or not all(isinstance(text, str) for text in (*pair[:2], *answers)):
             raise InputError(
                 "{path}: row {number}: pair {pair!r} has other texts than before, or none",
                 path=path,
@@ -151,7 +144,7 @@ def read_pairs(path: Path) -> list[AnswerPair]:
                     label=label,
                     most=MAX_LABEL,
                 )
-            stored_pair.labels[aspect].append(label)
+            stored.labels[aspect].append(label)
     if len({len(pair.labels["overall"]) for pair in pairs_by_id.values()}) > 1:
         raise InputError("{path}: not every pair was labelled by as many people", path=path)
     return list(pairs_by_id.values())
@@ -161,15 +154,12 @@ def _other_scores(path: Path, pairs: Sequence[AnswerPair]) -> dict[str, dict[str
     """Return by name and aspect how much higher the second answer of each pair scores; NaN if the file has no score."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
-        rows_by_texts = {(row["query"], row["model1"]["response"], row["model2"]["response"]): row for row in rows}
+        by_texts = {(row["query"], row["model1"]["response"], row["model2"]["response"]): row for row in rows}
         names = [name for name, scores in rows[0]["model1"].items() if isinstance(scores, dict)]
         differences = {
             name: {
                 aspect: np.array(
-                    [
-                        _score_difference(rows_by_texts.get((pair.question, *pair.answers)), name, aspect)
-                        for pair in pairs
-                    ]
+                    [_score_difference(by_texts.get((pair.question, *pair.answers)), name, aspect) for pair in pairs]
                 )
                 for aspect in ASPECTS
             }
