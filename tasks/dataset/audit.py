@@ -36,30 +36,26 @@ def find_stale_labels(questions: Sequence[QuestionRow], corpus: Corpus) -> list[
     pages, chunks = set(map(canonical_url, corpus.urls)), set(corpus.ids)
     defects = []
     for row in questions:
-        shown_url = canonical_url(row["confluence_url"])
-        missing_labels = (
-            [("confluence_url", row["confluence_url"])] if shown_url is not None and shown_url not in pages else []
-        )
+        page = canonical_url(row["confluence_url"])
+        missing = [("confluence_url", row["confluence_url"])] if page is not None and page not in pages else []
         urls = parse_grades(row, "relevant_urls")
-        missing_labels += [("relevant_urls", url) for url in urls if canonical_url(url) not in pages]
-        missing_labels += [
+        missing += [("relevant_urls", url) for url in urls if canonical_url(url) not in pages]
+        missing += [
             ("relevant_chunk_ids", chunk) for chunk in parse_grades(row, "relevant_chunk_ids") if chunk not in chunks
         ]
-        defects += [_defect_location(row, column=column, label=label) for column, label in missing_labels]
+        defects += [_locate(row, column=column, label=label) for column, label in missing]
     return defects
 
 
 def find_empty_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) -> list[DefectLocation]:
     """Return questions without a letter or digit."""
-    return [_defect_location(row) for row, key in zip(questions, keys, strict=True) if not key]
+    return [_locate(row) for row, key in zip(questions, keys, strict=True) if not key]
 
 
 def find_duplicate_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) -> list[DefectLocation]:
     """Return questions that differ from an earlier one only in case, punctuation or white space; `of` is the first."""
     return [
-        _defect_location(row, of=rows[0]["question_id"])
-        for rows in _group_equal_questions(questions, keys).values()
-        for row in rows[1:]
+        _locate(row, of=rows[0]["question_id"]) for rows in _group_equal(questions, keys).values() for row in rows[1:]
     ]
 
 
@@ -67,10 +63,9 @@ def find_similar_questions(questions: Sequence[QuestionRow], keys: Sequence[str]
     """Return near-duplicates of earlier questions, once each, with the most similar question."""
     best: dict[int, DefectLocation] = {}
     for earlier, later, score in find_near_duplicates(keys):
-        row, duplicate = questions[later], questions[earlier]
+        row, first = questions[later], questions[earlier]
         best.setdefault(
-            later,
-            _defect_location(row, of=duplicate["question_id"], similarity=round(score, 3), other=duplicate["question"]),
+            later, _locate(row, of=first["question_id"], similarity=round(score, 3), other=first["question"])
         )
     return list(best.values())
 
@@ -81,11 +76,11 @@ def find_contradictions(questions: Sequence[QuestionRow], keys: Sequence[str]) -
     for row in questions:
         is_labelled = bool(parse_grades(row, "relevant_chunk_ids") or parse_grades(row, "relevant_urls"))
         if row.get("answerable") is False and (is_labelled or row.get("ground_truth_answer")):
-            defects.append(_defect_location(row, what="answerable is no, yet it is labelled"))
-    for rows in _group_equal_questions(questions, keys).values():
+            defects.append(_locate(row, what="answerable is no, yet it is labelled"))
+    for rows in _group_equal(questions, keys).values():
         defects += [
-            _defect_location(rows[-1], what=contradiction, others=[row["question_id"] for row in rows[:-1]])
-            for contradiction in _describe_contradictions(rows)
+            _locate(rows[-1], what=conflict, others=[row["question_id"] for row in rows[:-1]])
+            for conflict in _describe_contradictions(rows)
         ]
     return defects
 
@@ -100,21 +95,18 @@ def find_leaked_answers(
         keys: their normalised texts.
         prompts: name -> text of the prompts in use.
     """
-    normalised_prompts = {name: normalise_question(text) for name, text in prompts.items()}
+    normalised = {name: normalise_question(text) for name, text in prompts.items()}
     cached: dict[tuple[str, str], str] = {}
     defects = []
     for row, key in zip(questions, keys, strict=True):
         reference = normalise_question(reference_answer(row) or "")
         stored_answer = normalise_question(row["answer"] or "")
         if reference and (key, reference) in cached:
-            defects.append(_defect_location(row, where="cache", of=cached[key, reference]))
+            defects.append(_locate(row, where="cache", of=cached[key, reference]))
         elif len(reference) >= ANSWER_LEAST and reference in key:
-            defects.append(_defect_location(row, where="question"))
+            defects.append(_locate(row, where="question"))
         else:
-            defects += [
-                _defect_location(row, where=f"prompt {name}")
-                for name in _prompts_with_text(key, reference, normalised_prompts)
-            ]
+            defects += [_locate(row, where=f"prompt {name}") for name in _prompts_with_text(key, reference, normalised)]
         if row["score"] == GOOD and key and stored_answer:
             cached.setdefault((key, stored_answer), row["question_id"])
     return defects
@@ -124,22 +116,9 @@ def find_disputed_labels(questions: Sequence[QuestionRow], rankings: Rankings) -
     """Return questions whose relevant documents are not in the top ten of any evaluation."""
     defects = []
     for row in questions:
-        rankings_of_question = [
-            ranking_by_question[row["question_id"]]
-            for ranking_by_question in rankings.values()
-            if row["question_id"] in ranking_by_question
-        ]
-        if rankings_of_question and not any(
-            set(relevant) & set(retrieved[:RANKING_DEPTH]) for relevant, retrieved in rankings_of_question
-        ):
-            defects.append(
-                _defect_location(
-                    row,
-                    label=rankings_of_question[0][0][:5],
-                    retrieved=rankings_of_question[0][1][:3],
-                    evaluations=len(rankings_of_question),
-                )
-            )
+        pairs = [evaluation[row["question_id"]] for evaluation in rankings.values() if row["question_id"] in evaluation]
+        if pairs and not any(set(relevant) & set(retrieved[:RANKING_DEPTH]) for relevant, retrieved in pairs):
+            defects.append(_locate(row, label=pairs[0][0][:5], retrieved=pairs[0][1][:3], evaluations=len(pairs)))
     return defects
 
 
@@ -149,12 +128,10 @@ def find_off_topic_questions(
     """Return questions with few words from the corpus; skip questions without content words."""
     corpus_words = set[str]().union(*map(word_stems, corpus.texts))
     stems = [word_stems(key) for key in keys]
-    known_shares = [
-        len(question_stems & corpus_words) / len(question_stems) if question_stems else 1.0 for question_stems in stems
-    ]
+    shares = [len(words & corpus_words) / len(words) if words else 1.0 for words in stems]
     return [
-        _defect_location(row, known=round(share, 2))
-        for row, share in zip(questions, known_shares, strict=True)
+        _locate(row, known=round(share, 2))
+        for row, share in zip(questions, shares, strict=True)
         if share <= MAX_KNOWN_SHARE
     ]
 
@@ -165,7 +142,7 @@ def find_personal_data(questions: Sequence[QuestionRow], corpus: Corpus) -> list
     """
     public_texts = {_strip_spaces(match.text) for text in corpus.texts for match in find(text)}
     return [
-        _defect_location(row, column=column, kind=match.kind, text=match.text)
+        _locate(row, column=column, kind=match.kind, text=match.text)
         for row in questions
         for column in ("question", "answer")
         for match in find(row[column] or "")
@@ -173,11 +150,11 @@ def find_personal_data(questions: Sequence[QuestionRow], corpus: Corpus) -> list
     ]
 
 
-def _defect_location(row: QuestionRow, **more: Any) -> DefectLocation:
+def _locate(row: QuestionRow, **more: Any) -> DefectLocation:
     return cast(DefectLocation, {"question_id": row["question_id"], "question": row["question"] or ""} | more)
 
 
-def _group_equal_questions(questions: Sequence[QuestionRow], keys: Sequence[str]) -> dict[str, list[QuestionRow]]:
+def _group_equal(questions: Sequence[QuestionRow], keys: Sequence[str]) -> dict[str, list[QuestionRow]]:
     """Return groups of at least two equal questions."""
     groups: dict[str, list[QuestionRow]] = defaultdict(list)
     for row, key in zip(questions, keys, strict=True):
@@ -203,10 +180,8 @@ def _describe_contradictions(rows: Sequence[QuestionRow]) -> Iterable[str]:
 
 def _prompts_with_text(key: str, reference: str, prompts: Mapping[str, str]) -> list[str]:
     """Return the names of the prompts that contain the question or its reference."""
-    search_texts = [
-        text for text, min_chars in ((key, MIN_QUESTION_CHARS), (reference, ANSWER_LEAST)) if len(text) >= min_chars
-    ]
-    return [name for name, prompt in prompts.items() if any(text in prompt for text in search_texts)]
+    texts = [text for text, minimum in ((key, MIN_QUESTION_CHARS), (reference, ANSWER_LEAST)) if len(text) >= minimum]
+    return [name for name, prompt in prompts.items() if any(text in prompt for text in texts)]
 
 
 def _strip_spaces(text: str) -> str:
@@ -235,10 +210,8 @@ def audit_labels(source_name: str, evaluations: Sequence[str] = (), *, examples:
     with snapshot(data_source) as connection:
         questions = read_questions(connection, data_source, all_rows=True)
         corpus = read_corpus(connection, data_source, vectors=False)
-    prompts_in_use = prompts(get_settings().model_copy(update={"language": data_source.language}))
-    defects = find_defects(
-        questions, corpus, rankings, {name: prompt.template for name, prompt in prompts_in_use.items()}
-    )
+    in_use = prompts(get_settings().model_copy(update={"language": data_source.language}))
+    defects = find_defects(questions, corpus, rankings, {name: prompt.template for name, prompt in in_use.items()})
     pseudonym_key = load_own_key() if should_mask(data_source.name, unset=True) else None
     findings = {kind: _finding(defects[kind], examples, pseudonym_key, data_source.language) for kind in KINDS}
     if not rankings:
@@ -292,19 +265,17 @@ def _summarize_duplicates(corpus: Corpus, examples: int) -> DuplicateFinding:
     return {"count": count, "pages": len(pages) - len({*pages.values()}), "examples": largest[:examples]}
 
 
-def _finding(locations: list[DefectLocation] | None, examples: int, key: bytes | None, language: str) -> DefectFinding:
-    if locations is None:
+def _finding(defects: list[DefectLocation] | None, examples: int, key: bytes | None, language: str) -> DefectFinding:
+    if defects is None:
         return {"count": None, "examples": []}
-    example_locations = locations[:examples]
+    selected = defects[:examples]
     return {
-        "count": len(locations),
-        "examples": [_mask_location(location, key, language) for location in example_locations]
-        if key
-        else example_locations,
+        "count": len(defects),
+        "examples": [_mask(defect, key, language) for defect in selected] if key else selected,
     }
 
 
-def _mask_location(location: DefectLocation, key: bytes, language: str) -> DefectLocation:
+def _mask(location: DefectLocation, key: bytes, language: str) -> DefectLocation:
     """Return the location with pseudonyms in all of its texts; ids and labels stay.
 
     `text` is not searched again, because many numbers and names are not recognised without their context.

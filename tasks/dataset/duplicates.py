@@ -130,11 +130,9 @@ def _candidates(texts: Sequence[str], units: Units) -> NDArray[np.int64]:
 
 def _filter_candidates(pairs: NDArray[np.int64], signatures: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return pairs with similar signatures; the edit distance of passages is slow."""
-    blocks = np.array_split(pairs, len(pairs) // BLOCK_SIZE + 1)
-    is_shared = [
-        (signatures[block[:, 0]] == signatures[block[:, 1]]).mean(axis=1) >= MIN_SHARED_SIGNATURE for block in blocks
-    ]
-    candidates: NDArray[np.int64] = pairs[np.concatenate(is_shared)]
+    parts = np.array_split(pairs, len(pairs) // BLOCK_SIZE + 1)
+    shared = [(signatures[part[:, 0]] == signatures[part[:, 1]]).mean(axis=1) >= MIN_SHARED_SIGNATURE for part in parts]
+    candidates: NDArray[np.int64] = pairs[np.concatenate(shared)]
     return candidates
 
 
@@ -165,13 +163,11 @@ def _signatures(texts: Sequence[str], units: Units) -> NDArray[np.uint32]:
     word_ids: dict[str, int] = {}
     for block in _blocks(texts):
         codes, lengths = _codes([texts[index] for index in block], units, word_ids)
-        text_starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
         grams = (codes[:-2] << np.uint64(42)) ^ (codes[1:-1] << np.uint64(21)) ^ codes[2:]
-        is_within_text = np.ones(len(grams), dtype=bool)
-        is_within_text[np.concatenate((text_starts[1:] - 2, text_starts[1:] - 1))] = (
-            False  # these overlap the next text
-        )
-        text_grams = grams[is_within_text]
+        inside = np.ones(len(grams), dtype=bool)
+        inside[np.concatenate((starts[1:] - 2, starts[1:] - 1))] = False  # these overlap the next text
+        text_grams = grams[inside]
         bounds = np.concatenate(([0], np.cumsum(lengths - 2)[:-1]))
         for column, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
             hashed = ((text_grams * factor + shift) >> np.uint64(32)).astype(np.uint32)
@@ -233,10 +229,9 @@ def _representative_ids(ids: Sequence[str], first_indices: Sequence[int]) -> Dup
 def _first_same_text(keys: Sequence[str]) -> list[int]:
     """Return for each text the index of its first duplicate, or its own; a text without words is unique."""
     first_index: dict[str, int] = {}
-    first_indices = [first_index.setdefault(key, index) if key else index for index, key in enumerate(keys)]
+    firsts = [first_index.setdefault(key, index) if key else index for index, key in enumerate(keys)]
     return _merge_groups(
-        first_indices,
-        ((left, right) for left, right, _ in find_near_duplicates(keys, similar=DUPLICATE_SIMILARITY, units="words")),
+        firsts, ((a, b) for a, b, _ in find_near_duplicates(keys, similar=DUPLICATE_SIMILARITY, units="words"))
     )
 
 
@@ -268,12 +263,8 @@ def _first_same_page(page_chunks: Sequence[set[int]]) -> list[int]:
             pages_by_chunk[chunk].add(index)
     pairs = []
     for index in first_by_content.values():
-        containing = set.intersection(*(pages_by_chunk[chunk] for chunk in page_chunks[index])) - {index}
-        largest = [
-            page
-            for page in containing
-            if not any(page_chunks[page] < page_chunks[other_page] for other_page in containing)
-        ]
+        supersets = set.intersection(*(pages_by_chunk[chunk] for chunk in page_chunks[index])) - {index}
+        largest = [page for page in supersets if not any(page_chunks[page] < page_chunks[other] for other in supersets)]
         if len(largest) == 1:
             pairs.append((index, largest[0]))
     return _merge_groups(first_indices, pairs)

@@ -125,16 +125,14 @@ async def generate_nuggets(source_name: str, *, limit: int | None = None, remake
     with snapshot(data_source) as connection:
         questions = read_questions(connection, data_source, all_rows=True)
         corpus = read_corpus(connection, data_source, vectors=False)
-    usable_questions = [row for row in questions if _is_usable(row)]
-    if not usable_questions:
+    usable = [row for row in questions if _is_usable(row)]
+    if not usable:
         raise InputError(
             "source {source!r}: no question has a reference answer to make nuggets from; annotate some: yarus "
             "dataset export-annotation FILE --source {source}",
             source=data_source.name,
         )
-    selected = [row for row in usable_questions if row.get("nuggets") is None or (remake and not _is_edited(row))][
-        :limit
-    ]
+    selected = [row for row in usable if row.get("nuggets") is None or (remake and not _is_edited(row))][:limit]
     configuration = get_settings().model_copy(update={"language": data_source.language})
     prompt, pages = prompts(configuration)["nuggets"], page_by_chunk(corpus)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
@@ -148,7 +146,7 @@ async def generate_nuggets(source_name: str, *, limit: int | None = None, remake
             await asyncio.to_thread(_store, data_source, batch, batch_replies)
             replies += batch_replies
             log.info("nuggets of %d of %d questions", len(replies), len(selected))
-        return _summarize(data_source, questions, usable_questions, replies, judge.describe())
+        return _summarize(data_source, questions, usable, replies, judge.describe())
 
 
 def parse_nuggets_reply(text: str) -> NuggetReply:
@@ -228,15 +226,11 @@ def _store(data_source: Source, rows: Sequence[QuestionRow], replies: Sequence[N
     engine = database()
     with reporting_unreachable(engine), engine.begin() as connection:
         lock_source(connection, data_source.name)
-        current_questions = {row["question_id"]: row for row in read_questions(connection, data_source, all_rows=True)}
-        question_ids = [
-            question_id
-            for question_id in nuggets
-            if question_id in current_questions and not _is_edited(current_questions[question_id])
-        ]
+        stored = {row["question_id"]: row for row in read_questions(connection, data_source, all_rows=True)}
+        ids = [question_id for question_id in nuggets if question_id in stored and not _is_edited(stored[question_id])]
         labels = [
             Loaded(f"question {question_id}", {"question_id": question_id, "nuggets": nuggets[question_id]})
-            for question_id in question_ids
+            for question_id in ids
         ]
         columns = tables.source.c
         language, origin = connection.execute(

@@ -65,14 +65,9 @@ def _build_page(tier: str, answered: Sequence[tuple[ReportEntry, Document]]) -> 
 
 def _describe_differences(configs: Sequence[EvaluationConfig]) -> list[str]:
     """Return the settings that distinguish each evaluation, in one line: `retriever fulltext, k 5`."""
-    values_by_config = [{name: _setting_value(config, name) for name in SETTINGS} for config in configs]
-    differing = [
-        name for name in SETTINGS if len({repr(config_values[name]) for config_values in values_by_config}) > 1
-    ]
-    return [
-        ", ".join(f"{name} {config_values[name]}" for name in differing if config_values[name])
-        for config_values in values_by_config
-    ]
+    settings = [{name: _setting_value(config, name) for name in SETTINGS} for config in configs]
+    differing = [name for name in SETTINGS if len({repr(values[name]) for values in settings}) > 1]
+    return [", ".join(f"{name} {values[name]}" for name in differing if values[name]) for values in settings]
 
 
 def _setting_value(config: EvaluationConfig, name: str) -> Any:

@@ -56,17 +56,14 @@ def _select_ticks(text_by_position: dict[float, str]) -> list[Document]:
     return [{"at": position, "text": selected[position]} for position in sorted(selected)]
 
 
-def difference_bar(compared: Document) -> Document | None:
+def difference_bar(change: Document) -> Document | None:
     """Return the positions of a difference and its interval around zero, in percent of the width."""
-    if compared["difference"] is None or compared["ci_low"] is None:
+    if change["difference"] is None or change["ci_low"] is None:
         return None
     reach = max(
-        abs(compared["ci_low"]),
-        abs(compared["ci_high"]),
-        abs(compared["difference"]),
-        compared["smallest_detectable"] or 0,
+        abs(change["ci_low"]), abs(change["ci_high"]), abs(change["difference"]), change["smallest_detectable"] or 0
     )
     if reach == 0:
         return {"point": 50.0, "low": 50.0, "width": 0.0}
-    low, high, point = (round(50 + 46 * compared[part] / reach, 2) for part in ("ci_low", "ci_high", "difference"))
+    low, high, point = (round(50 + 46 * change[part] / reach, 2) for part in ("ci_low", "ci_high", "difference"))
     return {"point": point, "low": low, "width": round(high - low, 2)}

@@ -12,17 +12,8 @@ from yarus.tasks.config.texts import LANGUAGES, TranslatedText
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.report.embedded_data import Document, pack_json
 
-LISTED_COLUMNS: tuple[str, ...] = (
-    "case_id",
-    "question",
-    "status",
-    "reason",
-    "failure",
-    "stratum",
-    "answer",
-    "reference",
-)
-LISTED_COLUMNS += ("text", "decision", "turn")
+LISTED: tuple[str, ...] = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference")
+LISTED += ("text", "decision", "turn")
 """Text columns of the list: shown, searched and filtered."""
 OMITTED_COLUMNS = ("logprobs", "labelled", "question_id")
 """Columns that are not useful per case, or that repeat another one."""
@@ -42,7 +33,7 @@ def pack_cases(cases: pa.Table) -> Document:
     """
     filled = [name for name in cases.column_names if cases[name].null_count < len(cases)]
     numbers = [name for name in filled if pa.types.is_float64(cases[name].type)]
-    listed = [name for name in LISTED_COLUMNS if name in cases.column_names]
+    listed = [name for name in LISTED if name in cases.column_names]
     left_out = {*numbers, *listed, *OMITTED_COLUMNS}
     details = [name for name in filled if name not in left_out]
     return {

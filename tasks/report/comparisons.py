@@ -40,11 +40,11 @@ def add_comparisons(engine: Engine, entries: list[ReportEntry]) -> None:
     Auxiliary evaluations, such as anchors and repeats, are compared with their own kind only.
     """
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        is_requested = following is not None and (following.tier, following.is_auxiliary) == (
+        is_listed = following is not None and (following.tier, following.is_auxiliary) == (
             entry.tier,
             entry.is_auxiliary,
         )
-        if is_requested and following:
+        if is_listed and following:
             compared: Compared | None = compare_or_explain(engine, following.row["id"], entry.row, force=True)
         else:
             compared = compare_with_accepted(engine, entry.row)
@@ -54,7 +54,7 @@ def add_comparisons(engine: Engine, entries: list[ReportEntry]) -> None:
         if "metrics" in compared:
             before_id = compared["a"]["evaluation_id"]
             entry.comparison["parquet"] = journal.find_evaluation(engine, before_id)["parquet"]
-            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"], force=is_requested)
+            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"], force=is_listed)
 
 
 def comparison_view(entry: ReportEntry) -> Document | None:
@@ -64,7 +64,7 @@ def comparison_view(entry: ReportEntry) -> Document | None:
         return None
     sentences = [
         *build_statements([compared]),
-        *(statement for statement in compared.get("statements", []) if statement["kind"] == "reach"),
+        *(line for line in compared.get("statements", []) if line["kind"] == "reach"),
     ]
     view = {"a": compared["a"], "said": sentences, "metrics": []}
     if "metrics" not in compared:
@@ -126,10 +126,10 @@ def build_trends(engine: Engine, entries: list[ReportEntry]) -> list[Document]:
             history = _load_trend(engine, name, tier, source)
             if history and len(history["nights"]) > 1:
                 noise = history["noise"]
-                trend_view = {"tier": tier, "metric": name, "first_out": history["first_out"]}
+                view = {"tier": tier, "metric": name, "first_out": history["first_out"]}
                 histories.append(
                     {
-                        **trend_view,
+                        **view,
                         "noise": noise and format_metric(name, noise["band"]),
                         "figure": figures.trend_figure(history),
                     }
@@ -171,58 +171,48 @@ def _format_p(p: float | None, p_holm: float | None) -> str:
     return f"({text})" if p_holm is None else text
 
 
-def _unequally_judged_text(unequally_judged: Document | None) -> TranslatedText | None:
+def _unequally_judged_text(judged: Document | None) -> TranslatedText | None:
     """Return a text about results that are judged to different extents, and the possible differences."""
-    if unequally_judged is None:
+    if judged is None:
         return None
     bounds = ", ".join(
-        f"{name} {format_metric(name, bounds_of_metric['low'], sign=True)} … "
-        f"{format_metric(name, bounds_of_metric['high'], sign=True)}"
-        for name, bounds_of_metric in unequally_judged["bounds"].items()
+        f"{name} {format_metric(name, limits['low'], sign=True)} … {format_metric(name, limits['high'], sign=True)}"
+        for name, limits in judged["bounds"].items()
     )
-    return translations(
-        "comparison",
-        "unequally judged",
-        a=f"{unequally_judged['a']:.1%}",
-        b=f"{unequally_judged['b']:.1%}",
-        bounds=bounds,
-    )
+    return translations("comparison", "unequally judged", a=f"{judged['a']:.1%}", b=f"{judged['b']:.1%}", bounds=bounds)
 
 
 def _change_details(changed_cases: list[Document]) -> dict[str, Document]:
     """Return case -> number of equal changes, and the metrics that changed."""
     return {
-        changed["case_id"]: {
-            "n": changed["n"],
+        case["case_id"]: {
+            "n": case["n"],
             "moved": [
                 f"{part['metric']} {format_metric(part['metric'], part['before'])} → "
                 f"{format_metric(part['metric'], part['after'])}"
-                for part in changed.get("moved", [])
+                for part in case.get("moved", [])
             ],
         }
-        for changed in changed_cases
+        for case in changed_cases
     }
 
 
 def _pack_pairs(entry: ReportEntry, cases_by_list: dict[str, dict[str, Document]]) -> str | None:
-    cases_after = entry.cases
-    if cases_after is None:
+    after = entry.cases
+    if after is None:
         return None
     ids = list(dict.fromkeys(name for names in cases_by_list.values() for name in names))
-    cases_before = _select_cases(result_files.read_results(entry.comparison["parquet"]), ids)
-    cases_before, cases_after = (
-        to_people.mask_cases(cases_before, entry.comparison["a"]["source"]),
-        _select_cases(cases_after, ids),
-    )
+    before = _select_cases(result_files.read_results(entry.comparison["parquet"]), ids)
+    before, after = (to_people.mask_cases(before, entry.comparison["a"]["source"]), _select_cases(after, ids))
     return pack_json(
         {
             "ids": ids,
             "lists": {name: list(cases_of_list) for name, cases_of_list in cases_by_list.items()},
             "entries": cases_by_list,
-            "shared": _encode_columns(cases_after, ("question", "reference", "text")),
-            "reasons": translate_reasons([cases_before, cases_after]),
-            "a": _encode_columns(cases_before, (*SIDE_COLUMNS, *_numeric_columns(cases_before))),
-            "b": _encode_columns(cases_after, (*SIDE_COLUMNS, *_numeric_columns(cases_after))),
+            "shared": _encode_columns(after, ("question", "reference", "text")),
+            "reasons": translate_reasons([before, after]),
+            "a": _encode_columns(before, (*SIDE_COLUMNS, *_numeric_columns(before))),
+            "b": _encode_columns(after, (*SIDE_COLUMNS, *_numeric_columns(after))),
         }
     )
 

@@ -47,7 +47,7 @@ def corpus_view(engine: Engine, source: str) -> Document | None:
     usage = analysis["utilisation"]
     map_columns = analysis.get("map")
     # Older analyses without `chatter` have topics that are not comparable.
-    topic_analysis = analysis if "chatter" in analysis else {"next": [], "topics": [], "chatter": []}
+    topics = analysis if "chatter" in analysis else {"next": [], "topics": [], "chatter": []}
     return {
         "described_at": analysis["described_at"][:16].replace("T", " ") + " UTC",
         "unused": translate_reason(usage["reason"]) if usage["reason"] else None,
@@ -60,12 +60,12 @@ def corpus_view(engine: Engine, source: str) -> Document | None:
             {"id": chunk["id"], "text": (chunk["text"] or "")[:MAX_EXAMPLE_CHARS]}
             for chunk in ((usage.get("chunks") or {}).get("dead") or [])[:MAX_NEVER_RETRIEVED]
         ],
-        "next": [_gap_view(topic) for topic in topic_analysis["next"][:MAX_GAPS]],
-        "topics": [_topic_view(topic) for topic in topic_analysis["topics"][:MAX_TOPICS]],
-        "outside": {name: " ".join(unclustered_texts(topic_analysis, name)) for name in LANGUAGES}
-        if topic_analysis is analysis
+        "next": [_gap_view(topic) for topic in topics["next"][:MAX_GAPS]],
+        "topics": [_topic_view(topic) for topic in topics["topics"][:MAX_TOPICS]],
+        "outside": {name: " ".join(unclustered_texts(topics, name)) for name in LANGUAGES}
+        if topics is analysis
         else None,
-        "apart": [_non_question_view(row) for row in topic_analysis["chatter"]],
+        "apart": [_non_question_view(row) for row in topics["chatter"]],
         "figure": corpus_map_figure(map_columns) if map_columns and map_columns["x"] else None,
     }
 

@@ -118,41 +118,37 @@ def load_entries(engine: Engine, evaluation_ids: list[str]) -> list[ReportEntry]
 
 def entry_view(entry: ReportEntry) -> Document:
     """Return an evaluation for the templates."""
-    summarized, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
-    changes_by_metric = {
-        name: metric_change
-        for name, metric_change in entry.comparison.get("metrics", {}).items()
-        if metric_change["difference"] is not None
+    summary, config, headlines = entry.summary, EvaluationConfig.of(entry.row), TIERS[entry.tier].headlines
+    changes = {
+        name: change for name, change in entry.comparison.get("metrics", {}).items() if change["difference"] is not None
     }
-    names = [name for name in dict.fromkeys((*headlines, *summarized["metrics"])) if name in summarized["metrics"]]
+    names = [name for name in dict.fromkeys((*headlines, *summary["metrics"])) if name in summary["metrics"]]
     return {
         "key": entry.key,
         "id": entry.row["id"],
         "tier": entry.tier,
-        "called": {"name": summarized["name"], "tags": summarized["tags"]},
-        "summary": summarized,
-        "cases_are": {kind: name.capitalize() for kind, name in case_names(summarized).items()},
-        "case_kind": case_kind(summarized),
+        "called": {"name": summary["name"], "tags": summary["tags"]},
+        "summary": summary,
+        "cases_are": {kind: name.capitalize() for kind, name in case_names(summary).items()},
+        "case_kind": case_kind(summary),
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _format_seconds(entry.row),
         "metrics": [
-            _metric_view(
-                name, summarized["metrics"][name], changes_by_metric.get(name), is_headline=position < len(headlines)
-            )
+            _metric_view(name, summary["metrics"][name], changes.get(name), is_headline=position < len(headlines))
             for position, name in enumerate(names)
         ],
-        "strata": _stratum_views(summarized.get("strata", {}), headlines),
-        "statuses": _status_views(summarized["statuses"], entry.cases),
-        "stages": _stage_views(summarized),
-        "exam": exam_tables(summarized) if "exam" in summarized else None,
+        "strata": _stratum_views(summary.get("strata", {}), headlines),
+        "statuses": _status_views(summary["statuses"], entry.cases),
+        "stages": _stage_views(summary),
+        "exam": exam_tables(summary) if "exam" in summary else None,
         "mistakes": list(_exam_mistakes(entry)),
         "findings": [
             sentence
             for feature in FINDINGS
             if feature not in FINDINGS_WITH_FIGURES
-            for sentence in feature.sentences(summarized)
+            for sentence in feature.sentences(summary)
         ],
-        "price": list(showing.sentences(summarized)),
+        "price": list(showing.sentences(summary)),
         "problem": entry.problem,
         "stand_ins": has_stand_ins(entry.row),
         "made": {name: getattr(config, name) for name in TRACE_SETTINGS},
@@ -254,9 +250,7 @@ def _status_views(counts: dict[str, int], cases: pa.Table | None) -> list[Docume
             "n": counts[status],
             "share": round(100 * counts[status] / total, 2),
             "measured": status in MEASURED_STATUSES,
-            "reasons": [
-                (translate_reason(reason_text), n) for reason_text, n in reasons[status].most_common(MAX_REASONS)
-            ],
+            "reasons": [(translate_reason(reason), n) for reason, n in reasons[status].most_common(MAX_REASONS)],
         }
         for status in reversed(STATUSES_BY_SEVERITY)
         if counts.get(status)
@@ -269,20 +263,14 @@ def _exam_mistakes(entry: ReportEntry) -> Iterator[Document]:
     case_ids = {mistake["case_id"] for prompt_result in exam.values() for mistake in prompt_result["worst"]}
     if not case_ids or entry.cases is None:
         return
-    mistaken_cases = entry.cases.filter(
-        pc.is_in(entry.cases["case_id"], value_set=pa.array(sorted(case_ids), pa.string()))
-    )
-    cases = {case["case_id"]: case for case in mistaken_cases.select(["case_id", "question", "exam"]).to_pylist()}
+    mistaken = entry.cases.filter(pc.is_in(entry.cases["case_id"], value_set=pa.array(sorted(case_ids), pa.string())))
+    cases = {case["case_id"]: case for case in mistaken.select(["case_id", "question", "exam"]).to_pylist()}
     for prompt, prompt_result in exam.items():
         for mistake in prompt_result["worst"]:
             case = cases.get(mistake["case_id"], {"question": "", "exam": []})
             answer = next((item["answer"] for item in case["exam"] or () if item["kind"] == mistake["kind"]), "")
-            mistake_view = {
-                "prompt": prompt,
-                "kind": translations("exam_kinds", mistake["kind"]),
-                "score": mistake["score"],
-            }
-            yield {**mistake_view, "question": case["question"], "answer": answer}
+            view = {"prompt": prompt, "kind": translations("exam_kinds", mistake["kind"]), "score": mistake["score"]}
+            yield {**view, "question": case["question"], "answer": answer}
 
 
 def _stage_views(summarized: EvaluationSummary) -> list[Document]:
@@ -316,16 +304,6 @@ def _format_seconds(row: RowMapping) -> str | None:
 
 def _details(row: RowMapping) -> Document:
     """Return details of how the numbers were made; the settings are stored without secrets."""
-    documents = {
-        name: json.dumps(row[name] or {}, ensure_ascii=False, indent=2, default=str) for name in DETAIL_COLUMNS
-    }
-    detail_columns = (
-        "comparability_key",
-        "case_set_hash",
-        "git_commit",
-        "git_dirty",
-        "flow_run_id",
-        "parquet",
-        "sut_label",
-    )
-    return {**{name: row[name] for name in detail_columns}, "documents": documents}
+    texts = {name: json.dumps(row[name] or {}, ensure_ascii=False, indent=2, default=str) for name in DETAIL_COLUMNS}
+    columns = ("comparability_key", "case_set_hash", "git_commit", "git_dirty", "flow_run_id", "parquet", "sut_label")
+    return {**{name: row[name] for name in columns}, "documents": texts}

@@ -31,14 +31,11 @@ def experiment_pages(engine: Engine, source: str, figures: Document) -> list[Doc
         Views with key, title, question and blocks of heading, lines, head, rows and charts.
     """
     page_views = []
-    for key, load_newest, build_blocks in (
-        ("sweep", list_sweeps, _sweep_blocks),
-        ("robustness", list_probes, _robustness_blocks),
-    ):
-        documents = [document for document in load_newest(engine, source=source, limit=5) if document.get("metrics")]
+    for key, load, build in (("sweep", list_sweeps, _sweep_blocks), ("robustness", list_probes, _robustness_blocks)):
+        documents = [document for document in load(engine, source=source, limit=5) if document.get("metrics")]
         if documents:
             page = {"key": key, "title": _translate(key), "question": _translate(f"{key} question")}
-            page_views.append(page | {"blocks": build_blocks(pseudonyms.mask_document(documents[0], source), figures)})
+            page_views.append(page | {"blocks": build(pseudonyms.mask_document(documents[0], source), figures)})
     return page_views
 
 
@@ -99,13 +96,13 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
         if pair["verdict"] in SIGNIFICANT_VERDICTS
     ]
     judges = document["judges"]
-    judge_metrics = list(judges[0]["metrics"]) if judges else []
+    names = list(judges[0]["metrics"]) if judges else []
     judge_rows = [
         [
-            _same_text(judge_row["judge_model"] or ""),
-            *(use_minus_sign(format_interval(judge_row["metrics"].get(name))) for name in judge_metrics),
+            _same_text(row["judge_model"] or ""),
+            *(use_minus_sign(format_interval(row["metrics"].get(name))) for name in names),
         ]
-        for judge_row in judges
+        for row in judges
     ]
     return [
         _block(lines=[*notes, *errors], head=head, rows=rows, charts=charts),
@@ -116,7 +113,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
             rows=pairs,
         ),
         *(
-            [_block(_translate("judges"), head=[_translate("judge"), *map(_same_text, judge_metrics)], rows=judge_rows)]
+            [_block(_translate("judges"), head=[_translate("judge"), *map(_same_text, names)], rows=judge_rows)]
             if judges
             else []
         ),

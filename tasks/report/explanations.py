@@ -22,20 +22,13 @@ def explanation_view(engine: Engine, before: str, after: str, *, force: bool) ->
         explanation = explain(engine, before, after, force=force)
     except (InputError, ResultsUnavailable):  # the comparison on the same page states the reason
         return None
-    sentences_by_language = {language: list(explanation_sentences(explanation, language)) for language in LANGUAGES}
-    if not sentences_by_language[LANGUAGES[0]]:
+    sentences = {language: list(explanation_sentences(explanation, language)) for language in LANGUAGES}
+    if not sentences[LANGUAGES[0]]:
         return None
-    by_sentence = [
-        dict(zip(sentences_by_language, translated, strict=True))
-        for translated in zip(*sentences_by_language.values(), strict=True)
-    ]
-    name, explained_metric = next(iter(explanation["metrics"].items()), (None, None))
-    largest = {"metric": name, **_largest_contributions(name, explained_metric)} if name and explained_metric else None
-    parts = [
-        row
-        for metric, explained_metric in explanation["metrics"].items()
-        for row in _part_views(metric, explained_metric)
-    ]
+    by_sentence = [dict(zip(sentences, texts, strict=True)) for texts in zip(*sentences.values(), strict=True)]
+    name, explained = next(iter(explanation["metrics"].items()), (None, None))
+    largest = {"metric": name, **_largest_contributions(name, explained)} if name and explained else None
+    parts = [row for metric, explained in explanation["metrics"].items() for row in _part_views(metric, explained)]
     return {
         "sentences": by_sentence,
         "parts": parts,
@@ -47,20 +40,16 @@ def explanation_view(engine: Engine, before: str, after: str, *, force: bool) ->
 
 def _part_views(name: str, explained_metric: ExplainedMetric) -> list[Document]:
     """Return each part of a difference with its bar; all bars have one scale."""
-    labelled_parts = [(translations("explanation", "by questions"), explained_metric["questions"])]
+    labelled = [(translations("explanation", "by questions"), explained_metric["questions"])]
     if explained_metric["answers"]:
-        labelled_parts.append((translations("explanation", "by answers"), explained_metric["answers"]))
-    part_groups: list[tuple[str, Mapping[Any, ExplainedPart] | None, Sequence[str]]] = [
+        labelled.append((translations("explanation", "by answers"), explained_metric["answers"]))
+    groups: list[tuple[str, Mapping[Any, ExplainedPart] | None, Sequence[str]]] = [
         ("fates", explained_metric["fates"], [fate for fate in PAGE_CHANGES if fate != "untouched"]),
         ("explained_stages", explained_metric["stages"], STAGES),
     ]
-    group_parts = [
-        (section, key, group[key]) for section, group, keys in part_groups for key in keys if group and key in group
-    ]
-    labelled_parts += [
-        (_part_label(section, key), part) for section, key, part in group_parts if part["value"] or part["ci_high"]
-    ]
-    reach = max(max(abs(part["ci_low"]), abs(part["ci_high"])) for _, part in labelled_parts)
+    grouped = [(section, key, group[key]) for section, group, keys in groups for key in keys if group and key in group]
+    labelled += [(_label(section, key), part) for section, key, part in grouped if part["value"] or part["ci_high"]]
+    reach = max(max(abs(part["ci_low"]), abs(part["ci_high"])) for _, part in labelled)
     return [
         {
             "metric": name if index == 0 else None,
@@ -69,11 +58,11 @@ def _part_views(name: str, explained_metric: ExplainedMetric) -> list[Document]:
             "bar": difference_bar({"difference": part["value"], "smallest_detectable": reach, **part}),
             "between": format_difference_interval(name, part),
         }
-        for index, (label, part) in enumerate(labelled_parts)
+        for index, (label, part) in enumerate(labelled)
     ]
 
 
-def _part_label(section: str, key: str) -> TranslatedText:
+def _label(section: str, key: str) -> TranslatedText:
     prefix = "pages" if section == "fates" else None
     return {
         language: f"\N{EN DASH} {translations('explanation', prefix, fate=text)[language] if prefix else text}"
@@ -81,34 +70,32 @@ def _part_label(section: str, key: str) -> TranslatedText:
     }
 
 
-def _largest_contributions(name: str, explained_metric: ExplainedMetric) -> Document:
+def _largest_contributions(name: str, explained: ExplainedMetric) -> Document:
     return {
         "topics": [
             {
-                **contribution,
-                "questions": format_metric(name, contribution["questions"], sign=True),
-                "answers": format_metric(name, contribution["answers"], sign=True),
+                **row,
+                "questions": format_metric(name, row["questions"], sign=True),
+                "answers": format_metric(name, row["answers"], sign=True),
             }
-            for contribution in explained_metric["topics"]
+            for row in explained["topics"]
         ],
         "pages": [
             {
-                **contribution,
-                "answers": format_metric(name, contribution["answers"], sign=True),
-                "fate": translations("fates", contribution["fate"])
-                if contribution["fate"] not in (None, "untouched")
-                else None,
-                "link": contribution["page"] if contribution["page"].startswith(("http://", "https://")) else None,
+                **row,
+                "answers": format_metric(name, row["answers"], sign=True),
+                "fate": translations("fates", row["fate"]) if row["fate"] not in (None, "untouched") else None,
+                "link": row["page"] if row["page"].startswith(("http://", "https://")) else None,
             }
-            for contribution in explained_metric["pages"]
+            for row in explained["pages"]
         ],
         "cases": [
             {
-                **contribution,
-                "before": format_metric(name, contribution["before"]),
-                "after": format_metric(name, contribution["after"]),
+                **row,
+                "before": format_metric(name, row["before"]),
+                "after": format_metric(name, row["after"]),
             }
-            for contribution in explained_metric["cases"]
+            for row in explained["cases"]
         ],
     }
 

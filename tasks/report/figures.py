@@ -76,9 +76,7 @@ def histogram(values: NDArray[np.float64], *, marks: Sequence[float] = ()) -> Fi
         "hovertemplate": "%{customdata}: %{y}<extra></extra>",
         "marker": {"color": "@c:accent"},
     }
-    lines = [_vertical_line(mark, "@c:muted", "dot") for mark in marks] + [
-        _vertical_line(float(values.mean()), "@c:ink", "solid")
-    ]
+    lines = [_line(mark, "@c:muted", "dot") for mark in marks] + [_line(float(values.mean()), "@c:ink", "solid")]
     return plotly_figure([trace], shapes=lines, height=SHORT_HEIGHT)
 
 
@@ -114,7 +112,7 @@ def latency_figure(cases: pa.Table) -> Figure | None:
         return None
     tail_value = float(np.percentile(values, TAIL_PERCENTILE))
     figure = histogram(np.minimum(values, tail_value))
-    shapes = [_vertical_line(float(np.percentile(values, share)), "@c:ink", "dot") for share in (50, 95)]
+    shapes = [_line(float(np.percentile(values, share)), "@c:ink", "dot") for share in (50, 95)]
     figure["layout"] |= {"shapes": shapes}
     figure["layout"]["xaxis"] |= {"ticksuffix": " ms"}
     return figure
@@ -127,22 +125,14 @@ def risk_coverage_figures(curve_document: Mapping[str, Any]) -> dict[str, Figure
         curve_document: risk-coverage curve of an evaluation's summary.
     """
     curve_points = [point for point in curve_document["curve"] if point["risk"] is not None]
-    current, cheapest = curve_document["decided"], curve_document["cheapest"]
-    marked_points = [(current, "@c:ink")] + (
-        [(cheapest, "@c:attention")] if cheapest and cheapest["threshold"] is not None else []
-    )
+    current, best = curve_document["decided"], curve_document["cheapest"]
+    points = [(current, "@c:ink")] + ([(best, "@c:attention")] if best and best["threshold"] is not None else [])
     risk = [_curve([point["coverage"] for point in curve_points], [point["risk"] for point in curve_points])]
-    risk += [
-        _marker(point["coverage"], point["risk"], colour)
-        for point, colour in marked_points
-        if point["risk"] is not None
-    ]
+    risk += [_marker(point["coverage"], point["risk"], colour) for point, colour in points if point["risk"] is not None]
     cost_points = [point for point in curve_document["curve"] if point["threshold"] is not None]
     cost = [_curve([point["threshold"] for point in cost_points], [point["cost"] for point in cost_points])]
-    cost += [
-        _marker(point["threshold"], point["cost"], colour) for point, colour in marked_points if "threshold" in point
-    ]
-    ends = [cheapest["threshold_low"], cheapest["threshold_high"]] if cheapest else []
+    cost += [_marker(point["threshold"], point["cost"], colour) for point, colour in points if "threshold" in point]
+    ends = [best["threshold_low"], best["threshold_high"]] if best else []
     percents = {"tickformat": ".0%", "rangemode": "tozero"}
     return {
         "showing risk": plotly_figure(risk, height=TALL_HEIGHT, xaxis=percents, yaxis=percents),
@@ -150,7 +140,7 @@ def risk_coverage_figures(curve_document: Mapping[str, Any]) -> dict[str, Figure
             cost,
             height=TALL_HEIGHT,
             yaxis={"rangemode": "tozero"},
-            shapes=[_vertical_line(x, "@c:muted", "dot") for x in ends],
+            shapes=[_line(x, "@c:muted", "dot") for x in ends],
         ),
     }
 
@@ -182,7 +172,7 @@ def trend_figure(document: Mapping[str, Any]) -> Figure:
         traces.append(_points(outliers, "@c:attention", size=11, symbol="circle-open"))
     if document["accepted"]:
         traces.insert(0, _level([nights[0]["started_at"], nights[-1]["started_at"]], document["accepted"]["value"]))
-    shapes = [_vertical_line(segment[0]["started_at"], "@c:muted", "dot") for segment in segments[1:]]
+    shapes = [_line(segment[0]["started_at"], "@c:muted", "dot") for segment in segments[1:]]
     return plotly_figure(
         traces, shapes=shapes, height=TALL_HEIGHT, xaxis=_time_axis([night["started_at"] for night in nights])
     )
@@ -213,21 +203,15 @@ def escape_label(text: str | None) -> str:
 def _segment(nights: list[Document]) -> list[Trace]:
     times = [night["started_at"] for night in nights]
     low, high = ([night[end] for night in nights] for end in ("ci_low", "ci_high"))
-    invisible_line = {
-        "type": "scatter",
-        "mode": "lines",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "connectgaps": False,
-    }
+    hidden = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "connectgaps": False}
     traces = [
-        {**invisible_line, "x": times, "y": low},
-        {**invisible_line, "x": times, "y": high, "fill": "tonexty", "fillcolor": "@c:band"},
+        {**hidden, "x": times, "y": low},
+        {**hidden, "x": times, "y": high, "fill": "tonexty", "fillcolor": "@c:band"},
     ]
     for end in ("band_low", "band_high"):
         if any(night[end] is not None for night in nights):
             line = {"color": "@c:muted", "width": 1, "dash": "dot"}
-            traces.append({**invisible_line, "x": times, "y": [night[end] for night in nights], "line": line})
+            traces.append({**hidden, "x": times, "y": [night[end] for night in nights], "line": line})
     return [*traces, _points(nights, "@c:accent", size=6, symbol="circle") | {"mode": "lines+markers"}]
 
 
@@ -274,7 +258,7 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
     return low, high if high > low else low + 1.0
 
 
-def _vertical_line(position: float | str, colour: str, dash: str) -> Trace:
+def _line(position: float | str, colour: str, dash: str) -> Trace:
     return {
         "type": "line",
         "x0": position,

@@ -48,7 +48,7 @@ class Listing(NamedTuple):
         """Return the file names of the pages, at least one: `index.html`, `index-2.html` and so on."""
         return [
             INDEX_NAME,
-            *(f"index-{position // PAGE_SIZE + 1}.html" for position in range(PAGE_SIZE, len(self.rows), PAGE_SIZE)),
+            *(f"index-{start // PAGE_SIZE + 1}.html" for start in range(PAGE_SIZE, len(self.rows), PAGE_SIZE)),
         ]
 
 

@@ -112,20 +112,14 @@ def _annotator_agreement(labels: Sequence[Label]) -> Document | None:
         if label.value is not None:
             by_case[label.case_id][label.annotator] = label.value
             groups[label.case_id] = label.case_group
-    agreement = annotator_alpha(list(by_case.values()), [groups[case_id] for case_id in by_case])
+    result = annotator_alpha(list(by_case.values()), [groups[case_id] for case_id in by_case])
     columns = {name: [case_labels.get(name, np.nan) for case_labels in by_case.values()] for name in names}
     kappas = [
         {"names": f"{a} / {b}", "kappa": _format_number(weighted_kappa(columns[a], columns[b]))}
         for a, b in combinations(names, 2)
     ]
-    low, high = _format_number(agreement["ci_low"]), _format_number(agreement["ci_high"])
-    return {
-        "n": agreement["n"],
-        "alpha": _format_number(agreement["alpha"]),
-        "low": low,
-        "high": high,
-        "kappas": kappas,
-    }
+    low, high = _format_number(result["ci_low"]), _format_number(result["ci_high"])
+    return {"n": result["n"], "alpha": _format_number(result["alpha"]), "low": low, "high": high, "kappas": kappas}
 
 
 def _confusion_rows(labelled_answers: Sequence[LabelledAnswer]) -> list[Document]:
@@ -176,48 +170,43 @@ def _largest_disagreements(
 
 def _slice_views(labelled_answers: Sequence[LabelledAnswer], rows: Mapping[str, Document]) -> Iterator[Document]:
     """Yield the judge's error by topic, page, length and kind of question, and length of answer."""
-    available = [answer for answer in labelled_answers if answer.case_id in rows]
-    if not available:
+    usable = [answer for answer in labelled_answers if answer.case_id in rows]
+    if not usable:
         return
-    table = pa.table(
-        {name: [rows[answer.case_id].get(name) for answer in available] for name in rows[available[0].case_id]}
-    )
+    table = pa.table({name: [rows[answer.case_id].get(name) for answer in usable] for name in rows[usable[0].case_id]})
     kinds = slices_of(table) if "question" in table.column_names else {}
-    kinds["answer length"] = length_labels([rows[answer.case_id].get("answer") for answer in available])
+    kinds["answer length"] = length_labels([rows[answer.case_id].get("answer") for answer in usable])
     for kind, values in kinds.items():
         by_value: dict[str, list[LabelledAnswer]] = defaultdict(list)
-        for answer, value in zip(available, values, strict=True):
+        for answer, value in zip(usable, values, strict=True):
             if value is not None:
                 by_value[value].append(answer)
-        large_slices = {
-            value: slice_answers for value, slice_answers in by_value.items() if len(slice_answers) >= MIN_SLICE_LABELS
-        }
-        small_slices = [slice_answers for value, slice_answers in by_value.items() if value not in large_slices]
-        if len(by_value) > 1 and large_slices:
+        large = {value: part for value, part in by_value.items() if len(part) >= MIN_SLICE_LABELS}
+        small = [part for value, part in by_value.items() if value not in large]
+        if len(by_value) > 1 and large:
             yield {
                 "kind": kind,
                 "values": [
-                    _slice_view(value, slice_answers)
-                    for value, slice_answers in sorted(large_slices.items(), key=lambda item: -len(item[1]))
+                    _slice_view(value, part) for value, part in sorted(large.items(), key=lambda item: -len(item[1]))
                 ],
-                "small": len(small_slices),
-                "small_labels": sum(map(len, small_slices)),
+                "small": len(small),
+                "small_labels": sum(map(len, small)),
             }
 
 
-def _slice_view(value: str, slice_answers: Sequence[LabelledAnswer]) -> Document:
+def _slice_view(value: str, answers: Sequence[LabelledAnswer]) -> Document:
     judge, people = (
-        _weighted_mean(slice_answers, values).value
-        for values in ([answer.score for answer in slice_answers], [answer.value for answer in slice_answers])
+        _weighted_mean(answers, values).value
+        for values in ([answer.score for answer in answers], [answer.value for answer in answers])
     )
     scaled_error = _weighted_mean(
-        slice_answers, [(answer.score - answer.value + 1) / 2 for answer in slice_answers]
+        answers, [(answer.score - answer.value + 1) / 2 for answer in answers]
     )  # scaled from -1..1 to 0..1, and back
     error, low, high = (2 * end - 1 for end in scaled_error)
     is_translated = value in texts("slice_values", "ru")
     return {
         "value": translations("slice_values", value) if is_translated else dict.fromkeys(LANGUAGES, value),
-        "n": len(slice_answers),
+        "n": len(answers),
         "judge": f"{judge:.2f}",
         "people": f"{people:.2f}",
         "error": _format_signed(error),
@@ -239,15 +228,12 @@ def _bin_index(score: float) -> int:
     return sum(score >= bound for bound in BIN_STARTS) - 1
 
 
-def _weighted_mean(labelled_answers: Sequence[LabelledAnswer], values: Sequence[float]) -> WeightedMean:
+def _weighted_mean(answers: Sequence[LabelledAnswer], values: Sequence[float]) -> WeightedMean:
     """Return the weighted mean of labelled answers; the interval needs at least two of them."""
-    if len(labelled_answers) < 2:
+    if len(answers) < 2:
         return WeightedMean(values[0], 0.0, 1.0)
-    constant_scores, probabilities = (
-        np.full(len(labelled_answers), 0.5),
-        [1 / answer.weight for answer in labelled_answers],
-    )
-    estimated = ppi_mean(constant_scores, values, probabilities, groups=[answer.group for answer in labelled_answers])
+    constant_scores, probabilities = (np.full(len(answers), 0.5), [1 / answer.weight for answer in answers])
+    estimated = ppi_mean(constant_scores, values, probabilities, groups=[answer.group for answer in answers])
     return WeightedMean(estimated.value, estimated.low, estimated.high)
 
 

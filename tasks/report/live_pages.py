@@ -66,12 +66,8 @@ class LivePages:
                 return self._report(tuple(find_newest(engine)))
             if name == CHOSEN_NAME:
                 return self._report(_chosen_evaluations(engine, requested_ids))
-            evaluation_id = name.removesuffix(".html")
-            return (
-                self._report((evaluation_id,))
-                if evaluation_id != name and _is_finished(engine, evaluation_id)
-                else None
-            )
+            evaluation = name.removesuffix(".html")
+            return self._report((evaluation,)) if evaluation != name and _is_finished(engine, evaluation) else None
 
     def problem(self, reason: str) -> bytes:
         """Return a page with the reason why the requested page is missing."""

@@ -231,9 +231,7 @@ def _chart_views(view: Document, figures: Document) -> list[Document]:
     entry_figures = view.pop("figures")
 
     def named_charts(*names: str) -> list[Document]:
-        return [
-            {"metric": None, "word": name, "figure": entry_figures[name]} for name in names if entry_figures.get(name)
-        ]
+        return [{"metric": None, "word": name, "figure": figures[name]} for name in names if figures.get(name)]
 
     charts = named_charts("showing risk", "showing cost", "ranks")
     charts += [{"word": None, **chart} for chart in entry_figures.get("distributions", [])]

@@ -88,14 +88,14 @@ def import_label_sample(path: Path, header: Sequence[str], lines: Sequence[Line]
     rows = [
         (number, {column: find_cell(cells, columns, column) for column in REQUIRED_COLUMNS}) for number, cells in lines
     ]
-    answers_by_pair = {
+    answers = {
         pair: _load_or_describe(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}
     }
     problems: list[str] = []
     labels: dict[tuple[str, str, str], Label] = {}
     for number, row in rows:
         try:
-            label = _parse_label(row, answers_by_pair[row["evaluation"].text, row["metric"].text], name)
+            label = _parse_label(row, answers[row["evaluation"].text, row["metric"].text], name)
             if label and (key := (label.evaluation_id, label.metric, label.case_id)) in labels:
                 raise ValueError(annotation_problem("case twice", given=label.case_id))
             if label:
@@ -166,15 +166,13 @@ def _parse_label(row: Mapping[str, Cell], answers_or_problem: JudgedAnswers | st
         return None
     if isinstance(answers_or_problem, str):
         raise ValueError(answers_or_problem)
-    judged_answers, case_id = answers_or_problem, row["case_id"].text
-    if case_id not in judged_answers.row_by_case:
-        raise ValueError(annotation_problem("no case", given=case_id, evaluation=judged_answers.evaluation_id))
-    answer_row = judged_answers.row_by_case[case_id]
-    if row["shown"].text != judged_answers.digest(answer_row):
+    answers, case_id = answers_or_problem, row["case_id"].text
+    if case_id not in answers.row_by_case:
+        raise ValueError(annotation_problem("no case", given=case_id, evaluation=answers.evaluation_id))
+    answer_row = answers.row_by_case[case_id]
+    if row["shown"].text != answers.digest(answer_row):
         raise ValueError(annotation_problem("other answer", given=case_id))
-    return judged_answers.label(
-        answer_row, annotator, value, note or None, probability=_parse_probability(row["probability"])
-    )
+    return answers.label(answer_row, annotator, value, note or None, probability=_parse_probability(row["probability"]))
 
 
 def _parse_value(cell: Cell) -> float | None:
@@ -209,15 +207,7 @@ def _find_contradictions(labels: Iterable[Label]) -> Iterator[str]:
     by_stratum: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
     for label in labels:
         by_stratum[label.evaluation_id, label.metric, label.stratum].append(label)
-    for stratum_labels in by_stratum.values():
-        low, high = (
-            min(label.probability for label in stratum_labels),
-            max(label.probability for label in stratum_labels),
-        )
-        if (
-            high - low > PROBABILITY_TOLERANCE
-            or low < len(stratum_labels) / stratum_labels[0].stratum_size - PROBABILITY_TOLERANCE
-        ):
-            yield annotation_problem(
-                "changed probability", case=stratum_labels[0].case_id, low=f"{low:g}", high=f"{high:g}"
-            )
+    for group in by_stratum.values():
+        low, high = (min(label.probability for label in group), max(label.probability for label in group))
+        if high - low > PROBABILITY_TOLERANCE or low < len(group) / group[0].stratum_size - PROBABILITY_TOLERANCE:
+            yield annotation_problem("changed probability", case=group[0].case_id, low=f"{low:g}", high=f"{high:g}")

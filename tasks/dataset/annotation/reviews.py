@@ -80,51 +80,45 @@ def annotator_agreement(source_name: str) -> AnnotatorAgreement:
     data_source = open_source(source_name)
     with snapshot(data_source) as connection:
         rows = read_questions(connection, data_source, all_rows=True)
-    verdicts_by_question = [(row.get("review") or {}).get("annotators", {}) for row in rows]
+    verdicts = [(row.get("review") or {}).get("annotators", {}) for row in rows]
     users = [row["user_id"] for row in rows]
-    counts = Counter(name for question_verdicts in verdicts_by_question for name in question_verdicts)
+    counts = Counter(name for reviews in verdicts for name in reviews)
     if not counts:
         raise InputError(
             "source {source!r}: nobody has labelled it; yarus dataset import-annotation FILE …", source=data_source.name
         )
     pairs: list[PairAgreement] = [
-        {"a": a, "b": b, "field": field, **_pair_agreement(verdicts_by_question, users, a, b, field)}
+        {"a": a, "b": b, "field": field, **_pair_agreement(verdicts, users, a, b, field)}
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
     ]
-    alphas = (
-        {field: annotator_alpha(_comparable_values(verdicts_by_question, field), users) for field in YES_NO}
-        if pairs
-        else {}
-    )
+    alphas = {field: annotator_alpha(_comparable_values(verdicts, field), users) for field in YES_NO} if pairs else {}
     return {"source": data_source.name, "annotators": dict(sorted(counts.items())), "alpha": alphas, "pairs": pairs}
 
 
-def _comparable_values(verdicts_by_question: Sequence[Mapping[str, Review]], field: str) -> list[dict[str, float]]:
+def _comparable_values(verdicts: Sequence[Mapping[str, Review]], field: str) -> list[dict[str, float]]:
     """Return the comparable values of each question; for `answer_ok`, those on the most common answer."""
     values = []
-    for question_verdicts in verdicts_by_question:
-        given_verdicts = {name: verdict for name, verdict in question_verdicts.items() if field in verdict}
-        most_common_answer = Counter(verdict.get("answer_of") for verdict in given_verdicts.values()).most_common(1)
+    for reviews in verdicts:
+        comparable = {name: verdict for name, verdict in reviews.items() if field in verdict}
+        answers = Counter(verdict.get("answer_of") for verdict in comparable.values()).most_common(1)
         annotators = {
             name
-            for name, verdict in given_verdicts.items()
-            if field != "answer_ok" or verdict.get("answer_of") == most_common_answer[0][0]
+            for name, verdict in comparable.items()
+            if field != "answer_ok" or verdict.get("answer_of") == answers[0][0]
         }
-        values.append({name: float(given_verdicts[name][field]) for name in annotators})
+        values.append({name: float(comparable[name][field]) for name in annotators})
     return values
 
 
 def _pair_agreement(
-    verdicts_by_question: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str
+    verdicts: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str
 ) -> ColumnAgreement:
-    indices = [
-        index
-        for index, question_verdicts in enumerate(verdicts_by_question)
-        if _are_comparable(question_verdicts.get(a, {}), question_verdicts.get(b, {}), field)
+    rows = [
+        row for row, reviews in enumerate(verdicts) if _are_comparable(reviews.get(a, {}), reviews.get(b, {}), field)
     ]
-    value_pairs = [(verdicts_by_question[index][a][field], verdicts_by_question[index][b][field]) for index in indices]
-    groups = [users[index] for index in indices]
+    value_pairs = [(verdicts[row][a][field], verdicts[row][b][field]) for row in rows]
+    groups = [users[row] for row in rows]
     if field == "relevant":
         return _overlap([(_relevant_pairs(first), _relevant_pairs(second)) for first, second in value_pairs], groups)
     first, second = (np.array([float(pair[side]) for pair in value_pairs]) for side in (0, 1))
@@ -151,16 +145,14 @@ def _are_comparable(first: Review, second: Review, field: str) -> bool:
 
 
 def _overlap(
-    set_pairs: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any]
+    pairs: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any]
 ) -> ColumnAgreement:
-    shares = np.array(
-        [len(first & second) / len(first | second) if first | second else 1.0 for first, second in set_pairs]
-    )
+    shares = np.array([len(first & second) / len(first | second) if first | second else 1.0 for first, second in pairs])
     low, high = mean_interval(shares, seed=0, low=0, high=1, groups=groups)
-    mean = float(shares.mean()) if set_pairs else None
-    reason = "the mean overlap of two sets; kappa needs a yes or no" if set_pairs else "no question in common"
+    mean = float(shares.mean()) if pairs else None
+    reason = "the mean overlap of two sets; kappa needs a yes or no" if pairs else "no question in common"
     return {
-        "n": len(set_pairs),
+        "n": len(pairs),
         "agreement": mean,
         "kappa": None,
         "ci_low": replace_non_finite(low),

@@ -87,27 +87,16 @@ def export_annotation_file(
         for row in questions
     }
     questions.sort(key=lambda row: -sum(weights[row["question_id"]].values()))
-    selected, corpus_texts, language = questions[:limit], load_corpus_texts(corpus), get_settings().language
-    rows, passage_rows = [], []
+    selected, texts, language = questions[:limit], load_corpus_texts(corpus), get_settings().language
+    rows, passages = [], []
     for row in selected:
-        question_cases = cases.get(row["question_id"], ())
-        names = select_candidates(
-            row, next((case["retrieved"] for _, case in question_cases if case.get("retrieved")), None)
-        )
+        pairs = cases.get(row["question_id"], ())
+        names = select_candidates(row, next((case["retrieved"] for _, case in pairs if case.get("retrieved")), None))
         rows.append(
-            _line(
-                data_source,
-                row,
-                question_cases,
-                weights[row["question_id"]],
-                summarize_passages(names, corpus_texts),
-                language,
-            )
+            _line(data_source, row, pairs, weights[row["question_id"]], summarize_passages(names, texts), language)
         )
-        passage_rows += build_passage_rows(row["question_id"], rows[-1][COLUMNS.index("question")], names, corpus_texts)
-    spreadsheets.write_table(
-        path, column_headings(language), rows, workbook_layout(passage_rows[:MAX_PASSAGES], language)
-    )
+        passages += build_passage_rows(row["question_id"], rows[-1][COLUMNS.index("question")], names, texts)
+    spreadsheets.write_table(path, column_headings(language), rows, workbook_layout(passages[:MAX_PASSAGES], language))
     return {
         "file": str(path),
         "source": data_source.name,
@@ -149,10 +138,7 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
     n_rejected = store_verdicts(data_source, verdicts, name)
     with snapshot(data_source) as connection:
         questions = read_questions(connection, data_source)
-    labels_after, labels_before = (
-        count_labels(questions),
-        count_labels([rows_by_id[row["question_id"]] for row in questions]),
-    )
+    after, before = (count_labels(questions), count_labels([rows_by_id[row["question_id"]] for row in questions]))
     filled_columns = [set(verdict) & set(VERDICT_COLUMNS) for verdict in verdicts.values()]
     counts = Counter(column for row_columns in filled_columns for column in row_columns)
     return {
@@ -169,10 +155,10 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
         "relevant": counts["relevant"],
         "nuggets": counts["nuggets"],
         "notes": counts["notes"],
-        "unit": labels_after.unit,
-        "unit_before": labels_before.unit,
-        "n_labelled": labels_after.labelled,
-        "n_chunks": labels_after.chunks,
+        "unit": after.unit,
+        "unit_before": before.unit,
+        "n_labelled": after.labelled,
+        "n_chunks": after.chunks,
     }
 
 

@@ -241,12 +241,8 @@ def _decode_csv(content: bytes, path: Path) -> str:
     """Decode by byte-order mark; or else UTF-16 if every second byte is 0 or 4, valid UTF-8, or Windows-1251."""
     has_mark = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     sample = content[:4000]
-    high_bytes = {name: sample[offset::2] for name, offset in (("utf-16-le", 1), ("utf-16-be", 0))}
-    guessed = [
-        name
-        for name, sample_bytes in high_bytes.items()
-        if sample_bytes and sum(byte in (0, 4) for byte in sample_bytes) > 0.8 * len(sample_bytes)
-    ]
+    high = {name: sample[offset::2] for name, offset in (("utf-16-le", 1), ("utf-16-be", 0))}
+    guessed = [name for name, half in high.items() if half and sum(byte in (0, 4) for byte in half) > 0.8 * len(half)]
     for encoding in ("utf-16",) if has_mark else (*guessed, "utf-8-sig", "cp1251"):
         try:
             return content.decode(encoding)

@@ -74,11 +74,7 @@ def write_workbook(
 
 
 def _fill_sheet(
-    sheet: "Worksheet",
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    input_columns: frozenset[int] = frozenset(),
+    sheet: "Worksheet", header: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: frozenset[int] = frozenset()
 ) -> None:
     from openpyxl.styles import Alignment, Font, PatternFill
     from openpyxl.utils import get_column_letter
@@ -91,12 +87,12 @@ def _fill_sheet(
             cell.alignment = wrapped
             if number == 1:
                 cell.font = bold
-                cell.fill = PatternFill("solid", fgColor=FILLED_COLOUR if column - 1 in input_columns else SHOWN_COLOUR)
+                cell.fill = PatternFill("solid", fgColor=FILLED_COLOUR if column - 1 in inputs else SHOWN_COLOUR)
     sheet.freeze_panes = "B2"
     sheet.auto_filter.ref = f"A1:{get_column_letter(len(header))}{len(rows) + 1}"
     for column in range(len(header)):
         longest = max((len(row[column]) for row in rows), default=0)
-        width = min(MAX_WIDTH, max(FILLED_WIDTH if column in input_columns else MIN_WIDTH, longest // 2))
+        width = min(MAX_WIDTH, max(FILLED_WIDTH if column in inputs else MIN_WIDTH, longest // 2))
         sheet.column_dimensions[get_column_letter(column + 1)].width = width
 
 

@@ -61,9 +61,7 @@ def detect_corpus_languages(texts: Sequence[str]) -> CorpusLanguages:
     """Detect the languages of texts from an even sample of up to 2,000 of them."""
     sample = [text.casefold() for text in texts[:: len(texts) // MAX_CHUNKS + 1]]
     hits = [_count_common_words(text, MIN_HIT_SHARE_IN_PROSE) for text in sample]
-    languages = Counter(
-        max(hits_by_language, key=hits_by_language.__getitem__) for hits_by_language in hits if hits_by_language
-    )
+    languages = Counter(max(counts, key=counts.__getitem__) for counts in hits if counts)
     letters = Counter(sign for text in sample for sign in text if sign.isalpha())
     total = sum(letters.values())
     scripts: Counter[str] = Counter()
@@ -91,7 +89,7 @@ def is_foreign(text: str, corpus_languages: CorpusLanguages) -> bool:
     )
     if letters and 2 * n_foreign_letters > len(letters):
         return True
-    n_foreign_words = sum(
+    n_foreign = sum(
         any(
             letter not in corpus_languages.letters and letter_script(letter) in corpus_languages.scripts
             for letter in word
@@ -99,8 +97,8 @@ def is_foreign(text: str, corpus_languages: CorpusLanguages) -> bool:
         for word in words
     )
     if (
-        n_foreign_words >= MIN_FOREIGN_WORDS
-        and 2 * n_foreign_words >= len(words)
+        n_foreign >= MIN_FOREIGN_WORDS
+        and 2 * n_foreign >= len(words)
         and "LATIN" not in {letter_script(letter) for letter in letters}
     ):
         return True

@@ -88,11 +88,9 @@ def monthly_growth(times: Sequence[datetime]) -> QuestionGrowth:
     if not counts:
         return {"months": [], "monthly": None}
     months = np.arange(np.datetime64(min(counts)), np.datetime64(max(counts)) + 1).astype(str).tolist()
-    complete_months = [counts[month] for month in months[1:-1]]
-    is_sufficient = len(complete_months) >= 3 and all(complete_months)
-    factor = (
-        (complete_months[-1] / complete_months[0]) ** (1 / (len(complete_months) - 1)) - 1 if is_sufficient else None
-    )
+    complete = [counts[month] for month in months[1:-1]]
+    is_sufficient = len(complete) >= 3 and all(complete)
+    factor = (complete[-1] / complete[0]) ** (1 / (len(complete) - 1)) - 1 if is_sufficient else None
     return {"months": [{"month": month, "n": counts[month]} for month in months], "monthly": factor}
 
 
@@ -107,7 +105,7 @@ def _find_abbreviations(text: str) -> list[str]:
     return [] if is_shouted else ABBREVIATION.findall(text)
 
 
-MAX_EXAMPLE_CHARS = 160
+MAX_CHARS = 160
 """Maximum characters of an example question."""
 COUNTS = ("n_missing", "n_unanswered", "n_downvoted")
 
@@ -145,9 +143,7 @@ def unclustered_texts(document: Mapping[str, Any], language: str) -> list[str]:
     if n_unserved := document["without_topic_or_page"]:
         lines.append(templates["without page"].format(n=n_unserved))
         if examples := document.get("examples_unserved"):  # older stored analyses have no examples
-            lines.append(
-                templates["for example"].format(examples=" | ".join(text[:MAX_EXAMPLE_CHARS] for text in examples))
-            )
+            lines.append(templates["for example"].format(examples=" | ".join(text[:MAX_CHARS] for text in examples)))
     return lines
 
 

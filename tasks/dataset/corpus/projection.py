@@ -16,7 +16,7 @@ from yarus.tasks.models.embedding.partial_results import Vectors
 
 Floats = NDArray[np.float64]
 DIMENSIONS, FIT_SAMPLE, BLOCK, DIGITS = 50, 8_000, 5_000, 4
-MAX_MAP_TEXT_CHARS = 100
+MAX_CHARS = 100
 EPSILON = 1e-9
 
 
@@ -95,9 +95,7 @@ def build_corpus_map(
             chunk_row = row - n
             values = ("chunk", log.corpus.ids[chunk_row], log.corpus.texts[chunk_row], None, None, int(uses[chunk_row]))
         for name, value in zip(columns, values, strict=True):
-            columns[name].append(
-                value if name != "text" else truncate_text(" ".join(str(value).split()), MAX_MAP_TEXT_CHARS)
-            )
+            columns[name].append(value if name != "text" else truncate_text(" ".join(str(value).split()), MAX_CHARS))
     x, y = (coordinates[sampled_rows, axis].round(DIGITS).tolist() for axis in (0, 1))
     explained = float(variance[:2].sum()) if len(variance) else None
     return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(coordinates), "explained": explained})

@@ -81,18 +81,13 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
         questions = questions[-limit:]
     cases, _ = annotated_cases(name, questions, corpus, "page")
     relevant = column_values(cases, "relevant")
-    split_labels = [
-        [label.rpartition("=") for label in case_labels] for case_labels in column_values(cases, "labelled")
-    ]
-    labelled_pages = [[page for page, _, grade in case_labels if float(grade) > 0] for case_labels in split_labels]
-    removed_pages = [
-        [page for page in case_pages if page not in corpus_pages]
-        for case_pages, corpus_pages in zip(labelled_pages, relevant, strict=True)
+    split_labels = [[label.rpartition("=") for label in labels] for labels in column_values(cases, "labelled")]
+    labelled_pages = [[page for page, _, grade in labels if float(grade) > 0] for labels in split_labels]
+    removed = [
+        [page for page in pages if page not in kept] for pages, kept in zip(labelled_pages, relevant, strict=True)
     ]
     is_stale = [status == "stale_label" for status in column_values(cases, "status")]
-    is_missing = [
-        has_stale_label or answerable(row) is False for has_stale_label, row in zip(is_stale, questions, strict=True)
-    ]
+    is_missing = [stale or answerable(row) is False for stale, row in zip(is_stale, questions, strict=True)]
     ids = [row["question_id"] for row in questions]
     return QuestionLog(
         name=name,
@@ -100,7 +95,7 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
         corpus=corpus,
         pages=page_by_chunk(corpus),
         is_missing=np.array(is_missing, dtype=bool),
-        removed_pages=removed_pages,
+        removed_pages=removed,
         relevant=relevant,
         hits=_hits(ids, evaluations),
         failures=_failures(questions, evaluations),

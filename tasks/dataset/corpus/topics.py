@@ -25,7 +25,7 @@ MIN_MEAN_TOPIC_SIZE = 10
 """Minimum mean number of questions per topic."""
 SAMPLE = 4_000
 LABEL_WORDS, EXAMPLES, MAX_GAPS, PAGES = 4, 3, 10, 5
-MIN_WORD_SHARE, MIN_COVERED_SHARE = 0.2, 0.5
+MIN_WORD_SHARE, MIN_COVERED = 0.2, 0.5
 """Minimum share of a topic's questions that have a naming word, and that have at least one of the naming words."""
 MISSING_GAIN, FAILED_GAIN = 1.0, 0.5
 """Expected gain of a new page for a question whose page is missing; and for one with a bad answer and no known page."""
@@ -180,11 +180,11 @@ def _topic(
     texts = [log.questions[row]["question"] for row in rows_by_similarity]
     unserved = [log.questions[row]["question"] for row in rows_by_similarity if gains[row] > 0]
     stems = {word[:STEM_LENGTH] for word in words}
-    covered_share = np.mean([any(word[:STEM_LENGTH] in stems for word in content_words(text)) for text in texts])
+    covered = np.mean([any(word[:STEM_LENGTH] in stems for word in content_words(text)) for text in texts])
     return {
         "topic": topic,
         "label": ", ".join(words)
-        if covered_share >= MIN_COVERED_SHARE
+        if covered >= MIN_COVERED
         else truncate_text(" ".join(texts[0].split()), MAX_LABEL_CHARS),
         "words": words,
         "representative": texts[0],

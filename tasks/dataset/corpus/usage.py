@@ -13,7 +13,7 @@ from yarus.tasks.dataset.corpus.question_log import QuestionLog, read_columns
 from yarus.tasks.evaluation.config import EvaluationConfig
 
 MAX_ITEMS = 20
-OVER_USE_RATIO, MIN_OVER_USES = 3.0, 5
+OVER_USE_RATIO, MIN_USES = 3.0, 5
 """Over-retrieved items have at least this ratio to the mean number of questions of retrieved items, and this many."""
 MAX_TEXT_CHARS = 120
 Counts = NDArray[np.int64]
@@ -98,9 +98,7 @@ def _usage(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> Retrieva
         return {"total": len(items), "retrieved": None, "share": None, "dead": [], "n_dead": None, "over_used": []}
     never_retrieved = np.flatnonzero(uses == 0)
     mean = float(uses[uses > 0].mean()) if (uses > 0).any() else 0.0
-    over_retrieved = [
-        item for item in np.argsort(-uses, kind="stable") if uses[item] >= max(MIN_OVER_USES, OVER_USE_RATIO * mean)
-    ]
+    overused = [item for item in np.argsort(-uses, kind="stable") if uses[item] >= max(MIN_USES, OVER_USE_RATIO * mean)]
     return {
         "total": len(items),
         "retrieved": len(items) - len(never_retrieved),
@@ -109,6 +107,6 @@ def _usage(uses: Counts, items: list[CorpusItem], *, is_known: bool) -> Retrieva
         "dead": [items[item] for item in never_retrieved[:MAX_ITEMS]],
         "over_used": [
             {**items[item], "questions": int(uses[item]), "times": float(uses[item] / mean)}
-            for item in map(int, over_retrieved[:MAX_ITEMS])
+            for item in map(int, overused[:MAX_ITEMS])
         ],
     }

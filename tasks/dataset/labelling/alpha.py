@@ -37,10 +37,8 @@ def annotator_alpha(labels: Sequence[Mapping[str, float]], groups: Sequence[Any]
         labels: annotator -> label per case.
         groups: group of each case; None for a single case.
     """
-    names = sorted({name for case_labels in labels for name in case_labels})
-    table = np.array([[case_labels.get(name, np.nan) for case_labels in labels] for name in names]).reshape(
-        len(names), len(labels)
-    )
+    names = sorted({name for case in labels for name in case})
+    table = np.array([[case.get(name, np.nan) for case in labels] for name in names]).reshape(len(names), len(labels))
     is_paired = (~np.isnan(table)).sum(axis=0) > 1
     n, value = int(is_paired.sum()), krippendorff_alpha(table)
     if value != value:

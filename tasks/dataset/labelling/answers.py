@@ -95,11 +95,9 @@ def judged_metrics(row: RowMapping) -> dict[str, str]:
     identity = config.judge or {}
     judge_prompts = identity.get("prompts", {})
     return {
-        measured.name: judge_key(identity, measured.opinion)
-        for measured in list_metrics(row["tier"], config)
-        if measured.opinion in judge_prompts
-        and measured.name == f"avg_{measured.column}"
-        and measured.column == measured.opinion
+        metric.name: judge_key(identity, metric.opinion)
+        for metric in list_metrics(row["tier"], config)
+        if metric.opinion in judge_prompts and metric.name == f"avg_{metric.column}" and metric.column == metric.opinion
     }
 
 
@@ -140,13 +138,11 @@ def load_answers(engine: Engine, evaluation: str, name: str | None = None) -> Ju
         )
     if name is not None and name not in judge_keys:
         raise unknown("judged metric", name, judge_keys, Words("of evaluation {id}", id=row["id"]))
-    judged_metric = get_metric(name or next(iter(judge_keys)))
-    judged_answers = answers_from_row(row, judged_metric, judge_keys[judged_metric.name])
+    metric = get_metric(name or next(iter(judge_keys)))
+    judged_answers = answers_from_row(row, metric, judge_keys[metric.name])
     if not len(judged_answers.cases):
         raise InputError(
-            "evaluation {id}: the judge has given no answer a score of {chosen}",
-            id=row["id"],
-            chosen=judged_metric.name,
+            "evaluation {id}: the judge has given no answer a score of {chosen}", id=row["id"], chosen=metric.name
         )
     return judged_answers
 

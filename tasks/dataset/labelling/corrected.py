@@ -84,17 +84,15 @@ def store_filled_corrections(engine: Engine, pools: Pools, labels: Sequence[Labe
         pools: pools of the evaluation.
         labels: people's labels of results over its source.
     """
-    rows: dict[str, MetricColumns | None] = {
-        f"{pool_metric.name}{CORRECTED_SUFFIX}": None for pool_metric in pools.metrics
-    }
+    rows: dict[str, MetricColumns | None] = {f"{metric.name}{CORRECTED_SUFFIX}": None for metric in pools.metrics}
     if n_results := sum(map(len, people_judgements(pools, labels))):
         stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
         details = {"n_results": n_results, "stamp": _stamp(labels)}
         by_column = known_results(pools, labels)
-        for pool_metric in pools.metrics:
-            estimated = estimate_from_labelled(by_column[pool_metric.column or ""])
-            rows[f"{pool_metric.name}{CORRECTED_SUFFIX}"] = _metric_columns(
-                pool_metric, estimated, estimated["n_own"], len(pools.ids), details, stratum
+        for metric in pools.metrics:
+            estimated = estimate_from_labelled(by_column[metric.column or ""])
+            rows[f"{metric.name}{CORRECTED_SUFFIX}"] = _metric_columns(
+                metric, estimated, estimated["n_own"], len(pools.ids), details, stratum
             )
     store.replace_corrected_metrics(engine, pools.evaluation_id, rows)
 
@@ -121,33 +119,22 @@ def _stamp(labels: Sequence[Label]) -> str | None:
 
 
 def _metric_columns(
-    judged_metric: Metric,
-    estimated: CorrectedEstimate,
-    n_own: int,
-    n_total: int,
-    details: Mapping[str, Any],
-    stratum: str = "",
+    metric: Metric, result: CorrectedEstimate, n_own: int, n_total: int, details: Mapping[str, Any], stratum: str = ""
 ) -> MetricColumns:
-    declared, is_used = corrected_metric(judged_metric), not lacking(n_own)
-    value_columns = (
-        declared.name,
-        estimated["value"],
-        estimated["ci_low"],
-        estimated["ci_high"],
-        estimated["n_labels"],
-    )
+    declared, is_used = corrected_metric(metric), not lacking(n_own)
+    value_columns = (declared.name, result["value"], result["ci_low"], result["ci_high"], result["n_labels"])
     graded = grades(*value_columns) if is_used else None
     return {
         "stratum": stratum,
-        "value": estimated["value"],
-        "reason": None if estimated["value"] is not None else f"{estimated['n_labels']} label; two are needed",
-        "ci_low": estimated["ci_low"],
-        "ci_high": estimated["ci_high"],
-        "n_scored": estimated["n_labels"],
+        "value": result["value"],
+        "reason": None if result["value"] is not None else f"{result['n_labels']} label; two are needed",
+        "ci_low": result["ci_low"],
+        "ci_high": result["ci_high"],
+        "n_scored": result["n_labels"],
         "n_total": n_total,
         "grade": graded.low if graded else None,
         "direction": declared.better,
         "signature": declared.signature,
-        "labels": {name: value for name, value in estimated.items() if name in STORED_FIELDS}
+        "labels": {name: value for name, value in result.items() if name in STORED_FIELDS}
         | {"n_own": n_own, "acted_on": is_used, **details},
     }

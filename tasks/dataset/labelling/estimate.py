@@ -20,7 +20,7 @@ MIN_LABELS = 30
 """Minimum number of labels for a corrected mean to be used in decisions."""
 MIN_NARROWING = 0.02
 """Minimum share by which ten more labels must narrow the interval to be worthwhile."""
-MISSING = float("nan")
+NAN = float("nan")
 FloatArray = NDArray[np.float64]
 
 
@@ -79,26 +79,24 @@ def estimate_corrected_mean(answers: JudgedAnswers, labels: Iterable[Label]) -> 
 def estimate_from_labelled(labelled: LabelledScores) -> CorrectedEstimate:
     """Return the corrected mean from aligned scores and labels."""
     arrays = labelled.scores, labelled.labels, labelled.probabilities
-    corrected = ppi_mean(*arrays, groups=labelled.groups, counted=labelled.counted, bounded=labelled.bounded)
+    result = ppi_mean(*arrays, groups=labelled.groups, counted=labelled.counted, bounded=labelled.bounded)
     n_own = int((~np.isnan(labelled.labels[labelled.counted])).sum())
-    width = corrected.high - corrected.low
-    after_ten = _width_after_ten(labelled, corrected.n_labels, width)
+    width = result.high - result.low
+    after_ten = _width_after_ten(labelled, result.n_labels, width)
     return {
-        "value": replace_non_finite(corrected.value),
-        "ci_low": replace_non_finite(corrected.low),
-        "ci_high": replace_non_finite(corrected.high),
-        "n_labels": corrected.n_labels,
+        "value": replace_non_finite(result.value),
+        "ci_low": replace_non_finite(result.low),
+        "ci_high": replace_non_finite(result.high),
+        "n_labels": result.n_labels,
         "n_own": n_own,
-        "n_others": corrected.n_labels - n_own,
+        "n_others": result.n_labels - n_own,
         "judge_value": float(labelled.scores[labelled.counted].mean()),
-        "judge_error": replace_non_finite(corrected.judge_error),
-        "weight": replace_non_finite(corrected.weight),
+        "judge_error": replace_non_finite(result.judge_error),
+        "weight": replace_non_finite(result.weight),
         "shares": _judge_accuracy(labelled),
         "width": replace_non_finite(width),
         "width_after_ten": after_ten,
-        "enough": after_ten is not None
-        and corrected.n_labels >= MIN_LABELS
-        and after_ten > (1 - MIN_NARROWING) * width,
+        "enough": after_ten is not None and result.n_labels >= MIN_LABELS and after_ten > (1 - MIN_NARROWING) * width,
     }
 
 
@@ -113,12 +111,10 @@ def select_labels(answers: JudgedAnswers, labels: Sequence[Label]) -> tuple[int,
     Labels of other evaluations measure the judge's error on other answers. If the answers differ in quality, the error
     may differ too, and the interval does not show it. Such a value is shown, but not used in decisions.
     """
-    own_labels = [label for label in labels if label.evaluation_id == answers.evaluation_id]
+    own = [label for label in labels if label.evaluation_id == answers.evaluation_id]
     other_labels = [label for label in labels if label.evaluation_id != answers.evaluation_id]
-    n_own = len(
-        {label.case_id for label in own_labels if label.value is not None and label.case_id in answers.row_by_case}
-    )
-    return n_own, own_labels if not lacking(n_own) or not other_labels else other_labels
+    n_own = len({label.case_id for label in own if label.value is not None and label.case_id in answers.row_by_case})
+    return n_own, own if not lacking(n_own) or not other_labels else other_labels
 
 
 def align_labels(answers: JudgedAnswers, labels: Iterable[Label]) -> LabelledScores:
@@ -128,51 +124,33 @@ def align_labels(answers: JudgedAnswers, labels: Iterable[Label]) -> LabelledSco
     answers of their stratum. Labels of other evaluations have a mean weight of 1.
     """
     n, row_by_case = len(answers.ids), answers.row_by_case
-    scores, aligned_labels, probabilities, groups = (
-        list(answers.scores),
-        [MISSING] * n,
-        [MISSING] * n,
-        list(answers.group_names),
-    )
+    scores, values, probabilities, groups = (list(answers.scores), [NAN] * n, [NAN] * n, list(answers.group_names))
     valid_labels = sorted((label for label in labels if label.value is not None), key=_answer_key)
-    by_answer = [list(answer_labels) for _, answer_labels in groupby(valid_labels, key=_answer_key)]
-    for evaluation, labels_by_evaluation in groupby(
-        by_answer, key=lambda answer_labels: answer_labels[0].evaluation_id
-    ):
+    by_answer = [list(same) for _, same in groupby(valid_labels, key=_answer_key)]
+    for evaluation, group in groupby(by_answer, key=lambda same: same[0].evaluation_id):
         is_own = evaluation == answers.evaluation_id
-        mean_labels = {
-            answer_labels[0]: fmean(label.value for label in answer_labels if label.value is not None)
-            for answer_labels in labels_by_evaluation
-        }
+        means = {same[0]: fmean(label.value for label in same if label.value is not None) for same in group}
         if is_own:
-            mean_labels = {label: value for label, value in mean_labels.items() if label.case_id in row_by_case}
-        stratum = {
-            label: answers.strata[row_by_case[label.case_id]] if is_own else label.stratum for label in mean_labels
-        }
+            means = {label: value for label, value in means.items() if label.case_id in row_by_case}
+        stratum = {label: answers.strata[row_by_case[label.case_id]] if is_own else label.stratum for label in means}
         counts = Counter(stratum.values())
-        sizes = answers.sizes if is_own else {label.stratum: label.stratum_size for label in mean_labels}
+        sizes = answers.sizes if is_own else {label.stratum: label.stratum_size for label in means}
         # Labels weigh 1 on average in every evaluation.
         scale = sum(sizes[name] for name in counts) / max(1, counts.total())
         probability_by_stratum = {name: counts[name] / sizes[name] * scale for name in counts}
         if is_own:
-            probabilities[:n] = [probability_by_stratum.get(name, MISSING) for name in answers.strata]
-        for label, value in mean_labels.items():
+            probabilities[:n] = [probability_by_stratum.get(name, NAN) for name in answers.strata]
+        for label, value in means.items():
             if is_own:
-                aligned_labels[row_by_case[label.case_id]] = value
+                values[row_by_case[label.case_id]] = value
             else:
                 scores.append(label.score)
-                aligned_labels.append(value)
+                values.append(value)
                 probabilities.append(probability_by_stratum[stratum[label]])
                 groups.append(label.case_group or label.case_id)
-    all_probabilities = np.array(probabilities)
-    max_probability = float(all_probabilities[~np.isnan(all_probabilities)].max(initial=0)) or 1.0
-    return LabelledScores(
-        np.array(scores),
-        np.array(aligned_labels),
-        all_probabilities / max_probability,
-        groups,
-        np.arange(len(scores)) < n,
-    )
+    shares = np.array(probabilities)
+    highest = float(shares[~np.isnan(shares)].max(initial=0)) or 1.0
+    return LabelledScores(np.array(scores), np.array(values), shares / highest, groups, np.arange(len(scores)) < n)
 
 
 def _answer_key(label: Label) -> tuple[str, str]:
@@ -201,20 +179,13 @@ def label_variance(labelled_data: LabelledScores) -> tuple[float, float]:
     return variance, float(np.corrcoef(labels, scores)[0, 1]) if is_varied else 0.0
 
 
-def _judge_accuracy(labelled_data: LabelledScores) -> JudgeAccuracy | None:
-    is_labelled = ~np.isnan(labelled_data.labels)
-    value_arrays: Sequence[FloatArray] = (labelled_data.scores, labelled_data.labels[is_labelled])
+def _judge_accuracy(data: LabelledScores) -> JudgeAccuracy | None:
+    is_labelled = ~np.isnan(data.labels)
+    value_arrays: Sequence[FloatArray] = (data.scores, data.labels[is_labelled])
     if not is_labelled.any() or not all(np.isin(values, (0, 1)).all() for values in value_arrays):
         return None
-    n_answers = int(
-        labelled_data.counted.sum()
-    )  # the share is of this evaluation's answers; without labels of them there is none
-    rates = rogan_gladen(
-        labelled_data.scores[:n_answers],
-        labelled_data.labels[:n_answers],
-        labelled_data.probabilities[:n_answers],
-        groups=labelled_data.groups[:n_answers],
-    )
+    n = int(data.counted.sum())  # the share is of this evaluation's answers; without labels of them there is none
+    rates = rogan_gladen(data.scores[:n], data.labels[:n], data.probabilities[:n], groups=data.groups[:n])
     if rates.sensitivity != rates.sensitivity:
         return None
     return {

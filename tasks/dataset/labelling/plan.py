@@ -62,65 +62,54 @@ def plan_labels(engine: Engine, evaluation: str, metric: str | None, width: floa
     """
     if not 0 < width < 1:
         raise ValueError(Words("a width lies above 0 and below 1, got {width:g}", width=width))
-    judged_answers = load_answers(engine, evaluation, metric)
+    answers = load_answers(engine, evaluation, metric)
     labels = select_metric_labels(
-        read_labels_by_judge(engine, judged_answers.source, judged_answers.tier, [judged_answers.judge_key]),
-        judged_answers.metric.name,
-        judged_answers.judge_key,
+        read_labels_by_judge(engine, answers.source, answers.tier, [answers.judge_key]),
+        answers.metric.name,
+        answers.judge_key,
     )
-    n_own, labels = select_labels(judged_answers, labels)
-    current = estimate_corrected_mean(judged_answers, labels)
+    n_own, labels = select_labels(answers, labels)
+    current = estimate_corrected_mean(answers, labels)
     basis, variance, correlation = _judge_quality(
-        engine,
-        judged_answers,
-        current["n_labels"] >= MIN_LABELS and label_variance(align_labels(judged_answers, labels)),
+        engine, answers, current["n_labels"] >= MIN_LABELS and label_variance(align_labels(answers, labels))
     )
-    needed, needed_alone = (
-        _labels_needed(judged_answers, width, variance, assumed_correlation)
-        for assumed_correlation in (correlation, 0.0)
-    )
+    needed, needed_alone = (_labels_needed(answers, width, variance, assumed) for assumed in (correlation, 0.0))
     return {
-        "evaluation_id": judged_answers.evaluation_id,
-        "metric": judged_answers.metric.name,
+        "evaluation_id": answers.evaluation_id,
+        "metric": answers.metric.name,
         "width": width,
         "n_own": n_own,
         "width_now": current["width"],
         "needed": needed,
         "missing": None if needed is None else max(0, needed - n_own),
         "needed_alone": needed_alone,
-        "cases": len(judged_answers.cases),
+        "cases": len(answers.cases),
         "basis": basis,
         "correlation": correlation,
     }
 
 
 def _judge_quality(
-    engine: Engine, judged_answers: JudgedAnswers, from_labels: tuple[float, float] | Literal[False]
+    engine: Engine, answers: JudgedAnswers, from_labels: tuple[float, float] | Literal[False]
 ) -> tuple[PlanBasis, float, float]:
     """Return the basis, the variance of people's labels and their correlation with the judge's scores."""
     if from_labels:
         return "labels", from_labels[0], max(0.0, from_labels[1])
-    mean_score = float(np.mean(judged_answers.scores))
-    if (rates := exam_sensitivity_specificity(engine, judged_answers.judge_key, judged_answers.metric.opinion)) and sum(
-        rates
-    ) > 1:
+    mean_score = float(np.mean(answers.scores))
+    if (rates := exam_sensitivity_specificity(engine, answers.judge_key, answers.metric.opinion)) and sum(rates) > 1:
         sensitivity, specificity = rates
         share = min(max((mean_score + specificity - 1) / (sensitivity + specificity - 1), 0.05), 0.95)
         judged_share = share * sensitivity + (1 - share) * (1 - specificity)
         variance = share * (1 - share)
-        variance_product = variance * (judged_share * (1 - judged_share))
-        return (
-            "exam",
-            variance,
-            variance * (sensitivity + specificity - 1) / variance_product**0.5 if variance_product else 0.0,
-        )
+        product = variance * (judged_share * (1 - judged_share))
+        return ("exam", variance, variance * (sensitivity + specificity - 1) / product**0.5 if product else 0.0)
     return "nothing", 0.25, 0.0
 
 
-def _labels_needed(judged_answers: JudgedAnswers, width: float, variance: float, correlation: float) -> int | None:
+def _labels_needed(answers: JudgedAnswers, width: float, variance: float, correlation: float) -> int | None:
     """Return the number of labels; groups of dependent cases raise it by their effect on the judge's own scores."""
-    scores = np.array(judged_answers.scores)
-    design_effect = len(scores) / effective_sample_size(scores, judged_answers.groups, 0.95)
+    scores = np.array(answers.scores)
+    design_effect = len(scores) / effective_sample_size(scores, answers.groups, 0.95)
     n_effective = max(2, round(len(scores) / design_effect))
     assumptions = {"label_variance": variance, "correlation": correlation, "cases": n_effective}
     n_effective_labels = labels_needed(width, **assumptions)  # type: ignore[arg-type]

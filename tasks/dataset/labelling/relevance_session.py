@@ -53,11 +53,9 @@ class RelevanceLabellingSession:
         judgements = people_judgements(self.evaluation_pools, labels)
         skipped = {label.shown_sha256 for label in labels if label.value is None and label.annotator == name}
         for sampled in self.evaluation_pools.order:
-            judge_all = is_fully_judged(self.evaluation_pools.ids[sampled.row])
-            required = results_to_judge(
-                self.evaluation_pools.pools[sampled.row], judgements[sampled.row], whole=judge_all
-            )
-            result = next((result for result in required if result["result"] not in judgements[sampled.row]), None)
+            whole = is_fully_judged(self.evaluation_pools.ids[sampled.row])
+            needed = results_to_judge(self.evaluation_pools.pools[sampled.row], judgements[sampled.row], whole=whole)
+            result = next((result for result in needed if result["result"] not in judgements[sampled.row]), None)
             if result is not None and self.evaluation_pools.digests[sampled.row][result["result"]] not in skipped:
                 return self._case_to_label(sampled.row, result, None)
         return None
@@ -86,28 +84,26 @@ class RelevanceLabellingSession:
 
     def undo(self, annotator: str) -> CaseToLabel | None:
         """Delete the annotator's last label, and return its result with the label, or None if there was none."""
-        deleted = store.delete_last_label(
-            self._engine, self.evaluation_id, LABELLING_PROMPT, parse_annotator(annotator)
-        )
+        label = store.delete_last_label(self._engine, self.evaluation_id, LABELLING_PROMPT, parse_annotator(annotator))
         self._correct()
         return (
-            self._case_to_label(*self._find_result(f"{deleted.case_id}{CASE_ID_SEPARATOR}{deleted.result}"), deleted)
-            if deleted
+            self._case_to_label(*self._find_result(f"{label.case_id}{CASE_ID_SEPARATOR}{label.result}"), label)
+            if label
             else None
         )
 
     def progress(self, annotator: str) -> LabellingProgress:
         """Return the numbers of labels and the current estimate."""
         labels = self.said()
-        own_labels = [
+        own = [
             label
             for label in labels
             if label.annotator == parse_annotator(annotator) and label.evaluation_id == self.evaluation_id
         ]
         return {
             "labelled": sum(map(len, people_judgements(self.evaluation_pools, labels))),
-            "own": sum(label.value is not None for label in own_labels),
-            "passed_over": sum(label.value is None for label in own_labels),
+            "own": sum(label.value is not None for label in own),
+            "passed_over": sum(label.value is None for label in own),
             "cases": self.evaluation_pools.n_pairs,
             "estimate": estimate_from_labelled(estimate_inputs(self.evaluation_pools, labels)[SAMPLING_METRIC]),
         }

@@ -116,13 +116,9 @@ class LabellingSession:
         return store.read_labels(self._engine, self.evaluation_id, self.metric)
 
     def _correct(self) -> None:
-        judged_answers = self.answers
-        labels = store.read_labels_by_judge(
-            self._engine, judged_answers.source, judged_answers.tier, [judged_answers.judge_key]
-        )
-        store_corrected(
-            self._engine, judged_answers, select_metric_labels(labels, self.metric, judged_answers.judge_key)
-        )
+        answers = self.answers
+        labels = store.read_labels_by_judge(self._engine, answers.source, answers.tier, [answers.judge_key])
+        store_corrected(self._engine, answers, select_metric_labels(labels, self.metric, answers.judge_key))
 
     def _find_case(self, case_id: str) -> SampledCase:
         if case_id not in self._positions:

@@ -64,13 +64,11 @@ def is_wrong_language(text: str, language: str) -> bool:
 
 def is_copied(question: str, passage: str) -> bool:
     """Return whether a question copies the passage: a long run of its words, or most of its n-grams."""
-    question_words, passage_words = normalise_question(question).split(), normalise_question(passage).split()
-    if longest_common_run(question_words, passage_words) >= MAX_COMMON_RUN:
+    words, passage_words = normalise_question(question).split(), normalise_question(passage).split()
+    if longest_common_run(words, passage_words) >= MAX_COMMON_RUN:
         return True
-    question_grams = _grams(question_words)
-    return len(question_words) > NGRAM_SIZE and len(
-        question_grams & _grams(passage_words)
-    ) >= MAX_CONTAINED_SHARE * len(question_grams)
+    grams = _grams(words)
+    return len(words) > NGRAM_SIZE and len(grams & _grams(passage_words)) >= MAX_CONTAINED_SHARE * len(grams)
 
 
 def longest_common_run(first: list[str], second: list[str]) -> int:
@@ -120,13 +118,11 @@ def plan_questions(
     units, strata = _units(kind, corpus)
     if not units:
         return []
-    sampled_units = stratified_sample(
-        ["|".join(corpus.ids[position] for position in unit) for unit in units], strata, n, seed, off=0.5
-    )
-    other_units = [index for index in range(len(units)) if index not in set(sampled_units)]
-    generator.shuffle(sampled_units)
+    sampled = stratified_sample(["|".join(corpus.ids[i] for i in unit) for unit in units], strata, n, seed, off=0.5)
+    other_units = [index for index in range(len(units)) if index not in set(sampled)]
+    generator.shuffle(sampled)
     generator.shuffle(other_units)
-    order = [*sampled_units, *other_units]
+    order = [*sampled, *other_units]
     style_examples = style_questions(questions)
     return [
         SynthesisPlan(
@@ -141,11 +137,7 @@ def plan_questions(
 
 def usable_chunks(corpus: Corpus) -> list[int]:
     """Return the positions of the chunks that are long enough for a question."""
-    return [
-        position
-        for position, text in enumerate(corpus.texts)
-        if len(WORD_PATTERN.findall(text[:2_000])) >= MIN_CHUNK_WORDS
-    ]
+    return [i for i, text in enumerate(corpus.texts) if len(WORD_PATTERN.findall(text[:2_000])) >= MIN_CHUNK_WORDS]
 
 
 def style_questions(questions: Sequence[QuestionRow]) -> list[str]:
@@ -161,9 +153,7 @@ def _units(kind: QuestionKind, corpus: Corpus) -> tuple[list[tuple[int, ...]], l
     lengths = sorted(len(corpus.texts[position]) for position in positions)
     thirds = [lengths[len(lengths) // 3], lengths[2 * len(lengths) // 3]] if lengths else []
     if kind != "multi":
-        strata = [
-            f"{pages[position]}|{sum(len(corpus.texts[position]) >= edge for edge in thirds)}" for position in positions
-        ]
+        strata = [f"{pages[i]}|{sum(len(corpus.texts[i]) >= edge for edge in thirds)}" for i in positions]
         return [(position,) for position in positions], strata
     positions_by_page: dict[str, list[int]] = defaultdict(list)
     for position in positions:

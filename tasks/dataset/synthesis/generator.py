@@ -35,15 +35,13 @@ class QAPair(NamedTuple):
 
 def load_synthesis_prompts(settings: Settings) -> dict[str, Prompt]:
     """Return the prompts of synthesis in the language of the settings, and the two prompts of the judge's checks."""
-    generator_shape = PromptShape("generator", "text", ("context", "examples"), "context")
+    shape = PromptShape("generator", "text", ("context", "examples"), "context")
     judge_shape = PromptShape("judge", "score", ("question", "context"), "question")
     faithfulness = judges_prompts(settings)["faithfulness"]
     repair = _text(settings, "synthesis_repair")
-    kind_prompts: dict[str, Prompt] = {
-        kind: _prompt(settings, f"synthesis_{kind}", generator_shape, repair) for kind in KINDS
-    }
+    prompts: dict[str, Prompt] = {kind: _prompt(settings, f"synthesis_{kind}", shape, repair) for kind in KINDS}
     answerability = _prompt(settings, "answerability", judge_shape, faithfulness.repair)
-    return {**kind_prompts, "answerability": answerability, "faithfulness": faithfulness}
+    return {**prompts, "answerability": answerability, "faithfulness": faithfulness}
 
 
 async def generate_pair(model: Model, prompt: Prompt, passages: list[str], examples: list[str], repeat: int) -> QAPair:

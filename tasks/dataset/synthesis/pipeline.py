@@ -137,29 +137,27 @@ async def _find_judged_problem(
 ) -> str:
     """Return the problem that the judge finds with a pair; each passage and claim is judged separately."""
     passages = models.passages(plan)
-    full_context = "\n\n".join(passages)
+    whole = "\n\n".join(passages)
 
-    async def score_answerability(context: str) -> float | None:
+    async def score_context(context: str) -> float | None:
         call = Call(models.prompts["answerability"], {"question": pair.question, "context": context})
         return _record_score(await ask_for_score(models.judge, call), outcome)
 
     if plan.kind == "unanswerable":
-        scores = await asyncio.gather(*map(score_answerability, (full_context, *models.nearest(pair.question))))
+        scores = await asyncio.gather(*map(score_context, (whole, *models.nearest(pair.question))))
         return _first_problem(
             ("judge_error", None in scores), ("answerable", any((value or 0) >= MIN_SUPPORT for value in scores))
         )
-    texts = {"question": pair.question, "answer": pair.answer, "context": full_context}
+    texts = {"question": pair.question, "answer": pair.answer, "context": whole}
     faithfulness = _record_score(
         await ask_for_score(models.judge, Call(models.prompts["faithfulness"], texts)), outcome
     )
-    score, *single_scores = await asyncio.gather(
-        *map(score_answerability, (full_context, *(passages if plan.kind == "multi" else ())))
-    )
+    score, *singles = await asyncio.gather(*map(score_context, (whole, *(passages if plan.kind == "multi" else ()))))
     return _first_problem(
-        ("judge_error", None in (faithfulness, score, *single_scores)),
+        ("judge_error", None in (faithfulness, score, *singles)),
         ("not_answerable", (score or 0) <= MIN_SUPPORT),
         ("unfaithful", (faithfulness or 0) <= MIN_SUPPORT),
-        ("one_chunk_is_enough", any((single_score or 0) > MIN_SUPPORT for single_score in single_scores)),
+        ("one_chunk_is_enough", any((single_score or 0) > MIN_SUPPORT for single_score in singles)),
     )
 
 

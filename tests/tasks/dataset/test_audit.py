@@ -27,11 +27,8 @@ def row(name: str, question_text: str | None = "Когда платят стип
 
 def defect_ids(*rows: dict[str, Any], **more: Any) -> dict[str, list[Any] | None]:
     """Return kind -> ids."""
-    locations_by_kind = find_defects(rows, CORPUS, more.get("rankings", {}), more.get("wording", {}))
-    return {
-        kind: None if locations is None else [location["question_id"] for location in locations]
-        for kind, locations in locations_by_kind.items()
-    }
+    defects = find_defects(rows, CORPUS, more.get("rankings", {}), more.get("wording", {}))
+    return {kind: None if items is None else [row["question_id"] for row in items] for kind, items in defects.items()}
 
 
 def test_audit_finds_no_defects_in_a_correct_log() -> None:

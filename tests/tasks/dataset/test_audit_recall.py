@@ -53,18 +53,9 @@ PATRONYMICS = [
     "Иванович", "Петрович", "Сергеевич", "Андреевич", "Николаевич",
     "Дмитриевич", "Олегович", "Игоревич", "Антонович", "Глебович",
 ]  # fmt: skip
-NAME_FORMATS = (
-    "{s} {n} {f}",
-    "{n} {f}",
-    "{s} {i}.{j}.",
-    "меня зовут {n} {s}",
-    "{n} {s}",
-    "{l} {k}",
-    "{s}у {n}у",
-    "{s}",
-)
+FORMATS = ("{s} {n} {f}", "{n} {f}", "{s} {i}.{j}.", "меня зовут {n} {s}", "{n} {s}", "{l} {k}", "{s}у {n}у", "{s}")
 OFF_TOPIC_QUESTIONS = ("сколько стоит {}", "как приготовить {}", "расскажи про {}", "где растёт {}", "кто придумал {}")
-OFF_TOPIC_SUBJECTS = [
+SUBJECTS = [
     "борщ", "виноград", "самокат", "динозавр", "вулкан", "жираф", "пылесос", "гитара", "футбол", "шоколад",
     "кактус", "телескоп", "черепаха", "попугай", "арбуз", "айсберг", "велосипед", "пельмени", "кроссворд", "парашют",
 ]  # fmt: skip
@@ -72,49 +63,34 @@ OFF_TOPIC_SUBJECTS = [
 
 def planted_rows() -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each kind; their texts are sentences of the corpus with one defect each."""
-    generator = random.Random(7)
-    sentences = [
-        sentence for row in sample.read_sample().chunks for sentence in re.split(r"(?<=[.!?])\s+", row.values["text"])
-    ]
-    unique_sentences = [
-        sentence
-        for sentence in dict.fromkeys(sentences)
-        if 30 < len(sentence) < 160 and not re.search(r"\d{3}|@", sentence)
-    ]
-    generator.shuffle(unique_sentences)
-    texts = iter(unique_sentences)
+    chance = random.Random(7)
+    sentences = [part for row in sample.read_sample().chunks for part in re.split(r"(?<=[.!?])\s+", row.values["text"])]
+    unique = [part for part in dict.fromkeys(sentences) if 30 < len(part) < 160 and not re.search(r"\d{3}|@", part)]
+    chance.shuffle(unique)
+    texts = iter(unique)
 
     def number(digits: int) -> str:
-        return str(generator.randrange(10 ** (digits - 1), 10**digits))
+        return str(chance.randrange(10 ** (digits - 1), 10**digits))
 
     def phone(i: int) -> str:
         return PHONE_FORMATS[i % len(PHONE_FORMATS)].format(a=number(2), b=number(3), c=number(2), d=number(2))
 
     def email(i: int) -> str:
-        names = {
-            "n": generator.choice(["ivan", "olga", "masha", "petr"]),
-            "s": generator.choice(["kuz", "lebedeva", "vol"]),
-        }
+        names = {"n": chance.choice(["ivan", "olga", "masha", "petr"]), "s": chance.choice(["kuz", "lebedeva", "vol"])}
         return EMAIL_FORMATS[i % len(EMAIL_FORMATS)].format(**names, y=number(2))
 
     def document_number(i: int) -> str:
         return ID_FORMATS[i % len(ID_FORMATS)].format(i=number(6), j=number(5), y=number(2))
 
     def name(i: int) -> str:
-        surname, first_name, patronymic = (generator.choice(words) for words in (SURNAMES, FIRST_NAMES, PATRONYMICS))
-        return NAME_FORMATS[i % len(NAME_FORMATS)].format(
-            s=surname,
-            n=first_name,
-            f=patronymic,
-            i=first_name[0],
-            j=patronymic[0],
-            l=surname.lower(),
-            k=first_name.lower(),
+        surname, first, patronymic = (chance.choice(words) for words in (SURNAMES, FIRST_NAMES, PATRONYMICS))
+        return FORMATS[i % len(FORMATS)].format(
+            s=surname, n=first, f=patronymic, i=first[0], j=patronymic[0], l=surname.lower(), k=first.lower()
         )
 
     def with_typo(question: str) -> str:
-        position = generator.randrange(len(question) // 2, len(question) - 1)
-        return generator.choice((
+        position = chance.randrange(len(question) // 2, len(question) - 1)
+        return chance.choice((
             question[:position] + question[position + 1 :],
             question[:position] + question[position + 1] + question[position] + question[position + 2 :],
             f"{question[:position]}{question[position]}{question[position:]}",
@@ -122,25 +98,18 @@ def planted_rows() -> dict[str, list[dict[str, Any]]]:
         ))  # fmt: skip
 
     questions = [row.values["question"] for row in sample.read_sample().questions]
-    long_questions = [
-        question for question in dict.fromkeys(questions) if len(question) > 14 and question.isprintable()
-    ]
+    long = [question for question in dict.fromkeys(questions) if len(question) > 14 and question.isprintable()]
     kinds: dict[str, list[dict[str, Any]]] = {
         "stale": [{"question": next(texts), "confluence_url": WIKI.format(7700000 + i)} for i in range(N_DEFECTS)],
         "duplicates": [
             {"question": f"{question.upper() if i % 2 else question} {'?' * (i % 3)}"}
-            for i, question in enumerate(long_questions[:N_DEFECTS])
+            for i, question in enumerate(long[:N_DEFECTS])
         ],
-        "near_duplicates": [
-            {"question": with_typo(question)} for question in long_questions[N_DEFECTS : 2 * N_DEFECTS]
-        ],
+        "near_duplicates": [{"question": with_typo(question)} for question in long[N_DEFECTS : 2 * N_DEFECTS]],
         "empty": [
-            {"question": generator.choice(["", " ", "\n", "?", "...", "!!!", "—", "🙂", "\t?"])}
-            for _ in range(N_DEFECTS)
+            {"question": chance.choice(["", " ", "\n", "?", "...", "!!!", "—", "🙂", "\t?"])} for _ in range(N_DEFECTS)
         ],
-        "off_topic": [
-            {"question": OFF_TOPIC_QUESTIONS[i % 5].format(OFF_TOPIC_SUBJECTS[i // 5])} for i in range(N_DEFECTS)
-        ],
+        "off_topic": [{"question": OFF_TOPIC_QUESTIONS[i % 5].format(SUBJECTS[i // 5])} for i in range(N_DEFECTS)],
     }
     makers: dict[str, Callable[[int], str]] = {"phone": phone, "email": email, "id": document_number, "name": name}
     for kind, make_text in makers.items():
@@ -152,33 +121,23 @@ def planted_rows() -> dict[str, list[dict[str, Any]]]:
 def planted(engine: Engine, home: Path) -> str:
     """Load a copy of the sample with 100 defects per kind; ids name the kind. Labels of 100 questions are swapped."""
     rows = sample.read_sample()
-    rows_by_kind = planted_rows()
-    empty_values = dict.fromkeys(rows.questions[0].values)
-    defective_rows = [
-        empty_values | row | {"id": f"{kind}-{i:03d}"}
-        for kind in rows_by_kind
-        for i, row in enumerate(rows_by_kind[kind])
-    ]
+    kinds = planted_rows()
+    empty = dict.fromkeys(rows.questions[0].values)
+    defective = [empty | row | {"id": f"{kind}-{i:03d}"} for kind in kinds for i, row in enumerate(kinds[kind])]
     generator = random.Random(3)
     chunks = [row.values["id"] for row in rows.chunks]
     labelled = [row for row in rows.annotations if row.values["relevant_chunk_ids"]]
     swapped_ids = {row.values["question_id"] for row in generator.sample(labelled, N_DEFECTS)}
-    annotations = [
+    labels = [
         IncomingRow(row.place, row.values | {"relevant_chunk_ids": [generator.choice(chunks)], "relevant_urls": []})
         if row.values["question_id"] in swapped_ids
         else row
         for row in rows.annotations
     ]
-    loadable = [IncomingRow("planted", row) for row in defective_rows if re.search(r"\S", row["question"])]
-    fill(
-        engine,
-        "planted",
-        ImportedRows([*rows.questions, *loadable], rows.chunks, annotations),
-        language="ru",
-        origin="a test",
-    )
+    kept = [IncomingRow("planted", row) for row in defective if re.search(r"\S", row["question"])]
+    fill(engine, "planted", ImportedRows([*rows.questions, *kept], rows.chunks, labels), language="ru", origin="a test")
     with engine.begin() as connection:  # a load skips questions without text, but production logs have them
-        for row in defective_rows:
+        for row in defective:
             if not re.search(r"\S", row["question"]):
                 statement = text("INSERT INTO source_planted.question_answer (id, question) VALUES (:id, :question)")
                 connection.execute(statement, {"id": row["id"], "question": row["question"]})
@@ -197,13 +156,11 @@ def audited_ids(engine: Engine, name: str, rankings: Any) -> dict[str, set[str]]
         questions = read_questions(connection, data_source, all_rows=True)
         corpus = read_corpus(connection, data_source, vectors=False)
     defects = find_defects(questions, corpus, rankings, {})
-    ids_by_kind = {
-        kind: {location["question_id"] for location in locations or ()} for kind, locations in defects.items()
-    }
+    ids = {kind: {location["question_id"] for location in rows or ()} for kind, rows in defects.items()}
     for location in defects["personal"] or ():
-        ids_by_kind.setdefault(location["kind"], set()).add(location["question_id"])
-    ids_by_kind["swapped"] = {row["question_id"] for row in questions if (row.get("review") or {}).get("swapped")}
-    return ids_by_kind
+        ids.setdefault(location["kind"], set()).add(location["question_id"])
+    ids["swapped"] = {row["question_id"] for row in questions if (row.get("review") or {}).get("swapped")}
+    return ids
 
 
 def recall_and_precision(found_ids: set[str], natural_ids: set[str], planted_ids: set[str]) -> tuple[float, float]:

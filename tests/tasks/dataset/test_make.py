@@ -53,14 +53,9 @@ def requests_of_kind(server: FakeLLMServer, kind: str) -> list[Document]:
 
 
 def test_generation_uses_reference_and_relevant_chunks_once(judge: FakeLLMServer, source: str, engine: Engine) -> None:
-    generated = make_nuggets(source)
-    assert (generated["state"], generated["asked"], generated["made"], generated["without_reference"]) == (
-        "completed",
-        7,
-        7,
-        1,
-    )
-    assert (generated["nuggets"], generated["vital"], generated["bought"]) == (13, 7, 7)
+    result = make_nuggets(source)
+    assert (result["state"], result["asked"], result["made"], result["without_reference"]) == ("completed", 7, 7, 1)
+    assert (result["nuggets"], result["vital"], result["bought"]) == (13, 7, 7)
     rows = read_questions_by_id(engine, source)
     assert rows["3"]["nuggets"] == [
         {"nugget": "Сдать книгу 3 до мая.", "vital": True},
@@ -100,10 +95,8 @@ def test_edited_nuggets_are_imported_and_kept(
     book = load_workbook(tmp_path / "out.xlsx")
     sheet = book.active
     header = [cell.value.partition(":")[0] for cell in sheet[1]]
-    nuggets_column, id_column = header.index("опорные факты") + 1, header.index("id вопроса") + 1
-    cells = {
-        str(sheet.cell(row, id_column).value): sheet.cell(row, nuggets_column) for row in range(2, sheet.max_row + 1)
-    }
+    column, id_column = header.index("опорные факты") + 1, header.index("id вопроса") + 1
+    cells = {str(sheet.cell(row, id_column).value): sheet.cell(row, column) for row in range(2, sheet.max_row + 1)}
     assert cells["3"].value == "! Сдать книгу 3 до мая.\nМожно и почтой."
     assert import_annotation_file(tmp_path / "out.xlsx", "анна")["labelled"] == 0  # unchanged: not a label
     cells["3"].value = "! Сдать книгу 3.\n! До мая.\n\n"

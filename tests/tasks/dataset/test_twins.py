@@ -69,18 +69,18 @@ def test_duplicates_exclude_chunks_without_words() -> None:
 
 
 def test_duplicates_include_pages_contained_in_another() -> None:
-    page_chunks = [("1", "p:1", SESSION), ("2", "p:1", HOSTEL)]
-    assert duplicate_representatives(corpus(*page_chunks, ("3", "p:2", HOSTEL), ("4", "p:2", SESSION)), "page") == {
+    chunks = [("1", "p:1", SESSION), ("2", "p:1", HOSTEL)]
+    assert duplicate_representatives(corpus(*chunks, ("3", "p:2", HOSTEL), ("4", "p:2", SESSION)), "page") == {
         "p:1": "p:1",
         "p:2": "p:1",
     }
-    assert duplicate_representatives(corpus(("0", "p:0", HOSTEL), *page_chunks), "page") == {
+    assert duplicate_representatives(corpus(("0", "p:0", HOSTEL), *chunks), "page") == {
         "p:0": "p:0",
         "p:1": "p:0",
     }  # contained in p:1
     unique_chunk = ("4", "p:2", "Столовая открыта с девяти до шести, кроме воскресенья и праздников.")
     assert (
-        duplicate_representatives(corpus(*page_chunks, ("3", "p:2", HOSTEL), unique_chunk), "page") == {}
+        duplicate_representatives(corpus(*chunks, ("3", "p:2", HOSTEL), unique_chunk), "page") == {}
     )  # it has a unique chunk
 
 
@@ -108,9 +108,7 @@ def test_duplicates_are_exactly_the_doubled_xquad_paragraphs(xquad_ru: Path) -> 
 def test_duplicates_scale_to_thousands_of_similar_texts() -> None:
     """Thousands of texts with one common line stay separate; thousands of equal texts are not compared in pairs."""
     generator = random.Random(0)
-    words = [f"слово{number}" for number in range(3_000)]
+    words = [f"слово{i}" for i in range(3_000)]
     texts = [f"{HOSTEL[:60]} {' '.join(generator.sample(words, 40))}" for _ in range(3_000)] + [SESSION] * 3_000
-    duplicates = duplicate_representatives(
-        corpus(*((str(number), None, text) for number, text in enumerate(texts))), "chunk"
-    )
+    duplicates = duplicate_representatives(corpus(*((str(i), None, text) for i, text in enumerate(texts))), "chunk")
     assert len(duplicates) == 3_000 and set(duplicates.values()) == {"3000"}

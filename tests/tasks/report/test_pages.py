@@ -76,17 +76,12 @@ def test_shown_adds_sign_to_differences() -> None:
 
 def test_value_bar_uses_range_of_metric() -> None:
     # The range of the silhouette is -1 to 1: 0 is at the middle, 0.5 at three quarters.
-    value_positions = value_bar("silhouette_score", {"value": 0.0, "ci_low": -0.5, "ci_high": 0.5})
-    assert value_positions is not None
-    assert (value_positions["point"], value_positions["low"], value_positions["width"], value_positions["zero"]) == (
-        50,
-        25,
-        50,
-        50,
-    )
-    assert [zone["grade"] for zone in value_positions["zones"]] == ["absent", "weak", "reasonable", "strong"]
-    assert sum(zone["width"] for zone in value_positions["zones"]) == pytest.approx(100)
-    positions = [tick["at"] for tick in value_positions["ticks"]]
+    bar = value_bar("silhouette_score", {"value": 0.0, "ci_low": -0.5, "ci_high": 0.5})
+    assert bar is not None
+    assert (bar["point"], bar["low"], bar["width"], bar["zero"]) == (50, 25, 50, 50)
+    assert [zone["grade"] for zone in bar["zones"]] == ["absent", "weak", "reasonable", "strong"]
+    assert sum(zone["width"] for zone in bar["zones"]) == pytest.approx(100)
+    positions = [tick["at"] for tick in bar["ticks"]]
     assert all(later - earlier >= 13 for earlier, later in pairwise(positions))
     assert value_bar("avg_wer", {"value": 0.5, "ci_low": None, "ci_high": None}) is None, "its range has no end"
     assert value_bar("mrr", {"value": None, "ci_low": None, "ci_high": None}) is None
@@ -299,10 +294,8 @@ def test_bars_of_rejected_answers_have_no_grades(engine: Engine, at_home: Path, 
     [name] = write_evaluations(engine, make_source_name(), [0.9], tier="real_users", stratum="confirmed")
     [other_evaluation] = write_evaluations(engine, make_source_name(), [0.9], tier="real_users", stratum="contradicted")
     with engine.begin() as connection:
-        metric_table = tables.evaluation_metric
-        connection.execute(
-            update(metric_table).where(metric_table.c.evaluation_id == other_evaluation).values(evaluation_id=name)
-        )
+        table = tables.evaluation_metric
+        connection.execute(update(table).where(table.c.evaluation_id == other_evaluation).values(evaluation_id=name))
     [entry] = load_entries(engine, [name])
     bars = {stratum_view["stratum"]: stratum_view["values"][0]["bar"] for stratum_view in entry_view(entry)["strata"]}
     assert [zone["grade"] for zone in bars["confirmed"]["zones"]] == ["attention", "good", "excellent"]

@@ -38,10 +38,8 @@ def find_complete_questions(
         if sampled.stratum in waiting_strata:
             continue
         case_id = pools.ids[sampled.row]
-        required = results_to_judge(pools.pools[sampled.row], judgements[sampled.row], whole=is_fully_judged(case_id))
-        missing = next(
-            (result["result"] for result in required if result["result"] not in judgements[sampled.row]), None
-        )
+        needed = results_to_judge(pools.pools[sampled.row], judgements[sampled.row], whole=is_fully_judged(case_id))
+        missing = next((result["result"] for result in needed if result["result"] not in judgements[sampled.row]), None)
         if missing is None:
             rows.append(sampled.row)
         elif (case_id, missing) not in passed_over:
@@ -57,14 +55,14 @@ def estimate_inputs(pools: Pools, labels: Sequence[Label]) -> dict[str, Labelled
     names = [metric.column or "" for metric in pools.metrics]
     complete_counts = Counter(pools.strata[row] for row in rows)
     probabilities = np.array([complete_counts[stratum] / pools.sizes[stratum] or np.nan for stratum in pools.strata])
-    complete_cases = pools.cases.take(pa.array(rows, pa.int64()))
-    people_values = estimate_people_metrics(
-        complete_cases, [judgements[row] for row in rows], 1 / probabilities[rows], names, pools.k
+    complete = pools.cases.take(pa.array(rows, pa.int64()))
+    people = estimate_people_metrics(
+        complete, [judgements[row] for row in rows], 1 / probabilities[rows], names, pools.k
     )
     inputs = {}
     for name in names:
         values = np.full(len(pools.ids), np.nan)
-        values[rows] = people_values[name]
+        values[rows] = people[name]
         is_counted = np.ones(len(pools.ids), dtype=bool)
         inputs[name] = LabelledScores(
             float_column(pools.cases, name), values, probabilities, pools.group_names, is_counted, bounded=False

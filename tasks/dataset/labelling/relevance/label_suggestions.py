@@ -106,8 +106,8 @@ def suggest_labels(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> L
         InputError: an evaluation does not exist or has no rankings, the tiers or sources differ, or the metric does not
             measure rankings.
     """
-    relevance_metric = METRICS.get(metric)
-    if relevance_metric is None or not relevance_metric.of_relevance or relevance_metric.column is None:
+    metric_row = METRICS.get(metric)
+    if metric_row is None or not metric_row.of_relevance or metric_row.column is None:
         raise InputError("{metric!r} says nothing of rankings; name one such as ndcg@10 or hit_rate@1", metric=metric)
     first, second = (journal.find_evaluation(engine, name) for name in (a, b))
     sides = _load_cases(first), _load_cases(second)
@@ -117,12 +117,8 @@ def suggest_labels(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> L
             first=first["id"],
             second=second["id"],
         )
-    relevance_by_text = majority_relevance(load_result_labels(engine, first["source"]))
-    questions = [
-        _merge_cases(case_a, sides[1][case_id], relevance_by_text)
-        for case_id, case_a in sides[0].items()
-        if case_id in sides[1]
-    ]
+    relevance = majority_relevance(load_result_labels(engine, first["source"]))
+    questions = [_merge_cases(case, sides[1][name], relevance) for name, case in sides[0].items() if name in sides[1]]
     if not questions:
         raise InputError(
             "{first} and {second} have no question in common that both have measured",
@@ -133,20 +129,18 @@ def suggest_labels(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> L
     unchanged = [_Flip(row, None) for row in range(len(questions))]
     flips = [_Flip(row, name) for row, candidate in enumerate(questions) for name in candidate.unjudged]
     before, after = (
-        [_metric_values(questions, side, changes, relevance_metric.column, depths[side]) for side in (0, 1)]
+        [_metric_values(questions, side, changes, metric_row.column, depths[side]) for side in (0, 1)]
         for changes in (unchanged, flips)
     )
     rows = np.array([flip.row for flip in flips], dtype=np.intp)
     effects = np.round(np.abs((after[1] - after[0]) - (before[1] - before[0])[rows]) / len(questions), 12)
-    boundary_distances = [_distance_to_boundary(questions[flip.row], str(flip.result)) for flip in flips]
-    order = sorted(
-        np.flatnonzero(effects).tolist(), key=lambda index: (-effects[index], boundary_distances[index], flips[index])
-    )
+    margins = [_distance_to_boundary(questions[flip.row], str(flip.result)) for flip in flips]
+    order = sorted(np.flatnonzero(effects).tolist(), key=lambda index: (-effects[index], margins[index], flips[index]))
     source = first["source"]
     return {
         "a": first["id"],
         "b": second["id"],
-        "metric": relevance_metric.name,
+        "metric": metric_row.name,
         "value_a": float(before[0].mean()),
         "value_b": float(before[1].mean()),
         "unjudged": len(order),
@@ -203,28 +197,22 @@ def _build_pool(ranking: Sequence[str], labels: Mapping[str, bool]) -> Pool:
 def _merge_cases(a: Case, b: Case, relevance_by_text: Mapping[str, bool]) -> _Question:
     pools = a["pool"], b["pool"]
     by_result = {result["result"]: result for pool in pools for result in pool}
-    judged_results = [
-        result for pool in pools for result in pool if result["label"] is not None or result["grade"] is not None
-    ]
-    by_result |= {result["result"]: result for result in judged_results}  # prefer results with a label or grade
+    judged = [result for pool in pools for result in pool if result["label"] is not None or result["grade"] is not None]
+    by_result |= {result["result"]: result for result in judged}  # prefer results with a label or grade
     passages = a["passages"] | b["passages"]
     relevance, unjudged = {}, []
-    for result_id, result in by_result.items():
-        people_label = (
-            relevance_by_text.get(text_digest(a["question"], passages[result_id])) if result_id in passages else None
-        )
-        label = result["label"] if result["label"] is not None else people_label
+    for name, result in by_result.items():
+        people = relevance_by_text.get(text_digest(a["question"], passages[name])) if name in passages else None
+        label = result["label"] if result["label"] is not None else people
         if label is None:
-            unjudged.append(result_id)
+            unjudged.append(name)
         # Unjudged results count as not relevant, as in the metrics.
-        relevance[result_id] = (
+        relevance[name] = (
             label if label is not None else result["grade"] is not None and result["grade"] >= MIN_ANSWERING_GRADE
         )
     ranks = _ranks(pools[0]), _ranks(pools[1])
-    ranked_pools = _with_ranks(by_result.values(), ranks[0]), _with_ranks(by_result.values(), ranks[1])
-    return _Question(
-        a["case_id"], a["question"], ranked_pools, passages, relevance, unjudged if ranks[0] != ranks[1] else []
-    )
+    ranked = _with_ranks(by_result.values(), ranks[0]), _with_ranks(by_result.values(), ranks[1])
+    return _Question(a["case_id"], a["question"], ranked, passages, relevance, unjudged if ranks[0] != ranks[1] else [])
 
 
 def _with_ranks(pool: Iterable[PooledResult], ranks: Mapping[str, int]) -> Pool:

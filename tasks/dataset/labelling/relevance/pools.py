@@ -187,16 +187,11 @@ def majority_relevance(labels: Iterable[Label]) -> dict[str, bool]:
     return {text_sha256: fmean(values.values()) >= MIN_RELEVANT for text_sha256, values in labels_by_text.items()}
 
 
-def people_judgements(evaluation_pools: Pools, labels: Iterable[Label]) -> list[Judgements]:
+def people_judgements(pools: Pools, labels: Iterable[Label]) -> list[Judgements]:
     """Return people's judgements of the results of each question, from this evaluation or others."""
-    relevance_by_text = majority_relevance(labels)
-    if not relevance_by_text:
-        return [{} for _ in evaluation_pools.ids]
+    relevance = majority_relevance(labels)
+    if not relevance:
+        return [{} for _ in pools.ids]
     return [
-        {
-            name: relevance_by_text[text_sha256]
-            for name, text_sha256 in texts.items()
-            if text_sha256 in relevance_by_text
-        }
-        for texts in evaluation_pools.digests
+        {name: relevance[digest] for name, digest in texts.items() if digest in relevance} for texts in pools.digests
     ]

@@ -25,7 +25,7 @@ def source(at_home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> str
 
 
 @pytest.fixture
-def write_filled_file(source: str, tmp_path: Path) -> WriteFile:
+def write_file(source: str, tmp_path: Path) -> WriteFile:
     """Return a function that writes a file with the given cells; other cells are empty."""
 
     def write(*rows: Mapping[str, Any], suffix: str = ".xlsx", encoding: str = "utf-8-sig", sep: str = ";") -> Path:

@@ -59,14 +59,10 @@ def odd_source(at_home: Path, tmp_path: Path) -> str:
     return load(tmp_path, "odd_names", [question(i) for i in range(len(CELLS))], chunks)
 
 
-def test_references_resolve_to_names_of_the_corpus(
-    engine: Engine, odd_source: str, write_filled_file: WriteFile
-) -> None:
+def test_references_resolve_to_names_of_the_corpus(engine: Engine, odd_source: str, write_file: WriteFile) -> None:
     """Names are not split or reinterpreted if the corpus has them, and tier 1 recognises each label."""
     import_annotation_file(
-        write_filled_file(
-            *({"question_id": str(n), "source": odd_source, "relevant": cell} for n, cell in enumerate(CELLS))
-        ),
+        write_file(*({"question_id": str(n), "source": odd_source, "relevant": cell} for n, cell in enumerate(CELLS))),
         "a",
     )
     rows = read_questions_by_id(engine, odd_source)
@@ -79,7 +75,7 @@ def test_references_resolve_to_names_of_the_corpus(
             assert cases[str(number)]["status"] == "ok", cases[str(number)]["reason"]
 
 
-def test_exported_names_are_imported(odd_source: str, write_filled_file: WriteFile, tmp_path: Path) -> None:
+def test_exported_names_are_imported(odd_source: str, write_file: WriteFile, tmp_path: Path) -> None:
     for unit in ("chunk", "page"):
         evaluated = evaluate("tier1", source=odd_source, unit=unit)
         export_annotation_file(tmp_path / "out.csv", odd_source, [evaluated["evaluation_id"]])
@@ -89,7 +85,7 @@ def test_exported_names_are_imported(odd_source: str, write_filled_file: WriteFi
         assert len(names) > 3
         assert (
             import_annotation_file(
-                write_filled_file({"question_id": "1", "source": odd_source, "relevant": "\n".join(names)}), "a"
+                write_file({"question_id": "1", "source": odd_source, "relevant": "\n".join(names)}), "a"
             )["relevant"]
             == 1
         )
@@ -105,8 +101,6 @@ def test_exported_names_are_imported(odd_source: str, write_filled_file: WriteFi
         ("https://x/a", "https://x/a"),
     ],
 )
-def test_unknown_references_are_rejected(
-    odd_source: str, write_filled_file: WriteFile, cell: str, unknown_name: str
-) -> None:
+def test_unknown_references_are_rejected(odd_source: str, write_file: WriteFile, cell: str, unknown_name: str) -> None:
     with pytest.raises(InputError, match=f"no chunk or page '{re.escape(unknown_name)}' in the corpus"):
-        import_annotation_file(write_filled_file({"question_id": "1", "source": odd_source, "relevant": cell}), "a")
+        import_annotation_file(write_file({"question_id": "1", "source": odd_source, "relevant": cell}), "a")

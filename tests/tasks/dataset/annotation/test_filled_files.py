@@ -21,21 +21,19 @@ WriteFile = Callable[..., Path]
     [("utf-8", ","), ("utf-8-sig", ";"), ("cp1251", ";"), ("utf-16", "\t"), ("utf-16-le", "\t"), ("utf-16-be", ";")],
 )
 def test_files_saved_by_excel_are_imported(
-    engine: Engine, source: str, write_filled_file: WriteFile, encoding: str, sep: str
+    engine: Engine, source: str, write_file: WriteFile, encoding: str, sep: str
 ) -> None:
     row = {"question_id": "3", "show": "ДА", "notes": "Заметка; с «кавычками», запятой\nи строкой"}
     if encoding == "cp1251":
         row["notes"] = "Заметка; простая"
-    import_annotation_file(write_filled_file(row, suffix=".csv", encoding=encoding, sep=sep), "a")
+    import_annotation_file(write_file(row, suffix=".csv", encoding=encoding, sep=sep), "a")
     verdict = read_questions_by_id(engine, source)["3"]["review"]["annotators"]["a"]
     assert (verdict["show"], verdict["notes"]) == (True, row["notes"])
 
 
-def test_numbers_and_booleans_of_workbooks_are_imported(
-    engine: Engine, source: str, write_filled_file: WriteFile
-) -> None:
+def test_numbers_and_booleans_of_workbooks_are_imported(engine: Engine, source: str, write_file: WriteFile) -> None:
     import_annotation_file(
-        write_filled_file({"question_id": 3, "show": True}, {"question_id": 4.0, "show": 0, "question_ok": "1"}), "a"
+        write_file({"question_id": 3, "show": True}, {"question_id": 4.0, "show": 0, "question_ok": "1"}), "a"
     )
     rows = read_questions_by_id(engine, source)
     assert (rows["3"]["ground_truth_show"], rows["4"]["ground_truth_show"]) == (True, False)
@@ -57,11 +55,11 @@ WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.usefixtures("english")
 @pytest.mark.parametrize("name", WRONG)
-def test_invalid_files_change_nothing(engine: Engine, source: str, write_filled_file: WriteFile, name: str) -> None:
+def test_invalid_files_change_nothing(engine: Engine, source: str, write_file: WriteFile, name: str) -> None:
     rows, message = WRONG[name]
     before = read_questions_by_id(engine, source)
     with pytest.raises(InputError, match=message) as raised:
-        import_annotation_file(write_filled_file(*rows), "a")
+        import_annotation_file(write_file(*rows), "a")
     assert "nothing was imported" in str(raised.value)
     assert read_questions_by_id(engine, source) == before
 
@@ -69,7 +67,7 @@ def test_invalid_files_change_nothing(engine: Engine, source: str, write_filled_
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 @pytest.mark.parametrize("language", ["ru", "en"])
 def test_problems_have_row_numbers_in_one_language(
-    source: str, write_filled_file: WriteFile, monkeypatch: pytest.MonkeyPatch, language: str, suffix: str
+    source: str, write_file: WriteFile, monkeypatch: pytest.MonkeyPatch, language: str, suffix: str
 ) -> None:
     """A cell of three lines counts as one row in CSV and workbooks; messages repeat the given values."""
     monkeypatch.setenv("YARUS_LANGUAGE", language)
@@ -81,7 +79,7 @@ def test_problems_have_row_numbers_in_one_language(
         {"question_id": "1", "show": "нет"},
     ]
     with pytest.raises(InputError) as raised:
-        import_annotation_file(write_filled_file(*rows, suffix=suffix), "a")
+        import_annotation_file(write_file(*rows, suffix=suffix), "a")
     head, *problems = str(raised.value).partition(f"filled{suffix}")[2].splitlines()
     matches = [re.match(r" *(?:строка|row) (\d+)", problem) for problem in problems]
     assert [int(match[1]) for match in matches if match] == [3, 3, 3, 4, 5, 6]
@@ -90,19 +88,19 @@ def test_problems_have_row_numbers_in_one_language(
 
 
 @pytest.mark.usefixtures("english")
-def test_valid_row_is_not_imported_with_invalid_rows(engine: Engine, source: str, write_filled_file: WriteFile) -> None:
+def test_valid_row_is_not_imported_with_invalid_rows(engine: Engine, source: str, write_file: WriteFile) -> None:
     before = read_questions_by_id(engine, source)
     invalid_rows = [{"question_id": str(n), "show": "?"} for n in range(100, 140)]
     with pytest.raises(InputError) as raised:
-        import_annotation_file(write_filled_file({"question_id": "9", "show": "да"}, *invalid_rows), "a")
+        import_annotation_file(write_file({"question_id": "9", "show": "да"}, *invalid_rows), "a")
     assert len(str(raised.value).splitlines()) == 22  # the head, twenty problems, and the number of others
     assert "and 60 more" in str(raised.value)
     assert read_questions_by_id(engine, source) == before
 
 
 @pytest.mark.usefixtures("english")
-def test_unreadable_files_are_rejected(source: str, write_filled_file: WriteFile, tmp_path: Path) -> None:
-    path = write_filled_file({"question_id": "1", "show": "да"}, suffix=".csv")
+def test_unreadable_files_are_rejected(source: str, write_file: WriteFile, tmp_path: Path) -> None:
+    path = write_file({"question_id": "1", "show": "да"}, suffix=".csv")
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     path.write_text("\n".join(line.rsplit(";", 2)[0] for line in lines), encoding="utf-8")
     with pytest.raises(InputError, match=r"missing columns: 'show', 'notes'; nothing was"):
@@ -122,11 +120,8 @@ def test_unreadable_files_are_rejected(source: str, write_filled_file: WriteFile
     with pytest.raises(InputError, match=r"ends in \.csv or \.xlsx"):
         export_annotation_file(tmp_path / "out.ods", source)
     with pytest.raises(InputError, match="annotator"):
-        import_annotation_file(write_filled_file({"question_id": "1", "show": "да"}), " ")
+        import_annotation_file(write_file({"question_id": "1", "show": "да"}), " ")
     with pytest.raises(InputError, match=r"names the sources other, .*--into"):
         import_annotation_file(
-            write_filled_file(
-                {"question_id": "1", "show": "да"}, {"question_id": "2", "source": "other", "show": "да"}
-            ),
-            "a",
+            write_file({"question_id": "1", "show": "да"}, {"question_id": "2", "source": "other", "show": "да"}), "a"
         )

@@ -150,12 +150,8 @@ def test_opposite_labels_average_to_one_half(night: Document, tmp_path: Path) ->
     rows = export_rows(night, tmp_path / "f.csv", 40)
     for annotator, word in (("anna", "да"), ("boris", "нет")):
         import_file(write_filled(tmp_path / "f.csv", [row | {"label": word} for row in rows]), annotator)
-    corrected = LabellingSession(database(), night["evaluation_id"]).progress("anna")["estimate"]
-    assert (corrected["value"], corrected["n_labels"], corrected["weight"]) == (
-        pytest.approx(0.5),
-        40,
-        pytest.approx(0),
-    )
+    estimate = LabellingSession(database(), night["evaluation_id"]).progress("anna")["estimate"]
+    assert (estimate["value"], estimate["n_labels"], estimate["weight"]) == (pytest.approx(0.5), 40, pytest.approx(0))
 
 
 @pytest.mark.slow("process: three commands")

@@ -41,25 +41,22 @@ def test_annotation_round_trip(engine: Engine, source: str, tmp_path: Path, suff
     assert set(read_questions_by_id(engine, source, all_rows=False)) == set(rows) - {first}  # evaluations skip it
 
 
-def test_partially_filled_rows_keep_other_labels(engine: Engine, source: str, write_filled_file: WriteFile) -> None:
+def test_partially_filled_rows_keep_other_labels(engine: Engine, source: str, write_file: WriteFile) -> None:
     """A verdict in one column leaves the log's labels in the others."""
     before = read_questions_by_id(engine, source)["7"]
-    assert import_annotation_file(write_filled_file({"question_id": "7", "show": "нет"}), "a")["half_filled"] == 1
+    assert import_annotation_file(write_file({"question_id": "7", "show": "нет"}), "a")["half_filled"] == 1
     after = read_questions_by_id(engine, source)["7"]
     assert after["ground_truth_show"] is False
     assert after["relevant_urls"] == [before["confluence_url"]]  # the earlier fallback
     assert after["ground_truth_answer"] == before["answer"] and after["origin"] == "manual"
-    import_annotation_file(write_filled_file({"question_id": "7", "notes": "дубль", "question_ok": "да"}), "a")
+    import_annotation_file(write_file({"question_id": "7", "notes": "дубль", "question_ok": "да"}), "a")
     verdict = read_questions_by_id(engine, source)["7"]["review"]["annotators"]["a"]
     assert (verdict["show"], verdict["notes"], verdict["question_ok"]) == (False, "дубль", True)
 
 
-def test_wrong_answer_is_not_a_reference(engine: Engine, source: str, write_filled_file: WriteFile) -> None:
-    rows = [
-        {"question_id": question_id, "answer_of": "log", "answer_ok": word}
-        for question_id, word in (("6", "нет"), ("8", "да"))
-    ]
-    import_annotation_file(write_filled_file(*rows), "a")
+def test_wrong_answer_is_not_a_reference(engine: Engine, source: str, write_file: WriteFile) -> None:
+    rows = [{"question_id": name, "answer_of": "log", "answer_ok": word} for name, word in (("6", "нет"), ("8", "да"))]
+    import_annotation_file(write_file(*rows), "a")
     after = read_questions_by_id(engine, source)
     assert after["6"]["ground_truth_answer"] is None
     assert after["8"]["ground_truth_answer"] == after["8"]["answer"]
@@ -68,31 +65,30 @@ def test_wrong_answer_is_not_a_reference(engine: Engine, source: str, write_fill
 @pytest.mark.slow("breadth: two evaluations")
 @pytest.mark.parametrize("later", [{"notes": "проверено"}, {"relevant": "c6"}])
 def test_verdict_applies_to_its_answer_only(
-    engine: Engine, source: str, write_filled_file: WriteFile, later: dict[str, str]
+    engine: Engine, source: str, write_file: WriteFile, later: dict[str, str]
 ) -> None:
     """A verdict on an evaluation's answer does not apply to the log's answer, whatever file a later verdict is in."""
     logged = read_questions_by_id(engine, source)["6"]["answer"]
-    import_annotation_file(write_filled_file({"question_id": "6", "answer_of": "log", "answer_ok": "да"}), "олег")
-    import_annotation_file(write_filled_file({"question_id": "7", "answer_of": "tier3-x", "answer_ok": "нет"}), "анна")
-    import_annotation_file(write_filled_file({"question_id": "6", "answer_of": "tier3-x", "answer_ok": "нет"}), "анна")
-    import_annotation_file(write_filled_file(*({"question_id": n, "answer_of": "log", **later} for n in "67")), "анна")
+    import_annotation_file(write_file({"question_id": "6", "answer_of": "log", "answer_ok": "да"}), "олег")
+    import_annotation_file(write_file({"question_id": "7", "answer_of": "tier3-x", "answer_ok": "нет"}), "анна")
+    import_annotation_file(write_file({"question_id": "6", "answer_of": "tier3-x", "answer_ok": "нет"}), "анна")
+    import_annotation_file(write_file(*({"question_id": n, "answer_of": "log", **later} for n in "67")), "анна")
     after = read_questions_by_id(engine, source)
     assert after["6"]["ground_truth_answer"] == logged
     assert after["7"]["ground_truth_answer"] == after["7"]["answer"]
     assert after["6"]["review"]["annotators"]["анна"]["answer_of"] == "tier3-x"
     import_annotation_file(
-        write_filled_file({"question_id": "6", "answer_of": "log", "answer_ok": "нет"}), "анна"
+        write_file({"question_id": "6", "answer_of": "log", "answer_ok": "нет"}), "анна"
     )  # now the verdict is on the log's answer
     assert read_questions_by_id(engine, source)["6"]["ground_truth_answer"] is None
 
 
-def test_none_marks_question_as_unanswerable(engine: Engine, source: str, write_filled_file: WriteFile) -> None:
-    import_annotation_file(write_filled_file({"question_id": "1", "relevant": "Нет"}), "a")
+def test_none_marks_question_as_unanswerable(engine: Engine, source: str, write_file: WriteFile) -> None:
+    import_annotation_file(write_file({"question_id": "1", "relevant": "Нет"}), "a")
     after = read_questions_by_id(engine, source)["1"]
     assert (after["relevant_chunk_ids"], after["answerable"]) == ([], False)
     import_annotation_file(
-        write_filled_file({"question_id": "1", "relevant": "[c2] https://wiki.example/pages/viewpage.action?pageId=3"}),
-        "a",
+        write_file({"question_id": "1", "relevant": "[c2] https://wiki.example/pages/viewpage.action?pageId=3"}), "a"
     )
     after = read_questions_by_id(engine, source)["1"]
     assert after["relevant_chunk_ids"] == ["c2"] and after["answerable"] is True
@@ -132,7 +128,7 @@ def test_export_replaces_personal_data(at_home: Path, tmp_path: Path) -> None:
     assert (at_home / "pseudonyms.key").stat().st_mode & 0o777 == 0o600
 
 
-def test_irrelevance_is_a_label(engine: Engine, source: str, write_filled_file: WriteFile, tmp_path: Path) -> None:
+def test_irrelevance_is_a_label(engine: Engine, source: str, write_file: WriteFile, tmp_path: Path) -> None:
     """An irrelevance label is counted and compared like others, the case states it, and the question is not exported as
     unlabelled.
     """
@@ -141,7 +137,7 @@ def test_irrelevance_is_a_label(engine: Engine, source: str, write_filled_file: 
         [{"question_id": question_id, "relevant": word} for question_id, word in (("8", "нет"), ("9", "c9"))],
     )
     for annotator in ("анна", "олег"):
-        document = import_annotation_file(write_filled_file(*rows), annotator)
+        document = import_annotation_file(write_file(*rows), annotator)
         assert (document["labelled"], document["relevant"], document["empty"]) == (2, 2, 0)
     (relevant,) = (pair for pair in annotator_agreement(source)["pairs"] if pair["field"] == "relevant")
     assert (relevant["n"], relevant["agreement"]) == (2, 1.0)
@@ -156,10 +152,10 @@ def test_irrelevance_is_a_label(engine: Engine, source: str, write_filled_file: 
     assert {name for name, weights in reasons_by_question.items() if "нет разметки" in weights} == {"5", "6", "7"}
 
 
-def test_import_keeps_origin_of_source(engine: Engine, source: str, write_filled_file: WriteFile) -> None:
+def test_import_keeps_origin_of_source(engine: Engine, source: str, write_file: WriteFile) -> None:
     statement = text("SELECT origin FROM yarus.source WHERE name = :name")
     with engine.connect() as connection:
         before = connection.scalar(statement, {"name": source})
-    import_annotation_file(write_filled_file({"question_id": "1", "show": "да"}), "a")
+    import_annotation_file(write_file({"question_id": "1", "show": "да"}), "a")
     with engine.connect() as connection:
         assert connection.scalar(statement, {"name": source}) == before

@@ -15,7 +15,7 @@ from yarus.tasks.dataset.annotation import spreadsheets
 SHEET = "xl/worksheets/sheet1.xml"
 
 
-def write_changed_workbook(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
+def write_changed(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
     """Write a workbook of a header and three rows, with one part changed."""
     spreadsheets.write_table(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(3)])
     with zipfile.ZipFile(path) as book:
@@ -33,7 +33,7 @@ def test_read_ignores_outdated_sheet_size(tmp_path: Path, size: str) -> None:
         assert n == 1
         return changed
 
-    header, lines = spreadsheets.read_table(write_changed_workbook(tmp_path / "a.xlsx", SHEET, replace_size))
+    header, lines = spreadsheets.read_table(write_changed(tmp_path / "a.xlsx", SHEET, replace_size))
     assert header == ["id", "question"]
     assert [(number, [cell.text for cell in cells]) for number, cells in lines] == [
         (i + 2, [str(i), f"Вопрос {i}?"]) for i in range(3)
@@ -42,15 +42,13 @@ def test_read_ignores_outdated_sheet_size(tmp_path: Path, size: str) -> None:
 
 def test_read_counts_rows_missing_in_file(tmp_path: Path) -> None:
     """Problems refer to the row number that a spreadsheet shows."""
-    path = write_changed_workbook(
-        tmp_path / "a.xlsx", SHEET, lambda content: re.sub(rb'<row r="3".*?</row>', b"", content)
-    )
+    path = write_changed(tmp_path / "a.xlsx", SHEET, lambda content: re.sub(rb'<row r="3".*?</row>', b"", content))
     assert [number for number, _ in spreadsheets.read_table(path)[1]] == [2, 4]
 
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "xl/styles.xml", "[Content_Types].xml"])
 def test_read_rejects_cut_off_workbook(tmp_path: Path, at_home: Path, part: str) -> None:
-    path = write_changed_workbook(tmp_path / "a.xlsx", part, lambda content: content[: len(content) * 2 // 3])
+    path = write_changed(tmp_path / "a.xlsx", part, lambda content: content[: len(content) * 2 // 3])
     with pytest.raises(InputError, match=r"a\.xlsx"):
         spreadsheets.read_table(path)
 
@@ -80,7 +78,7 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_read_rejects_oversized_workbook(tmp_path: Path, at_home: Path, bomb: str) -> None:
     content, limit = BOMBS[bomb]
-    path = write_changed_workbook(tmp_path / "a.xlsx", SHEET, lambda _: content)
+    path = write_changed(tmp_path / "a.xlsx", SHEET, lambda _: content)
     with pytest.raises(InputError, match=rf"a\.xlsx.*{limit}"):
         spreadsheets.read_table(path)
 
@@ -89,7 +87,7 @@ def test_read_rejects_oversized_workbook(tmp_path: Path, at_home: Path, bomb: st
 def test_read_needs_little_memory_for_small_cells(tmp_path: Path) -> None:
     """An earlier version used 3.1 GB for 780 kB; the memory is measured in a separate process."""
     path = tmp_path / "a.xlsx"
-    write_changed_workbook(path, SHEET, lambda _: BOMBS["cells"][0])
+    write_changed(path, SHEET, lambda _: BOMBS["cells"][0])
     script = f"""
 from pathlib import Path
 from yarus.db.errors import InputError

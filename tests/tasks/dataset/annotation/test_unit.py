@@ -16,12 +16,12 @@ BARE = {"ground_truth_answer": None, "relevant_chunk_ids": None, "answerable": N
 
 @pytest.mark.slow("breadth: three evaluations")
 def test_few_chunk_labels_keep_page_unit(
-    engine: Engine, at_home: Path, tmp_path: Path, write_filled_file: WriteFile, capsys: pytest.CaptureFixture[str]
+    engine: Engine, at_home: Path, tmp_path: Path, write_file: WriteFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = load(tmp_path, "few_chunk_labels", [question(i, **BARE) for i in range(10)])
     before = evaluate("tier1", source=name)
     first_import = import_annotation_file(
-        write_filled_file(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2))), "a"
+        write_file(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2))), "a"
     )
     unit_fields = {key: first_import[key] for key in ("unit", "unit_before", "n_labelled", "n_chunks")}
     assert unit_fields == {"unit": "page", "unit_before": "page", "n_labelled": 10, "n_chunks": 2}
@@ -30,15 +30,13 @@ def test_few_chunk_labels_keep_page_unit(
     assert [evaluated["metrics"]["hit_rate@1"]["n_scored"] for evaluated in (before, after)] == [10, 10]
     assert {"note": "chunks as pages", "n": 2, "of": 10} in after["notes"]
     second_import = import_annotation_file(
-        write_filled_file(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2, 6))), "a"
+        write_file(*({"question_id": str(n), "source": name, "relevant": f"c{n}"} for n in range(2, 6))), "a"
     )
     assert (second_import["unit"], second_import["unit_before"], second_import["n_chunks"]) == ("chunk", "page", 6)
     print_imported(second_import, "en")
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "it was --unit page and is --unit chunk now" in printed
-    assert (
-        "6 of 10 labelled questions have them. The other 4, of which only a page is labelled, are left out" in printed
-    )
+    text = " ".join(capsys.readouterr().out.split())
+    assert "it was --unit page and is --unit chunk now" in text
+    assert "6 of 10 labelled questions have them. The other 4, of which only a page is labelled, are left out" in text
     assert {"note": "pages only", "n": 4, "of": 10} in evaluate("tier1", source=name)["notes"]
 
 

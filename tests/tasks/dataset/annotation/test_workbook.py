@@ -45,10 +45,7 @@ def load_sheets(path: Path) -> dict[str, Worksheet]:
 def choices_of(sheet: Worksheet, column: str, row: int) -> str | None:
     """Return the choices of a cell."""
     coordinate = sheet.cell(row, POSITIONS[column] + 1).coordinate
-    return next(
-        (validation.formula1 for validation in sheet.data_validations.dataValidation if coordinate in validation.sqref),
-        None,
-    )
+    return next((rule.formula1 for rule in sheet.data_validations.dataValidation if coordinate in rule.sqref), None)
 
 
 def test_export_shows_page_texts_with_urls(page_source: str, tmp_path: Path) -> None:
@@ -142,9 +139,7 @@ def save_as_csv(path: Path) -> Path:
     """Save only the table, as a spreadsheet does for Russian Excel."""
     text = io.StringIO()
     table = load_workbook(path)["Вопросы"]
-    csv.writer(text, delimiter=";").writerows(
-        [["" if value is None else value for value in row] for row in table.values]
-    )
+    csv.writer(text, delimiter=";").writerows([["" if cell is None else cell for cell in row] for row in table.values])
     csv_path = path.with_suffix(".csv")
     csv_path.write_bytes(text.getvalue().encode("utf-8-sig"))
     return csv_path

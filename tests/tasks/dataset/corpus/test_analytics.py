@@ -112,14 +112,10 @@ def test_equal_questions_are_one_topic(engine: Engine, at_home: Path, tmp_path: 
 
 
 def test_single_or_empty_questions_have_no_topic(engine: Engine, at_home: Path, tmp_path: Path) -> None:
-    single_document = analyse_corpus(
+    single = analyse_corpus(
         engine, load(tmp_path, "alone", [question(0, question="Где взять справку?")], make_passages(1))
     )
-    assert (single_document["topics"], single_document["without_topic"], single_document["cohesion_by_chance"]) == (
-        [],
-        1,
-        None,
-    )
+    assert (single["topics"], single["without_topic"], single["cohesion_by_chance"]) == ([], 1, None)
     no_labels = {"relevant_chunk_ids": None, "relevant_urls": None}
     name = load(tmp_path, "no_words", [question(i, question="?!"[i:], **no_labels) for i in range(2)], make_passages(1))
     document = analyse_corpus(engine, name)

@@ -63,12 +63,12 @@ def test_non_question_kind_works_for_english_corpus(english: CorpusLanguages) ->
 
 
 def test_non_question_kind_accepts_sample_questions(russian: CorpusLanguages) -> None:
-    non_questions = {
+    kinds = {
         text: kind
         for text in load_sample_column("question_answer", "question")
         if (kind := non_question_kind(text, russian))
     }
-    assert non_questions == NON_QUESTIONS
+    assert kinds == NON_QUESTIONS
 
 
 def test_non_question_kind_has_few_false_alarms(xquad_ru: Path, xquad_en: Path) -> None:
@@ -81,19 +81,13 @@ def test_non_question_kind_has_few_false_alarms(xquad_ru: Path, xquad_en: Path) 
 
 def test_is_foreign_recognises_most_foreign_questions(xquad_ru: Path, xquad_en: Path) -> None:
     for own_path, other_path in ((xquad_ru, xquad_en), (xquad_en, xquad_ru)):
-        corpus_languages, questions = (
-            detect_corpus_languages(load_paragraphs(own_path)[0]),
-            load_paragraphs(other_path)[1],
-        )
-        assert sum(is_foreign(text, corpus_languages) for text in questions) >= 0.9 * len(questions)
+        languages, questions = (detect_corpus_languages(load_paragraphs(own_path)[0]), load_paragraphs(other_path)[1])
+        assert sum(is_foreign(text, languages) for text in questions) >= 0.9 * len(questions)
 
 
 def test_is_foreign_accepts_both_corpus_languages(xquad_ru: Path, xquad_en: Path) -> None:
-    (russian_texts, russian_questions), (english_texts, english_questions) = (
-        load_paragraphs(xquad_ru),
-        load_paragraphs(xquad_en),
-    )
-    corpus_languages = detect_corpus_languages([*russian_texts, *english_texts])
+    (russian, russian_questions), (english, english_questions) = (load_paragraphs(xquad_ru), load_paragraphs(xquad_en))
+    corpus_languages = detect_corpus_languages([*russian, *english])
     assert not [text for text in (*russian_questions, *english_questions) if is_foreign(text, corpus_languages)]
 
 

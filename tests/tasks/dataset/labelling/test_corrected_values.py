@@ -142,12 +142,9 @@ def test_gate_is_inconclusive_until_there_are_enough_labels(
 def test_comparison_includes_corrected_mean_on_request(night: Document) -> None:
     second = reevaluate(night)
     ids = night["evaluation_id"], second["evaluation_id"]
-    unlabelled_metrics = compare(database(), *ids, only=[NAME])["metrics"]
-    assert list(unlabelled_metrics) == ["avg_faithfulness", NAME]
-    assert (unlabelled_metrics[NAME]["verdict"], unlabelled_metrics[NAME]["reason"]) == (
-        "inconclusive",
-        "too few labels of people",
-    )
+    metrics = compare(database(), *ids, only=[NAME])["metrics"]
+    assert list(metrics) == ["avg_faithfulness", NAME]
+    assert (metrics[NAME]["verdict"], metrics[NAME]["reason"]) == ("inconclusive", "too few labels of people")
     label_answers(ids[0], 60)
     assert compare(database(), *ids, only=[NAME])["metrics"][NAME]["reason"] == "too few labels of people"
     label_answers(ids[1], 60)
@@ -170,14 +167,9 @@ def test_trend_of_corrected_mean_uses_current_labels(night: Document) -> None:
 
 @pytest.mark.slow("breadth: another effect of labels")
 def test_plan_uses_known_judge_quality(night: Document) -> None:
-    plan_without_labels = plan_labels(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
-    assert (
-        plan_without_labels["basis"],
-        plan_without_labels["n_own"],
-        plan_without_labels["correlation"],
-        plan_without_labels["width_now"],
-    ) == ("nothing", 0, 0, None)
-    assert plan_without_labels["needed"] == plan_without_labels["needed_alone"]
+    plan = plan_labels(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
+    assert (plan["basis"], plan["n_own"], plan["correlation"], plan["width_now"]) == ("nothing", 0, 0, None)
+    assert plan["needed"] == plan["needed_alone"]
     label_answers(night["evaluation_id"], 100)
     plan_with_labels = plan_labels(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
     assert plan_with_labels["basis"] == "labels" and 0.1 < plan_with_labels["correlation"] < 0.9

@@ -35,22 +35,20 @@ def make_label(case: int, value: float | None, **more: Any) -> Label:
 
 def test_align_labels_weights_labels_by_stratum() -> None:
     """Two of eight high scores and one of two low scores are labelled: they represent four, four and two answers."""
-    judged_answers = make_answers([1.0] * 8 + [0.0] * 2)
+    answers = make_answers([1.0] * 8 + [0.0] * 2)
     labels = [make_label(0, 1.0), make_label(1, 0.0), make_label(8, 0.0, stratum="low ok")]
-    labelled = align_labels(judged_answers, labels)
+    labelled = align_labels(answers, labels)
     weights = 1 / labelled.probabilities[~np.isnan(labelled.labels)]
     assert (weights / weights.sum() * 10).tolist() == pytest.approx([4, 4, 2])
-    corrected = estimate_corrected_mean(judged_answers, labels)
+    corrected = estimate_corrected_mean(answers, labels)
     assert (corrected["n_labels"], corrected["n_own"], corrected["judge_value"]) == (3, 3, 0.8)
     assert corrected["judge_error"] == pytest.approx(0.4)  # 0.8 by the judge, 0.4 by people
 
 
 def test_estimate_ignores_skipped_labels() -> None:
-    judged_answers = make_answers([1.0] * 10)
+    answers = make_answers([1.0] * 10)
     labels = [make_label(0, 1.0), make_label(1, 0.0), make_label(2, 0.0)]
-    assert estimate_corrected_mean(judged_answers, [*labels, make_label(3, None)]) == estimate_corrected_mean(
-        judged_answers, labels
-    )
+    assert estimate_corrected_mean(answers, [*labels, make_label(3, None)]) == estimate_corrected_mean(answers, labels)
 
 
 def test_align_labels_averages_annotators() -> None:
@@ -62,12 +60,12 @@ def test_align_labels_averages_annotators() -> None:
 
 def test_estimate_uses_judge_error_of_other_evaluations() -> None:
     """There the judge scores 1 and people 0.5; here the judge scores 0.9 on average, without these labels."""
-    judged_answers = make_answers([1.0] * 9 + [0.0])
+    answers = make_answers([1.0] * 9 + [0.0])
     other_labels = [make_label(i, float(i % 2), evaluation_id="there") for i in range(8)]
-    corrected = estimate_corrected_mean(judged_answers, other_labels)
+    corrected = estimate_corrected_mean(answers, other_labels)
     assert (corrected["n_labels"], corrected["n_own"]) == (8, 0)
     assert corrected["judge_error"] == pytest.approx(0.5)
-    labelled = align_labels(judged_answers, other_labels)
+    labelled = align_labels(answers, other_labels)
     assert labelled.counted.tolist() == [True] * 10 + [False] * 8
 
 
@@ -81,47 +79,35 @@ def test_align_labels_weights_evaluations_by_their_labels() -> None:
 
 
 def test_estimate_ignores_labels_of_missing_cases() -> None:
-    judged_answers = make_answers([1.0] * 10)
+    answers = make_answers([1.0] * 10)
     assert (
-        estimate_corrected_mean(judged_answers, [make_label(0, 1.0), make_label(1, 0.0), make_label(99, 0.0)])[
-            "n_labels"
-        ]
-        == 2
+        estimate_corrected_mean(answers, [make_label(0, 1.0), make_label(1, 0.0), make_label(99, 0.0)])["n_labels"] == 2
     )
 
 
 @pytest.mark.parametrize("labels", [[], [make_label(0, 1.0)]])
 def test_estimate_is_missing_below_two_labels(labels: list[Label]) -> None:
-    corrected = estimate_corrected_mean(make_answers([1.0, 0.5]), labels)
-    assert (corrected["value"], corrected["width"], corrected["width_after_ten"], corrected["enough"]) == (
-        None,
-        None,
-        None,
-        False,
-    )
-    assert corrected["n_labels"] == len(labels)
+    mean = estimate_corrected_mean(make_answers([1.0, 0.5]), labels)
+    assert (mean["value"], mean["width"], mean["width_after_ten"], mean["enough"]) == (None, None, None, False)
+    assert mean["n_labels"] == len(labels)
 
 
 def test_estimate_has_judge_accuracy_for_binary_labels() -> None:
-    judged_answers = make_answers([1.0] * 6 + [0.0] * 4)
+    answers = make_answers([1.0] * 6 + [0.0] * 4)
     high = [make_label(0, 1.0), make_label(1, 1.0), make_label(2, 0.0)]
     low = [make_label(6, 0.0, stratum="low ok"), make_label(7, 0.0, stratum="low ok")]
-    shares = estimate_corrected_mean(judged_answers, [*high, *low])["shares"]
+    shares = estimate_corrected_mean(answers, [*high, *low])["shares"]
     assert shares is not None
     assert shares["sensitivity"] == pytest.approx(1.0)
     assert shares["specificity"] == pytest.approx(4 / 6)  # no: two of six high scores, all four low ones
-    assert (
-        estimate_corrected_mean(judged_answers, [*high, *low, make_label(8, 0.5, stratum="low ok")])["shares"] is None
-    )
+    assert estimate_corrected_mean(answers, [*high, *low, make_label(8, 0.5, stratum="low ok")])["shares"] is None
     assert estimate_corrected_mean(make_answers([0.5] * 10), high)["shares"] is None
 
 
 def test_estimate_reports_when_more_labels_gain_little() -> None:
     def estimate_after(n: int) -> Any:
-        judged_answers = make_answers([1.0] * 2_000)
-        return estimate_corrected_mean(
-            judged_answers, [make_label(i, float(i % 5 > 0), stratum_size=2_000) for i in range(n)]
-        )
+        answers = make_answers([1.0] * 2_000)
+        return estimate_corrected_mean(answers, [make_label(i, float(i % 5 > 0), stratum_size=2_000) for i in range(n)])
 
     few, many = estimate_after(40), estimate_after(1_000)
     assert few["width_after_ten"] < few["width"]

@@ -93,7 +93,7 @@ def request_kind(request: dict[str, Any]) -> str:
     return "multi" if "Фрагменты:" in content else "unanswerable" if "ответ не найден" in content else "single"
 
 
-def unique_question(request: dict[str, Any], start: str = "А что мне будет") -> str:
+def new_question(request: dict[str, Any], start: str = "А что мне будет") -> str:
     """Return a unique question for each request."""
     number = int(hash_to_unit(request["messages"][0]["content"]) * 10**8)
     letters = "".join("абвгдежзик"[int(digit)] for digit in str(number))
@@ -104,15 +104,11 @@ def reply_well(number: int, request: dict[str, Any]) -> bytes:
     """Reply as a good generator, and as a judge that accepts its pairs; one of two chunks does not suffice."""
     kind = request_kind(request)
     if kind in ("single", "multi", "unanswerable"):
-        return pair_reply(unique_question(request, kind))
-    question_text = texts(request).get("question", "")
-    has_both_chunks = len(re.findall("Правило", texts(request)["context"])) > 1
-    is_supported = (
-        kind == "faithfulness"
-        or question_text.startswith("single")
-        or (question_text.startswith("multi") and has_both_chunks)
-    )
-    return make_score_completion(1.0 if is_supported else 0.0)
+        return pair_reply(new_question(request, kind))
+    question = texts(request).get("question", "")
+    has_both = len(re.findall("Правило", texts(request)["context"])) > 1
+    supported = kind == "faithfulness" or question.startswith("single") or (question.startswith("multi") and has_both)
+    return make_score_completion(1.0 if supported else 0.0)
 
 
 @pytest.fixture
@@ -173,10 +169,7 @@ FAULTY_REPLIES: dict[str, tuple[Any, str]] = {
     "it repeats itself": (lambda request: pair_reply("Что мне грозит, если книгу потерять?"), "duplicate"),
     "it repeats the log": (lambda request: pair_reply("Как вернуть книгу по предмету Сопромат?"), "duplicate"),
     "another language": (lambda request: pair_reply("What if I lose the book?", "Pay."), "wrong_language"),
-    "the answer in another language": (
-        lambda request: pair_reply(unique_question(request), "You pay."),
-        "wrong_language",
-    ),
+    "the answer in another language": (lambda request: pair_reply(new_question(request), "You pay."), "wrong_language"),
     "a copy": (lambda request: pair_reply(texts(request)["context"][:200]), "copy"),
     "prose": (lambda request: make_completion("Вот вопрос: где книга?"), "unreadable"),
     "a list": (lambda request: make_completion('["вопрос", "ответ"]'), "unreadable"),
@@ -211,15 +204,11 @@ VERDICTS: dict[str, tuple[str, str, dict[str, float]]] = {
 @pytest.mark.slow("breadth: every fault of a generator")
 @pytest.mark.parametrize("name", VERDICTS)
 def test_judge_rejections_are_counted(library: str, model_server: FakeLLMServer, name: str) -> None:
-    kind, reason, scores_by_kind = VERDICTS[name]
+    kind, reason, scores = VERDICTS[name]
 
     def script(number: int, request: dict[str, Any]) -> bytes:
-        kind_of_request = request_kind(request)
-        return (
-            make_score_completion(scores_by_kind[kind_of_request])
-            if kind_of_request in scores_by_kind
-            else pair_reply(unique_question(request))
-        )
+        prompt = request_kind(request)
+        return make_score_completion(scores[prompt]) if prompt in scores else pair_reply(new_question(request))
 
     model_server.script = script
     result = synthesize(source=library, into="made_judged", n=1, kinds=kind)
@@ -230,7 +219,7 @@ def test_judge_rejections_are_counted(library: str, model_server: FakeLLMServer,
 @pytest.mark.slow("breadth: more of what a judge finds")
 def test_failing_judge_rejects_questions(library: str, model_server: FakeLLMServer) -> None:
     model_server.script = lambda n, request: (
-        pair_reply(unique_question(request)) if "examples" in texts(request) else make_completion("0.9")
+        pair_reply(new_question(request)) if "examples" in texts(request) else make_completion("0.9")
     )
     assert synthesize(source=library, into="made_judged", n=1, kinds="single")["rejected"] == {"judge_error": MAX_TRIES}
 

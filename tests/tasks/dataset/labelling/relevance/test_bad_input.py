@@ -52,10 +52,8 @@ def test_broken_replies_are_retried(tmp_path: Path) -> None:
         return reply_with_grade(number, request) if is_retry or number % 20 else make_completion("{")
 
     with serve_judge(reply_sometimes_broken):
-        evaluated = evaluate(
-            "tier1", source=load_source(tmp_path, "filled_sometimes"), labels="filled", retriever="dense"
-        )
-    assert evaluated["statuses"] == {"ok": 120}
+        result = evaluate("tier1", source=load_source(tmp_path, "filled_sometimes"), labels="filled", retriever="dense")
+    assert result["statuses"] == {"ok": 120}
 
 
 @pytest.mark.slow("breadth: more of what is judged")
@@ -119,15 +117,10 @@ def test_reranked_pool_changes_comparability_key(
     (at_home / "reranker_of_filled.py").write_text("def by_length(question, texts): return map(len, texts)")
     with serve_judge():
         load_source(tmp_path, "filled_pool_reranked")
-        parameters: Document = {"source": "filled_pool_reranked", "labels": "filled", "retriever": "dense"}
-        evaluations = [
-            evaluate("tier1", **parameters, **more) for more in ({}, {"reranker": "reranker_of_filled:by_length"})
-        ]
-    assert [evaluated["system"].get("pool_reranked") for evaluated in evaluations] == [
-        None,
-        "reranker_of_filled:by_length@50",
-    ]
-    assert len({evaluated["comparability_key"] for evaluated in evaluations}) == 2
+        common: Document = {"source": "filled_pool_reranked", "labels": "filled", "retriever": "dense"}
+        results = [evaluate("tier1", **common, **more) for more in ({}, {"reranker": "reranker_of_filled:by_length"})]
+    assert [result["system"].get("pool_reranked") for result in results] == [None, "reranker_of_filled:by_length@50"]
+    assert len({result["comparability_key"] for result in results}) == 2
 
 
 @pytest.mark.parametrize(

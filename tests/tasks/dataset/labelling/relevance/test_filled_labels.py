@@ -77,10 +77,7 @@ def test_retrievers_with_one_pool_are_comparable(tmp_path: Path, capsys: pytest.
         fulltext = evaluate("tier1", source="filled_pool", labels="filled", retriever="fulltext", pool="dense")
     assert dense["comparability_key"] == fulltext["comparability_key"]
     assert dense["system"]["pool"] == ["dense", "fulltext"]
-    pools = [
-        [{result["result"] for result in row["pooled"]} for row in read_rows(evaluated)]
-        for evaluated in (dense, fulltext)
-    ]
+    pools = [[{result["result"] for result in row["pooled"]} for row in read_rows(run)] for run in (dense, fulltext)]
     assert pools[0] == pools[1]
     print_comparison(compare(database(), dense["evaluation_id"], fulltext["evaluation_id"]), "en")
     assert "A judge has filled up the labels" in capsys.readouterr().out
@@ -111,10 +108,7 @@ def test_perturbed_question_is_retrieved_by_the_whole_pool(tmp_path: Path) -> No
         first = evaluate("tier1", **common, retriever="dense", pool="fulltext")
         second = evaluate("tier1", **common, retriever="fulltext", pool="dense")
     assert first["comparability_key"] == second["comparability_key"]
-    pools = [
-        [{result["result"] for result in row["pooled"]} for row in read_rows(evaluated)]
-        for evaluated in (first, second)
-    ]
+    pools = [[{result["result"] for result in row["pooled"]} for row in read_rows(run)] for run in (first, second)]
     assert pools[0] == pools[1]
 
 
@@ -126,20 +120,16 @@ def test_filled_labels_need_people_for_grades_and_gates(tmp_path: Path, capsys: 
     policy.write_text("".join(rules), encoding="utf-8")
     with serve_judge():
         load_source(tmp_path, "filled_opinion")
-        evaluated = evaluate("tier1", source="filled_opinion", labels="filled", retriever="dense")
-    assert (evaluated["metrics"][NAME]["judge"], evaluated["metrics"][NAME]["grade"]) == ("filled", None)
-    assert evaluated["metrics"]["judged@10"]["judge"] is None
-    rules = {
-        rule["metric"]: rule for rule in gate(database(), evaluated["evaluation_id"], read_gate_rules(policy))["rules"]
-    }
+        run = evaluate("tier1", source="filled_opinion", labels="filled", retriever="dense")
+    assert (run["metrics"][NAME]["judge"], run["metrics"][NAME]["grade"]) == ("filled", None)
+    assert run["metrics"]["judged@10"]["judge"] is None
+    rules = {rule["metric"]: rule for rule in gate(database(), run["evaluation_id"], read_gate_rules(policy))["rules"]}
     assert (rules[NAME]["verdict"], rules[NAME]["reason"]) == ("inconclusive", FILLED)
     assert rules[f"{NAME}_corrected"]["verdict"] == "inconclusive"
-    label_results(evaluated["evaluation_id"], 400)
-    rules = {
-        rule["metric"]: rule for rule in gate(database(), evaluated["evaluation_id"], read_gate_rules(policy))["rules"]
-    }
+    label_results(run["evaluation_id"], 400)
+    rules = {rule["metric"]: rule for rule in gate(database(), run["evaluation_id"], read_gate_rules(policy))["rules"]}
     assert (rules[NAME]["verdict"], rules[f"{NAME}_corrected"]["verdict"]) == ("inconclusive", "pass")
-    print_summary(read_summary(database(), evaluated["evaluation_id"]), "en")
+    print_summary(read_summary(database(), run["evaluation_id"]), "en")
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("drawn questions are complete") == 1 and "differs from people by" in printed
 
@@ -153,13 +143,11 @@ def test_corrected_means_equal_people_when_all_is_judged(tmp_path: Path) -> None
     ):
         with serve_judge(script):
             load_source(tmp_path, name, n=60)
-            evaluated = evaluate("tier1", source=name, labels="filled", retriever="fulltext")
-        label_results(evaluated["evaluation_id"])
-        metrics = read_summary(database(), evaluated["evaluation_id"])["metrics"]
-        rows = read_rows(evaluated)
-        is_hit = [
-            any(is_relevant(row["question"], PASSAGES[result_id]) for result_id in row["retrieved"][:1]) for row in rows
-        ]
+            run = evaluate("tier1", source=name, labels="filled", retriever="fulltext")
+        label_results(run["evaluation_id"])
+        metrics = read_summary(database(), run["evaluation_id"])["metrics"]
+        rows = read_rows(run)
+        is_hit = [any(is_relevant(row["question"], PASSAGES[page]) for page in row["retrieved"][:1]) for row in rows]
         corrected = metrics[f"{NAME}_corrected"]
         assert corrected["value"] == pytest.approx(sum(is_hit) / len(is_hit))
         assert corrected["n_labels"] == 60
@@ -186,9 +174,7 @@ def test_judgements_are_reused_in_later_evaluations(tmp_path: Path) -> None:
     name = f"{NAME}_corrected"
     compared = compare(database(), first["evaluation_id"], second["evaluation_id"], only=[name])["metrics"][name]
     is_hit = [
-        is_relevant(row["question"], PASSAGES[row["retrieved"][0]])
-        for evaluated in (first, second)
-        for row in read_rows(evaluated)
+        is_relevant(row["question"], PASSAGES[row["retrieved"][0]]) for run in (first, second) for row in read_rows(run)
     ]
     assert compared["difference"] == pytest.approx((sum(is_hit[80:]) - sum(is_hit[:80])) / 80)
 
@@ -197,13 +183,13 @@ def test_judgements_are_reused_in_later_evaluations(tmp_path: Path) -> None:
 def test_session_skips_and_undoes_labels(tmp_path: Path) -> None:
     with serve_judge():
         load_source(tmp_path, "filled_back")
-        evaluated = evaluate("tier1", source="filled_back", labels="filled", retriever="dense")
-    session = RelevanceLabellingSession(database(), evaluated["evaluation_id"])
+        run = evaluate("tier1", source="filled_back", labels="filled", retriever="dense")
+    session = RelevanceLabellingSession(database(), run["evaluation_id"])
     for _ in range(5):
         first = session.next("anna")
         assert first is not None
         session.save("anna", first["case_id"], float(is_relevant(first["question"], first["context"])))
-    assert f"{NAME}_corrected" in read_summary(database(), evaluated["evaluation_id"])["metrics"]
+    assert f"{NAME}_corrected" in read_summary(database(), run["evaluation_id"])["metrics"]
     result = session.next("anna")
     assert result is not None and result["answer"] == result["reference"] == ""
     session.save("anna", result["case_id"], None)
@@ -216,7 +202,7 @@ def test_session_skips_and_undoes_labels(tmp_path: Path) -> None:
     for _ in range(5):
         assert session.undo("anna") is not None
     assert session.undo("anna") is None
-    assert f"{NAME}_corrected" not in read_summary(database(), evaluated["evaluation_id"])["metrics"]
+    assert f"{NAME}_corrected" not in read_summary(database(), run["evaluation_id"])["metrics"]
     for invalid_id in ("nothing", f"{result['case_id']}x"):
         with pytest.raises(InputError, match="no result"):
             session.save("anna", invalid_id, 1.0)
@@ -228,24 +214,19 @@ def test_session_skips_and_undoes_labels(tmp_path: Path) -> None:
 def test_log_labels_are_filled(tmp_path: Path) -> None:
     """In logs of real users, the page that the bot showed is a label; the judge grades other pages as a whole."""
     with serve_judge():
-        evaluated = evaluate(
-            "real_users", source=load_source(tmp_path, "filled_log"), labels="filled", retriever="dense"
-        )
-    assert evaluated["metrics"][NAME]["judge"] == "filled"
-    assert label_results(evaluated["evaluation_id"], 400).progress("anna")["estimate"]["n_labels"] >= 30
-    assert (
-        read_summary(database(), evaluated["evaluation_id"])["strata"]["confirmed"][f"{NAME}_corrected"]["n_labels"]
-        >= 30
-    )
+        run = evaluate("real_users", source=load_source(tmp_path, "filled_log"), labels="filled", retriever="dense")
+    assert run["metrics"][NAME]["judge"] == "filled"
+    assert label_results(run["evaluation_id"], 400).progress("anna")["estimate"]["n_labels"] >= 30
+    assert read_summary(database(), run["evaluation_id"])["strata"]["confirmed"][f"{NAME}_corrected"]["n_labels"] >= 30
 
 
 def test_labelling_opens_results_when_labels_are_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last such evaluation is found even if many others came after it."""
     monkeypatch.setattr(answers, "MAX_EVALUATIONS", 0)
     with serve_judge():
-        evaluated = evaluate("tier1", source=load_source(tmp_path, "filled_chosen", n=20), labels="filled")
+        run = evaluate("tier1", source=load_source(tmp_path, "filled_chosen", n=20), labels="filled")
     for session in (
-        open_session(database(), evaluated["evaluation_id"], None),
+        open_session(database(), run["evaluation_id"], None),
         open_session(database(), "last", "relevance"),
     ):
-        assert (session.evaluation_id, session.metric) == (evaluated["evaluation_id"], "relevance")
+        assert (session.evaluation_id, session.metric) == (run["evaluation_id"], "relevance")
