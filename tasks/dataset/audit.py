@@ -27,7 +27,7 @@ Rankings = Mapping[str, Mapping[str, tuple[list[str], list[str]]]]
 RANKING_DEPTH = 10
 MAX_KNOWN_SHARE = 1 / 3
 """A question is off topic if at most this share of its words occurs in the corpus."""
-MIN_QUESTION_CHARS, ANSWER_LEAST = 15, 20
+MIN_QUESTION_CHARS, MIN_ANSWER_CHARS = 15, 20
 """Minimum length of normalised texts; shorter ones are not searched for in other texts."""
 
 
@@ -103,7 +103,7 @@ def find_leaked_answers(
         stored_answer = normalise_question(row["answer"] or "")
         if reference and (key, reference) in cached:
             defects.append(_locate(row, where="cache", of=cached[key, reference]))
-        elif len(reference) >= ANSWER_LEAST and reference in key:
+        elif len(reference) >= MIN_ANSWER_CHARS and reference in key:
             defects.append(_locate(row, where="question"))
         else:
             defects += [_locate(row, where=f"prompt {name}") for name in _prompts_with_text(key, reference, normalised)]
@@ -137,9 +137,7 @@ def find_off_topic_questions(
 
 
 def find_personal_data(questions: Sequence[QuestionRow], corpus: Corpus) -> list[DefectLocation]:
-    """Return phones, e-mails, names and document numbers in questions and answers, except those that the corpus
-    contains.
-    """
+    """Return phones, e-mails, names and document numbers of questions and answers that the corpus does not contain."""
     public_texts = {_strip_spaces(match.text) for text in corpus.texts for match in find(text)}
     return [
         _locate(row, column=column, kind=match.kind, text=match.text)
@@ -180,7 +178,7 @@ def _describe_contradictions(rows: Sequence[QuestionRow]) -> Iterable[str]:
 
 def _prompts_with_text(key: str, reference: str, prompts: Mapping[str, str]) -> list[str]:
     """Return the names of the prompts that contain the question or its reference."""
-    texts = [text for text, minimum in ((key, MIN_QUESTION_CHARS), (reference, ANSWER_LEAST)) if len(text) >= minimum]
+    texts = [text for text, limit in ((key, MIN_QUESTION_CHARS), (reference, MIN_ANSWER_CHARS)) if len(text) >= limit]
     return [name for name, prompt in prompts.items() if any(text in prompt for text in texts)]
 
 
@@ -268,11 +266,8 @@ def _summarize_duplicates(corpus: Corpus, examples: int) -> DuplicateFinding:
 def _finding(defects: list[DefectLocation] | None, examples: int, key: bytes | None, language: str) -> DefectFinding:
     if defects is None:
         return {"count": None, "examples": []}
-    selected = defects[:examples]
-    return {
-        "count": len(defects),
-        "examples": [_mask(defect, key, language) for defect in selected] if key else selected,
-    }
+    chosen = defects[:examples]
+    return {"count": len(defects), "examples": [_mask(defect, key, language) for defect in chosen] if key else chosen}
 
 
 def _mask(location: DefectLocation, key: bytes, language: str) -> DefectLocation:

@@ -10,7 +10,7 @@ from yarus.tasks.evaluation.number_format import MINUS_SIGN
 from yarus.tasks.report.embedded_data import Document
 
 MIN_TICK_DISTANCE = 13
-"""Width of a tick's number in percent of the bar."""
+"""Minimum distance of two ticks in percent of the bar: the width of a number."""
 
 
 def value_bar(name: str, metric: Mapping[str, Any]) -> Document | None:

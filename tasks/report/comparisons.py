@@ -40,11 +40,8 @@ def add_comparisons(engine: Engine, entries: list[ReportEntry]) -> None:
     Auxiliary evaluations, such as anchors and repeats, are compared with their own kind only.
     """
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        is_listed = following is not None and (following.tier, following.is_auxiliary) == (
-            entry.tier,
-            entry.is_auxiliary,
-        )
-        if is_listed and following:
+        is_next = following is not None and (following.tier, following.is_auxiliary) == (entry.tier, entry.is_auxiliary)
+        if is_next and following:
             compared: Compared | None = compare_or_explain(engine, following.row["id"], entry.row, force=True)
         else:
             compared = compare_with_accepted(engine, entry.row)
@@ -54,7 +51,7 @@ def add_comparisons(engine: Engine, entries: list[ReportEntry]) -> None:
         if "metrics" in compared:
             before_id = compared["a"]["evaluation_id"]
             entry.comparison["parquet"] = journal.find_evaluation(engine, before_id)["parquet"]
-            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"], force=is_listed)
+            entry.comparison["explained"] = explanation_view(engine, before_id, entry.row["id"], force=is_next)
 
 
 def comparison_view(entry: ReportEntry) -> Document | None:

@@ -51,10 +51,10 @@ def _block(heading: TranslatedText | None = None, **parts: Any) -> Document:
 
 
 def _line(text: Any, *, problem: bool = False) -> Document:
-    return {"text": text if isinstance(text, dict) else _same_text(text), "problem": problem}
+    return {"text": text if isinstance(text, dict) else _repeat(text), "problem": problem}
 
 
-def _same_text(text: str) -> TranslatedText:
+def _repeat(text: str) -> TranslatedText:
     return dict.fromkeys(LANGUAGES, text)
 
 
@@ -68,13 +68,13 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
             charts.append({"id": f"sweep-{axis}", "height": CHART_HEIGHT, "caption": _translate(key, metric=quality)})
     head = [
         _translate("arm"),
-        *map(_same_text, document["metrics"]),
-        *map(_same_text, ("USD / 1000", "p50, ms", "p95, ms")),
+        *map(_repeat, document["metrics"]),
+        *map(_repeat, ("USD / 1000", "p50, ms", "p95, ms")),
         _translate("front"),
     ]
     rows = [
         [
-            _same_text(numbered_name(number, arm["arm"])),
+            _repeat(numbered_name(number, arm["arm"])),
             *(use_minus_sign(format_interval(arm["metrics"].get(name))) for name in document["metrics"]),
             *(format_figure(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
             "*" if arm["pareto"] else "",
@@ -87,7 +87,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     ]
     pairs = [
         [
-            _same_text(f"{pair['b']} − {pair['a']}"),
+            _repeat(f"{pair['b']} − {pair['a']}"),
             pair["metric"],
             use_minus_sign(format_difference(pair)),
             f"{pair['p_holm']:.3f}",
@@ -99,7 +99,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
     names = list(judges[0]["metrics"]) if judges else []
     judge_rows = [
         [
-            _same_text(row["judge_model"] or ""),
+            _repeat(row["judge_model"] or ""),
             *(use_minus_sign(format_interval(row["metrics"].get(name))) for name in names),
         ]
         for row in judges
@@ -113,7 +113,7 @@ def _sweep_blocks(document: Document, figures: Document) -> list[Document]:
             rows=pairs,
         ),
         *(
-            [_block(_translate("judges"), head=[_translate("judge"), *map(_same_text, names)], rows=judge_rows)]
+            [_block(_translate("judges"), head=[_translate("judge"), *map(_repeat, names)], rows=judge_rows)]
             if judges
             else []
         ),
@@ -137,7 +137,7 @@ def _robustness_blocks(document: Document, figures: Document) -> list[Document]:
             for kind, probe in kinds.items()
         ]
         kind_key = "kind of context" if tier == "tier2" else "kind"
-        head = [_translate(kind_key), _translate("changed"), _translate(same_key), *map(_same_text, names)]
+        head = [_translate(kind_key), _translate("changed"), _translate(same_key), *map(_repeat, names)]
         problems = [
             _line(_translate("no model")) if probe["state"] == "not_applicable" else _line(probe["error"], problem=True)
             for probe in kinds.values()
@@ -153,7 +153,7 @@ def _rate_blocks(kind_key: str, kinds: Document) -> list[Document]:
     """Return the rates that measure answers from bad contexts, in addition to the differences."""
     rows = [
         [
-            _join_texts(_translate(kind), ": ", _translate(name)),
+            _join(_translate(kind), ": ", _translate(name)),
             format_interval(rate),
             f"{rate['n_scored']} / {rate['n_total']}",
         ]
@@ -161,7 +161,7 @@ def _rate_blocks(kind_key: str, kinds: Document) -> list[Document]:
         for name in RATES.get(kind, ())  # stored documents have no order
         if (rate := probe.get("rates", {}).get(name))
     ]
-    head = [_join_texts(_translate(kind_key), ": ", _translate("shows")), _translate("share"), _translate("of")]
+    head = [_join(_translate(kind_key), ": ", _translate("shows")), _translate("share"), _translate("of")]
     return [_block(_translate("rates"), head=head, rows=rows)] if rows else []
 
 
@@ -171,12 +171,12 @@ def _position_blocks(document: Document) -> list[Document]:
     pairs = {(pair["a"], pair["b"], pair["metric"]): pair for pair in document.get("places", ())}
     rows = [
         [
-            _join_texts(_translate(b), " − ", _translate(a)),
+            _join(_translate(b), " − ", _translate(a)),
             *(use_minus_sign(format_difference(pairs.get((a, b, name)))) for name in names),
         ]
         for a, b in dict.fromkeys(key[:2] for key in pairs)
     ]
-    head = [_translate("places"), *map(_same_text, names)]
+    head = [_translate("places"), *map(_repeat, names)]
     return (
         [_block(_translate("lost in the middle"), lines=[_line(_translate("star"))], head=head, rows=rows)]
         if rows
@@ -184,5 +184,5 @@ def _position_blocks(document: Document) -> list[Document]:
     )
 
 
-def _join_texts(first: TranslatedText, separator: str, second: TranslatedText) -> TranslatedText:
+def _join(first: TranslatedText, separator: str, second: TranslatedText) -> TranslatedText:
     return {language: f"{first[language]}{separator}{second[language]}" for language in LANGUAGES}

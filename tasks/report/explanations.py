@@ -90,11 +90,7 @@ def _largest_contributions(name: str, explained: ExplainedMetric) -> Document:
             for row in explained["pages"]
         ],
         "cases": [
-            {
-                **row,
-                "before": format_metric(name, row["before"]),
-                "after": format_metric(name, row["after"]),
-            }
+            {**row, "before": format_metric(name, row["before"]), "after": format_metric(name, row["after"])}
             for row in explained["cases"]
         ],
     }

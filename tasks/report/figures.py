@@ -137,10 +137,7 @@ def risk_coverage_figures(curve_document: Mapping[str, Any]) -> dict[str, Figure
     return {
         "showing risk": plotly_figure(risk, height=TALL_HEIGHT, xaxis=percents, yaxis=percents),
         "showing cost": plotly_figure(
-            cost,
-            height=TALL_HEIGHT,
-            yaxis={"rangemode": "tozero"},
-            shapes=[_line(x, "@c:muted", "dot") for x in ends],
+            cost, height=TALL_HEIGHT, yaxis={"rangemode": "tozero"}, shapes=[_line(x, "@c:muted", "dot") for x in ends]
         ),
     }
 

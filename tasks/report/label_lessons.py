@@ -199,9 +199,8 @@ def _slice_view(value: str, answers: Sequence[LabelledAnswer]) -> Document:
         _weighted_mean(answers, values).value
         for values in ([answer.score for answer in answers], [answer.value for answer in answers])
     )
-    scaled_error = _weighted_mean(
-        answers, [(answer.score - answer.value + 1) / 2 for answer in answers]
-    )  # scaled from -1..1 to 0..1, and back
+    # Errors are scaled from -1..1 to 0..1, and back.
+    scaled_error = _weighted_mean(answers, [(answer.score - answer.value + 1) / 2 for answer in answers])
     error, low, high = (2 * end - 1 for end in scaled_error)
     is_translated = value in texts("slice_values", "ru")
     return {

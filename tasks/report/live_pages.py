@@ -20,7 +20,7 @@ from yarus.tasks.report.render import LivePageState, join_scripts, render_report
 
 CHOSEN_NAME = "report.html"
 """Page of the evaluations in the address: `report.html?of=A&of=B`."""
-MAX_PER_PAGE = 8
+MAX_SHOWN = 8
 """Maximum number of evaluations on one page."""
 MAX_SUGGESTED = 100
 """Number of newest evaluations from which similar ids are suggested."""
@@ -110,11 +110,9 @@ class LivePages:
 def _chosen_evaluations(engine: Engine, requested_ids: Sequence[str]) -> tuple[str, ...]:
     """Return the evaluations in the address without repetitions."""
     ids = tuple(dict.fromkeys(requested_ids))
-    if not 0 < len(ids) <= MAX_PER_PAGE:
+    if not 0 < len(ids) <= MAX_SHOWN:
         raise InputError(
-            "{n} evaluations are named; a page shows from 1 to {most}: choose in the list",
-            n=len(ids),
-            most=MAX_PER_PAGE,
+            "{n} evaluations are named; a page shows from 1 to {most}: choose in the list", n=len(ids), most=MAX_SHOWN
         )
     for name in ids:
         if not _is_finished(engine, name):

@@ -77,7 +77,7 @@ class LivePageState(NamedTuple):
     """State of a page that a server renders."""
 
     now: str
-    """Time of the last change when the page was rendered."""
+    """Change token of the pages (`LivePages.now`) when the page was rendered."""
     stays: bool = False
     """Whether the reader must confirm before the page is reloaded."""
 
@@ -184,7 +184,7 @@ def page_text(key: str, **values: object) -> Markup:
 
 
 def page_text_or(key: str, default: str) -> Markup:
-    """Return a text of the pages, or else the given text."""
+    """Return a text of the pages, or else the default."""
     return page_text(key) if key in texts("report.page", "ru") else escape(default)
 
 

@@ -32,7 +32,7 @@ from yarus.tasks.dataset.labelling.sampling import sampling_order
 
 COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *TEXT_COLUMNS, "label", "note")
 """Columns of the table; the heading of `label` contains the question of the metric."""
-REQUIRED_COLUMNS = ("case_id", "evaluation", "metric", "probability", "shown", "label", "note")
+REQUIRED = ("case_id", "evaluation", "metric", "probability", "shown", "label", "note")
 PARTLY_WORDS = {"отчасти", "частично", "partly", "partially"}
 HEADINGS = "annotation.judged_columns"
 PROBABILITY_TOLERANCE = 1e-6
@@ -82,15 +82,11 @@ def import_label_sample(path: Path, header: Sequence[str], lines: Sequence[Line]
         InputError: lists up to 20 problems with their rows.
     """
     name, columns = parse_annotator(annotator), column_positions(header, HEADINGS)
-    if missing := [repr(column_heading(HEADINGS, column)) for column in REQUIRED_COLUMNS if column not in columns]:
+    if missing := [repr(column_heading(HEADINGS, column)) for column in REQUIRED if column not in columns]:
         problem = "not drawn" if "probability" not in columns else "columns"
         raise annotation_error(problem, path=path, names=", ".join(missing))
-    rows = [
-        (number, {column: find_cell(cells, columns, column) for column in REQUIRED_COLUMNS}) for number, cells in lines
-    ]
-    answers = {
-        pair: _load_or_describe(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}
-    }
+    rows = [(number, {column: find_cell(cells, columns, column) for column in REQUIRED}) for number, cells in lines]
+    answers = {pair: _try_load(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}}
     problems: list[str] = []
     labels: dict[tuple[str, str, str], Label] = {}
     for number, row in rows:
@@ -145,7 +141,7 @@ def _line(judged_answers: JudgedAnswers, row: int, probability: float) -> list[s
     return [values.get(column, "") for column in COLUMNS]
 
 
-def _load_or_describe(evaluation: str, metric: str) -> JudgedAnswers | str:
+def _try_load(evaluation: str, metric: str) -> JudgedAnswers | str:
     """Return the answers that rows name, or the problem with the name."""
     if not evaluation or not metric:
         return annotation_problem("no evaluation")
@@ -203,7 +199,7 @@ def _parse_number(text: str) -> float:
 
 
 def _find_contradictions(labels: Iterable[Label]) -> Iterator[str]:
-    """Yield inconsistent probabilities: in a stratum all are equal, and at least the share of answers in the file."""
+    """Yield the strata whose probabilities differ, or are below the share of their answers in the file."""
     by_stratum: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
     for label in labels:
         by_stratum[label.evaluation_id, label.metric, label.stratum].append(label)

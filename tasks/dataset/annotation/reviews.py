@@ -36,7 +36,7 @@ from yarus.tasks.evaluation.number_format import replace_non_finite
 
 Review = dict[str, Any]
 """Verdicts of an annotator on a question: column -> verdict."""
-UNSEEN_OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
+UNSEEN = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
 """Parts of kappa for the possible verdicts of two annotators who answer yes or no."""
 
 
@@ -114,9 +114,7 @@ def _comparable_values(verdicts: Sequence[Mapping[str, Review]], field: str) -> 
 def _pair_agreement(
     verdicts: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str
 ) -> ColumnAgreement:
-    rows = [
-        row for row, reviews in enumerate(verdicts) if _are_comparable(reviews.get(a, {}), reviews.get(b, {}), field)
-    ]
+    rows = [row for row, reviews in enumerate(verdicts) if _can_compare(reviews.get(a, {}), reviews.get(b, {}), field)]
     value_pairs = [(verdicts[row][a][field], verdicts[row][b][field]) for row in rows]
     groups = [users[row] for row in rows]
     if field == "relevant":
@@ -124,21 +122,13 @@ def _pair_agreement(
     first, second = (np.array([float(pair[side]) for pair in value_pairs]) for side in (0, 1))
     shared = float(np.mean(first == second)) if value_pairs else None
     kappa = weighted_kappa(first, second)  # with two categories, quadratic weights give Cohen's unweighted kappa
-    low, high = posterior_interval(
-        kappa_parts(first, second), kappa_from_totals, unseen=UNSEEN_OUTCOMES, seed=0, groups=groups
-    )
+    low, high = posterior_interval(kappa_parts(first, second), kappa_from_totals, unseen=UNSEEN, seed=0, groups=groups)
     reason = None if kappa == kappa else "both always say the same" if value_pairs else "no question in common"
-    return {
-        "n": len(value_pairs),
-        "agreement": shared,
-        "kappa": replace_non_finite(kappa),
-        "ci_low": replace_non_finite(low),
-        "ci_high": replace_non_finite(high),
-        "reason": reason,
-    }
+    return {"n": len(value_pairs), "agreement": shared, "kappa": replace_non_finite(kappa),
+            "ci_low": replace_non_finite(low), "ci_high": replace_non_finite(high), "reason": reason}  # fmt: skip
 
 
-def _are_comparable(first: Review, second: Review, field: str) -> bool:
+def _can_compare(first: Review, second: Review, field: str) -> bool:
     """Return whether both verdicts have the column and concern the same answer."""
     is_same_answer = field != "answer_ok" or first.get("answer_of") == second.get("answer_of")
     return is_same_answer and field in first and field in second
@@ -151,14 +141,8 @@ def _overlap(
     low, high = mean_interval(shares, seed=0, low=0, high=1, groups=groups)
     mean = float(shares.mean()) if pairs else None
     reason = "the mean overlap of two sets; kappa needs a yes or no" if pairs else "no question in common"
-    return {
-        "n": len(pairs),
-        "agreement": mean,
-        "kappa": None,
-        "ci_low": replace_non_finite(low),
-        "ci_high": replace_non_finite(high),
-        "reason": reason,
-    }
+    return {"n": len(pairs), "agreement": mean, "kappa": None,
+            "ci_low": replace_non_finite(low), "ci_high": replace_non_finite(high), "reason": reason}  # fmt: skip
 
 
 def _review_row(row: QuestionRow, annotator: str, verdict: Review, timestamp: str) -> Loaded:

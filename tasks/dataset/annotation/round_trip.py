@@ -111,7 +111,7 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
     """Import people's labels; import nothing if any row of the file is invalid.
 
     Args:
-        path: path of a .csv or .xlsx file from `export`, filled in and saved.
+        path: path of a .csv or .xlsx file from `export_annotation_file`, filled in and saved.
         annotator: name of the annotator.
         into: source that receives the labels; by default the one in the file.
 

@@ -87,8 +87,7 @@ def _is_small_talk(words: list[str]) -> bool:
 
 
 def is_gibberish(word: str) -> bool:
-    """Return whether a word is gibberish: repeated letters or syllables, neighbouring keys, or no vowel in either
-    layout.
+    """Return whether a word is gibberish: repetitions, neighbouring keys, or no vowel in either layout.
 
     Example:
         >>> from yarus.tasks.dataset.corpus.chatter import is_gibberish

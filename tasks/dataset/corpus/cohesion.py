@@ -53,7 +53,7 @@ def select_cohesive_topics(points: Floats, codes: Codes, *, seed: int) -> Cohesi
         codes: topic of each question; -1 for none.
         seed: seed of shuffling and clustering.
 
-    Reference: Buja and Eyuboglu 1992, Remarks on parallel analysis (shuffled columns as what chance has).
+    Reference: Buja and Eyuboglu 1992, Remarks on parallel analysis (shuffled columns as the null model).
     """
     directions = normalize_rows(points)
     n_topics = int(codes.max(initial=-1)) + 1
@@ -73,8 +73,7 @@ def select_cohesive_topics(points: Floats, codes: Codes, *, seed: int) -> Cohesi
 
 
 def mean_similarity_to_topic(directions: Floats, codes: Codes) -> Floats:
-    """Return the mean cosine of each question with the others of its topic; NaN for single questions or without a
-    topic.
+    """Return the mean cosine of each question with the others of its topic; NaN if there are none.
 
     Args:
         directions: (n, d) vectors of length 1 or 0.

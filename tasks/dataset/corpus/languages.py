@@ -23,7 +23,7 @@ LINK = re.compile(
 
 
 def content_words(text: str) -> list[str]:
-    """Return the content_words words of a text in lower case, with «ё» as «е» and without addresses.
+    """Return the content words of a text in lower case, with «ё» as «е» and without addresses.
 
     Example:
         >>> from yarus.tasks.dataset.corpus.languages import content_words
@@ -74,7 +74,7 @@ def detect_corpus_languages(texts: Sequence[str]) -> CorpusLanguages:
     )
 
 
-def is_foreign(text: str, corpus_languages: CorpusLanguages) -> bool:
+def is_foreign(text: str, corpus: CorpusLanguages) -> bool:
     """Return whether a text is in another language than a corpus.
 
     A text is foreign if:
@@ -84,16 +84,11 @@ def is_foreign(text: str, corpus_languages: CorpusLanguages) -> bool:
     """
     words = LETTERS.findall(unicodedata.normalize("NFC", text).casefold())
     letters = "".join(words)
-    n_foreign_letters = sum(
-        letter_script(letter) not in corpus_languages.scripts and letter_script(letter) != "LATIN" for letter in letters
-    )
-    if letters and 2 * n_foreign_letters > len(letters):
+    n_rare = sum(letter_script(letter) not in corpus.scripts and letter_script(letter) != "LATIN" for letter in letters)
+    if letters and 2 * n_rare > len(letters):
         return True
     n_foreign = sum(
-        any(
-            letter not in corpus_languages.letters and letter_script(letter) in corpus_languages.scripts
-            for letter in word
-        )
+        any(letter not in corpus.letters and letter_script(letter) in corpus.scripts for letter in word)
         for word in words
     )
     if (
@@ -103,8 +98,8 @@ def is_foreign(text: str, corpus_languages: CorpusLanguages) -> bool:
     ):
         return True
     hits = _count_common_words(text, MIN_HIT_SHARE)
-    own_hits = max((n for name, n in hits.items() if name in corpus_languages.languages), default=0)
-    return bool(corpus_languages.languages) and any(n > own_hits for n in hits.values())
+    own_hits = max((n for name, n in hits.items() if name in corpus.languages), default=0)
+    return bool(corpus.languages) and any(n > own_hits for n in hits.values())
 
 
 def _count_common_words(text: str, share: float) -> dict[str, int]:
@@ -118,7 +113,7 @@ def _count_common_words(text: str, share: float) -> dict[str, int]:
 
 @lru_cache(maxsize=10_000)
 def letter_script(letter: str) -> str:
-    """Return the letter_script of a letter, as Unicode names it.
+    """Return the script of a letter, as Unicode names it.
 
     Example:
         >>> from yarus.tasks.dataset.corpus.languages import letter_script

@@ -111,8 +111,7 @@ COUNTS = ("n_missing", "n_unanswered", "n_downvoted")
 
 
 def content_gap_reasons(topic: Mapping[str, Any], language: str) -> list[str]:
-    """Return texts with the number of questions, their problems and the expected gain; problems with a count of 0 are
-    omitted.
+    """Return texts about the number of questions, their problems (without zero counts) and the expected gain.
 
     Args:
         topic: a topic of `next`.

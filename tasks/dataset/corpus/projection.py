@@ -72,8 +72,7 @@ def build_corpus_map(
     points: int,
     seed: int,
 ) -> CorpusMap:
-    """Return the map: one list per column, one point per question and chunk; a seeded sample if there are more than
-    `points`.
+    """Return the map as columns, with one point per question and chunk, or a seeded sample of `points` of them.
 
     Returns:
         x, y (the first two components), kind, id, text, topic and outcome of questions, uses of chunks, and

@@ -82,10 +82,8 @@ def read_log(name: str, evaluations: list[RowMapping], *, limit: int | None) -> 
     cases, _ = annotated_cases(name, questions, corpus, "page")
     relevant = column_values(cases, "relevant")
     split_labels = [[label.rpartition("=") for label in labels] for labels in column_values(cases, "labelled")]
-    labelled_pages = [[page for page, _, grade in labels if float(grade) > 0] for labels in split_labels]
-    removed = [
-        [page for page in pages if page not in kept] for pages, kept in zip(labelled_pages, relevant, strict=True)
-    ]
+    labelled = [[page for page, _, grade in labels if float(grade) > 0] for labels in split_labels]
+    removed = [[page for page in pages if page not in kept] for pages, kept in zip(labelled, relevant, strict=True)]
     is_stale = [status == "stale_label" for status in column_values(cases, "status")]
     is_missing = [stale or answerable(row) is False for stale, row in zip(is_stale, questions, strict=True)]
     ids = [row["question_id"] for row in questions]
@@ -177,6 +175,6 @@ def _user_failure(question: QuestionRow, phrases: list[str]) -> float:
 
 
 def most_common_pages(items: list[list[str]], limit: int) -> list[PageCount]:
-    """Return the most common texts of the lists, with the number of lists that contain each."""
+    """Return the most common pages of the lists, with the number of lists that contain each."""
     counts = Counter(page for pages in items for page in dict.fromkeys(pages))
     return [{"page": page, "n": n} for page, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]]

@@ -31,7 +31,7 @@ MISSING_GAIN, FAILED_GAIN = 1.0, 0.5
 """Expected gain of a new page for a question whose page is missing; and for one with a bad answer and no known page."""
 DIMENSIONS = 50
 """Dimensions in which questions are compared by their words."""
-MAX_LABEL_CHARS = 60
+MAX_CHARS = 60
 """Maximum characters of a question that names a topic."""
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -183,9 +183,7 @@ def _topic(
     covered = np.mean([any(word[:STEM_LENGTH] in stems for word in content_words(text)) for text in texts])
     return {
         "topic": topic,
-        "label": ", ".join(words)
-        if covered >= MIN_COVERED
-        else truncate_text(" ".join(texts[0].split()), MAX_LABEL_CHARS),
+        "label": ", ".join(words) if covered >= MIN_COVERED else truncate_text(" ".join(texts[0].split()), MAX_CHARS),
         "words": words,
         "representative": texts[0],
         "n": len(rows),

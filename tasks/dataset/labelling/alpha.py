@@ -12,7 +12,7 @@ from yarus.metrics.statistics import posterior_interval
 from yarus.metrics.statistics.groups import Floats
 from yarus.metrics.statistics.krippendorff import alpha_from_totals, alpha_parts, krippendorff_alpha
 
-UNSEEN_OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
+UNSEEN = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
 """Parts of alpha for the possible labels of two annotators who answer yes or no."""
 LARGE_SAMPLE = 1e6
 """Number of labels at which the finite-sample correction of alpha vanishes."""
@@ -46,7 +46,7 @@ def annotator_alpha(labels: Sequence[Mapping[str, float]], groups: Sequence[Any]
         return {"n": n, "alpha": None, "ci_low": None, "ci_high": None, "reason": reason}
     paired_groups = [group for group, paired in zip(groups, is_paired, strict=True) if paired]
     parts = alpha_parts(table)[is_paired]
-    low, high = posterior_interval(parts, _large_sample_alpha, unseen=UNSEEN_OUTCOMES, seed=0, groups=paired_groups)
+    low, high = posterior_interval(parts, _large_sample_alpha, unseen=UNSEEN, seed=0, groups=paired_groups)
     return {"n": n, "alpha": value, "ci_low": min(low, value), "ci_high": max(high, value), "reason": None}
 
 

@@ -106,7 +106,7 @@ def lacking(n_own: int) -> int:
 
 
 def select_labels(answers: JudgedAnswers, labels: Sequence[Label]) -> tuple[int, list[Label]]:
-    """Return the number of own labelled answers, and the labels to use: own ones if there are enough, or no others.
+    """Return the number of own labelled answers, and the labels to use: own ones if they suffice, or else others.
 
     Labels of other evaluations measure the judge's error on other answers. If the answers differ in quality, the error
     may differ too, and the interval does not show it. Such a value is shown, but not used in decisions.

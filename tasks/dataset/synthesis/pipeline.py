@@ -149,14 +149,12 @@ async def _find_judged_problem(
             ("judge_error", None in scores), ("answerable", any((value or 0) >= MIN_SUPPORT for value in scores))
         )
     texts = {"question": pair.question, "answer": pair.answer, "context": whole}
-    faithfulness = _record_score(
-        await ask_for_score(models.judge, Call(models.prompts["faithfulness"], texts)), outcome
-    )
+    support = _record_score(await ask_for_score(models.judge, Call(models.prompts["faithfulness"], texts)), outcome)
     score, *singles = await asyncio.gather(*map(score_context, (whole, *(passages if plan.kind == "multi" else ()))))
     return _first_problem(
-        ("judge_error", None in (faithfulness, score, *singles)),
+        ("judge_error", None in (support, score, *singles)),
         ("not_answerable", (score or 0) <= MIN_SUPPORT),
-        ("unfaithful", (faithfulness or 0) <= MIN_SUPPORT),
+        ("unfaithful", (support or 0) <= MIN_SUPPORT),
         ("one_chunk_is_enough", any((single_score or 0) > MIN_SUPPORT for single_score in singles)),
     )
 

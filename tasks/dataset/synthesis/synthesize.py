@@ -98,9 +98,7 @@ def _load_input(parameters: SynthesisParameters) -> SynthesisInput:
 
 
 def _existing_questions(parameters: SynthesisParameters, data_source: Source) -> list[str]:
-    """Return the questions of the receiving source from other parameters; equal parameters give the same questions
-    again.
-    """
+    """Return the receiving source's questions from other parameters; those from equal ones are generated again."""
     try:
         receiving_source = find_loaded_source(database(), parameters.into)
     except InputError:  # the source does not exist yet

@@ -67,14 +67,8 @@ def write_answers_report(engine: Engine, folder: Path, home: Path, **judges: Any
     for version in range(3):
         resolved = {"retriever": f"retriever-{version}", "generator": "bot", "judge": judges.get(f"v{version}", JUDGED)}
         label = f"v{version} {PLANTED}" if version else None
-        fields = {
-            "tier": "tier3",
-            "night": version,
-            "statuses": {"ok": N_QUESTIONS},
-            "coverage": 1.0,
-            "sut_label": label,
-        }
-        ids.append(write_evaluation_with_cases(engine, folder, source, columns(version), resolved=resolved, **fields))
+        row = {"tier": "tier3", "night": version, "statuses": {"ok": N_QUESTIONS}, "coverage": 1.0, "sut_label": label}
+        ids.append(write_evaluation_with_cases(engine, folder, source, columns(version), resolved=resolved, **row))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
         return AnswersReport(write_report(engine, ids, folder / f"{source}.html", "ru"), ids)

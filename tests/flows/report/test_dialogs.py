@@ -23,15 +23,10 @@ HISTORY = [
 def test_case_shows_turn_and_history(
     engine: Engine, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    columns = {
-        "answer": ["Да."] * 3,
-        "dialog": ["d", "d", None],
-        "turn": [1, 3, None],
-        "history": [None, HISTORY, None],
-    }
-    columns |= {"e2e_score": [0.5] * 3, "question": ["Когда?", "А кто?", "А кто?"]}
+    values = {"answer": ["Да."] * 3, "dialog": ["d", "d", None], "turn": [1, 3, None], "history": [None, HISTORY, None]}
+    values |= {"e2e_score": [0.5] * 3, "question": ["Когда?", "А кто?", "А кто?"]}
     name = write_evaluation_with_cases(
-        engine, tmp_path, make_source_name(), columns, tier="tier3", statuses={"ok": 3}, coverage=1.0
+        engine, tmp_path, make_source_name(), values, tier="tier3", statuses={"ok": 3}, coverage=1.0
     )
     monkeypatch.setenv("YARUS_HOME", str(home))
     path = write_report(engine, [name], tmp_path / "dialogs.html", "ru")

@@ -64,10 +64,8 @@ def test_generation_uses_reference_and_relevant_chunks_once(judge: FakeLLMServer
     assert rows["7"]["nuggets"] == [{"nugget": "Правило 7 велит сдать книгу.", "vital": True}]
     assert rows["7"]["origin"] is None and rows["7"]["answerable"] is None  # other labels stay empty
     assert rows["6"]["nuggets"] is None
-    prompt_texts = texts(next(request for request in judge.requests if "книгу 3" in str(request)))
-    assert prompt_texts["passage_1"] == "Правило 3 велит сдать книгу 3 до мая года 3." and prompt_texts[
-        "question"
-    ].startswith("Что")
+    parts = texts(next(request for request in judge.requests if "книгу 3" in str(request)))
+    assert parts["passage_1"] == "Правило 3 велит сдать книгу 3 до мая года 3." and parts["question"].startswith("Что")
     assert make_nuggets(source)["asked"] == 0 and len(requests_of_kind(judge, "nuggets")) == 7
 
 

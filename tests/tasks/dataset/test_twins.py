@@ -38,10 +38,7 @@ def test_duplicates_match_despite_misprints() -> None:
     misprint = SESSION.replace("расписание", "распсание")
     assert duplicate_representatives(
         corpus(("1", None, SESSION), ("2", None, misprint), ("3", None, HOSTEL)), "chunk"
-    ).keys() == {
-        "1",
-        "2",
-    }
+    ).keys() == {"1", "2"}
 
 
 @pytest.mark.parametrize(
@@ -74,14 +71,11 @@ def test_duplicates_include_pages_contained_in_another() -> None:
         "p:1": "p:1",
         "p:2": "p:1",
     }
-    assert duplicate_representatives(corpus(("0", "p:0", HOSTEL), *chunks), "page") == {
-        "p:0": "p:0",
-        "p:1": "p:0",
-    }  # contained in p:1
+    # Page 0 is contained in page 1.
+    assert duplicate_representatives(corpus(("0", "p:0", HOSTEL), *chunks), "page") == {"p:0": "p:0", "p:1": "p:0"}
     unique_chunk = ("4", "p:2", "Столовая открыта с девяти до шести, кроме воскресенья и праздников.")
-    assert (
-        duplicate_representatives(corpus(*chunks, ("3", "p:2", HOSTEL), unique_chunk), "page") == {}
-    )  # it has a unique chunk
+    # Page 2 has a unique chunk.
+    assert duplicate_representatives(corpus(*chunks, ("3", "p:2", HOSTEL), unique_chunk), "page") == {}
 
 
 def test_duplicates_exclude_pages_with_common_boilerplate() -> None:
@@ -97,12 +91,10 @@ def test_duplicates_are_exactly_the_doubled_xquad_paragraphs(xquad_ru: Path) -> 
     articles = json.loads(xquad_ru.read_text(encoding="utf-8"))["data"]
     texts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
     doubled = random.Random(0).sample(range(len(texts)), 48)
-    chunks = [(f"{number:03d}", "p:1", text) for number, text in enumerate(texts)]
-    chunks += [(f"0-{number:03d}", "p:2", texts[number]) for number in doubled]
+    chunks = [(f"{i:03d}", "p:1", text) for i, text in enumerate(texts)]
+    chunks += [(f"0-{i:03d}", "p:2", texts[i]) for i in doubled]
     duplicates = duplicate_representatives(corpus(*sorted(chunks)), "chunk")
-    assert duplicates == {
-        name: f"0-{number:03d}" for number in doubled for name in (f"0-{number:03d}", f"{number:03d}")
-    }
+    assert duplicates == {name: f"0-{i:03d}" for i in doubled for name in (f"0-{i:03d}", f"{i:03d}")}
 
 
 def test_duplicates_scale_to_thousands_of_similar_texts() -> None:

@@ -55,10 +55,8 @@ def estimate_inputs(pools: Pools, labels: Sequence[Label]) -> dict[str, Labelled
     names = [metric.column or "" for metric in pools.metrics]
     complete_counts = Counter(pools.strata[row] for row in rows)
     probabilities = np.array([complete_counts[stratum] / pools.sizes[stratum] or np.nan for stratum in pools.strata])
-    complete = pools.cases.take(pa.array(rows, pa.int64()))
-    people = estimate_people_metrics(
-        complete, [judgements[row] for row in rows], 1 / probabilities[rows], names, pools.k
-    )
+    cases = pools.cases.take(pa.array(rows, pa.int64()))
+    people = estimate_people_metrics(cases, [judgements[row] for row in rows], 1 / probabilities[rows], names, pools.k)
     inputs = {}
     for name in names:
         values = np.full(len(pools.ids), np.nan)

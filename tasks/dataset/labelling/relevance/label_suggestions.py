@@ -106,8 +106,8 @@ def suggest_labels(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> L
         InputError: an evaluation does not exist or has no rankings, the tiers or sources differ, or the metric does not
             measure rankings.
     """
-    metric_row = METRICS.get(metric)
-    if metric_row is None or not metric_row.of_relevance or metric_row.column is None:
+    declared = METRICS.get(metric)
+    if declared is None or not declared.of_relevance or declared.column is None:
         raise InputError("{metric!r} says nothing of rankings; name one such as ndcg@10 or hit_rate@1", metric=metric)
     first, second = (journal.find_evaluation(engine, name) for name in (a, b))
     sides = _load_cases(first), _load_cases(second)
@@ -129,7 +129,7 @@ def suggest_labels(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> L
     unchanged = [_Flip(row, None) for row in range(len(questions))]
     flips = [_Flip(row, name) for row, candidate in enumerate(questions) for name in candidate.unjudged]
     before, after = (
-        [_metric_values(questions, side, changes, metric_row.column, depths[side]) for side in (0, 1)]
+        [_metric_values(questions, side, changes, declared.column, depths[side]) for side in (0, 1)]
         for changes in (unchanged, flips)
     )
     rows = np.array([flip.row for flip in flips], dtype=np.intp)
@@ -140,7 +140,7 @@ def suggest_labels(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> L
     return {
         "a": first["id"],
         "b": second["id"],
-        "metric": metric_row.name,
+        "metric": declared.name,
         "value_a": float(before[0].mean()),
         "value_b": float(before[1].mean()),
         "unjudged": len(order),

@@ -189,9 +189,7 @@ def majority_relevance(labels: Iterable[Label]) -> dict[str, bool]:
 
 def people_judgements(pools: Pools, labels: Iterable[Label]) -> list[Judgements]:
     """Return people's judgements of the results of each question, from this evaluation or others."""
-    relevance = majority_relevance(labels)
-    if not relevance:
+    judged = majority_relevance(labels)
+    if not judged:
         return [{} for _ in pools.ids]
-    return [
-        {name: relevance[digest] for name, digest in texts.items() if digest in relevance} for texts in pools.digests
-    ]
+    return [{name: judged[digest] for name, digest in texts.items() if digest in judged} for texts in pools.digests]

@@ -77,9 +77,8 @@ def test_label_sample_round_trip(night: Document, tmp_path: Path, suffix: str) -
     assert first.probability == float(rows[0]["probability"])
     assert first.value == float(is_good(rows[0]["question"]))
     corrected = LabellingSession(database(), night["evaluation_id"]).progress("anna")["estimate"]
-    assert corrected["value"] == pytest.approx(
-        RATE, abs=0.2
-    )  # four standard deviations: the sample depends on the evaluation's id
+    # Four standard deviations: the sample depends on the evaluation's id.
+    assert corrected["value"] == pytest.approx(RATE, abs=0.2)
 
 
 def test_label_sample_depends_on_seed_only(night: Document, tmp_path: Path) -> None:

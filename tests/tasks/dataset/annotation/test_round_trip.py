@@ -77,9 +77,8 @@ def test_verdict_applies_to_its_answer_only(
     assert after["6"]["ground_truth_answer"] == logged
     assert after["7"]["ground_truth_answer"] == after["7"]["answer"]
     assert after["6"]["review"]["annotators"]["анна"]["answer_of"] == "tier3-x"
-    import_annotation_file(
-        write_file({"question_id": "6", "answer_of": "log", "answer_ok": "нет"}), "анна"
-    )  # now the verdict is on the log's answer
+    # Now the verdict is on the log's answer.
+    import_annotation_file(write_file({"question_id": "6", "answer_of": "log", "answer_ok": "нет"}), "анна")
     assert read_questions_by_id(engine, source)["6"]["ground_truth_answer"] is None
 
 
@@ -129,9 +128,7 @@ def test_export_replaces_personal_data(at_home: Path, tmp_path: Path) -> None:
 
 
 def test_irrelevance_is_a_label(engine: Engine, source: str, write_file: WriteFile, tmp_path: Path) -> None:
-    """An irrelevance label is counted and compared like others, the case states it, and the question is not exported as
-    unlabelled.
-    """
+    """Irrelevance is counted and compared like other labels; the question is not exported as unlabelled."""
     out, rows = (
         tmp_path / "out.csv",
         [{"question_id": question_id, "relevant": word} for question_id, word in (("8", "нет"), ("9", "c9"))],
@@ -146,10 +143,8 @@ def test_irrelevance_is_a_label(engine: Engine, source: str, write_file: WriteFi
     reason = "no chunk is labelled relevant"
     assert reasons == dict.fromkeys("567", reason) | {"8": f"{reason}: it is annotated that the corpus has no answer"}
     export_annotation_file(out, source, [evaluated["evaluation_id"]])
-    reasons_by_question = {
-        cells[0].text: cells[list(COLUMNS).index("why")].text for _, cells in spreadsheets.read_table(out)[1]
-    }
-    assert {name for name, weights in reasons_by_question.items() if "нет разметки" in weights} == {"5", "6", "7"}
+    exported = {cells[0].text: cells[list(COLUMNS).index("why")].text for _, cells in spreadsheets.read_table(out)[1]}
+    assert {name for name, weights in exported.items() if "нет разметки" in weights} == {"5", "6", "7"}
 
 
 def test_import_keeps_origin_of_source(engine: Engine, source: str, write_file: WriteFile) -> None:

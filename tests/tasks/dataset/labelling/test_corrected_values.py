@@ -51,9 +51,8 @@ def test_corrected_mean_follows_judged_mean_in_summary(night: Document, capsys: 
     corrected = metrics[NAME]
     assert (corrected["n_labels"], corrected["n_scored"], corrected["judge"]) == (120, 120, None)
     assert corrected["ci_low"] < corrected["value"] < corrected["ci_high"]
-    assert corrected["value"] == pytest.approx(
-        RATE, abs=0.15
-    )  # the sample depends on the evaluation's id: four standard deviations
+    # Four standard deviations: the sample depends on the evaluation's id.
+    assert corrected["value"] == pytest.approx(RATE, abs=0.15)
     assert metrics["avg_faithfulness"]["judge"] == "missing" and metrics["avg_faithfulness"]["grade"] is None
     assert corrected["grade"] in ("attention", "good")  # from people's labels, with their interval
     label_details = corrected["labels"]

@@ -85,9 +85,7 @@ def test_retrievers_with_one_pool_are_comparable(tmp_path: Path, capsys: pytest.
 
 @pytest.mark.slow("breadth: another effect of filled labels")
 def test_dry_run_counts_judge_calls(tmp_path: Path) -> None:
-    """The plan is an upper bound, because labels and overlaps are unknown before retrieval. Without filling there are
-    no calls.
-    """
+    """The plan is an upper bound: labels and overlaps are unknown before retrieval. Without filling, it is zero."""
     with serve_judge() as server:
         name = load_source(tmp_path, "filled_plan", n=20)
         parameters = Tier1.model_validate(
@@ -158,9 +156,7 @@ def test_corrected_means_equal_people_when_all_is_judged(tmp_path: Path) -> None
 
 @pytest.mark.slow("breadth: another effect of filled labels")
 def test_judgements_are_reused_in_later_evaluations(tmp_path: Path) -> None:
-    """Judgements are matched by text, so that people judge only new results of another retriever; both means are
-    corrected.
-    """
+    """Judgements match by text: people judge only new results of another retriever, and both means are corrected."""
     with serve_judge():
         load_source(tmp_path, "filled_next", n=80)
         first = evaluate("tier1", source="filled_next", labels="filled", retriever="dense", pool="fulltext")
@@ -225,8 +221,5 @@ def test_labelling_opens_results_when_labels_are_filled(tmp_path: Path, monkeypa
     monkeypatch.setattr(answers, "MAX_EVALUATIONS", 0)
     with serve_judge():
         run = evaluate("tier1", source=load_source(tmp_path, "filled_chosen", n=20), labels="filled")
-    for session in (
-        open_session(database(), run["evaluation_id"], None),
-        open_session(database(), "last", "relevance"),
-    ):
-        assert (session.evaluation_id, session.metric) == (run["evaluation_id"], "relevance")
+    for opened in (open_session(database(), run["evaluation_id"], None), open_session(database(), "last", "relevance")):
+        assert (opened.evaluation_id, opened.metric) == (run["evaluation_id"], "relevance")
