@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from yarus.db import journal
 from yarus.db.errors import InputError
-from yarus.tasks.cases.privacy import pseudonyms as to_people
+from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import column_values
 from yarus.tasks.comparison.bands import Trend
 from yarus.tasks.comparison.baseline_comparison import compare_or_explain, compare_with_accepted
@@ -61,7 +61,7 @@ def comparison_view(entry: ReportEntry) -> Document | None:
         return None
     sentences = [
         *build_statements([compared]),
-        *(line for line in compared.get("statements", []) if line["kind"] == "reach"),
+        *(statement for statement in compared.get("statements", []) if statement["kind"] == "reach"),
     ]
     view = {"a": compared["a"], "said": sentences, "metrics": []}
     if "metrics" not in compared:
@@ -74,18 +74,18 @@ def comparison_view(entry: ReportEntry) -> Document | None:
         {
             "name": name,
             "headline": name in headlines,
-            "main": name in headlines or metric_change["verdict"] in ("regressed", "changed"),
-            "a": format_metric(name, metric_change["a"]),
-            "b": format_metric(name, metric_change["b"]),
-            "difference": format_metric(name, metric_change["difference"], sign=True),
-            "bar": difference_bar(metric_change),
-            "between": format_difference_interval(name, metric_change),
-            "p": _format_p(metric_change["p"], metric_change["p_holm"]),
-            "verdict": metric_change["verdict"] if metric_change["difference"] is not None else "not compared",
-            "detectable": format_metric(name, metric_change["smallest_detectable"]),
-            "n": metric_change["n"],
+            "main": name in headlines or change["verdict"] in ("regressed", "changed"),
+            "a": format_metric(name, change["a"]),
+            "b": format_metric(name, change["b"]),
+            "difference": format_metric(name, change["difference"], sign=True),
+            "bar": difference_bar(change),
+            "between": format_difference_interval(name, change),
+            "p": _format_p(change["p"], change["p_holm"]),
+            "verdict": change["verdict"] if change["difference"] is not None else "not compared",
+            "detectable": format_metric(name, change["smallest_detectable"]),
+            "n": change["n"],
         }
-        for name, metric_change in compared["metrics"].items()
+        for name, change in compared["metrics"].items()
     ]
     cases_by_list = {name: _change_details(compared["cases"][name]) for name in CHANGE_LISTS}
     return view | {
@@ -103,7 +103,7 @@ def describe_changes(entries: list[ReportEntry]) -> tuple[list[Statement], Trans
     compared: list[Any] = [entry.comparison for entry in entries if entry.comparison and entry.key == entry.tier]
     if not compared:
         return [], None
-    started = datetime.fromisoformat(max(tier_comparison["a"]["started_at"] for tier_comparison in compared))
+    started = datetime.fromisoformat(max(comparison["a"]["started_at"] for comparison in compared))
     sentences = build_statements(compared, named=True)
     if started.date() == max(entry.row["started_at"] for entry in entries).date():
         return sentences, translations("statements", "since", since=f"{started:%H:%M} UTC")
@@ -147,15 +147,15 @@ def _slice_views(slices: Document, metric: str) -> list[Document]:
         {
             "slice": name,
             "value": value,
-            "n": metric_changes[metric]["n"],
-            "text": format_metric(metric, metric_changes[metric]["difference"], sign=True),
-            "bar": difference_bar({"smallest_detectable": None, **metric_changes[metric]}),
-            "between": format_difference_interval(metric, metric_changes[metric]),
-            "p": _format_p(metric_changes[metric]["p"], None),
+            "n": changes[metric]["n"],
+            "text": format_metric(metric, changes[metric]["difference"], sign=True),
+            "bar": difference_bar({"smallest_detectable": None, **changes[metric]}),
+            "between": format_difference_interval(metric, changes[metric]),
+            "p": _format_p(changes[metric]["p"], None),
         }
         for name, values in slices.items()
-        for value, metric_changes in values.items()
-        if metric_changes.get(metric, {}).get("difference") is not None
+        for value, changes in values.items()
+        if changes.get(metric, {}).get("difference") is not None
     ]
 
 
@@ -200,11 +200,11 @@ def _pack_pairs(entry: ReportEntry, cases_by_list: dict[str, dict[str, Document]
         return None
     ids = list(dict.fromkeys(name for names in cases_by_list.values() for name in names))
     before = _select_cases(result_files.read_results(entry.comparison["parquet"]), ids)
-    before, after = (to_people.mask_cases(before, entry.comparison["a"]["source"]), _select_cases(after, ids))
+    before, after = pseudonyms.mask_cases(before, entry.comparison["a"]["source"]), _select_cases(after, ids)
     return pack_json(
         {
             "ids": ids,
-            "lists": {name: list(cases_of_list) for name, cases_of_list in cases_by_list.items()},
+            "lists": {name: list(cases) for name, cases in cases_by_list.items()},
             "entries": cases_by_list,
             "shared": _encode_columns(after, ("question", "reference", "text")),
             "reasons": translate_reasons([before, after]),

@@ -14,7 +14,7 @@ from yarus.db import journal
 from yarus.db.errors import InputError, ResultsUnavailable
 from yarus.db.tables import evaluation
 from yarus.metrics.table import find_metric
-from yarus.tasks.cases.privacy import pseudonyms as to_people
+from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.table import iterate_rows
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, STATUSES_BY_SEVERITY
 from yarus.tasks.config.texts import translations
@@ -167,9 +167,9 @@ def has_stand_ins(row: RowMapping) -> bool:
 
 def _load_cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
     if row["parquet"] is None:
-        return None, to_people.mask_message(row["error"] or str(row["state"]), row["source"])
+        return None, pseudonyms.mask_message(row["error"] or str(row["state"]), row["source"])
     try:
-        return to_people.mask_cases(result_files.read_results(row["parquet"]), row["source"]), None
+        return pseudonyms.mask_cases(result_files.read_results(row["parquet"]), row["source"]), None
     except (ResultsUnavailable, InputError) as error:
         return None, str(error)[:MAX_REASON_CHARS]
 
@@ -260,21 +260,21 @@ def _status_views(counts: dict[str, int], cases: pa.Table | None) -> list[Docume
 def _exam_mistakes(entry: ReportEntry) -> Iterator[Document]:
     """Yield the exam answers with the largest errors of the judge, with their texts."""
     exam = entry.summary.get("exam", {})
-    case_ids = {mistake["case_id"] for prompt_result in exam.values() for mistake in prompt_result["worst"]}
+    case_ids = {mistake["case_id"] for result in exam.values() for mistake in result["worst"]}
     if not case_ids or entry.cases is None:
         return
     mistaken = entry.cases.filter(pc.is_in(entry.cases["case_id"], value_set=pa.array(sorted(case_ids), pa.string())))
     cases = {case["case_id"]: case for case in mistaken.select(["case_id", "question", "exam"]).to_pylist()}
-    for prompt, prompt_result in exam.items():
-        for mistake in prompt_result["worst"]:
+    for prompt, result in exam.items():
+        for mistake in result["worst"]:
             case = cases.get(mistake["case_id"], {"question": "", "exam": []})
             answer = next((item["answer"] for item in case["exam"] or () if item["kind"] == mistake["kind"]), "")
             view = {"prompt": prompt, "kind": translations("exam_kinds", mistake["kind"]), "score": mistake["score"]}
             yield {**view, "question": case["question"], "answer": answer}
 
 
-def _stage_views(summarized: EvaluationSummary) -> list[Document]:
-    stage_counts = summarized["failures"]["counts"] if "failures" in summarized else {}
+def _stage_views(summary: EvaluationSummary) -> list[Document]:
+    stage_counts = summary["failures"]["counts"] if "failures" in summary else {}
     counts = {name: n for name, n in stage_counts.items() if n}
     max_count = max(counts.values(), default=0)
     return [

@@ -38,14 +38,14 @@ def explanation_view(engine: Engine, before: str, after: str, *, force: bool) ->
     }
 
 
-def _part_views(name: str, explained_metric: ExplainedMetric) -> list[Document]:
+def _part_views(name: str, explained: ExplainedMetric) -> list[Document]:
     """Return each part of a difference with its bar; all bars have one scale."""
-    labelled = [(translations("explanation", "by questions"), explained_metric["questions"])]
-    if explained_metric["answers"]:
-        labelled.append((translations("explanation", "by answers"), explained_metric["answers"]))
+    labelled = [(translations("explanation", "by questions"), explained["questions"])]
+    if explained["answers"]:
+        labelled.append((translations("explanation", "by answers"), explained["answers"]))
     groups: list[tuple[str, Mapping[Any, ExplainedPart] | None, Sequence[str]]] = [
-        ("fates", explained_metric["fates"], [fate for fate in PAGE_CHANGES if fate != "untouched"]),
-        ("explained_stages", explained_metric["stages"], STAGES),
+        ("fates", explained["fates"], [fate for fate in PAGE_CHANGES if fate != "untouched"]),
+        ("explained_stages", explained["stages"], STAGES),
     ]
     grouped = [(section, key, group[key]) for section, group, keys in groups for key in keys if group and key in group]
     labelled += [(_label(section, key), part) for section, key, part in grouped if part["value"] or part["ci_high"]]

@@ -122,26 +122,16 @@ def _headline_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Do
     headlines = {tier.headlines[0] for tier in TIERS.values()}
     statement = (
         select(
-            columns.evaluation_id,
-            columns.metric,
-            columns.value,
-            columns.reason,
-            columns.ci_low,
-            columns.ci_high,
-            columns.n_scored,
-            columns.n_total,
-            columns.labels,
-            config_value("judge").label("judge"),
-            evaluation.c.started_at,
-            evaluation.c.tier,
+            columns.evaluation_id, columns.metric, columns.value, columns.reason, columns.ci_low, columns.ci_high,
+            columns.n_scored, columns.n_total, columns.labels, config_value("judge").label("judge"),
+            evaluation.c.started_at, evaluation.c.tier,
         )
         .join(evaluation)
         .where(
-            columns.evaluation_id.in_(evaluation_ids),
-            columns.metric.in_(headlines),
+            columns.evaluation_id.in_(evaluation_ids), columns.metric.in_(headlines),
             columns.stratum.in_(["", HEADLINE_STRATUM]),
         )
-    )
+    )  # fmt: skip
     with engine.connect() as connection:
         rows = connection.execute(statement).all()
     exams = read_newest_exams(engine, [EvaluationConfig.model_construct(judge=row.judge) for row in rows if row.judge])

@@ -13,9 +13,8 @@ from sqlalchemy import Engine
 from yarus.db.stores.labels import Label, read_labels
 from yarus.metrics.agreement import weighted_kappa
 from yarus.metrics.statistics.corrected import ppi_mean
-from yarus.tasks.cases.privacy import pseudonyms as to_people
-from yarus.tasks.comparison.slices import length_labels
-from yarus.tasks.comparison.slices import slice_labels as slices_of
+from yarus.tasks.cases.privacy import pseudonyms
+from yarus.tasks.comparison.slices import length_labels, slice_labels
 from yarus.tasks.config.texts import LANGUAGES, texts, translations
 from yarus.tasks.dataset.labelling.alpha import annotator_alpha
 from yarus.tasks.evaluation.number_format import MINUS_SIGN, format_rounded
@@ -158,7 +157,7 @@ def _largest_disagreements(
             "question": _shorten(rows.get(answer.case_id, {}).get("question")),
             "answer": _shorten(rows.get(answer.case_id, {}).get("answer")),
             "notes": [
-                f"{label.annotator}: {to_people.mask_message(label.note, source)}"
+                f"{label.annotator}: {pseudonyms.mask_message(label.note, source)}"
                 for label in answer.labels
                 if label.note
             ],
@@ -174,7 +173,7 @@ def _slice_views(labelled_answers: Sequence[LabelledAnswer], rows: Mapping[str, 
     if not usable:
         return
     table = pa.table({name: [rows[answer.case_id].get(name) for answer in usable] for name in rows[usable[0].case_id]})
-    kinds = slices_of(table) if "question" in table.column_names else {}
+    kinds = slice_labels(table) if "question" in table.column_names else {}
     kinds["answer length"] = length_labels([rows[answer.case_id].get("answer") for answer in usable])
     for kind, values in kinds.items():
         by_value: dict[str, list[LabelledAnswer]] = defaultdict(list)
@@ -231,7 +230,7 @@ def _weighted_mean(answers: Sequence[LabelledAnswer], values: Sequence[float]) -
     """Return the weighted mean of labelled answers; the interval needs at least two of them."""
     if len(answers) < 2:
         return WeightedMean(values[0], 0.0, 1.0)
-    constant_scores, probabilities = (np.full(len(answers), 0.5), [1 / answer.weight for answer in answers])
+    constant_scores, probabilities = np.full(len(answers), 0.5), [1 / answer.weight for answer in answers]
     estimated = ppi_mean(constant_scores, values, probabilities, groups=[answer.group for answer in answers])
     return WeightedMean(estimated.value, estimated.low, estimated.high)
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
-from yarus.tasks.cases.privacy import pseudonyms as to_people
+from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.cases.vocabulary import USER_STRATA
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS
@@ -131,7 +131,7 @@ def render_report(
         over=experiments,
         answers=answers,
         corpus=corpus,
-        pseudonyms=any(to_people.should_mask(entry.row["source"]) for entry in shown_entries)
+        pseudonyms=any(pseudonyms.should_mask(entry.row["source"]) for entry in shown_entries)
         and translations("pseudonyms", "note"),
         packs=packs,
         script=join_scripts(SCRIPTS),
@@ -228,13 +228,13 @@ def _order_by_urgency(evaluations: list[Document], foremost: EvaluationSummary |
 
 def _chart_views(view: Document, figures: Document) -> list[Document]:
     """Return the charts of an evaluation, and add their figures to those of the page."""
-    entry_figures = view.pop("figures")
+    own_figures = view.pop("figures")
 
     def named_charts(*names: str) -> list[Document]:
-        return [{"metric": None, "word": name, "figure": figures[name]} for name in names if figures.get(name)]
+        return [{"metric": None, "word": name, "figure": own_figures[name]} for name in names if own_figures.get(name)]
 
     charts = named_charts("showing risk", "showing cost", "ranks")
-    charts += [{"word": None, **chart} for chart in entry_figures.get("distributions", [])]
+    charts += [{"word": None, **chart} for chart in own_figures.get("distributions", [])]
     charts += named_charts("latency")
     for index, chart in enumerate(charts):
         chart["id"] = f"{view['key']}-{index}"

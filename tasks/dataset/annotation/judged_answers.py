@@ -204,6 +204,6 @@ def _find_contradictions(labels: Iterable[Label]) -> Iterator[str]:
     for label in labels:
         by_stratum[label.evaluation_id, label.metric, label.stratum].append(label)
     for group in by_stratum.values():
-        low, high = (min(label.probability for label in group), max(label.probability for label in group))
+        low, high = min(label.probability for label in group), max(label.probability for label in group)
         if high - low > PROBABILITY_TOLERANCE or low < len(group) / group[0].stratum_size - PROBABILITY_TOLERANCE:
             yield annotation_problem("changed probability", case=group[0].case_id, low=f"{low:g}", high=f"{high:g}")

@@ -100,12 +100,12 @@ def _comparable_values(verdicts: Sequence[Mapping[str, Review]], field: str) -> 
     """Return the comparable values of each question; for `answer_ok`, those on the most common answer."""
     values = []
     for reviews in verdicts:
-        comparable = {name: verdict for name, verdict in reviews.items() if field in verdict}
-        answers = Counter(verdict.get("answer_of") for verdict in comparable.values()).most_common(1)
+        comparable = {name: review for name, review in reviews.items() if field in review}
+        answers = Counter(review.get("answer_of") for review in comparable.values()).most_common(1)
         annotators = {
             name
-            for name, verdict in comparable.items()
-            if field != "answer_ok" or verdict.get("answer_of") == answers[0][0]
+            for name, review in comparable.items()
+            if field != "answer_ok" or review.get("answer_of") == answers[0][0]
         }
         values.append({name: float(comparable[name][field]) for name in annotators})
     return values

@@ -138,7 +138,7 @@ def import_annotation_file(path: Path, annotator: str, into: str | None = None) 
     n_rejected = store_verdicts(data_source, verdicts, name)
     with snapshot(data_source) as connection:
         questions = read_questions(connection, data_source)
-    after, before = (count_labels(questions), count_labels([rows_by_id[row["question_id"]] for row in questions]))
+    after, before = count_labels(questions), count_labels([rows_by_id[row["question_id"]] for row in questions])
     filled_columns = [set(verdict) & set(VERDICT_COLUMNS) for verdict in verdicts.values()]
     counts = Counter(column for row_columns in filled_columns for column in row_columns)
     return {
@@ -181,7 +181,7 @@ def _line(
     data_source: Source,
     row: QuestionRow,
     cases: Sequence[tuple[str, Case]],
-    worth: Mapping[str, float],
+    weights: Mapping[str, float],
     retrieved: str,
     language: str,
 ) -> list[str]:
@@ -191,7 +191,7 @@ def _line(
     values = {
         "question_id": row["question_id"],
         "source": data_source.name,
-        "why": ", ".join(f"{reasons[name]} {value:g}" for name, value in worth.items()),
+        "why": ", ".join(f"{reasons[name]} {value:g}" for name, value in weights.items()),
         "question": row["question"],
         "answer": answers[0][1] if answers else "",
         "answer_of": answers[0][0] if answers else "",
@@ -222,7 +222,7 @@ def _parse_verdicts(
     problems: list[str],
 ) -> dict[str, Review]:
     """Return the verdicts by question, without empty rows; append problems to `problems`."""
-    verdicts_by_question: dict[str, Review] = {}
+    verdicts: dict[str, Review] = {}
     rows: dict[str, int] = {}
     for number, cells in lines:
         verdict = {}
@@ -239,21 +239,21 @@ def _parse_verdicts(
             verdict |= _edited_nuggets(verdict.pop("nuggets"), rows_by_id[question.text])
         if question.text not in rows_by_id:
             problems.append(f"{annotation_problem('row', number=number)}: {_unknown_question(question)}")
-        elif verdict and question.text in verdicts_by_question:
+        elif verdict and question.text in verdicts:
             problem = annotation_problem("twice", given=question.text, other=rows[question.text])
             problems.append(f"{annotation_problem('row', number=number)}: {problem}")
         elif verdict:
             answer_source = {"answer_of": find_cell(cells, columns, "answer_of").text} if "answer_ok" in verdict else {}
-            verdicts_by_question[question.text] = verdict | answer_source
+            verdicts[question.text] = verdict | answer_source
             rows[question.text] = number
-    return verdicts_by_question
+    return verdicts
 
 
 def _edited_nuggets(edited_text: str, row: QuestionRow) -> dict[str, str]:
     """Return the nuggets if they were changed; pseudonyms of the file are replaced by the original texts."""
     original = format_nuggets(nuggets_of(row))
-    shown_texts = (original, row["question"], row["answer"], reference_answer(row))
-    edited = format_nuggets(parse_nuggets(restore_originals(edited_text, filter(None, shown_texts), load_own_key())))
+    originals = (original, row["question"], row["answer"], reference_answer(row))
+    edited = format_nuggets(parse_nuggets(restore_originals(edited_text, filter(None, originals), load_own_key())))
     return {} if edited == format_nuggets(parse_nuggets(original)) else {"nuggets": edited}
 
 

@@ -95,7 +95,7 @@ def is_gibberish(word: str) -> bool:
         ['аааа', 'йцуке', 'dfgdfg', 'вплрдс']
     """
     if REPEATED.fullmatch(word) or (
-        len(word) >= MIN_KEY_RUN and not word.isdigit() and any(word in keyboard_row for keyboard_row in KEYBOARD_ROWS)
+        len(word) >= MIN_KEY_RUN and not word.isdigit() and any(word in row for row in KEYBOARD_ROWS)
     ):
         return True
     letters = set(word)

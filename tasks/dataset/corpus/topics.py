@@ -92,7 +92,7 @@ def name_topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
     with np.errstate(invalid="ignore"):  # equal questions have no variance; its share is not used
         vectors = TruncatedSVD(min(DIMENSIONS, weights.shape[1] - 1), random_state=0).fit_transform(weights)
     codes = cluster_questions(normalize_rows(vectors), seed=0)
-    names = {topic: ", ".join(words_of_topic) for topic, words_of_topic in topic_words(questions, codes).items()}
+    names = {topic: ", ".join(words) for topic, words in topic_words(questions, codes).items()}
     return [names.get(code) or None if code >= 0 else None for code in codes.tolist()]
 
 
@@ -216,5 +216,5 @@ def _distinct_questions(texts: Sequence[str]) -> list[str]:
 
 
 def _mean(values: Floats) -> float | None:
-    known_values = values[~np.isnan(values)]
-    return float(known_values.mean()) if len(known_values) else None
+    finite = values[~np.isnan(values)]
+    return float(finite.mean()) if len(finite) else None

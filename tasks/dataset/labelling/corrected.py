@@ -24,10 +24,8 @@ from yarus.tasks.dataset.labelling.estimate import (
     lacking,
     select_labels,
 )
-from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs as known_results
-from yarus.tasks.dataset.labelling.relevance.estimate import load_result_labels
-from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels, people_judgements
-from yarus.tasks.dataset.labelling.relevance.pools import pools_from_row as of_filled
+from yarus.tasks.dataset.labelling.relevance.estimate import estimate_inputs, load_result_labels
+from yarus.tasks.dataset.labelling.relevance.pools import Pools, has_llm_labels, people_judgements, pools_from_row
 
 log = logging.getLogger("yarus")
 STORED_FIELDS = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")
@@ -73,7 +71,7 @@ def _update_filled(engine: Engine, row: RowMapping) -> None:
     stored = [metric["labels"] for metric in journal.read_metrics(engine, row["id"]) if metric["labels"]]
     labels = load_result_labels(engine, row["source"])
     if (stored[0]["stamp"] if stored else None) != _stamp(labels):
-        store_filled_corrections(engine, of_filled(row), labels)
+        store_filled_corrections(engine, pools_from_row(row), labels)
 
 
 def store_filled_corrections(engine: Engine, pools: Pools, labels: Sequence[Label]) -> None:
@@ -88,11 +86,11 @@ def store_filled_corrections(engine: Engine, pools: Pools, labels: Sequence[Labe
     if n_results := sum(map(len, people_judgements(pools, labels))):
         stratum = HEADLINE_STRATUM if pools.tier == "real_users" else ""
         details = {"n_results": n_results, "stamp": _stamp(labels)}
-        by_column = known_results(pools, labels)
+        by_column = estimate_inputs(pools, labels)
         for metric in pools.metrics:
-            estimated = estimate_from_labelled(by_column[metric.column or ""])
+            result = estimate_from_labelled(by_column[metric.column or ""])
             rows[f"{metric.name}{CORRECTED_SUFFIX}"] = _metric_columns(
-                metric, estimated, estimated["n_own"], len(pools.ids), details, stratum
+                metric, result, result["n_own"], len(pools.ids), details, stratum
             )
     store.replace_corrected_metrics(engine, pools.evaluation_id, rows)
 
@@ -107,9 +105,9 @@ def store_corrected(engine: Engine, answers: JudgedAnswers, labels: Sequence[Lab
     row = None
     if labels and len(answers.cases):
         n_own, selected_labels = select_labels(answers, labels)
-        estimated = estimate_corrected_mean(answers, selected_labels)
+        result = estimate_corrected_mean(answers, selected_labels)
         row = _metric_columns(
-            answers.metric, estimated, n_own, len(answers.cases) + estimated["n_others"], {"stamp": _stamp(labels)}
+            answers.metric, result, n_own, len(answers.cases) + result["n_others"], {"stamp": _stamp(labels)}
         )
     store.replace_corrected_metrics(engine, answers.evaluation_id, {f"{answers.metric.name}{CORRECTED_SUFFIX}": row})
 

@@ -124,7 +124,7 @@ def align_labels(answers: JudgedAnswers, labels: Iterable[Label]) -> LabelledSco
     answers of their stratum. Labels of other evaluations have a mean weight of 1.
     """
     n, row_by_case = len(answers.ids), answers.row_by_case
-    scores, values, probabilities, groups = (list(answers.scores), [NAN] * n, [NAN] * n, list(answers.group_names))
+    scores, values, probabilities, groups = list(answers.scores), [NAN] * n, [NAN] * n, list(answers.group_names)
     valid_labels = sorted((label for label in labels if label.value is not None), key=_answer_key)
     by_answer = [list(same) for _, same in groupby(valid_labels, key=_answer_key)]
     for evaluation, group in groupby(by_answer, key=lambda same: same[0].evaluation_id):

@@ -102,7 +102,7 @@ def _judge_quality(
         judged_share = share * sensitivity + (1 - share) * (1 - specificity)
         variance = share * (1 - share)
         product = variance * (judged_share * (1 - judged_share))
-        return ("exam", variance, variance * (sensitivity + specificity - 1) / product**0.5 if product else 0.0)
+        return "exam", variance, variance * (sensitivity + specificity - 1) / product**0.5 if product else 0.0
     return "nothing", 0.25, 0.0
 
 

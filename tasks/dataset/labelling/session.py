@@ -94,21 +94,21 @@ class LabellingSession:
 
     def undo(self, annotator: str) -> CaseToLabel | None:
         """Delete the annotator's last label, and return its case with the label, or None if there was none."""
-        deleted = store.delete_last_label(self._engine, self.evaluation_id, self.metric, parse_annotator(annotator))
+        label = store.delete_last_label(self._engine, self.evaluation_id, self.metric, parse_annotator(annotator))
         self._correct()
-        return self._case_to_label(self._find_case(deleted.case_id), deleted) if deleted else None
+        return self._case_to_label(self._find_case(label.case_id), label) if label else None
 
     def progress(self, annotator: str) -> LabellingProgress:
         """Return the numbers of labels and the current estimate."""
         labels = self.said()
-        own_labels = [label for label in labels if label.annotator == parse_annotator(annotator)]
-        current_estimate = estimate_corrected_mean(self.answers, labels)
+        own = [label for label in labels if label.annotator == parse_annotator(annotator)]
+        estimate = estimate_corrected_mean(self.answers, labels)
         return {
-            "labelled": current_estimate["n_own"],
-            "own": sum(label.value is not None for label in own_labels),
-            "passed_over": sum(label.value is None for label in own_labels),
+            "labelled": estimate["n_own"],
+            "own": sum(label.value is not None for label in own),
+            "passed_over": sum(label.value is None for label in own),
             "cases": len(self._order),
-            "estimate": current_estimate,
+            "estimate": estimate,
         }
 
     def said(self) -> list[Label]:

@@ -155,7 +155,7 @@ async def _find_judged_problem(
         ("judge_error", None in (support, score, *singles)),
         ("not_answerable", (score or 0) <= MIN_SUPPORT),
         ("unfaithful", (support or 0) <= MIN_SUPPORT),
-        ("one_chunk_is_enough", any((single_score or 0) > MIN_SUPPORT for single_score in singles)),
+        ("one_chunk_is_enough", any((single or 0) > MIN_SUPPORT for single in singles)),
     )
 
 

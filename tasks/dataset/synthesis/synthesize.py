@@ -115,7 +115,7 @@ def _save_questions(
     rows = [_question_rows(parameters, material, plan, pair) for plan, pair in outcome.accepted]
     if rows:
         loaded_rows = ImportedRows(
-            [question_row for question_row, _ in rows], list(_chunk_rows(material.corpus)), [label for _, label in rows]
+            [question for question, _ in rows], list(_chunk_rows(material.corpus)), [label for _, label in rows]
         )
         origin = ORIGIN_FORMAT.format(material.source) + outcome.generator
         fill(database(), parameters.into, loaded_rows, language=material.language, origin=origin)

@@ -84,9 +84,9 @@ def browser_report(engine: Engine, home: Path, tmp_path_factory: pytest.TempPath
     tier1 = write_evaluation_with_cases(
         engine, folder, source, rank_columns, tier="tier1", night=1, statuses={"ok": N_QUESTIONS}, coverage=1.0
     )
-    faithfulness_columns = {"faithfulness": [0.95] * N_QUESTIONS}
+    faithfulness = {"faithfulness": [0.95] * N_QUESTIONS}
     tier2 = write_evaluation_with_cases(
-        engine, folder, source, faithfulness_columns, tier="tier2", night=1, statuses={"ok": N_QUESTIONS}, coverage=1.0
+        engine, folder, source, faithfulness, tier="tier2", night=1, statuses={"ok": N_QUESTIONS}, coverage=1.0
     )
     _remove_case_file(engine, tier2, folder / "lost.parquet")
     with pytest.MonkeyPatch.context() as patch:

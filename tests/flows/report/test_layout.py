@@ -27,7 +27,7 @@ APPLY_FONT = """font => {
     `;
     document.head.append(style);
 }"""
-"""Sets a font, and covers the page, so that the browser does not paint what the tests do not see."""
+"""Set a font, and cover the page, so that the browser does not paint what the tests do not see."""
 OPEN_ALL = "for (const one of document.querySelectorAll('section.page.open details')) one.open = true"
 DRAW_CHARTS = """async () => {
     const end = performance.now() + 20_000;
@@ -56,11 +56,11 @@ WAIT_FOR_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => reque
 @pytest.fixture(scope="module")
 def full_report(yarus: CommandLine, night: dict[str, Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report of a full nightly run with a comparison, a sweep, probes and the corpus."""
-    other_evaluation = yarus("run", "tier1", "--retriever", "fulltext", "--json").json["evaluation_id"]
+    other = yarus("run", "tier1", "--retriever", "fulltext", "--json").json["evaluation_id"]
     yarus("sweep", "--tier", "tier1", "--retrievers", "dense,fulltext", "--limit", "40", "--json")
     yarus("robustness", "--tiers", "tier1", "--kinds", "lower,typos", "--limit", "40", "--json")
     path = tmp_path_factory.mktemp("layout") / "report.html"
-    yarus("report", *(evaluated["evaluation_id"] for evaluated in night.values()), other_evaluation, "--out", str(path))
+    yarus("report", *(evaluated["evaluation_id"] for evaluated in night.values()), other, "--out", str(path))
     return path
 
 
@@ -140,7 +140,7 @@ def test_pages_are_readable_on_paper(full_report: Path, browser: Browser, langua
 @FULL_RUN
 @pytest.mark.parametrize("language", ["ru", "en"])
 def test_cases_are_readable(full_report: Path, browser: Browser, language: str) -> None:
-    all_faults: list[str] = []
+    problems: list[str] = []
     with page_of(browser, full_report.as_uri(), reduced_motion="reduce") as page:
         page.evaluate(APPLY_FONT, FONTS[0])
         page.evaluate("for (const chart of document.querySelectorAll('.chart')) chart.remove()")  # behind what is read
@@ -152,16 +152,16 @@ def test_cases_are_readable(full_report: Path, browser: Browser, language: str) 
             for width in WIDTHS:
                 resize(page, width)
                 page.evaluate(WAIT_FOR_FRAMES)
-                all_faults += [f"{name}, {width}: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)]
+                problems += [f"{name}, {width}: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)]
             page.keyboard.press("Escape")
             page.locator("dialog").wait_for(state="hidden")
-    assert all_faults == []
+    assert problems == []
 
 
 @FULL_RUN
 def test_index_is_readable(full_report: Path, browser: Browser, home: Path) -> None:
     """This includes a table that grows in a window of constant size."""
-    all_faults: list[str] = []
+    problems: list[str] = []
     with page_of(browser, (home / "reports" / "index.html").as_uri()) as page:
         for width in WIDTHS:
             resize(page, width)
@@ -170,7 +170,7 @@ def test_index_is_readable(full_report: Path, browser: Browser, home: Path) -> N
                 for language in ("ru", "en"):
                     set_language(page, language)
                     page.evaluate(WAIT_FOR_FRAMES)
-                    all_faults += [
+                    problems += [
                         f"{width}, {font}, {language}: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)
                     ]
         for width in WIDTHS:
@@ -180,8 +180,8 @@ def test_index_is_readable(full_report: Path, browser: Browser, home: Path) -> N
                 "document.querySelector('tbody tr').cells[3].textContent = 'a_source_of_a_long_name'.repeat(12)"
             )
             page.evaluate(WAIT_FOR_FRAMES)
-            all_faults += [f"{width}, grown: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)]
-    assert all_faults == []
+            problems += [f"{width}, grown: {fault}" for fault in page.evaluate(LAYOUT_CHECK_SCRIPT)]
+    assert problems == []
 
 
 @FULL_RUN
@@ -245,12 +245,10 @@ def test_tier_links_fit_one_row(page: Page) -> None:
     ],
 )
 def test_faults_are_detected(browser: Browser, tmp_path: Path, fault: str, content: str) -> None:
-    valid_content = (
+    valid = (
         "<p>слово</p><div style='width:90px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis'>одно слово</div>"
     )
-    (tmp_path / "page.html").write_text(
-        f"<!doctype html><meta charset=utf-8><main>{valid_content}</main>", encoding="utf-8"
-    )
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><main>{valid}</main>", encoding="utf-8")
     with page_of(browser, (tmp_path / "page.html").as_uri()) as page:
         assert page.evaluate(LAYOUT_CHECK_SCRIPT) == []
         page.evaluate("content => { document.querySelector('main').innerHTML = content }", content)

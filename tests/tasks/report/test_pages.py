@@ -297,6 +297,6 @@ def test_bars_of_rejected_answers_have_no_grades(engine: Engine, at_home: Path, 
         table = tables.evaluation_metric
         connection.execute(update(table).where(table.c.evaluation_id == other_evaluation).values(evaluation_id=name))
     [entry] = load_entries(engine, [name])
-    bars = {stratum_view["stratum"]: stratum_view["values"][0]["bar"] for stratum_view in entry_view(entry)["strata"]}
+    bars = {view["stratum"]: view["values"][0]["bar"] for view in entry_view(entry)["strata"]}
     assert [zone["grade"] for zone in bars["confirmed"]["zones"]] == ["attention", "good", "excellent"]
     assert {zone["grade"] for zone in bars["contradicted"]["zones"]} == {""}

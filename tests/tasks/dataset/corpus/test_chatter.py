@@ -81,12 +81,12 @@ def test_non_question_kind_has_few_false_alarms(xquad_ru: Path, xquad_en: Path) 
 
 def test_is_foreign_recognises_most_foreign_questions(xquad_ru: Path, xquad_en: Path) -> None:
     for own_path, other_path in ((xquad_ru, xquad_en), (xquad_en, xquad_ru)):
-        languages, questions = (detect_corpus_languages(load_paragraphs(own_path)[0]), load_paragraphs(other_path)[1])
+        languages, questions = detect_corpus_languages(load_paragraphs(own_path)[0]), load_paragraphs(other_path)[1]
         assert sum(is_foreign(text, languages) for text in questions) >= 0.9 * len(questions)
 
 
 def test_is_foreign_accepts_both_corpus_languages(xquad_ru: Path, xquad_en: Path) -> None:
-    (russian, russian_questions), (english, english_questions) = (load_paragraphs(xquad_ru), load_paragraphs(xquad_en))
+    (russian, russian_questions), (english, english_questions) = load_paragraphs(xquad_ru), load_paragraphs(xquad_en)
     corpus_languages = detect_corpus_languages([*russian, *english])
     assert not [text for text in (*russian_questions, *english_questions) if is_foreign(text, corpus_languages)]
 
