@@ -38,17 +38,8 @@ EVENTS_PER_REQUEST = 50
 """Events that the server returns at once."""
 ANSWER_S = 30.0
 """Longest wait for the server to have called the webhook."""
-PAYLOAD_FIELDS: tuple[str, ...] = (
-    "text",
-    "incident",
-    "evaluation_id",
-    "tier",
-    "source",
-    "verdict",
-    "baseline",
-    "metric",
-)
-PAYLOAD_FIELDS += ("change", "changes", "sut_label", "comparability_key", "run", "link")
+PAYLOAD_FIELDS: tuple[str, ...] = ("text", "incident", "evaluation_id", "tier", "source", "verdict", "baseline")
+PAYLOAD_FIELDS += ("metric", "change", "changes", "sut_label", "comparability_key", "run", "link")
 """Fields of the event of a night, for templates."""
 
 
@@ -127,26 +118,21 @@ async def send_test_message() -> WebhookTest:
     async with get_client() as client:
         if not await client.read_automations_by_name(INCIDENTS):
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
-        test_text = texts("alerts", get_settings().language)["test"]
-        defaults: dict[str, Any] = dict.fromkeys(PAYLOAD_FIELDS) | {"text": test_text, "incident": "test"}
-        payload = defaults | {
-            "verdict": "test",
-            "changes": [],
-            "incidents": [],
-            "link": get_settings().report_url or "",
-        }
+        message = texts("alerts", get_settings().language)["test"]
+        fields: dict[str, Any] = dict.fromkeys(PAYLOAD_FIELDS) | {"text": message, "incident": "test"}
+        payload = fields | {"verdict": "test", "changes": [], "incidents": [], "link": get_settings().report_url or ""}
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _wait_for_call(client, started_at)
     status = answer.get("status_code")
     if status is None or not httpx.codes.is_success(status):
-        redirect_hint = (
+        hint = (
             Words("; redirects are not followed: give the address that it leads to") if status and status < 400 else ""
         )
         raise InputError(
             "the receiver of alerts answered {status}{moved}: check --webhook, --header and --body of `yarus alerts "
             "apply`",
             status=status or answer.get("reason"),
-            moved=redirect_hint,
+            moved=hint,
         )
     return {"status_code": status}
 

@@ -27,27 +27,27 @@ def read_form_choices() -> FormChoices:
     Raises:
         DatabaseUnavailable: Yarus's database cannot be reached.
     """
-    current_settings, engine = get_settings(), database()
+    settings, engine = get_settings(), database()
     with reporting_unreachable(engine), engine.connect() as connection:
         names = connection.scalars(select(tables.source.c.name).order_by(tables.source.c.loaded_at.desc()))
         sources = list(dict.fromkeys([*names, SAMPLE]))
     choices = {
-        "source": [*sources, *([PRODUCTION] if current_settings.source_url else [])],
+        "source": [*sources, *([PRODUCTION] if settings.source_url else [])],
         "parallel": sources,
         "cases": [case_set["name"] for case_set in list_frozen_sets()],
-        "retriever": [*(name for name in RETRIEVERS if name.isalpha()), current_settings.retriever],
-        "embedder": ["lexical", current_settings.embedder],
-        "reranker": [current_settings.reranker] if current_settings.reranker else [],
-        "sut": ["local", "recorded", current_settings.sut],
-        "generator_model": _known_models(current_settings, current_settings.generator),
-        "judge_model": _known_models(current_settings, current_settings.judge),
+        "retriever": [*(name for name in RETRIEVERS if name.isalpha()), settings.retriever],
+        "embedder": ["lexical", settings.embedder],
+        "reranker": [settings.reranker] if settings.reranker else [],
+        "sut": ["local", "recorded", settings.sut],
+        "generator_model": _list_models(settings, settings.generator),
+        "judge_model": _list_models(settings, settings.judge),
     }
     return {name: list(dict.fromkeys(values)) for name, values in choices.items() if values}
 
 
-def _known_models(chosen: Settings, role: ModelRole) -> list[str]:
+def _list_models(settings: Settings, role: ModelRole) -> list[str]:
     """Return the models that are known by name: the role's own, and those with a price."""
-    return [*([role.model] if role.model else []), *chosen.prices]
+    return [*([role.model] if role.model else []), *settings.prices]
 
 
 def add_form_choices(schema: JsonObject, choices: FormChoices) -> JsonObject:

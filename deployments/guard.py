@@ -55,8 +55,8 @@ def refusal_reason(host: str | None, origin: str | None, allowed: Collection[str
     Args:
         host: the Host header.
         origin: the Origin of the requesting page, if there is one.
-        allowed: the names from `names`.
-        further: see `names`; pages of these names are allowed under another Host, because a proxy may change it.
+        allowed: the names from `allowed_hosts`.
+        further: see `allowed_hosts`; pages of these names are allowed under another Host: a proxy may change it.
     """
     match = re.fullmatch(r"(?:\[([^\[\]]+)\]|([\w.-]+))(?::\d*)?", host or "")
     host_name = (match[1] or match[2]).lower() if match else ""
@@ -161,9 +161,9 @@ async def _close_websocket(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _add_headers(send: Send) -> Send:
-    async def with_headers(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             MutableHeaders(scope=message).update(SECURITY_HEADERS)
         await send(message)
 
-    return with_headers
+    return send_with_headers

@@ -163,13 +163,13 @@ def _read_idle_s() -> float:
     from yarus.tasks.config.settings import Settings, get_settings
 
     try:
-        current_settings = get_settings()
+        settings = get_settings()
     except InputError:
         return float(Settings.model_fields["server_idle_s"].default)
-    if current_settings.database_url is None:
+    if settings.database_url is None:
         with suppress(DatabaseUnavailable):
-            postgresql.acquire_server(current_settings.home)
-    return current_settings.server_idle_s
+            postgresql.acquire_server(settings.home)
+    return settings.server_idle_s
 
 
 def _end_process() -> None:

@@ -68,7 +68,7 @@ async def register_deployments(
         except ObjectAlreadyExists:  # its other settings belong to its owner
             await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
     for deployment in deployments:
-        await _register_deployment(client, deployment, choices, scheduled=scheduled)
+        await _register(client, deployment, choices, scheduled=scheduled)
     return await _rename_entrypoints(client, pools.keys(), {deployment["entrypoint"] for deployment in deployments})
 
 
@@ -106,9 +106,7 @@ def job_template(working_dir: str) -> Declaration:
     return {"variables": no_variables, "job_configuration": {"working_dir": working_dir, "stream_output": True}}
 
 
-async def _register_deployment(
-    client: PrefectClient, deployment: Declaration, choices: FormChoices, *, scheduled: bool
-) -> None:
+async def _register(client: PrefectClient, deployment: Declaration, choices: FormChoices, *, scheduled: bool) -> None:
     flow = load_flow(deployment)
     limit = deployment.get("concurrency_limit", {})
     strategy = limit.get("collision_strategy")
@@ -148,6 +146,6 @@ def _describe_deployment(deployment: Declaration) -> tuple[str, str]:
     return words[name], words[f"{name} tag"]
 
 
-def _build_schedule(declared_schedule: Declaration, *, scheduled: bool) -> DeploymentScheduleCreate:
-    schedule = CronSchedule(cron=declared_schedule["cron"], timezone=declared_schedule["timezone"])
-    return DeploymentScheduleCreate(schedule=schedule, active=scheduled and declared_schedule["active"])
+def _build_schedule(declaration: Declaration, *, scheduled: bool) -> DeploymentScheduleCreate:
+    schedule = CronSchedule(cron=declaration["cron"], timezone=declaration["timezone"])
+    return DeploymentScheduleCreate(schedule=schedule, active=scheduled and declaration["active"])

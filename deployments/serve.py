@@ -136,8 +136,8 @@ def _prepare_environment(home: Path, host: str, port: int, reports: str) -> None
     """Set the environment of the server, the worker and its runs; values that the user has set stay."""
     for part in ("prefect", "reports"):
         make_private_folder(home / part, home)
-    current_settings = get_settings()
-    url = current_settings.prefect_database_url.get_secret_value() if current_settings.prefect_database_url else None
+    settings = get_settings()
+    url = settings.prefect_database_url.get_secret_value() if settings.prefect_database_url else None
     database = server.prefect_database_url(home, url)
     # Runs start in their own process, perhaps in another folder: they get the values of `.env`, and full paths.
     for name, value in dotenv_values(".env").items():

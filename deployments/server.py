@@ -16,7 +16,7 @@ from yarus.tasks.config.redaction import redact_urls
 
 
 def require_free(host: str, port: int, option: str) -> None:
-    """Check that a port is free before anything is started; see `bound`."""
+    """Check that a port is free before anything is started; see `bind_socket`."""
     bind_socket(host, port, option).close()
 
 

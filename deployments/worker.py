@@ -27,15 +27,14 @@ class FlowRunJob(ProcessJobConfiguration):
         Raises:
             ValueError: the deployment is not one of ours, or was changed to run other steps first.
         """
-        variables_by_entrypoint = {
-            declared_deployment["entrypoint"]: declared_deployment["work_pool"]["job_variables"]
-            for declared_deployment in load_deployments()
+        variables = {
+            declaration["entrypoint"]: declaration["work_pool"]["job_variables"] for declaration in load_deployments()
         }
         entrypoint = deployment and deployment.entrypoint
-        if entrypoint not in variables_by_entrypoint or deployment.pull_steps:
+        if entrypoint not in variables or deployment.pull_steps:
             raise ValueError(f"{entrypoint!r} is not a deployment in prefect.yaml; `yarus serve` runs only those")
-        variables = variables_by_entrypoint[entrypoint]
-        self.command, self.env, self.working_dir = None, dict(variables["env"]), Path(variables["working_dir"])
+        job = variables[entrypoint]
+        self.command, self.env, self.working_dir = None, dict(job["env"]), Path(job["working_dir"])
         super().prepare_for_flow_run(flow_run, deployment, *rest, **named)
 
 

@@ -59,21 +59,18 @@ def confirmation_parameters(engine: Engine, row: RowMapping, verdict: LevelVerdi
             values["resume"] = unfinished["id"]
         except InputError as error:
             log.warning("%s: asked anew", error)
-            journal.update_evaluation(
-                engine, unfinished["id"], flow_run_id=None
-            )  # Prefect may give another part that flow run again
+            # Prefect may give another part that flow run again.
+            journal.update_evaluation(engine, unfinished["id"], flow_run_id=None)
     return parameters_type.model_validate(values)
 
 
-async def confirm_changes(
-    engine: Engine, row: RowMapping, parameters: Parameters, evaluate: Evaluate
-) -> Persistence | None:
+async def ask_again(engine: Engine, row: RowMapping, parameters: Parameters, evaluate: Evaluate) -> Persistence | None:
     """Ask again unless that was done before, and return what persisted; None if it failed.
 
     Args:
         engine: the engine of Yarus's database.
         row: the row of the evaluation that raises the alarm.
-        parameters: the parameters from `to_confirm`.
+        parameters: the parameters from `confirmation_parameters`.
         evaluate: the flow of the tier.
     """
     if (persistence := read_persistence(engine, row)) is not None:

@@ -107,7 +107,7 @@ def _expect_of_tier(engine: Engine, row: RowMapping, looks: float) -> ExpectedOf
     level, nights = levels[name], [night.nights[name] for night in watched if name in night.nights]
     for night in nights:
         level.add(night)
-    night_model = NightlyNoise(level.noise, nights[-1], level.least, looks)
+    model = NightlyNoise(level.noise, nights[-1], level.least, looks)
     has_noise = len(nights) > 1
     point = get_metric(name).high / 100
     return {
@@ -117,11 +117,9 @@ def _expect_of_tier(engine: Engine, row: RowMapping, looks: float) -> ExpectedOf
         "cases": nights[-1].total,
         "nights": len(nights),
         "least_change": level.least,
-        "night_by_itself": night_model.spread**0.5 if has_noise else None,
-        "false_alarms_a_year": expected_false_alarms(night_model) if has_noise else None,
-        "nights_to_notice_5_points": detection_delay(night_model, 5 * point) if has_noise else None,
-        "nights_to_notice_2_points": detection_delay(night_model, 2 * point) if has_noise else None,
-        "nights_to_notice_a_fifth_of_a_point_a_night": detection_delay(night_model, a_night=point / 5)
-        if has_noise
-        else None,
+        "night_by_itself": model.spread**0.5 if has_noise else None,
+        "false_alarms_a_year": expected_false_alarms(model) if has_noise else None,
+        "nights_to_notice_5_points": detection_delay(model, 5 * point) if has_noise else None,
+        "nights_to_notice_2_points": detection_delay(model, 2 * point) if has_noise else None,
+        "nights_to_notice_a_fifth_of_a_point_a_night": detection_delay(model, a_night=point / 5) if has_noise else None,
     }

@@ -20,7 +20,7 @@ from yarus.db import journal
 from yarus.db.tables import config_value, evaluation, nightly_verdict
 from yarus.deployments.alarms.alarms_schema import GOOD_VERDICTS, Accepted, Incident
 from yarus.deployments.alarms.levels import LevelVerdict, judge_level
-from yarus.deployments.alarms.night_message import IncidentPayload, explain_change, incident_payload, report_incident
+from yarus.deployments.alarms.night_message import IncidentPayload, explain_loss, make_payload, report_incident
 from yarus.tasks.cases.privacy import pseudonyms
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import get_settings
@@ -45,13 +45,11 @@ def _answers_source(table: FromClause) -> ColumnElement[Any]:
 
     The histories of anchors and of the system are separate.
     """
-    first = evaluation.alias()
+    base = evaluation.alias()
     reused = func.coalesce(table.c.parameters["anchor"].astext, table.c.parameters["reuse_answers"].astext)
     # One that failed before reading them has only the name of its source, which may have reused answers itself.
-    original = select(func.coalesce(config_value("answers_of", table=first).astext, first.c.id)).where(
-        first.c.id == reused
-    )
-    return func.coalesce(config_value("answers_of", table=table).astext, original.scalar_subquery(), reused)
+    origin = select(func.coalesce(config_value("answers_of", table=base).astext, base.c.id)).where(base.c.id == reused)
+    return func.coalesce(config_value("answers_of", table=table).astext, origin.scalar_subquery(), reused)
 
 
 ANSWERS_OF = _answers_source(evaluation).label("answers_of")
@@ -75,32 +73,32 @@ class _JudgedNight(NamedTuple):
         return self.verdict.verdict not in (*GOOD_VERDICTS, "inconclusive") and self.kind not in self.was_open
 
 
-async def follow_flow_run(flow_run_id: UUID | None, evaluate: "Evaluate", tells: ReportIncident) -> None:
+async def follow_flow_run(flow_run_id: UUID | None, evaluate: "Evaluate", notify: ReportIncident) -> None:
     """Judge what a flow run of a night has evaluated, and report an incident that begins or ends with it.
 
     Args:
         flow_run_id: the flow run of the evaluation.
         evaluate: the flow of its tier: before an alarm of a fallen level it asks the changed questions again. If it is
             stopped meanwhile, the alarm is raised without their result.
-        tells: receives incidents that began or ended, for the message of the night.
+        notify: receives incidents that began or ended, for the message of the night.
     """
     if flow_run_id is None:
         return
     engine = database()
     night = await asyncio.to_thread(_judge, engine, str(flow_run_id))
     if night is None:
-        await asyncio.to_thread(_report_again, engine, str(flow_run_id), tells)
+        await asyncio.to_thread(_report_again, engine, str(flow_run_id), notify)
         return
     persistence: Persistence | None = None
     try:
         if night.opens and night.verdict.verdict == "regressed":
             # Imported here because it loads network modules, which lists of incidents do not need.
-            from yarus.deployments.alarms.confirmation import confirm_changes, confirmation_parameters
+            from yarus.deployments.alarms.confirmation import ask_again, confirmation_parameters
 
             parameters = await asyncio.to_thread(confirmation_parameters, engine, night.row, night.verdict)
-            persistence = await confirm_changes(engine, night.row, parameters, evaluate) if parameters else None
+            persistence = await ask_again(engine, night.row, parameters, evaluate) if parameters else None
     finally:
-        await asyncio.to_thread(_conclude, engine, night, persistence, tells)
+        await asyncio.to_thread(_conclude, engine, night, persistence, notify)
 
 
 def follow_run(engine: Engine, flow_run_id: str) -> None:
@@ -121,14 +119,14 @@ def _judge(engine: Engine, flow_run_id: str) -> _JudgedNight | None:
     return _JudgedNight(row, assess_evaluation(engine, row), _open_incidents(bad))
 
 
-def _conclude(engine: Engine, night: _JudgedNight, persistence: Persistence | None, tells: ReportIncident) -> None:
+def _conclude(engine: Engine, night: _JudgedNight, persistence: Persistence | None, notify: ReportIncident) -> None:
     """Store the verdict, and report the incident that begins or ends with it.
 
     Args:
         engine: the engine of Yarus's database.
         night: the judged night.
         persistence: what was found when the changed questions were asked again.
-        tells: see `follow`.
+        notify: see `follow_flow_run`.
     """
     row, verdict, was_open = night
     key, kind = row["comparability_key"], night.kind
@@ -136,23 +134,21 @@ def _conclude(engine: Engine, night: _JudgedNight, persistence: Persistence | No
         log.log(logging.INFO if verdict.verdict == "good" else logging.WARNING, verdict.remark[get_settings().language])
     if not _store_verdict(engine, row["id"], verdict):
         return
-    payloads = []
+    events = []
     for open_kind, nights in was_open.items():
         # Any night that did not fail ends an incident of failed nights. A good night ends other incidents, but a
         # fallen level only if it was measured in the same way.
         has_fallen = any(night["verdict"] == "regressed" for night in nights)
         if (verdict.verdict in GOOD_VERDICTS and (open_kind == key or not has_fallen)) or (open_kind == FAILED != kind):
-            payloads.append(incident_payload("closed", row, verdict, nights[-1]["evaluation_id"]))
+            events.append(make_payload("closed", row, verdict, nights[-1]["evaluation_id"]))
     if night.opens:
-        payloads.append(
-            incident_payload("opened", row, verdict, row["id"], explain_change(engine, row, verdict), persistence)
-        )
-    for payload in payloads:
-        report_incident(payload, row["flow_run_id"])
-        tells(payload)
+        events.append(make_payload("opened", row, verdict, row["id"], explain_loss(engine, row, verdict), persistence))
+    for event in events:
+        report_incident(event, row["flow_run_id"])
+        notify(event)
 
 
-def _report_again(engine: Engine, flow_run_id: str, tells: ReportIncident) -> None:
+def _report_again(engine: Engine, flow_run_id: str, notify: ReportIncident) -> None:
     """Report again an open incident that an earlier try began: that try may have ended before its message was sent."""
     row = journal.find_by_flow_run(engine, flow_run_id)
     if row is None:
@@ -162,9 +158,7 @@ def _report_again(engine: Engine, flow_run_id: str, tells: ReportIncident) -> No
         if (first := nights[-1])["evaluation_id"] == row["id"]:
             verdict = LevelVerdict(first["verdict"], first["baseline"], first["changes"])
             persistence = read_persistence(engine, row)
-            tells(
-                incident_payload("opened", row, verdict, row["id"], explain_change(engine, row, verdict), persistence)
-            )
+            notify(make_payload("opened", row, verdict, row["id"], explain_loss(engine, row, verdict), persistence))
 
 
 def assess_evaluation(engine: Engine, row: RowMapping) -> LevelVerdict:
@@ -254,7 +248,7 @@ def _open_incidents(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]
     """Return the open incidents: comparability key, or FAILED for failed nights, -> their verdicts, newest first.
 
     Args:
-        bad: the verdicts from `bad_since`; a night that did not fail ends the failed ones before it.
+        bad: the verdicts from `read_bad_verdicts`; a night that did not fail ends the failed ones before it.
     """
     rows_by_key: dict[str | None, list[RowMapping]] = {}
     for row in bad:

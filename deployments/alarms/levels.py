@@ -49,22 +49,22 @@ def judge_level(engine: Engine, row: RowMapping) -> LevelVerdict:
         is_good = row["accepted_at"] is not None  # the first of its key
         reason = None if is_good else nightly_remark("not accepted", row, baseline)
         return LevelVerdict("good" if is_good else "inconclusive", baseline, [], reason)
-    watched_nights = _WatchedNights(watched_levels(engine, row))
-    *before, tonight = read_nights_since(engine, row, baseline, list(watched_nights.levels))
+    nights = _WatchedNights(watched_levels(engine, row))
+    *before, tonight = read_nights_since(engine, row, baseline, list(nights.levels))
     for night in before:
-        watched_nights.add(night)
-        watched_nights.follow(night)
-    watched_nights.add(tonight)
-    if watched_nights.older:
-        return LevelVerdict("regressed", baseline, watched_nights.older)
-    if watched_nights.watch.over:
+        nights.add(night)
+        nights.follow(night)
+    nights.add(tonight)
+    if nights.older:
+        return LevelVerdict("regressed", baseline, nights.older)
+    if nights.watch.over:
         return LevelVerdict("good", baseline, [])
-    alarms = watched_nights.watch.rings(looks_per_false_alarm(engine, row))
-    watched_names = watched_nights.watch.lost or [name for name in watched_nights.levels if name != ERROR_RATE]
-    if not alarms and all(name not in tonight.nights or watched_nights.levels[name].vague for name in watched_names):
+    alarms = nights.watch.rings(looks_per_false_alarm(engine, row))
+    names = nights.watch.lost or [name for name in nights.levels if name != ERROR_RATE]
+    if not alarms and all(name not in tonight.nights or nights.levels[name].vague for name in names):
         return LevelVerdict("inconclusive", baseline, [], nightly_remark("vague", row, baseline))
-    lost = alarms or watched_nights.watch.lost
-    changes = [watched_nights.change(name, loss, tonight) for name, loss in lost.items()]
+    lost = alarms or nights.watch.lost
+    changes = [nights.change(name, loss, tonight) for name, loss in lost.items()]
     if changes:
         return LevelVerdict("regressed", baseline, changes)
     return LevelVerdict("good", baseline, [], _explain_harder_questions(row, baseline, tonight))
@@ -72,22 +72,16 @@ def judge_level(engine: Engine, row: RowMapping) -> LevelVerdict:
 
 def watched_levels(engine: Engine, row: RowMapping) -> dict[str, LevelDetector]:
     """Return the watched levels: those of the headline metrics."""
-    noise_floors, quantile = estimate_noise_floors(engine, row["comparability_key"]), normal_quantile(0.95)
+    floors, quantile = estimate_noise_floors(engine, row["comparability_key"]), normal_quantile(0.95)
     levels: dict[str, LevelDetector] = {}
     for headline in directed_headlines(row["tier"]):
-        noise_floor = noise_floors.get(headline.name)
-        noise = (
-            ((noise_floor.band / quantile) ** 2 * noise_floor.n / noise_floor.pairs, noise_floor.n)
-            if noise_floor
-            else (0.0, 0)
-        )
-        smallest_loss = least_change(headline)
+        floor = floors.get(headline.name)
+        noise = ((floor.band / quantile) ** 2 * floor.n / floor.pairs, floor.n) if floor else (0.0, 0)
+        least = least_change(headline)
         if headline.name == ERROR_RATE:
-            levels[headline.name] = FailureDetector(smallest_loss, known=noise)
+            levels[headline.name] = FailureDetector(least, known=noise)
         else:
-            levels[headline.name] = LevelDetector(
-                smallest_loss, better=1 if headline.better == "higher" else -1, known=noise
-            )
+            levels[headline.name] = LevelDetector(least, better=1 if headline.better == "higher" else -1, known=noise)
     return levels
 
 
@@ -101,7 +95,6 @@ class _WatchedNights:
         self._names: dict[str, list[str]] = {name: [] for name in levels}
 
     def add(self, night: WatchedNight) -> None:
-        """Add a night."""
         for name in night.nights:
             self._names[name].append(night.id)
         self.watch.add(night.nights)
@@ -113,22 +106,22 @@ class _WatchedNights:
             if self.watch.lost:
                 self.watch.close()
         elif night.verdict == "regressed" and not self.watch.lost:
-            watched_changes = [change for change in night.changes if change["metric"] in self.levels]
-            lost = {change["metric"]: self._loss(change, night.id) for change in watched_changes}
+            changes = [change for change in night.changes if change["metric"] in self.levels]
+            lost = {change["metric"]: self._loss(change, night.id) for change in changes}
             if None in lost.values():
-                self.older = [*watched_changes]
+                self.older = [*changes]
             else:
                 self.watch.open({name: loss for name, loss in lost.items() if loss})
 
     def change(self, name: str, loss: LevelLoss, tonight: WatchedNight) -> MetricChange:
         """Return the change of a metric for a loss."""
-        declared_metric, value = get_metric(name), tonight.values.get(name)
-        signed_loss = loss.size if declared_metric.better == "higher" else -loss.size
+        metric, value = get_metric(name), tonight.values.get(name)
+        signed = loss.size if metric.better == "higher" else -loss.size
         return {
             "metric": name,
-            "a": None if value is None else min(max(value + signed_loss, declared_metric.low), declared_metric.high),
+            "a": None if value is None else min(max(value + signed, metric.low), metric.high),
             "b": value,
-            "difference": -signed_loss,
+            "difference": -signed,
             "low": loss.low,
             "high": loss.high,
             "since": self._names[name][loss.since],

@@ -25,25 +25,23 @@ from yarus.tasks.evaluation.findings_schema import Persistence
 log = logging.getLogger("yarus")
 
 
-def explain_change(engine: Engine, row: RowMapping, verdict: LevelVerdict) -> list[str]:
+def explain_loss(engine: Engine, row: RowMapping, verdict: LevelVerdict) -> list[str]:
     """Return why the level fell, in sentences; empty if that is unknown."""
     if verdict.verdict != "regressed" or verdict.baseline is None:
         return []
     try:
-        explanation = explain(
-            engine, verdict.baseline, row["id"], only=[change["metric"] for change in verdict.changes]
-        )
+        causes = explain(engine, verdict.baseline, row["id"], only=[change["metric"] for change in verdict.changes])
     except (InputError, ResultsUnavailable) as error:
         log.warning("%s: %s", row["id"], error)
         return []
-    return list(explanation_sentences(explanation, get_settings().language))
+    return list(explanation_sentences(causes, get_settings().language))
 
 
 IncidentPayload = Mapping[str, Any]
 """An incident that began or ended, as the payload of its event."""
 
 
-def incident_payload(
+def make_payload(
     what: str,
     row: RowMapping,
     verdict: LevelVerdict,
@@ -58,7 +56,7 @@ def incident_payload(
         row: the row of the evaluation that begins or ends it.
         verdict: its verdict.
         incident: the evaluation that began it.
-        why_fell: sentences from `moved`.
+        why_fell: sentences from `explain_loss`.
         persistence: what was found when the changed questions were asked again.
     """
     words = texts("incidents", get_settings().language)
@@ -91,24 +89,15 @@ def report_incident(payload: Mapping[str, Any], flow_run_id: str | None) -> None
     """Report an incident that begins or ends to webhooks and the log.
 
     Args:
-        payload: the payload from `incident_payload`.
+        payload: the payload from `make_payload`.
         flow_run_id: the flow run of the evaluation.
     """
     log.warning(payload["text"])
     emit(f"{INCIDENT}.{payload['what']}", payload["incident"], payload, flow_run_id=flow_run_id)
 
 
-FIRST_INCIDENT_FIELDS: tuple[str, ...] = (
-    "incident",
-    "evaluation_id",
-    "tier",
-    "verdict",
-    "baseline",
-    "metric",
-    "change",
-    "changes",
-)
-FIRST_INCIDENT_FIELDS += ("moved", "asked_again", "sut_label", "comparability_key")
+FIRST_FIELDS: tuple[str, ...] = ("incident", "evaluation_id", "tier", "verdict", "baseline", "metric", "change")
+FIRST_FIELDS += ("changes", "moved", "asked_again", "sut_label", "comparability_key")
 """Fields of the first incident that a message also has outside of the list, for templates of one incident."""
 
 
@@ -135,7 +124,7 @@ class NightMessage:
         began_first = sorted(self.incidents, key=lambda incident: incident["what"] != "opened")
         run = run_page_url(night)
         payload = {
-            **{name: began_first[0][name] for name in FIRST_INCIDENT_FIELDS},
+            **{name: began_first[0][name] for name in FIRST_FIELDS},
             "text": format_night(self._source, began_first, get_settings().language),
             "source": self._source,
             "incidents": began_first,

@@ -37,7 +37,7 @@ class WatchedNight(NamedTuple):
 
 
 def read_nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequence[str]) -> list[WatchedNight]:
-    """Return the evaluations of a key from the accepted one to this one, oldest first; the newest HISTORY.
+    """Return the evaluations of a key from the accepted one to this one, oldest first; at most MAX_HISTORY.
 
     Args:
         engine: the engine of Yarus's database.
@@ -74,30 +74,25 @@ def read_nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: S
     with engine.connect() as connection:
         rows = connection.execute(verdicts).mappings().all()
         values: dict[str, dict[str, RowMapping]] = {}
-        for night_row in connection.execute(measurements).mappings():
-            values.setdefault(night_row["evaluation_id"], {})[night_row["metric"]] = night_row
+        for night in connection.execute(measurements).mappings():
+            values.setdefault(night["evaluation_id"], {})[night["metric"]] = night
     chains = {name: _NightChain(get_metric(name)) for name in metrics}
-    for night_row in rows:
-        for name, measured_row in values.get(night_row["id"], {}).items():
-            cells, day = (night_row["cells"] or {}).get(name, {}), (night_row["started_at"] + HALF_DAY).toordinal()
+    for night in rows:
+        for name, record in values.get(night["id"], {}).items():
+            cells, day = (night["cells"] or {}).get(name, {}), (night["started_at"] + HALF_DAY).toordinal()
             chains[name].add(
-                night_row["id"],
-                measured_row,
-                night_row[name],
-                cells=cells,
-                day=day,
-                is_alarm=night_row["verdict"] == "regressed",
+                night["id"], record, night[name], cells=cells, day=day, is_alarm=night["verdict"] == "regressed"
             )
     nights = {name: chain.comparable() for name, chain in chains.items()}
     return [
         WatchedNight(
-            night_row["id"],
-            night_row["verdict"],
-            night_row["changes"] or [],
-            {name: measured_row["value"] for name, measured_row in values.get(night_row["id"], {}).items()},
-            {name: columns[night_row["id"]] for name, columns in nights.items() if night_row["id"] in columns},
+            night["id"],
+            night["verdict"],
+            night["changes"] or [],
+            {name: record["value"] for name, record in values.get(night["id"], {}).items()},
+            {name: columns[night["id"]] for name, columns in nights.items() if night["id"] in columns},
         )
-        for night_row in rows
+        for night in rows
     ]
 
 
@@ -117,7 +112,7 @@ class _NightChain:
     def add(
         self,
         name: str,
-        measured_row: RowMapping,
+        row: RowMapping,
         change: Mapping[str, Any] | None,
         *,
         cells: QuestionCells,
@@ -125,12 +120,12 @@ class _NightChain:
         is_alarm: bool,
     ) -> None:
         """Add a night, and whether it raised an alarm; a night without an interval is left out."""
-        if measured_row["ci_low"] is None or measured_row["ci_high"] is None:
+        if row["ci_low"] is None or row["ci_high"] is None:
             return
-        deviation = (measured_row["ci_high"] - measured_row["ci_low"]) / 2 / normal_quantile(0.95)
-        one_case = self._metric.high / measured_row["n_scored"]  # even if all other cases are equal
+        deviation = (row["ci_high"] - row["ci_low"]) / 2 / normal_quantile(0.95)
+        one_case = self._metric.high / row["n_scored"]  # even if all other cases are equal
         spread = max(deviation, one_case) ** 2
-        night = NightlyValue(measured_row["value"], spread, measured_row["n_scored"], day=day, cells=cells)
+        night = NightlyValue(row["value"], spread, row["n_scored"], day=day, cells=cells)
         since = change and change.get("since")  # missing in changes that were stored by old versions
         if (
             change is None

@@ -119,46 +119,38 @@ class LabelPages:
         try:
             if reason := refusal_reason(headers.get("Host"), headers.get("Origin"), self._names, self._further):
                 raise RequestRefused(HTTPStatus.FORBIDDEN, reason)
-            path, _, query_string = target.partition("?")
-            path_parts = path.removeprefix(PREFIX).partition("/")
-            if not path_parts[1] or not hmac.compare_digest(
-                path_parts[0].encode("utf-8", "replace"), self.token.encode()
-            ):
+            path, _, fields = target.partition("?")
+            parts = path.removeprefix(PREFIX).partition("/")
+            if not parts[1] or not hmac.compare_digest(parts[0].encode("utf-8", "replace"), self.token.encode()):
                 raise RequestRefused(HTTPStatus.NOT_FOUND, Words("no such page"))
-            query = {name: values[-1] for name, values in parse_qs(query_string).items()}
-            return (
-                self._handle_get(path_parts[2], query, headers)
-                if method == "GET"
-                else self._handle_post(path_parts[2], headers, body)
-            )
+            query = {name: values[-1] for name, values in parse_qs(fields).items()}
+            return self._get(parts[2], query, headers) if method == "GET" else self._post(parts[2], headers, body)
         except RequestRefused as error:
-            return _json_reply({"error": told(error, get_settings().language)}, error.status)
+            return _reply({"error": told(error, get_settings().language)}, error.status)
         except InputError as error:
-            return _json_reply({"error": redact_urls(told(error, get_settings().language))}, HTTPStatus.BAD_REQUEST)
+            return _reply({"error": redact_urls(told(error, get_settings().language))}, HTTPStatus.BAD_REQUEST)
         except (DatabaseUnavailable, OSError) as error:
-            return _json_reply(
-                {"error": redact_urls(told(error, get_settings().language))}, HTTPStatus.SERVICE_UNAVAILABLE
-            )
+            return _reply({"error": redact_urls(told(error, get_settings().language))}, HTTPStatus.SERVICE_UNAVAILABLE)
         except Exception:
             log.exception("the page for labels")
-            return _json_reply(
+            return _reply(
                 {"error": told(Words("this did not work; yarus says why where it runs"), get_settings().language)},
                 HTTPStatus.INTERNAL_SERVER_ERROR,
             )
 
-    def _handle_get(self, name: str, query: Mapping[str, str], headers: Mapping[str, str | None]) -> HttpReply:
+    def _get(self, name: str, query: Mapping[str, str], headers: Mapping[str, str | None]) -> HttpReply:
         if name in FILES:
             return HttpReply(HTTPStatus.OK, FILES[name], (FOLDER / name).read_bytes())
         if name == "":
             return HttpReply(HTTPStatus.OK, "text/html", _render_page().encode())
         _require_current(headers)
         if name == "evaluations":
-            return _json_reply(self._list_evaluations())
+            return _reply(self._list_evaluations())
         if name == "next":
-            return _json_reply(self._next_to_label(query))
+            return _reply(self._next_to_label(query))
         raise RequestRefused(HTTPStatus.NOT_FOUND, Words("no such page"))
 
-    def _handle_post(self, name: str, headers: Mapping[str, str | None], body: bytes) -> HttpReply:
+    def _post(self, name: str, headers: Mapping[str, str | None], body: bytes) -> HttpReply:
         if headers.get("Origin") is None or headers.get("Sec-Fetch-Site") not in (None, "same-origin"):
             raise RequestRefused(HTTPStatus.FORBIDDEN, Words("only this page itself may write"))
         if (headers.get("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
@@ -169,10 +161,10 @@ class LabelPages:
         fields = _parse_object(body)
         session, annotator = self._open_labelling(fields), _get_text(fields, "annotator")
         if name == "undo":
-            return _json_reply({"asked": session.undo(annotator), "progress": session.progress(annotator)})
+            return _reply({"asked": session.undo(annotator), "progress": session.progress(annotator)})
         score = session.save(annotator, _get_text(fields, "case_id"), _get_value(fields), _get_text(fields, "note"))
         result = {"score": score, "progress": session.progress(annotator), "asked": session.next(annotator)}
-        return _json_reply(result)
+        return _reply(result)
 
     def _next_to_label(self, query: Mapping[str, str]) -> NextToLabel:
         session, annotator = self._open_labelling(query), query.get("annotator", "")
@@ -265,5 +257,5 @@ def _get_value(fields: Mapping[str, Any]) -> float | None:
     return float(value)
 
 
-def _json_reply(document: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpReply:
+def _reply(document: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpReply:
     return HttpReply(status, "application/json", json.dumps(document, ensure_ascii=False, allow_nan=False).encode())

@@ -43,19 +43,17 @@ def answer_label_request(handler: BaseHTTPRequestHandler, pages: LabelPages) -> 
     length = handler.headers.get("Content-Length", "0")
     if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
         handler.close_connection = True
-        response = HttpReply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "application/json", b'{"error": "this is too long"}')
+        reply = HttpReply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "application/json", b'{"error": "this is too long"}')
     else:
         body = handler.rfile.read(int(length))
-        response = pages.answer(
-            handler.command, handler.path, {name: handler.headers.get(name) for name in HEADERS}, body
-        )
-    handler.send_response(response.status)
-    handler.send_header("Content-Type", f"{response.kind}; charset=utf-8")
-    handler.send_header("Content-Length", str(len(response.body)))
+        reply = pages.answer(handler.command, handler.path, {name: handler.headers.get(name) for name in HEADERS}, body)
+    handler.send_response(reply.status)
+    handler.send_header("Content-Type", f"{reply.kind}; charset=utf-8")
+    handler.send_header("Content-Length", str(len(reply.body)))
     for name, value in LABEL_PAGE_HEADERS.items():
         handler.send_header(name, value)
     handler.end_headers()
-    handler.wfile.write(response.body)
+    handler.wfile.write(reply.body)
 
 
 def is_label_path(path: str) -> bool:

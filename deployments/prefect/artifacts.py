@@ -39,7 +39,7 @@ from yarus.tasks.evaluation.summary import EvaluationSummary, NightDocument, eva
 
 N_WORST = 10
 Changes = Mapping[str, Any]
-"""`since`, `metrics`, `found` and `problem`, as `changes_since` returns them."""
+"""`since`, `metrics`, `found` and `problem`, as `read_changes` returns them."""
 NO_CHANGES: Changes = {"since": None, "metrics": {}, "found": None, "problem": None}
 CODE_ENDS = r"[`|\r\n]"
 """Characters that would end code in a cell, or the cell."""
@@ -105,7 +105,7 @@ def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, re
 
 
 def night_changes(engine: Engine, night: NightDocument) -> list[Changes]:
-    """Return the changes of each evaluation of a night since the accepted one, as `changes_since` returns them."""
+    """Return the changes of each evaluation of a night since the accepted one, as `read_changes` returns them."""
     return [read_changes(engine, summary) if has_metrics(summary) else NO_CHANGES for summary in night["evaluations"]]
 
 

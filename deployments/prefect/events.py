@@ -15,7 +15,7 @@ def emit_finished(summary: EvaluationSummary, changes: Mapping[str, Any]) -> Non
 
     Args:
         summary: the summary of the evaluation.
-        changes: the changes since the accepted evaluation, from `changes_since`.
+        changes: the changes since the accepted evaluation, from `read_changes`.
     """
     worse = [
         {"metric": name, "difference": change["difference"], "p": change.get("p_holm")}

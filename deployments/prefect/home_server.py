@@ -62,7 +62,7 @@ def server_environment(home: Path) -> dict[str, str]:
 
 
 def start_early() -> None:
-    """Start the server of the home while the caller imports modules; `join` reports errors."""
+    """Start the server of the home while the caller imports modules; `join_server` reports errors."""
     with suppress(Exception):
         home = Path(server_access.read_variable("YARUS_HOME") or ".yarus").expanduser().absolute()
         if is_wanted(home):
@@ -98,7 +98,7 @@ def find_server(home: Path) -> HomeServer | None:
         if _is_locked(file):
             with suppress(ValueError, TypeError):
                 server = HomeServer(**json.load(file))
-                return server if server.network == _network_namespace() else None
+                return server if server.network == _network() else None
     return None
 
 
@@ -171,9 +171,7 @@ def announce_server(home: Path, api: str) -> Iterator[None]:
         if server := find_server(home):
             _end_server(home, server)  # left by a command; one in use ends when it is unused
     with _open_address(home) as file:
-        _write_address(
-            home, file, HomeServer(api, os.getpid(), _versions(), serving=True, network=_network_namespace())
-        )
+        _write_address(home, file, HomeServer(api, os.getpid(), _versions(), serving=True, network=_network()))
         try:
             yield
         finally:
@@ -213,17 +211,11 @@ def _start_server(home: Path) -> HomeServer:
     with socket.socket() as listener, _open_address(home) as file:
         listener.bind(("127.0.0.1", 0))
         api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
-        env_values = {name: value for name, value in dotenv_values(".env").items() if name not in os.environ and value}
-        access_variables = server_access.access_settings(api, password)
-        variables = (
-            env_values
-            | server_environment(home)
-            | access_variables
-            | server_process.SMALL_SERVER_SETTINGS
-            | {"YARUS_HOME": str(home)}
-        )
+        env = {name: value for name, value in dotenv_values(".env").items() if name not in os.environ and value}
+        access = server_access.access_settings(api, password)
+        variables = env | server_environment(home) | access | server_process.SMALL_SERVER | {"YARUS_HOME": str(home)}
         process = server_process.start(listener, log, variables, address=file.fileno())
-        server = HomeServer(api, process.pid, _versions(), serving=False, network=_network_namespace())
+        server = HomeServer(api, process.pid, _versions(), serving=False, network=_network())
         try:
             _write_address(home, file, server)
         except OSError:
@@ -299,7 +291,7 @@ def _is_free_in_time(file: IO[str]) -> bool:
     return not locked
 
 
-def _network_namespace() -> str:
+def _network() -> str:
     with suppress(OSError):
         return str(Path("/proc/self/ns/net").readlink())
     return socket.gethostname()

@@ -142,7 +142,7 @@ def _start_alone(home: Path) -> None:
         listener.bind(("127.0.0.1", 0))
         api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
         variables = server_access.access_settings(api, server_access.new_password())
-        process = server_process.start(listener, _log_path(home), variables | server_process.SMALL_SERVER_SETTINGS)
+        process = server_process.start(listener, _log_path(home), variables | server_process.SMALL_SERVER)
     atexit.register(server_process.stop, process, LEAVING_S)
     _use_server(api, variables)
     try:
@@ -200,18 +200,16 @@ def require_compatible(api: str, named: str | None = None, patience_s: float = 1
         )
 
 
-def _read_version(api: str, prefect_settings: "Settings", patience_s: float) -> str:
+def _read_version(api: str, settings: "Settings", patience_s: float) -> str:
     """Return the version of the server, requested with the credentials and certificates of Prefect's client."""
-    headers = dict(prefect_settings.client.custom_headers)
-    if credentials := prefect_settings.api.auth_string:
+    headers = dict(settings.client.custom_headers)
+    if credentials := settings.api.auth_string:
         headers["Authorization"] = f"Basic {b64encode(credentials.get_secret_value().encode()).decode()}"
-    elif key := prefect_settings.api.key:
+    elif key := settings.api.key:
         headers["Authorization"] = f"Bearer {key.get_secret_value()}"
-    verification: bool | ssl.SSLContext = (
-        api.startswith("https://") and not prefect_settings.api.tls_insecure_skip_verify
-    )
-    if verification and prefect_settings.api.ssl_cert_file:
-        verification = ssl.create_default_context(cafile=prefect_settings.api.ssl_cert_file)
+    verify: bool | ssl.SSLContext = api.startswith("https://") and not settings.api.tls_insecure_skip_verify
+    if verify and settings.api.ssl_cert_file:
+        verify = ssl.create_default_context(cafile=settings.api.ssl_cert_file)
     address = f"{api.rstrip('/')}/admin/version"
-    reply = httpx.get(address, headers=headers, timeout=patience_s, verify=verification, follow_redirects=True)
+    reply = httpx.get(address, headers=headers, timeout=patience_s, verify=verify, follow_redirects=True)
     return str(reply.raise_for_status().json())

@@ -16,7 +16,7 @@ from yarus.db.errors import TemplatedError
 from yarus.db.messages import Words
 
 STOP_S = 15.0
-SMALL_SERVER_SETTINGS = {
+SMALL_SERVER = {
     "PREFECT_UI_ENABLED": "0",
     "PREFECT__SERVER_EPHEMERAL": "1",
     "PREFECT_SERVER_API_HOST": "127.0.0.1",
@@ -215,34 +215,31 @@ def keep_template(url: str) -> None:
             statements = "SELECT sql FROM sqlite_master WHERE sql <> '' AND name NOT LIKE 'sqlite%' ORDER BY rowid"
             for (statement,) in migrated.execute(statements):
                 database.execute(statement)
-            database.execute("INSERT INTO alembic_version VALUES (?)", [_read_revision(path)])
+            database.execute("INSERT INTO alembic_version VALUES (?)", [_revision(path)])
             database.commit()
         temporary.replace(template_path)
 
 
 def record_migrations(url: str) -> None:
     """Record that the tables of an SQLite database are those of our Prefect, so that starts skip the check."""
-    if (path := database_file(url)) is not None and (revision := _read_revision(path)) is not None:
-        _note_path(path).write_text(f"{version('prefect')} {revision}", encoding="utf-8")
+    if (path := database_file(url)) is not None and (revision := _revision(path)) is not None:
+        _note(path).write_text(f"{version('prefect')} {revision}", encoding="utf-8")
 
 
 def migration_settings(url: str) -> dict[str, str]:
     """Return the setting that skips migrations, if the database has all of those of our Prefect."""
     path = database_file(url)
     with suppress(OSError):
-        if (
-            path is not None
-            and _note_path(path).read_text(encoding="utf-8") == f"{version('prefect')} {_read_revision(path)}"
-        ):
+        if path is not None and _note(path).read_text(encoding="utf-8") == f"{version('prefect')} {_revision(path)}":
             return {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0"}
     return {}
 
 
-def _note_path(path: Path) -> Path:
+def _note(path: Path) -> Path:
     return path.with_name(f"{path.name}.made")
 
 
-def _read_revision(path: Path) -> str | None:
+def _revision(path: Path) -> str | None:
     """Return the last migration of an SQLite database; None if unknown."""
     with suppress(sqlite3.Error, TypeError), closing(_open_database(path)) as database:
         (revision,) = database.execute("SELECT version_num FROM alembic_version").fetchone()

@@ -111,12 +111,12 @@ def _check_env_file(path: Path) -> Iterator[Check]:
     """Check whether others may read a file `.env` that holds keys."""
     with suppress(OSError):
         if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            secret_names = [name for name, value in dotenv_values(path).items() if value and SECRETS.search(name)]
-            if secret_names:
+            secrets = [name for name, value in dotenv_values(path).items() if value and SECRETS.search(name)]
+            if secrets:
                 finding = Words(
                     "{path} can be read by other accounts, and holds {named}",
                     path=path,
-                    named=", ".join(sorted(secret_names)),
+                    named=", ".join(sorted(secrets)),
                 )
                 yield Check(Words("settings"), finding, Words("chmod go-rwx {path}", path=shlex.quote(str(path))))
 
@@ -158,10 +158,10 @@ def _catch_errors(subject: str, check: Callable[[], Iterator[Check]]) -> Iterato
 
 
 def _check_settings() -> Iterator[Check]:
-    configuration = get_settings()
+    settings = get_settings()
     yield Check(
         Words("settings"),
-        Words("home {home}, language {language}", home=configuration.home.absolute(), language=configuration.language),
+        Words("home {home}, language {language}", home=settings.home.absolute(), language=settings.language),
     )
 
 
@@ -216,9 +216,8 @@ def _check_models() -> Iterator[Check]:
     for name in get_args(RoleName):
         if getattr(get_settings(), name).base_url is None:
             continue
-        from yarus.deployments.upkeep.doctor_models import (
-            examine_model,
-        )  # imports aiohttp, which only model servers need
+        # Imported here because it loads aiohttp, which only model servers need.
+        from yarus.deployments.upkeep.doctor_models import examine_model
 
         yield from _catch_errors(Words("model {name}", name=name), partial(examine_model, name))
 

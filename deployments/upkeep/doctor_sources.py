@@ -65,10 +65,8 @@ def examine_source(source: Source) -> Iterator[Check]:
         question, chunk = source.tables["question_answer"], source.tables["chunk"]
         annotated = has_annotations(connection, source)
         yield _check_rows(name, connection, source, annotated)
-        yield from _check_gaps(
-            name, connection, question, ("answer", "confluence_url", "score", "user_id", "embedding")
-        )
-        yield from _check_gaps(name, connection, chunk, ("confluence_url", "text", "embedding"))
+        yield from _find_gaps(name, connection, question, ("answer", "confluence_url", "score", "user_id", "embedding"))
+        yield from _find_gaps(name, connection, chunk, ("confluence_url", "text", "embedding"))
         questions, chunks = get_embedder_pair(get_settings().embedder, get_settings())
         yield from _check_vectors(name, connection, chunk, chunk.c.text, chunks)
         yield from _check_vectors(name, connection, question, question.c.question, questions)
@@ -101,7 +99,7 @@ def _check_rows(name: str, connection: Connection, source: Source, annotated: bo
     return Check(name, finding)
 
 
-def _check_gaps(name: str, connection: Connection, table: Table, columns: Iterable[str]) -> Iterator[Check]:
+def _find_gaps(name: str, connection: Connection, table: Table, columns: Iterable[str]) -> Iterator[Check]:
     """Yield the share of NULL in each existing column."""
     existing = [column for column in columns if table.c[column].name in _column_names(connection, table)]
     counts = [func.count(table.c[column]) for column in existing]
@@ -131,7 +129,7 @@ def _check_vectors(name: str, connection: Connection, table: Table, passage: Any
     """Check that the stored vectors of a table have one size, and are from the configured embedder."""
     if table.c.embedding.name not in _column_names(connection, table):
         return
-    vector, subject = table.c.embedding, Words("{name}: vectors in {table}", name=name, table=table.name)
+    vector, topic = table.c.embedding, Words("{name}: vectors in {table}", name=name, table=table.name)
     size = func.vector_dims(vector)
     zero_count = func.count().filter(func.vector_norm(vector) == 0)
     counts = select(size, func.count(), zero_count).where(vector.is_not(None)).group_by(size).order_by(size)
@@ -142,13 +140,11 @@ def _check_vectors(name: str, connection: Connection, table: Table, passage: Any
         (Words("{n:,} of {size} dimensions", n=count, size=dimensions) for dimensions, count, _ in sizes), ", "
     )
     if len(sizes) > 1:
-        yield Check(
-            subject, finding, Words("embed all of them anew with one model, or give --vectors computed"), code=2
-        )
+        yield Check(topic, finding, Words("embed all of them anew with one model, or give --vectors computed"), code=2)
         return
     if zeros := sizes[0][2]:
         yield Check(
-            subject,
+            topic,
             Words("{n:,} of them are zero", n=zeros),
             Words("nothing is near to them: embed their texts anew"),
         )
@@ -163,9 +159,9 @@ def _check_vectors(name: str, connection: Connection, table: Table, passage: Any
     try:
         check_stored_vectors(probe, model, table.fullname)
     except InputError as error:
-        yield Check(subject, join_messages((finding, error.args[0])), code=2)
+        yield Check(topic, join_messages((finding, error.args[0])), code=2)
     else:
-        yield Check(subject, Words("{found}; {n} embedded again are equal", found=finding, n=len(rows)))
+        yield Check(topic, Words("{found}; {n} embedded again are equal", found=finding, n=len(rows)))
 
 
 def _read_urls(connection: Connection, table: Table) -> Urls:
@@ -234,12 +230,10 @@ def _check_labels(
         yield from _check_unread_columns(name, connection, source)
         label_names = {"relevant_chunk_ids", "relevant_urls"}.intersection(label_columns(connection, source))
         columns = [annotation[column] for column in ("question_id", *sorted(label_names))]
-        for row in connection.execute(select(*columns)):
-            label = row._asdict()
-            chunks.update(parse_grades(label, "relevant_chunk_ids").keys())
-            pages.update(
-                page for url in parse_grades(label, "relevant_urls") if (page := canonical_url(url)) is not None
-            )
+        for record in connection.execute(select(*columns)):
+            row = record._asdict()
+            chunks.update(parse_grades(row, "relevant_chunk_ids").keys())
+            pages.update(page for url in parse_grades(row, "relevant_urls") if (page := canonical_url(url)) is not None)
     if not chunks and not pages:
         yield Check(
             Words("{name}: labels", name=name),
@@ -252,23 +246,23 @@ def _check_labels(
         (Words("chunks"), chunks, chunks.keys() - chunk_ids),
         (Words("pages"), pages, pages.keys() - corpus.pages.keys()),
     ]
-    for unit, labels, missing_names in stale:
-        if missing_names:
-            examples = ", ".join(sorted(missing_names)[:N_EXAMPLES]) + (" …" if len(missing_names) > N_EXAMPLES else "")
-            count = sum(labels[missing_name] for missing_name in missing_names)
+    for unit, labels, missing in stale:
+        if missing:
+            examples = ", ".join(sorted(missing)[:N_EXAMPLES]) + (" …" if len(missing) > N_EXAMPLES else "")
+            count = sum(labels[label] for label in missing)
             finding = Words(
                 "{n:,} labels name {n_gone:,} {what} that are not in the corpus: {examples}",
                 n=count,
-                n_gone=len(missing_names),
+                n_gone=len(missing),
                 what=unit,
                 examples=examples,
             )
             yield Check(
                 Words("{name}: labels", name=name),
                 finding,
-                join_messages((STALE, *([TITLES] if any("/display/" in page for page in missing_names) else []))),
+                join_messages((STALE, *([TITLES] if any("/display/" in page for page in missing) else []))),
             )
-    if not any(missing_names for _, _, missing_names in stale):
+    if not any(missing for _, _, missing in stale):
         yield Check(
             Words("{name}: labels", name=name),
             Words("all {n:,} name what is in the corpus", n=sum(chunks.values()) + sum(pages.values())),
@@ -306,7 +300,7 @@ def _check_privileges(name: str, connection: Connection, source_tables: Iterable
 
 def _check_text_search(name: str, language: str) -> Check:
     """Check whether our database, where texts are indexed, supports the source's language."""
-    subject, configuration = Words("{name}: text search", name=name), TEXT_SEARCH_CONFIGURATIONS.get(language)
+    topic, configuration = Words("{name}: text search", name=name), TEXT_SEARCH_CONFIGURATIONS.get(language)
     with database().connect() as connection:
         configurations = set(connection.scalars(text("SELECT cfgname FROM pg_ts_config")))
     if configuration not in configurations:
@@ -315,8 +309,8 @@ def _check_text_search(name: str, language: str) -> Check:
             configurations=", ".join(sorted(TEXT_SEARCH_CONFIGURATIONS)),
         )
         finding = Words("no configuration for language {language!r} in our database", language=language)
-        return Check(subject, finding, way_out, code=2)
-    return Check(subject, Words("configuration {configuration}", configuration=configuration))
+        return Check(topic, finding, way_out, code=2)
+    return Check(topic, Words("configuration {configuration}", configuration=configuration))
 
 
 def _column_names(connection: Connection, table: Table) -> set[str]:

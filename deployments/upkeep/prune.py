@@ -88,14 +88,12 @@ def plan_pruning(
         InputError: a gate file cannot be read, or pins an evaluation that does not exist.
     """
     before = datetime.now(UTC) - (older_than or timedelta())
-    home_folders, shared_folders = (
-        _list_work_folders()
-    )  # before the rows are read: the row of an evaluation exists before its folder
+    home, shared = _list_work_folders()  # before the rows are read: the row of an evaluation exists before its folder
     rows = retention.read_evaluations(engine)
-    gate_files = [*gates, *filter(None, [get_settings().gate_file])]
+    files = [*gates, *filter(None, [get_settings().gate_file])]
     pinned = {
         journal.find_evaluation(engine, name)["id"]
-        for gate in gate_files
+        for gate in files
         for name in read_gate_rules(gate).baselines.values()
     }
     ids_by_reason = {
@@ -107,19 +105,17 @@ def plan_pruning(
         "anchor": {journal.non_live_marks(row).get("anchor") for row in rows},
     }
     old = [row for row in rows if row["started_at"] < before]
-    kept_counts = {reason: sum(row["id"] in ids for row in old) for reason, ids in ids_by_reason.items()}
+    kept = {reason: sum(row["id"] in ids for row in old) for reason, ids in ids_by_reason.items()}
     to_remove = [row for row in old if not any(row["id"] in ids for ids in ids_by_reason.values())]
-    removed_ids = {row["id"] for row in to_remove}
-    needed_ids = {
-        row["id"] for row in rows if row["id"] not in removed_ids and row["state"] not in journal.FINISHED_STATES
-    }
-    stale = sorted((home_folders | shared_folders & {row["id"] for row in rows}) - needed_ids)
+    removed = {row["id"] for row in to_remove}
+    needed = {row["id"] for row in rows if row["id"] not in removed and row["state"] not in journal.FINISHED_STATES}
+    stale = sorted((home | shared & {row["id"] for row in rows}) - needed)
     root = get_settings().results_root
     outside = [row for row in to_remove if not is_in_results(row, root)]
     outside_ids = {row["id"] for row in outside}
     return PruningPlan(
         [row for row in to_remove if row["id"] not in outside_ids],
-        {reason: n for reason, n in kept_counts.items() if n},
+        {reason: n for reason, n in kept.items() if n},
         outside,
         stale,
         before if with_calls else None,
@@ -132,9 +128,9 @@ def prune(engine: Engine, pruning: PruningPlan, *, dry_run: bool) -> Pruned:
     for evaluation_id in () if dry_run else pruning.folders:
         if evaluation_id not in skipped:
             _remove_work(evaluation_id)
-    removed_ids = [row["id"] for row in pruning.evaluations if row["id"] not in skipped]
+    removed = [row["id"] for row in pruning.evaluations if row["id"] not in skipped]
     document: Pruned = {
-        "evaluations": removed_ids,
+        "evaluations": removed,
         "skipped": skipped,
         "kept": pruning.kept,
         "elsewhere": {row["id"]: row["parquet"] for row in pruning.elsewhere},
@@ -144,12 +140,12 @@ def prune(engine: Engine, pruning: PruningPlan, *, dry_run: bool) -> Pruned:
         "dry_run": dry_run,
     }
     if not dry_run:
-        corpora_used = (EvaluationConfig.of(row).corpus for row in retention.read_evaluations(engine))
-        corpora.prune_corpus_versions(engine, {name for name in corpora_used if name})
+        used = (EvaluationConfig.of(row).corpus for row in retention.read_evaluations(engine))
+        corpora.prune_corpus_versions(engine, {name for name in used if name})
     if pruning.calls_before is not None:
-        remaining_ids = {row["id"] for row in retention.read_evaluations(engine)} - set(removed_ids)
+        remaining = {row["id"] for row in retention.read_evaluations(engine)} - set(removed)
         document["calls"] = retention.count_old_calls(engine, pruning.calls_before, remove=not dry_run)
-        document["vectors"] = retention.count_unused_vectors(engine, remaining_ids, remove=not dry_run)
+        document["vectors"] = retention.count_unused_vectors(engine, remaining, remove=not dry_run)
     return document
 
 

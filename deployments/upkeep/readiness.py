@@ -158,7 +158,7 @@ def read_source_content(
     """Read the content of a source.
 
     Args:
-        connection: a connection in a snapshot of the source, open while the holdings are counted.
+        connection: a connection in a snapshot of the source, open while the content is counted.
         source: the source to read.
         questions: those of a frozen case set; None for the source's own.
         sut: the system under test; None for that of the settings.
@@ -176,7 +176,7 @@ def read_source_content(
 
 
 def count_tiers(
-    name: str, has: SourceContent, tiers: Iterable[str] = TIER_ORDER, *, as_set: bool = False
+    name: str, content: SourceContent, tiers: Iterable[str] = TIER_ORDER, *, as_set: bool = False
 ) -> list[TierReadiness]:
     """Count the cases that tiers can measure.
 
@@ -190,12 +190,12 @@ def count_tiers(
     Raises:
         InputError: a label cannot be read.
     """
-    return [_count_tier(tier, has, name, as_set=as_set) for tier in tiers]
+    return [_count_tier(tier, content, name, as_set=as_set) for tier in tiers]
 
 
-def _count_tier(tier: str, holdings: SourceContent, name: str, *, as_set: bool) -> TierReadiness:
-    count, options = _COUNTS[tier](holdings), ""
-    if isinstance(count, Lack) and tier == "tier3" and (n_answered := _count_answered(holdings)):
+def _count_tier(tier: str, content: SourceContent, name: str, *, as_set: bool) -> TierReadiness:
+    count, options = _COUNTS[tier](content), ""
+    if isinstance(count, Lack) and tier == "tier3" and (n_answered := _count_answered(content)):
         # Recorded answers can be judged without passages.
         count, options = Lack("recorded only") if as_set else n_answered, f" --sut {RECORDED_SYSTEM}"
     if isinstance(count, Lack):
@@ -204,73 +204,67 @@ def _count_tier(tier: str, holdings: SourceContent, name: str, *, as_set: bool) 
     return TierReadiness(tier, count, None, f"yarus run {tier} --source {name}{options}")
 
 
-def _count_tier0(holdings: SourceContent) -> int | Lack:
-    sizes = Counter(page for page in holdings.pages.values() if page is not None)
-    if not holdings.corpus.ids:
+def _count_tier0(content: SourceContent) -> int | Lack:
+    sizes = Counter(page for page in content.pages.values() if page is not None)
+    if not content.corpus.ids:
         return Lack("chunks")
     if not sizes:
         return Lack("addresses")
     return sizes.total() if max(sizes.values()) > 1 else Lack("one passage per page")
 
 
-def _count_tier1(holdings: SourceContent) -> int | Lack:
-    return _find_lack_of_input(holdings) or sum(holdings.find_labelled(holdings.unit)) or _explain_unmatched(holdings)
+def _count_tier1(content: SourceContent) -> int | Lack:
+    return _find_lack(content) or sum(content.find_labelled(content.unit)) or _explain_unmatched(content)
 
 
-def _count_real_users(holdings: SourceContent) -> int | Lack:
-    groups = group_duplicate_questions(holdings.questions)
-    n_found = sum(not holdings.known_pages.isdisjoint(shown_pages(rows)) for rows in groups)
-    return (
-        _find_lack_of_input(holdings)
-        or n_found
-        or _explain_unmatched_pages(holdings, map(shown_pages, groups), "shown pages")
-    )
+def _count_real_users(content: SourceContent) -> int | Lack:
+    groups = group_duplicate_questions(content.questions)
+    count = sum(not content.known_pages.isdisjoint(shown_pages(rows)) for rows in groups)
+    return _find_lack(content) or count or _explain_unmatched_pages(content, map(shown_pages, groups), "shown pages")
 
 
-def _count_tier2(holdings: SourceContent) -> int | Lack:
-    if holdings.sut == RECORDED_SYSTEM:
-        return _count_recorded(holdings)
-    n_found = sum(map(or_, holdings.find_labelled("chunk"), holdings.find_labelled("page")))
-    return _find_lack_of_input(holdings) or n_found or _explain_unmatched(holdings)
+def _count_tier2(content: SourceContent) -> int | Lack:
+    if content.sut == RECORDED_SYSTEM:
+        return _count_recorded(content)
+    count = sum(map(or_, content.find_labelled("chunk"), content.find_labelled("page")))
+    return _find_lack(content) or count or _explain_unmatched(content)
 
 
-def _count_tier3(holdings: SourceContent) -> int | Lack:
-    if holdings.sut == RECORDED_SYSTEM:
-        return _count_recorded(holdings)
-    if not holdings.questions:
+def _count_tier3(content: SourceContent) -> int | Lack:
+    if content.sut == RECORDED_SYSTEM:
+        return _count_recorded(content)
+    if not content.questions:
         return Lack("questions")
-    n_found = sum(
+    count = sum(
         reference_answer(row) is not None
         or row.get("answerable") is False
-        or (holdings.nuggets and bool(row.get("nuggets")))
-        for row in holdings.questions
+        or (content.nuggets and bool(row.get("nuggets")))
+        for row in content.questions
     )
-    if not n_found:
+    if not count:
         return Lack("references")
-    return Lack("system") if holdings.sut == "local" and not holdings.corpus.ids else n_found
+    return Lack("system") if content.sut == "local" and not content.corpus.ids else count
 
 
-def _count_judge(holdings: SourceContent) -> int | Lack:
-    first_pages = [next(iter(labels), None) for labels in holdings.labels["page"]]
-    positions = draw_subjects(
-        holdings.questions, first_pages, holdings.known_pages, JudgeQuality().exam, JudgeQuality().seed
-    )
-    exam_rows = [holdings.questions[position] for position in positions]
-    exam_ids = {row["question_id"] for row in exam_rows if reference_answer(row)} | _find_quotable(holdings, exam_rows)
-    return len(exam_ids | {row["question_id"] for row in holdings.judged}) or _explain_unjudged(holdings)
+def _count_judge(content: SourceContent) -> int | Lack:
+    pages = [next(iter(labels), None) for labels in content.labels["page"]]
+    picks = draw_subjects(content.questions, pages, content.known_pages, JudgeQuality().exam, JudgeQuality().seed)
+    rows = [content.questions[position] for position in picks]
+    ids = {row["question_id"] for row in rows if reference_answer(row)} | _find_quotable(content, rows)
+    return len(ids | {row["question_id"] for row in content.judged}) or _explain_unjudged(content)
 
 
-def _count_judge_pipeline(holdings: SourceContent) -> int | Lack:
-    n_found = sum(should_be_shown(row) is not None for row in holdings.judged)
-    return n_found or (Lack("scores") if holdings.judged else _explain_unjudged(holdings))
+def _count_judge_pipeline(content: SourceContent) -> int | Lack:
+    count = sum(should_be_shown(row) is not None for row in content.judged)
+    return count or (Lack("scores") if content.judged else _explain_unjudged(content))
 
 
-def _count_ux(holdings: SourceContent) -> int | Lack:
-    if not holdings.questions:
+def _count_ux(content: SourceContent) -> int | Lack:
+    if not content.questions:
         return Lack("questions")
-    if all(row["created_at"] is not None for row in holdings.questions):
-        return len(holdings.questions)
-    log = sort_by_time(holdings.questions)
+    if all(row["created_at"] is not None for row in content.questions):
+        return len(content.questions)
+    log = sort_by_time(content.questions)
     turn_places = dialog_turns(log)
     has_time = [row["created_at"] is not None for row in log]
     if not any(has_time) and not any(turn.turn == 2 for turn in turn_places):
@@ -290,32 +284,32 @@ _COUNTS: dict[str, Callable[[SourceContent], int | Lack]] = {
 }
 
 
-def _find_lack_of_input(holdings: SourceContent) -> Lack | None:
+def _find_lack(content: SourceContent) -> Lack | None:
     """Return the lack of questions or chunks, if both are needed."""
-    if not holdings.questions:
+    if not content.questions:
         return Lack("questions")
-    return None if holdings.corpus.ids else Lack("chunks")
+    return None if content.corpus.ids else Lack("chunks")
 
 
-def _count_answered(holdings: SourceContent) -> int:
+def _count_answered(content: SourceContent) -> int:
     """Return the number of recorded answers."""
-    return sum(map(is_answered, holdings.questions))
+    return sum(map(is_answered, content.questions))
 
 
-def _count_recorded(holdings: SourceContent) -> int | Lack:
-    if not holdings.questions:
+def _count_recorded(content: SourceContent) -> int | Lack:
+    if not content.questions:
         return Lack("questions")
-    return _count_answered(holdings) or Lack("answers")
+    return _count_answered(content) or Lack("answers")
 
 
-def _find_quotable(holdings: SourceContent, exam_rows: Sequence[QuestionRow]) -> set[str]:
+def _find_quotable(content: SourceContent, rows: Sequence[QuestionRow]) -> set[str]:
     """Return the ids of examined questions without a reference whose page has a sentence that can be an answer."""
     chunks = {
-        row["question_id"]: ideal_context(row, holdings.corpus, holdings.pages)
-        for row in exam_rows
+        row["question_id"]: ideal_context(row, content.corpus, content.pages)
+        for row in rows
         if not reference_answer(row)
     }
-    texts = holdings.read_texts({chunk for ids in chunks.values() for chunk in ids}) if chunks else {}
+    texts = content.read_texts({chunk for ids in chunks.values() for chunk in ids}) if chunks else {}
     tokens = JudgeQuality().context_tokens
     return {
         name
@@ -324,37 +318,33 @@ def _find_quotable(holdings: SourceContent, exam_rows: Sequence[QuestionRow]) ->
     }
 
 
-def _explain_unmatched(holdings: SourceContent) -> Lack:
+def _explain_unmatched(content: SourceContent) -> Lack:
     """Return why no label names anything in the corpus."""
-    if holdings.unit == "chunk":
-        label_examples = _take_examples(label for labels in holdings.labels["chunk"] for label in labels)
-        return (
-            Lack("chunks in the corpus", label_examples, _take_examples(holdings.corpus.ids))
-            if label_examples
-            else Lack("pages")
-        )
-    return _explain_unmatched_pages(holdings, holdings.labels["page"], "pages")
+    if content.unit == "chunk":
+        examples = _take_examples(label for labels in content.labels["chunk"] for label in labels)
+        return Lack("chunks in the corpus", examples, _take_examples(content.corpus.ids)) if examples else Lack("pages")
+    return _explain_unmatched_pages(content, content.labels["page"], "pages")
 
 
-def _explain_unmatched_pages(holdings: SourceContent, labels: Iterable[Iterable[str]], without_labels: Missing) -> Lack:
+def _explain_unmatched_pages(content: SourceContent, labels: Iterable[Iterable[str]], without_labels: Missing) -> Lack:
     """Return why no label names a page of the corpus: there are no labels, or the addresses differ."""
-    label_examples = _take_examples(label for question_labels in labels for label in question_labels)
-    if not label_examples:
+    examples = _take_examples(label for group in labels for label in group)
+    if not examples:
         return Lack(without_labels)
-    page_examples = _take_examples(page for page in holdings.pages.values() if page is not None)
-    return Lack("pages in the corpus", label_examples, page_examples) if page_examples else Lack("addresses")
+    page_examples = _take_examples(page for page in content.pages.values() if page is not None)
+    return Lack("pages in the corpus", examples, page_examples) if page_examples else Lack("addresses")
 
 
-def _explain_unjudged(holdings: SourceContent) -> Lack:
+def _explain_unjudged(content: SourceContent) -> Lack:
     """Return why no answer can be judged against its context."""
-    if not holdings.questions:
+    if not content.questions:
         return Lack("questions")
-    answered = [row for row in holdings.questions if (row["answer"] or "").strip()]
+    answered = [row for row in content.questions if (row["answer"] or "").strip()]
     if not answered:
         return Lack("answers")
     return (
-        _explain_unmatched_pages(holdings, (shown_pages([row]) for row in answered), "contexts")
-        if holdings.corpus.ids
+        _explain_unmatched_pages(content, (shown_pages([row]) for row in answered), "contexts")
+        if content.corpus.ids
         else Lack("contexts")
     )
 

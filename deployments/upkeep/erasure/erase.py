@@ -110,7 +110,7 @@ def find_user_data(engine: Engine, user: str, name: str) -> UserData:
         InputError: the source does not exist, or an evaluation of it is running.
         OSError: the file of an evaluation cannot be read, so it may still contain their questions.
     """
-    user_source = source_of(name)
+    source = source_of(name)
     fail_orphaned(engine)
     rows = retention.read_evaluations(engine, source=name)
     if running := [row["id"] for row in rows if row["state"] == "running"]:
@@ -119,16 +119,14 @@ def find_user_data(engine: Engine, user: str, name: str) -> UserData:
             evaluation=running[0],
             name=name,
         )
-    with snapshot(user_source) as connection:
-        logged = read_questions(connection, user_source, all_rows=True)
+    with snapshot(source) as connection:
+        logged = read_questions(connection, source, all_rows=True)
     own_rows = [row for row in logged if row["user_id"] is not None and str(row["user_id"]) == user]
     frozen = retention.read_frozen_questions_of_user(engine, name, user)
     ids = {row["question_id"] for row in own_rows} | frozen.keys()
     all_rows = [*own_rows, *frozen.values()]
     texts = {row[column] for row in all_rows for column in TEXT_COLUMNS if row.get(column)}
-    data = UserData(
-        user, user_source, set(ids), texts, {row["question"] for row in all_rows if row["question"]}, {}, rows
-    )
+    data = UserData(user, source, set(ids), texts, {row["question"] for row in all_rows if row["question"]}, {}, rows)
     for row in rows:
         _search_file(row, data)
     if data.question_ids > ids:  # ids of the user from one file lead to rows in others
@@ -143,24 +141,20 @@ def erase_user_data(engine: Engine, data: UserData, *, dry_run: bool) -> Erasure
     Then the tables are wiped of the bytes of deleted rows, even if nothing was found: an earlier command may have been
     killed. Production itself is never written. Metrics stay: they are figures over many users.
     """
-    name, own_evaluations, remove = data.source.name, set(data.rows), not dry_run
-    outside = {
-        row["id"]: row["parquet"] for row in data.evaluations if row["id"] in own_evaluations and not is_in_results(row)
-    }
+    name, own, remove = data.source.name, set(data.rows), not dry_run
+    outside = {row["id"]: row["parquet"] for row in data.evaluations if row["id"] in own and not is_in_results(row)}
     is_empty, texts, group = data.nothing, data.looked_for, f"user {data.user}"
-    paying_evaluations = (
-        set() if is_empty else own_evaluations | {row["id"] for row in data.evaluations if row["parquet"] is None}
-    )
+    ids = set() if is_empty else own | {row["id"] for row in data.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in data.texts}
-    work_paths = [] if is_empty else [folder for row in data.evaluations for folder in list_work_folders(row["id"])]
-    folders = [folder for folder in work_paths if folder.exists()]
+    work = [] if is_empty else [folder for row in data.evaluations for folder in list_work_folders(row["id"])]
+    folders = [folder for folder in work if folder.exists()]
     folders += [path for path in ([] if is_empty else erase_files.find_leftovers(data.case_ids)) if path not in folders]
-    reports = [] if is_empty else erase_files.find_report_pages(texts, own_evaluations)
+    reports = [] if is_empty else erase_files.find_report_pages(texts, own)
     document: Erasure = {
         "user": data.user,
         "source": name,
         "evaluations": data.rows,
-        "calls": 0 if is_empty else retention.count_calls(engine, paying_evaluations, remove=remove),
+        "calls": 0 if is_empty else retention.count_calls(engine, ids, remove=remove),
         "vectors": retention.count_vectors(engine, hashes, remove=remove),
         "analyses": retention.count_analyses(engine, name, texts.are_in, remove=remove),
         "folders": len(folders),
@@ -183,10 +177,10 @@ def erase_user_data(engine: Engine, data: UserData, *, dry_run: bool) -> Erasure
         for row in data.evaluations:
             if row["id"] in data.rows and is_in_results(row):
                 _rewrite(engine, row, data)
-    last_ids = set() if outside else data.question_ids  # the ids stay if rows outside are to be found by them
-    document["case_set_rows"] = retention.count_frozen_questions(engine, name, last_ids, remove=remove)
-    removed_counts = retention.count_questions(data.source, last_ids, remove=remove)
-    document["annotations"], document["questions"] = removed_counts["annotations"], removed_counts["questions"]
+    last = set() if outside else data.question_ids  # the ids stay if rows outside are to be found by them
+    document["case_set_rows"] = retention.count_frozen_questions(engine, name, last, remove=remove)
+    removed = retention.count_questions(data.source, last, remove=remove)
+    document["annotations"], document["questions"] = removed["annotations"], removed["questions"]
     embedded = get_settings().database_url is None
     document["beyond"] = [str(path) for path in erase_files.find_other_files(texts)] + (
         [] if embedded else unerasable_copies(engine)
@@ -248,10 +242,8 @@ def _affected_mask(cases: pa.Table, data: UserData) -> pa.ChunkedArray:
         mask = pc.or_(mask, pc.is_in(cases["dialog"], value_set=dialogs))
     if "exam" not in cases.column_names:
         return mask
-    is_borrowed = [
-        any(item["of"] in data.question_ids for item in items or ()) for items in column_values(cases, "exam")
-    ]
-    return pc.or_(mask, pa.array(is_borrowed, pa.bool_()))
+    borrowed = [any(item["of"] in data.question_ids for item in items or ()) for items in column_values(cases, "exam")]
+    return pc.or_(mask, pa.array(borrowed, pa.bool_()))
 
 
 def _rewrite(engine: Engine, row: RowMapping, data: UserData) -> None:

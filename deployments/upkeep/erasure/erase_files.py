@@ -67,13 +67,9 @@ HANDLED_FOLDERS = ("postgres", "prefect", "results", "work", "reports")
 """Folders of the home that are handled separately."""
 
 
-def find_report_pages(texts: UserTexts, evaluation_ids: Collection[str]) -> list[Path]:
+def find_report_pages(texts: UserTexts, ids: Collection[str]) -> list[Path]:
     """Return files among the reports that mention an evaluation or contain a text; they can be made again."""
-    return [
-        path
-        for path in _list_files(get_settings().home.absolute() / "reports")
-        if _mentions(path, texts, evaluation_ids)
-    ]
+    return [path for path in _list_files(get_settings().home.absolute() / "reports") if _mentions(path, texts, ids)]
 
 
 def find_leftovers(case_ids: Collection[str]) -> list[Path]:

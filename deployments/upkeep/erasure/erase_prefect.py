@@ -43,27 +43,13 @@ from yarus.deployments.upkeep.erasure.erase_files import UserTexts
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import get_settings
 
-RECORD_TABLES: tuple[str, ...] = (
-    "artifact",
-    "artifact_collection",
-    "log",
-    "events",
-    "event_resources",
-    "flow_run_input",
-)
-RECORD_TABLES += ("automation_bucket", "composite_trigger_child_firing", "automation_event_follower")
+RECORD_TABLES: tuple[str, ...] = ("artifact", "artifact_collection", "log", "events", "event_resources")
+RECORD_TABLES += ("flow_run_input", "automation_bucket", "composite_trigger_child_firing", "automation_event_follower")
 """Tables of events and records: rows with a text of the user are deleted."""
 RUN_TABLES = ("flow_run", "flow_run_state", "task_run", "task_run_state")
 """Tables that others refer to: values with a text of the user are emptied."""
-SETTINGS_TABLES: tuple[str, ...] = (
-    "flow",
-    "deployment",
-    "deployment_schedule",
-    "variable",
-    "saved_search",
-    "automation",
-)
-SETTINGS_TABLES += ("block_document", "work_pool", "work_queue", "configuration")
+SETTINGS_TABLES: tuple[str, ...] = ("flow", "deployment", "deployment_schedule", "variable", "saved_search")
+SETTINGS_TABLES += ("automation", "block_document", "work_pool", "work_queue", "configuration")
 """Tables of settings: they are only reported, because a change would affect what runs."""
 ARTIFACT_TABLE = "artifact"
 ERASED = "[erased]"
@@ -128,14 +114,11 @@ def has_flow_run(flow_run_id: str) -> bool:
 def _databases() -> list[URL]:
     """Return the existing Prefect databases of this home and its settings."""
     file = get_settings().home.absolute() / PREFECT_DATABASE
-    configured, from_environment = (
-        get_settings().prefect_database_url,
-        os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL"),
-    )
+    configured, variable = (get_settings().prefect_database_url, os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL"))
     urls = [URL.create("sqlite", database=str(file))]
     urls += [make_url(configured.get_secret_value())] if configured else []
-    if from_environment:
-        url = make_url(from_environment)
+    if variable:
+        url = make_url(variable)
         urls.append(url.set(drivername={"postgresql": "postgresql+psycopg"}.get(url.get_backend_name(), "sqlite")))
     existing = (url for url in urls if url.get_backend_name() != "sqlite" or _has_content(url.database))
     return list(dict.fromkeys(existing))
@@ -186,10 +169,8 @@ def _search_database(engine: Engine, texts: UserTexts) -> PrefectData:
     data = PrefectData()
     with engine.connect() as connection:
         for name, table in _read_tables(connection).items():
-            text_columns = [cast(column, Text) for column in table.c if column.name != "id"]
-            for key, *values in connection.execution_options(stream_results=True).execute(
-                select(table.c.id, *text_columns)
-            ):
+            columns = [cast(column, Text) for column in table.c if column.name != "id"]
+            for key, *values in connection.execution_options(stream_results=True).execute(select(table.c.id, *columns)):
                 _note_matches(data, name, table, key, values, texts)
     return data
 
@@ -248,7 +229,7 @@ ARTIFACTS_PER_REQUEST = 200
 async def erase_on_other_server(case_ids: Collection[str], *, remove: bool) -> tuple[int, list[str]]:
     """Count the artifacts on the server of PREFECT_API_URL that name one of the cases, and delete them if `remove`.
 
-    A server whose database is ours is left to `in_prefect`, which reaches more.
+    A server whose database is ours is left to `erase_in_prefect`, which reaches more.
 
     Returns:
         The number, and what remains there, in words.

@@ -62,9 +62,7 @@ class FoundFile:
         words += ["--kind", "chunks"] if self.kind == "chunks" and self.shape != "pages" else []
         words += ["--encoding", self.encoding] if self.encoding != UTF8_WITH_OPTIONAL_BOM else []
         if not self.shape:
-            words += [
-                f"--map={column}={file_column}" for column, file_column in self.mapping.items() if column != file_column
-            ]
+            words += [f"--map={column}={name}" for column, name in self.mapping.items() if column != name]
         words += [f"--where={name}={value}" for name, value in self.options.items()]
         return " ".join(map(quote_for_shell, words))
 
@@ -164,17 +162,15 @@ def load_files(engine: Engine, name: str, files: Sequence[RecognisedSource], *, 
         has_pages = len(corpus) > 0
         add_source_names(connection, name, corpus)
         notes = report_unmatched_labels(files, corpus) if len(corpus) else []
-        for position, file in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
+        for index, file in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
             rows = file.open(corpus if len(corpus) else None)
             if file.kind == "questions":
                 rows.problems += notes
                 notes = []
-            reports[position] = load_rows_in_transaction(
-                connection, name, rows, language=language, origin=file.path.name
-            )
+            reports[index] = load_rows_in_transaction(connection, name, rows, language=language, origin=file.path.name)
         if has_pages and not has_questions:
             resolve_stored_labels(connection, name, corpus)
-    return [reports[position] for position in range(len(files))]
+    return [reports[index] for index in range(len(files))]
 
 
 def detect_language(files: Iterable[FoundFile]) -> str:
@@ -194,11 +190,11 @@ class EnvChanges:
     """Settings that have another value there, or in the environment, which stays."""
 
 
-def plan_settings(path: Path, new_settings: Mapping[str, str]) -> EnvChanges:
+def plan_settings(path: Path, settings: Mapping[str, str]) -> EnvChanges:
     """Return what would be added to the file."""
     existing = {**dotenv_values(path), **os.environ} if path.exists() else dict(os.environ)
-    added = [f"{name}={redact_urls(value)}" for name, value in new_settings.items() if name not in existing]
-    kept = [name for name, value in new_settings.items() if name in existing and existing[name] != value]
+    added = [f"{name}={redact_urls(value)}" for name, value in settings.items() if name not in existing]
+    kept = [name for name, value in settings.items() if name in existing and existing[name] != value]
     return EnvChanges(str(path), added, kept)
 
 

@@ -76,24 +76,21 @@ def plan_setup(
     recognised = recognise_all(files, mapping, encoding, where)
     corpus = read_corpus_names(recognised)
     unmatched = report_unmatched_labels(recognised, corpus) if len(corpus) else []
-    found_files = [describe_file(found_file) for found_file in recognised]
+    found_files = [describe_file(file) for file in recognised]
     if found_files:
         found_files[0].notes.extend(unmatched)
     tables = inspect_database(source_url) if source_url else []
-    question = next(
-        (found_file.example for found_file in found_files if found_file.kind != "chunks" and found_file.example),
-        DEFAULT_QUESTION,
-    )
+    question = next((file.example for file in found_files if file.kind != "chunks" and file.example), DEFAULT_QUESTION)
     system = ask_system(sut, question) if sut else None
-    new_settings = {"YARUS_SOURCE_URL": source_url} if source_url else {}
-    new_settings |= {name: value for found_file in tables for name, value in found_file.settings()}
+    settings = {"YARUS_SOURCE_URL": source_url} if source_url else {}
+    settings |= {name: value for table in tables for name, value in table.settings()}
     if system:
-        new_settings |= {"YARUS_SUT": system.address}
-        new_settings |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
+        settings |= {"YARUS_SUT": system.address}
+        settings |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
     text_language = language or (detect_language(found_files) if found_files else get_settings().language)
     address = redact_urls(source_url) if source_url else None
     return (
-        SetupResult("", text_language, found_files, address, tables, system, plan_settings(env, new_settings)),
-        new_settings,
+        SetupResult("", text_language, found_files, address, tables, system, plan_settings(env, settings)),
+        settings,
         recognised,
     )

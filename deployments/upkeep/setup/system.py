@@ -23,18 +23,8 @@ QUESTION_NAMES = ("question", "query", "q", "message", "text", "prompt", "input"
 """Names by which services take a question, tried in turn if the one before is refused."""
 REFUSAL_STATUSES = (400, 404, 405, 415, 422)
 ANSWER_NAMES = ("answer", "response", "reply", "text", "output", "result", "content", "message", "completion", "ответ")
-PAGE_NAMES: tuple[str, ...] = (
-    "urls",
-    "sources",
-    "links",
-    "pages",
-    "references",
-    "citations",
-    "documents",
-    "url",
-    "source",
-)
-PAGE_NAMES += ("ссылки", "ссылка")
+PAGE_NAMES: tuple[str, ...] = ("urls", "sources", "links", "pages", "references", "citations", "documents", "url")
+PAGE_NAMES += ("source", "ссылки", "ссылка")
 CONTEXT_NAMES = ("contexts", "context", "chunks", "passages", "documents", "retrieved")
 DEFAULTS = SystemService()
 
@@ -94,20 +84,18 @@ def ask_system(address: str, question: str) -> FoundSystem:
 
 
 def _read_reply(address: str, form: str, content: bytes, *, streams: bool) -> FoundSystem:
-    service_settings = {} if form == DEFAULTS.request else {"request": form}
+    settings = {} if form == DEFAULTS.request else {"request": form}
     if streams:
-        return FoundSystem(address, service_settings, content.decode("utf-8", "replace")[:80], streams=True)
+        return FoundSystem(address, settings, content.decode("utf-8", "replace")[:80], streams=True)
     try:
         reply = json.loads(content)
     except ValueError:
         raise InputError(
             "{address}: the reply is no JSON: {said}", address=address, said=content[:200].decode("utf-8", "replace")
         ) from None
-    reply_parts = ReplyReader(get_settings().sut_service, SETTING).parts(reply)
+    parts = ReplyReader(get_settings().sut_service, SETTING).parts(reply)
     texts, lists = list(_find_texts(reply)), list(_find_lists(reply, reply))
-    answer: Any = (
-        ("", reply_parts["answer"]) if isinstance(reply_parts["answer"], str) else _find_named(texts, ANSWER_NAMES)
-    )
+    answer: Any = ("", parts["answer"]) if isinstance(parts["answer"], str) else _find_named(texts, ANSWER_NAMES)
     if answer is None and len(texts) == 1:
         answer = texts[0]
     if answer is None:
@@ -115,14 +103,12 @@ def _read_reply(address: str, form: str, content: bytes, *, streams: bool) -> Fo
             "{address}: which part of the reply is the answer: {paths}? Set {place}__ANSWER to it",
             address=address, paths=", ".join(path for path, _ in texts) or "none is a text", place=SETTING,
         )  # fmt: skip
-    service_settings |= {"answer": answer[0]} if answer[0] else {}
+    settings |= {"answer": answer[0]} if answer[0] else {}
     for part, names, addresses in (("urls", PAGE_NAMES, True), ("contexts", CONTEXT_NAMES, False)):
         match = _find_named([item for item in lists if is_http_url(item[1][0]) == addresses], names)
-        if not reply_parts[part] and match:
-            service_settings[part] = match[0]
-    return FoundSystem(
-        address, service_settings, answer[1][:80], urls=bool(reply_parts["urls"]) or "urls" in service_settings
-    )
+        if not parts[part] and match:
+            settings[part] = match[0]
+    return FoundSystem(address, settings, answer[1][:80], urls=bool(parts["urls"]) or "urls" in settings)
 
 
 def _find_named(items: list[Any], names: tuple[str, ...]) -> Any:
