@@ -92,12 +92,12 @@ class PageAuth:
         self._name, self._proof = f"yarus-{proof[:8]}", proof[8:]  # two servers of one machine share cookies
         self._once: str | None = None
 
-    def once(self) -> str:
+    def make_token(self) -> str:
         """Return a token that opens the pages once instead of the password."""
         self._once = secrets.token_urlsafe(24)
         return self._once
 
-    def opened_by(self, password: bytes) -> bool:
+    def accepts(self, password: bytes) -> bool:
         """Return whether it is the password or the one-time token."""
         if self._once and hmac.compare_digest(password, self._once.encode()):
             self._once = None
@@ -116,7 +116,7 @@ class PageAuth:
             return True
         scheme, _, credentials = (authorization or "").partition(" ")
         try:
-            return scheme.lower() == "basic" and self.opened_by(b64decode(credentials, validate=True))
+            return scheme.lower() == "basic" and self.accepts(b64decode(credentials, validate=True))
         except ValueError:
             return False
 
@@ -151,7 +151,7 @@ class AccessMiddleware:
         if request.method != "POST":
             return HTMLResponse(LOGIN_PAGE, headers=SECURITY_HEADERS)
         length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES and self._lock.opened_by(await request.body()):
+        if length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES and self._lock.accepts(await request.body()):
             return Response(status_code=204, headers={"Set-Cookie": self._lock.cookie})
         return PlainTextResponse("no", 403)
 

@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from yarus.deployments.alarms.incidents import follow_flow_run
 from yarus.deployments.alarms.night_message import NightMessage, open_message
 from yarus.deployments.alarms.nightly_retry import find_completed, read_started, resume_parameters
-from yarus.deployments.prefect.artifacts import report_of, show_night
+from yarus.deployments.prefect.artifacts import show_night, write_night_report
 from yarus.deployments.prefect.flow_states import FlowResult, add_gate_outcome, flow_state
 from yarus.flows import get_flow
 from yarus.flows.before.night_plan import describe_skipped, plan_night_or_all
@@ -69,7 +69,7 @@ async def nightly(parameters: NightlyParameters) -> FlowResult:
         night = combine_summaries(checked)
         if plan.skipped:
             night["skipped"] = plan.skipped
-        page = message.report = await report_of(night)
+        page = message.report = await write_night_report(night)
     await show_night(night, parameters.source, page)
     if page:
         night["report"] = str(page)
@@ -83,18 +83,16 @@ async def _evaluate_tiers(
     summaries: list[EvaluationSummary | FailedEvaluation] = []
     live_parts = ((tier, parameters.of(tier)) for tier in tiers)
     parts = [*live_parts, *anchor_evaluations(database(), parameters)]
-    earlier_runs = await read_started(database(), flow_run.get_id())
+    started = await read_started(database(), flow_run.get_id())
     with share_sources():
         for tier, tier_parameters in number_evaluations(parts):
             evaluate = get_flow(tier)
-            if earlier := find_completed(earlier_runs, tier, tier_parameters):
+            if earlier := find_completed(started, tier, tier_parameters):
                 # The earlier attempt may have ended before its gate check.
                 await follow_flow_run(UUID(earlier["flow_run_id"]), evaluate, message.add)
                 summaries.append(add_gate_outcome(read_summary(database(), earlier["id"])))
                 continue
-            state = await evaluate(
-                resume_parameters(database(), earlier_runs, tier, tier_parameters), return_state=True
-            )
+            state = await evaluate(resume_parameters(database(), started, tier, tier_parameters), return_state=True)
             result = await state.aresult(raise_on_failure=False)
             await follow_flow_run(state.state_details.flow_run_id, evaluate, message.add)
             failure: FailedEvaluation = {"tier": tier, "state": "failed", "error": str(result)}

@@ -35,16 +35,8 @@ async def tier3(parameters: Tier3) -> FlowResult:
         run = await load_end_to_end(run)
         run = await index(run)
         answer_steps = (perturb_questions, answer, restore_questions)
-        judge_steps = (
-            compare_with_production,
-            judge,
-            judge_dialogs,
-            check_claims,
-            find_nuggets,
-            score_facts,
-            score_citations,
-        )
-        score_steps = (add_failures, score_rankings, score_texts, score_similarity)
+        judge_steps = (compare_with_production, judge, judge_dialogs, check_claims, find_nuggets, score_facts)
+        score_steps = (score_citations, add_failures, score_rankings, score_texts, score_similarity)
         await run_in_batches(run, steps=answer_steps + judge_steps + score_steps)
         summary = await finish(run)
     return await flow_state(summary)

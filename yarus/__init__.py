@@ -227,6 +227,6 @@ def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFram
 
     engine = open_database()
     row = journal.find_evaluation(engine, evaluation)
-    visible_cases = pseudonyms.mask_cases(rows(engine, row["id"]), row["source"])
-    frame: pd.DataFrame = visible_cases.to_pandas(types_mapper=pd.ArrowDtype)
+    visible = pseudonyms.mask_cases(rows(engine, row["id"]), row["source"])
+    frame: pd.DataFrame = visible.to_pandas(types_mapper=pd.ArrowDtype)
     return frame

@@ -88,7 +88,7 @@ class ReportHandler(SimpleHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if self.path != LOGIN_PATH or not (length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES):
             self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
-        elif self._check_refusal() or not self.server.lock.opened_by(self.rfile.read(int(length))):
+        elif self._check_refusal() or not self.server.lock.accepts(self.rfile.read(int(length))):
             self.send_error(HTTPStatus.FORBIDDEN)
         else:
             self.send_response(HTTPStatus.NO_CONTENT)

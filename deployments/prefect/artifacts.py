@@ -275,7 +275,7 @@ async def show_gate(summary: EvaluationSummary) -> None:
         await request_best_effort(acreate_markdown_artifact(text, key=key, description=name))
 
 
-async def report_of(night: NightDocument) -> Path | None:
+async def write_night_report(night: NightDocument) -> Path | None:
     """Write the report of a night; None if nothing was measured or it cannot be written: the night is complete."""
     from yarus.tasks.report.write import write_report
 

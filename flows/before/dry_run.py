@@ -85,10 +85,10 @@ async def plan_calls(tier: str, parameters: Parameters) -> TierCallEstimate:
     finally:
         run.resources.close()
         shutil.rmtree(run.work, ignore_errors=True)
-    configuration, engine = effective_settings(run), database()
+    settings, engine = effective_settings(run), database()
     planned = _count_calls(run, cases)
     return TierCallEstimate(
-        tier, len(cases), {name: estimate_calls(name, configuration, engine, calls) for name, calls in planned.items()}
+        tier, len(cases), {name: estimate_calls(name, settings, engine, calls) for name, calls in planned.items()}
     )
 
 
@@ -107,40 +107,33 @@ def _count_calls(run: EvaluationRun, cases: pa.Table) -> CallCounts:
     if isinstance(parameters, JudgeQuality):
         probes = (len(ANSWER_CHANGES) + 1) if parameters.probes else 0
         logged = sum(bool(row["answer"] and row["context"]) for row in rows)
-        calls_per_judge = Counter({"faithfulness": logged * (parameters.repeats + probes)})
-        calls_per_judge += Counter({"generation": logged} if parameters.probes else {})
-        return {
-            role: calls_per_judge + calls if role == "judge" else calls
-            for role, calls in _count_exam_calls(run, rows).items()
-        }
+        judging = Counter({"faithfulness": logged * (parameters.repeats + probes)})
+        judging += Counter({"generation": logged} if parameters.probes else {})
+        return {role: judging + calls if role == "judge" else calls for role, calls in _count_exam(run, rows).items()}
     if isinstance(parameters, LLMLabelParameters):  # an upper bound: labels and overlaps are known only after retrieval
         return {"judge": {"relevance": len(rows) * parameters.k * len(run.config.pool or ())}}
     repeats = parameters.repeats if isinstance(parameters, JudgePipeline) else 1
     return {"gate": {"gate": len(rows) * repeats}}
 
 
-def _count_exam_calls(run: EvaluationRun, rows: list[Case]) -> dict[RoleName, Counter[str]]:
+def _count_exam(run: EvaluationRun, rows: list[Case]) -> dict[RoleName, Counter[str]]:
     """Count the exam's calls that are not in the store."""
     counts: dict[RoleName, Counter[str]] = {"judge": Counter(), "gate": Counter()}
     if run.config.exam_of is None:
         return counts
-    configuration = effective_settings(run)
+    settings = effective_settings(run)
     questions = [question for row in rows for question in exam_questions(row, run.config.language)]
     languages = {question.language for question in questions}
-    prompts_by_language = {
-        language: prompts(configuration.model_copy(update={"language": language})) for language in languages
-    }
+    by_language = {language: prompts(settings.model_copy(update={"language": language})) for language in languages}
     calls_by_role: dict[RoleName, list[Call]] = {"judge": [], "gate": []}
     for question in questions:
-        prompt = prompts_by_language[question.language][question.prompt]
+        prompt = by_language[question.language][question.prompt]
         calls_by_role["gate" if prompt.shape.role == "gate" else "judge"].append(
             Call(prompt, question.texts, run.config.exam_period)
         )
     for role, calls in calls_by_role.items():
-        if getattr(configuration, role).base_url is not None:
-            counts[role] = Counter(
-                call.prompt.name for call in find_unstored_calls(role, configuration, database(), calls)
-            )
+        if getattr(settings, role).base_url is not None:
+            counts[role] = Counter(call.prompt.name for call in find_unstored_calls(role, settings, database(), calls))
     return counts
 
 
@@ -161,11 +154,11 @@ def _count_judge_calls(run: EvaluationRun, rows: list[Case]) -> dict[str, int]:
 
 
 def _count_unstored_generations(run: EvaluationRun, rows: list[Case], repeats: int) -> int:
-    configuration = effective_settings(run)
-    if configuration.generator.base_url is None:
+    settings = effective_settings(run)
+    if settings.generator.base_url is None:
         return 0
-    prompt = prompts(configuration)["generation"]
+    prompt = prompts(settings)["generation"]
     texts = [{"question": row["question"], "context": row["context"] or ""} for row in rows]
     first = first_repeat_number(run.id, run.parameters)
     calls = [Call(prompt, text, first + repeat) for text in texts for repeat in range(repeats)]
-    return len(find_unstored_calls("generator", configuration, database(), calls))
+    return len(find_unstored_calls("generator", settings, database(), calls))

@@ -100,13 +100,10 @@ def _count_measurable(parameters: NightlyParameters) -> tuple[Mapping[str, TierR
     with snapshot(origin) as connection:
         origin = refresh_source(connection, origin)
         questions = read_frozen_questions(parameters.cases, origin.name) if parameters.cases else None
-        holdings = read_source_content(connection, origin, questions=questions, nuggets=parameters.nuggets)
+        content = read_source_content(connection, origin, questions=questions, nuggets=parameters.nuggets)
         built_in = [tier for tier in parameters.tiers if tier in TIER_ORDER]  # nothing is known about a user's own tier
-        ready = {
-            tier_readiness.tier: tier_readiness
-            for tier_readiness in count_tiers(origin.name, holdings, built_in, as_set=True)
-        }
-    return ready, bool(holdings.questions and holdings.corpus.ids)
+        ready = {readiness.tier: readiness for readiness in count_tiers(origin.name, content, built_in, as_set=True)}
+    return ready, bool(content.questions and content.corpus.ids)
 
 
 def _was_measured(engine: Engine, tier: str, name: str) -> bool:

@@ -67,11 +67,7 @@ def list_roles(chosen: Parameters) -> set[RoleName]:
         required.add("generator")
     if isinstance(chosen, AnswerParameters):
         is_new = not (chosen.reuse_answers or chosen.anchor)
-        is_local = (
-            get_system_name(chosen) == "local"
-            if isinstance(chosen, Tier3)
-            else get_system_name(chosen) != RECORDED_SYSTEM
-        )
+        is_local = get_system(chosen) == "local" if isinstance(chosen, Tier3) else get_system(chosen) != RECORDED_SYSTEM
         required |= {"judge", "generator"} if is_new and is_local else {"judge"}
     elif isinstance(chosen, JudgeQuality):
         required |= {"judge", "gate"} if chosen.exam else {"judge"}
@@ -82,7 +78,7 @@ def list_roles(chosen: Parameters) -> set[RoleName]:
     return required
 
 
-def get_system_name(chosen: Parameters) -> str:
+def get_system(chosen: Parameters) -> str:
     """Return the system under test that the parameters or the settings name."""
     return getattr(chosen, "sut", None) or get_settings().sut
 
@@ -147,12 +143,12 @@ def check_code(chosen: Parameters, opened: Resources) -> None:
 
 
 def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "ResultKind"]]:
-    configuration = get_settings()
+    settings = get_settings()
     for tier in list_evaluations(chosen):
-        system = get_system_name(tier) if isinstance(tier, Tier3) else "local"
+        system = get_system(tier) if isinstance(tier, Tier3) else "local"
         candidates: list[tuple[str, str, ResultKind]] = [(system, "YARUS_SUT", "answer")]
         if isinstance(tier, RetrievalParameters) and system == "local":
-            candidates.append((tier.retriever or configuration.retriever, "YARUS_RETRIEVER", "ranking"))
+            candidates.append((tier.retriever or settings.retriever, "YARUS_RETRIEVER", "ranking"))
             candidates.append((reranker_name(tier) or "", "YARUS_RERANKER", "scores"))
         yield from (candidate for candidate in candidates if is_function_path(candidate[0]))
 
@@ -165,41 +161,41 @@ def _embeds_chunks(chosen: Parameters) -> bool:
 def _needs_chunks(chosen: Parameters) -> bool:
     """Return whether passages of the source are searched or read; an external system searches by itself."""
     if isinstance(chosen, Tier3):
-        return get_system_name(chosen) == "local" and not chosen.reuse_answers
+        return get_system(chosen) == "local" and not chosen.reuse_answers
     if isinstance(chosen, Tier2):
-        return get_system_name(chosen) != RECORDED_SYSTEM and not chosen.reuse_answers
+        return get_system(chosen) != RECORDED_SYSTEM and not chosen.reuse_answers
     return not isinstance(chosen, Ux) and (not isinstance(chosen, Tier0) or _embeds_chunks(chosen))
 
 
-def check_roles(required: set[RoleName], configuration: Settings) -> None:
+def check_roles(required: set[RoleName], settings: Settings) -> None:
     """Check the settings of every role that has a server, and all prompts.
 
     Raises:
         InputError: a model or a price is missing, or an address, a key, a prompt or a rubric cannot be used.
     """
     for name in sorted(required):
-        if getattr(configuration, name).base_url is not None:
-            model, _, _ = check_role(getattr(configuration, name), get_setting_prefix(name))
-            find_price(model, configuration)
+        if getattr(settings, name).base_url is not None:
+            model, _, _ = check_role(getattr(settings, name), get_setting_prefix(name))
+            find_price(model, settings)
     if required:
-        prompts(configuration)
+        prompts(settings)
 
 
 def _check_system(chosen: Parameters) -> None:
     """Check that the names of the parts of the system under test are known."""
-    configuration = get_settings()
+    settings = get_settings()
     if isinstance(chosen, RetrievalParameters):
-        get_retriever_kind(chosen.retriever or configuration.retriever)
+        get_retriever_kind(chosen.retriever or settings.retriever)
         if reranker := reranker_name(chosen):
             get_reranker_kind(reranker)
     if isinstance(chosen, EmbeddingParameters):
-        get_embedder_pair(chosen.embedder or configuration.embedder, configuration)
+        get_embedder_pair(chosen.embedder or settings.embedder, settings)
     if isinstance(chosen, AnswerParameters):
-        prompt_identity(chosen, configuration.language)
-    if isinstance(chosen, Tier3) and get_system_name(chosen) not in ("local", RECORDED_SYSTEM):
+        prompt_identity(chosen, settings.language)
+    if isinstance(chosen, Tier3) and get_system(chosen) not in ("local", RECORDED_SYSTEM):
         from yarus.tasks.systems.sut import check_system  # aiohttp, which local and recorded systems do not need
 
-        check_system(get_system_name(chosen), configuration)
+        check_system(get_system(chosen), settings)
 
 
 def _check_recorded(chosen: Parameters) -> None:
@@ -209,7 +205,7 @@ def _check_recorded(chosen: Parameters) -> None:
         changed = changed or {"tier2", "tier3"} & {*chosen.tiers}
     elif not isinstance(chosen, Tier2 | Tier3):
         return
-    if changed and get_system_name(chosen) == RECORDED_SYSTEM:
+    if changed and get_system(chosen) == RECORDED_SYSTEM:
         raise InputError(
             "recorded answers are to questions and contexts as they were (YARUS_SUT or --sut is 'recorded'): leave out "
             "the perturbation, or name a system that can be asked"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from yarl import URL
 
 from yarus.db.errors import InputError, ModelUnavailable
-from yarus.flows.before.preflight import get_system_name, list_evaluations, list_roles
+from yarus.flows.before.preflight import get_system, list_evaluations, list_roles
 from yarus.tasks.config.flow_parameters import NightlyParameters
 from yarus.tasks.config.parameters import EmbeddingParameters, Parameters, RetrievalParameters, Tier3, Ux
 from yarus.tasks.config.services import OPENAI_PREFIX, is_http_url
@@ -64,12 +64,12 @@ def _unreachable(endpoint: Endpoint, reason: str) -> ModelUnavailable | InputErr
 
 
 def _list_endpoints(chosen: Parameters) -> Iterator[Endpoint]:
-    configuration = settings_with_models(chosen)
+    settings = settings_with_models(chosen)
     for name in sorted(list_roles(chosen)):
-        role: ModelRole = getattr(configuration, name)
+        role: ModelRole = getattr(settings, name)
         if role.base_url is not None:
             yield Endpoint(f"{name} {role.model!r}", role.base_url, f"{get_setting_prefix(name)}__BASE_URL")
-    system = get_system_name(chosen).removeprefix(OPENAI_PREFIX) if isinstance(chosen, Tier3) else "local"
+    system = get_system(chosen).removeprefix(OPENAI_PREFIX) if isinstance(chosen, Tier3) else "local"
     if is_http_url(system):
         yield Endpoint("the system under test", system, "YARUS_SUT or --sut")
     for embedder in dict.fromkeys(_embedders(chosen, is_local=system == "local")):
@@ -78,11 +78,11 @@ def _list_endpoints(chosen: Parameters) -> Iterator[Endpoint]:
         elif embedder != LEXICAL and not is_downloaded(embedder):
             yield Endpoint(embedder, get_hub_url(), "")
     if isinstance(chosen, RetrievalParameters) and system == "local":
-        yield from _list_search_services(chosen, configuration)
+        yield from _list_search_services(chosen, settings)
 
 
-def _list_search_services(chosen: RetrievalParameters, configuration: Settings) -> Iterator[Endpoint]:
-    components = (("retriever", chosen.retriever or configuration.retriever), ("reranker", reranker_name(chosen) or ""))
+def _list_search_services(chosen: RetrievalParameters, settings: Settings) -> Iterator[Endpoint]:
+    components = (("retriever", chosen.retriever or settings.retriever), ("reranker", reranker_name(chosen) or ""))
     for component, name in components:
         if is_http_url(name):
             yield Endpoint(f"the {component}", name, f"YARUS_{component.upper()} or --{component}")
@@ -90,12 +90,12 @@ def _list_search_services(chosen: RetrievalParameters, configuration: Settings) 
 
 def _embedders(chosen: Parameters, *, is_local: bool) -> Iterator[str]:
     """Yield the names of the embedders: the retriever's if it uses vectors, and the one that measures similarity."""
-    configuration = get_settings()
+    settings = get_settings()
     by_vectors = True
     if isinstance(chosen, RetrievalParameters):
-        by_vectors = get_retriever_kind(chosen.retriever or configuration.retriever).uses_vectors
+        by_vectors = get_retriever_kind(chosen.retriever or settings.retriever).uses_vectors
     if isinstance(chosen, EmbeddingParameters) and is_local and by_vectors:
-        yield chosen.embedder or configuration.embedder
+        yield chosen.embedder or settings.embedder
     if isinstance(chosen, Tier3 | Ux):
         yield get_measuring_embedder_name()
 

@@ -127,9 +127,7 @@ def synthesize(as_json: bool, **options: Any) -> None:
     from yarus.tasks.dataset.synthesis.generator import SynthesisParameters, check_parameters
 
     try:
-        chosen = SynthesisParameters.model_validate(
-            {name: value for name, value in options.items() if value is not None}
-        )
+        chosen = SynthesisParameters.model_validate({key: value for key, value in options.items() if value is not None})
     except ValidationError as error:
         raise invalid_value_error(error, "synthesize") from None
     check_roles({"generator", "judge"}, get_settings())

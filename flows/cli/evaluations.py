@@ -77,10 +77,10 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
     if as_json:
         click.echo(format_json(labels))
         return
-    from yarus.flows.terminal.printing import escape_text
+    from yarus.flows.terminal.printing import clean
     from yarus.tasks.evaluation.config import format_label
 
-    click.echo(" · ".join(filter(None, (labels["evaluation_id"], escape_text(format_label(labels))))))
+    click.echo(" · ".join(filter(None, (labels["evaluation_id"], clean(format_label(labels))))))
 
 
 @click.command()
@@ -102,20 +102,17 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     import pyarrow as pa
 
     engine = open_database()
-    matching, source = filter_cases(engine, evaluation, where), journal.find_evaluation(engine, evaluation)["source"]
+    rows, source = filter_cases(engine, evaluation, where), journal.find_evaluation(engine, evaluation)["source"]
     if as_json:
-        click.echo(format_json(replace_non_finite(pseudonyms.mask_cases(matching.slice(0, limit), source).to_pylist())))
+        click.echo(format_json(replace_non_finite(pseudonyms.mask_cases(rows.slice(0, limit), source).to_pylist())))
     else:
         times = dict(
-            islice(
-                count_distinct_questions(matching["question"].to_pylist(), matching["status"].to_pylist()).items(),
-                limit,
-            )
+            islice(count_distinct_questions(rows["question"].to_pylist(), rows["status"].to_pylist()).items(), limit)
         )
         print_cases(
-            pseudonyms.mask_cases(matching.take(pa.array(list(times), pa.int64())), source),
+            pseudonyms.mask_cases(rows.take(pa.array(list(times), pa.int64())), source),
             list(times.values()),
-            len(matching),
+            len(rows),
             get_settings().language,
         )
     warn_about_pseudonyms(source)

@@ -74,26 +74,26 @@ def init(
     if files and source_url:
         raise click.UsageError("files go into a source of their own, a database is evaluated in place: name one")
     mapping, where = dict(map(parse_mapping, pairs)), dict(map(parse_condition, conditions))
-    report, new_settings, files_to_load = plan_setup(files, mapping, source_url, sut, language, ENV, encoding, where)
-    report.source = "production" if source_url else _choose_name(name, report)
-    shown_language = get_settings().language
+    setup, settings, files_to_load = plan_setup(files, mapping, source_url, sut, language, ENV, encoding, where)
+    setup.source = "production" if source_url else _choose_name(name, setup)
+    screen_language = get_settings().language
     if not as_json:
-        print_plan(report, shown_language)
+        print_plan(setup, screen_language)
     if not dry_run and not yes and not as_json and sys.stdin.isatty():
-        click.confirm(texts("init", shown_language)["sure"], abort=True)
+        click.confirm(texts("init", screen_language)["sure"], abort=True)
     if not dry_run:
-        _set_up(report, new_settings, files_to_load)
+        _set_up(setup, settings, files_to_load)
     if as_json:
-        click.echo(format_json(asdict(report)))
+        click.echo(format_json(asdict(setup)))
     elif not dry_run:
-        print_result(report, shown_language)
+        print_result(setup, screen_language)
 
 
-def _choose_name(name: str | None, report: "SetupResult") -> str:
+def _choose_name(name: str | None, setup: "SetupResult") -> str:
     """Return the given name, or one made from the log's file name if a source can have it."""
     from yarus.db.errors import InputError
 
-    log = Path(report.files[0].file).stem
+    log = Path(setup.files[0].file).stem
     try:
         return choose_source_name(name, log)
     except InputError:
@@ -102,15 +102,13 @@ def _choose_name(name: str | None, report: "SetupResult") -> str:
         return choose_source_name(None, DEFAULT_NAME)  # a source's name has only ASCII letters
 
 
-def _set_up(report: "SetupResult", new_settings: dict[str, str], files: "Sequence[RecognisedSource]") -> None:
+def _set_up(setup: "SetupResult", settings: dict[str, str], files: "Sequence[RecognisedSource]") -> None:
     from yarus.deployments.upkeep.readiness import read_readiness
     from yarus.deployments.upkeep.setup.files import load_files, write_settings
     from yarus.tasks.config.connections import database, open_source
 
     if files:
-        report.loaded = load_files(database(), report.source, files, language=report.language)
-    report.env = write_settings(ENV, new_settings, [file.command(report.source) for file in reversed(report.files)])
-    if not any(table.view for table in report.tables):
-        report.readiness = read_readiness(
-            open_source(report.source), sut=report.system.address if report.system else None
-        )
+        setup.loaded = load_files(database(), setup.source, files, language=setup.language)
+    setup.env = write_settings(ENV, settings, [file.command(setup.source) for file in reversed(setup.files)])
+    if not any(table.view for table in setup.tables):
+        setup.readiness = read_readiness(open_source(setup.source), sut=setup.system.address if setup.system else None)

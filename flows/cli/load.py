@@ -137,15 +137,13 @@ def postgres(
     dump = Path(address)
     is_dump = "://" not in address and dump.exists()
     url = None if is_dump else validate_url(address)
-    public_url = _without_secrets(url) if url else None
-    name = choose_source_name(
-        name, dump.stem if public_url is None else public_url.database or public_url.host or "postgres"
-    )
+    safe_url = _without_secrets(url) if url else None
+    name = choose_source_name(name, dump.stem if safe_url is None else safe_url.database or safe_url.host or "postgres")
     begin = newest_created_at(database(), name) if incremental else parse_moment("--since", since)
     source = open_mapped_source(name, url, language=language)
     connection = nullcontext(source) if url else open_dump(dump, source)
     with connection as connected, open_source_snapshot(connected, begin) as rows:
-        load_source(rows, name, language, origin=dump.name if public_url is None else str(public_url), as_json=as_json)
+        load_source(rows, name, language, origin=dump.name if safe_url is None else str(safe_url), as_json=as_json)
 
 
 def load_source(
@@ -170,7 +168,7 @@ def load_source(
     engine = database()
     with reporting_unreachable(engine):
         report = fill(engine, name, rows, language=language or get_settings().language, origin=origin)
-    _print_load_report(report, as_json=as_json, command=command)
+    _print_report(report, as_json=as_json, command=command)
 
 
 def load_recognised(recognised: "RecognisedSource", name: str, language: str | None, *, as_json: bool) -> None:
@@ -187,12 +185,10 @@ def load_recognised(recognised: "RecognisedSource", name: str, language: str | N
     report.problems = list(dict.fromkeys([*recognised.notes, *report.problems]))
     if recognised.table is not None:
         report.problems += recognised.table.left_aside()
-    _print_load_report(
-        report, as_json=as_json, command="tier3 --sut recorded" if recognised.shape == "traces" else None
-    )
+    _print_report(report, as_json=as_json, command="tier3 --sut recorded" if recognised.shape == "traces" else None)
 
 
-def _print_load_report(report: "LoadReport", *, as_json: bool, command: str | None) -> None:
+def _print_report(report: "LoadReport", *, as_json: bool, command: str | None) -> None:
     from dataclasses import asdict
 
     from yarus.deployments.upkeep.readiness import read_readiness
@@ -275,7 +271,5 @@ def parse_condition(text: str) -> tuple[str, str]:
 def _without_secrets(url: str) -> "URL":
     from sqlalchemy.engine import URL, make_url
 
-    full_url = make_url(url)
-    return URL.create(
-        "postgresql", full_url.username, host=full_url.host, port=full_url.port, database=full_url.database
-    )
+    full = make_url(url)
+    return URL.create("postgresql", full.username, host=full.host, port=full.port, database=full.database)

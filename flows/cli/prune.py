@@ -56,12 +56,12 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         raise click.UsageError(Words("--json cannot ask for confirmation: add --yes or --dry-run"))
     remove = _prepare_prune(**by_age) if user is None else _prepare_erasure(user, str(source))
     plan = remove(dry_run=True)
-    only_planned = dry_run or (user is None and not _is_anything_removed(plan))
+    only_planned = dry_run or (user is None and not _has_removals(plan))
     if only_planned or not as_json:
         print_document(plan, _print_removals, as_json=as_json)
     if only_planned:
         return
-    if not yes and _is_anything_removed(plan):
+    if not yes and _has_removals(plan):
         from yarus.tasks.config.settings import get_settings
         from yarus.tasks.config.texts import texts
 
@@ -90,34 +90,28 @@ def _prepare_erasure(user: str, source: str) -> Any:
     from yarus.deployments.upkeep.erasure.erase import erase_user_data, find_user_data
     from yarus.tasks.config.connections import database
 
-    erasure = find_user_data(database(), user, source)
+    data = find_user_data(database(), user, source)
 
     def remove(*, dry_run: bool) -> "UserErasure":
         """Erase in Prefect first, because what is erased afterwards is needed to find it there."""
-        prefect_erasure = _erase_in_prefect(erasure, remove=not dry_run)
-        own_erasure = erase_user_data(database(), erasure, dry_run=dry_run)
-        return {**own_erasure, **prefect_erasure, "beyond": [*prefect_erasure["beyond"], *own_erasure["beyond"]]}
+        prefect = _erase_in_prefect(data, remove=not dry_run)
+        own = erase_user_data(database(), data, dry_run=dry_run)
+        return {**own, **prefect, "beyond": [*prefect["beyond"], *own["beyond"]]}
 
     return remove
 
 
-def _erase_in_prefect(erasure: "UserData", *, remove: bool) -> "PrefectErasure":
+def _erase_in_prefect(data: "UserData", *, remove: bool) -> "PrefectErasure":
     import asyncio
 
     from yarus.deployments.upkeep.erasure.erase_prefect import erase_in_prefect, erase_on_other_server
 
-    artifacts, beyond = (
-        (0, []) if erasure.nothing else asyncio.run(erase_on_other_server(erasure.case_ids, remove=remove))
-    )
-    prefect_erasure = erase_in_prefect(erasure.looked_for, remove=remove)
-    return {
-        **prefect_erasure,
-        "artifacts": prefect_erasure["artifacts"] + artifacts,
-        "beyond": [*beyond, *prefect_erasure["beyond"]],
-    }
+    artifacts, beyond = (0, []) if data.is_empty else asyncio.run(erase_on_other_server(data.case_ids, remove=remove))
+    result = erase_in_prefect(data.search_texts, remove=remove)
+    return {**result, "artifacts": result["artifacts"] + artifacts, "beyond": [*beyond, *result["beyond"]]}
 
 
-def _is_anything_removed(document: Mapping[str, Any]) -> bool:
+def _has_removals(document: Mapping[str, Any]) -> bool:
     """Return whether anything is removed."""
     return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
 
@@ -127,12 +121,8 @@ def _print_removals(document: Mapping[str, Any], language: str) -> None:
 
     words = texts("prune", language)
     scope = "user" if "user" in document else "age"
-    heading = (
-        f"{scope} {'planned' if document['dry_run'] else 'done'}"
-        if _is_anything_removed(document)
-        else f"{scope} nothing"
-    )
-    click.echo(words[heading].format(**document))
+    title = f"{scope} {'planned' if document['dry_run'] else 'done'}" if _has_removals(document) else f"{scope} nothing"
+    click.echo(words[title].format(**document))
     for name, value in document.items():
         n = len(value) if isinstance(value, list | dict) else value
         if name not in ("user", "source", "dry_run", "kept", "beyond") and n:

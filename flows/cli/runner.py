@@ -131,10 +131,7 @@ def estimate_calls(name: str, chosen: Parameters) -> "CallEstimates":
             parts = [(arm.name, arm.tier, arm.parameters) for arm in plan_arms(chosen)]
         with _redirect_stdout():
             return CallEstimates(
-                [
-                    replace(asyncio.run(plan_calls(tier, tier_parameters)), tier=label)
-                    for label, tier, tier_parameters in parts
-                ]
+                [replace(asyncio.run(plan_calls(tier, parameters)), tier=label) for label, tier, parameters in parts]
             )
 
 

@@ -47,7 +47,7 @@ def sweep(as_json: bool, level: int, **options: Any) -> None:
     from yarus.tasks.comparison.experiments.sweep import plan_arms
     from yarus.tasks.config.flow_parameters import SweepParameters
 
-    chosen = parse_parameters("sweep", {name: value for name, value in options.items() if value is not None}, (), ())
+    chosen = parse_parameters("sweep", {key: value for key, value in options.items() if value is not None}, (), ())
     if isinstance(chosen, SweepParameters) and not chosen.resume:
         plan_arms(chosen)  # reports an impossible sweep before anything is started
     _run("sweep", chosen, print_sweep, as_json=as_json, level=level)
@@ -74,9 +74,7 @@ def robustness(as_json: bool, level: int, **options: Any) -> None:
     from yarus.flows.cli.runner import parse_parameters
     from yarus.flows.terminal.experiments import print_robustness
 
-    chosen = parse_parameters(
-        "robustness", {name: value for name, value in options.items() if value is not None}, (), ()
-    )
+    chosen = parse_parameters("robustness", {key: value for key, value in options.items() if value is not None}, (), ())
     _run("robustness", chosen, print_robustness, as_json=as_json, level=level)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from yarus.flows.terminal.printing import escape_text, make_console, make_titled_table
+from yarus.flows.terminal.printing import clean, make_console, make_titled_table
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.dataset.corpus.corpus_schema import ContentGap, CorpusAnalytics, CorpusUsage, LogProfile, Topic
@@ -17,21 +17,21 @@ def print_corpus(document: CorpusAnalytics, language: str) -> None:
     """Print how the corpus is used, the topics, what to write next, and the profile of the log."""
     words, console = texts("corpus", language), make_console()
     for line in _list_utilisation(document["utilisation"], words, language):
-        console.print(escape_text(line), soft_wrap=True)
+        console.print(clean(line), soft_wrap=True)
     if document["topics"]:
         console.print("", _make_topic_table(document["topics"], words))
     for line in filter(
         None, (*unclustered_texts(document, language), non_questions_text(document["chatter"], language))
     ):
-        console.print(escape_text(line), soft_wrap=True)
+        console.print(clean(line), soft_wrap=True)
     console.print(f"\n{words['next']}", style="bold")
     for line in _list_next_topics(document["next"], words, language) if document["next"] else (words["nothing"],):
-        console.print(escape_text(line), soft_wrap=True)
+        console.print(clean(line), soft_wrap=True)
     console.print()
     for line in _list_profile(document["profile"], words):
-        console.print(escape_text(line), soft_wrap=True)
+        console.print(clean(line), soft_wrap=True)
     embedder = told(document["embedder"].split("|")[0], language)
-    console.print(escape_text(words["embedder"].format(embedder=embedder)), style="dim")
+    console.print(clean(words["embedder"].format(embedder=embedder)), style="dim")
 
 
 def _list_utilisation(used: CorpusUsage, words: dict[str, str], language: str) -> list[str]:
@@ -57,7 +57,7 @@ def _make_topic_table(topics: Sequence[Topic], words: dict[str, str]) -> Table:
     for topic in topics[:MAX_TOPICS]:
         rates = (topic["hit_rate"], topic["failure_rate"], topic["missing_rate"])
         table.add_row(
-            escape_text(topic["label"]),
+            clean(topic["label"]),
             str(topic["n"]),
             f"{topic['cohesion']:.2f}",
             *("—" if rate is None else f"{rate:.0%}" for rate in rates),

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from yarus.flows.terminal.printing import escape_text, join_first, make_console
+from yarus.flows.terminal.printing import clean, join_first, make_console
 from yarus.tasks.cases.frozen_sets import CaseSetDiff, CaseSetSplit, FrozenSet, ListedSet
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
@@ -35,17 +35,10 @@ def print_sets(documents: Sequence[ListedSet], language: str) -> None:
     """Print all frozen sets."""
     words = texts("dataset", language)
     table = Table(*(words[name] for name in ("set", "source", "n cases", "hash", "rule", "frozen at")), box=None)
-    for document in documents:
-        rule = ", ".join(f"{name} {value}" for name, value in document["rule"].items())
-        cells = (
-            document["name"],
-            document["source"],
-            str(document["n_cases"]),
-            document["sha256"][:12],
-            rule,
-            document["frozen_at"][:16],
-        )
-        table.add_row(*map(escape_text, cells))
+    for row in documents:
+        rule = ", ".join(f"{name} {value}" for name, value in row["rule"].items())
+        cells = (row["name"], row["source"], str(row["n_cases"]), row["sha256"][:12], rule, row["frozen_at"][:16])
+        table.add_row(*map(clean, cells))
     make_console().print(table if documents else words["no sets"])
 
 
@@ -55,13 +48,11 @@ def print_difference(document: CaseSetDiff, language: str) -> None:
     console = make_console()
     changed = {"added": document["added"], "removed": document["removed"], "reworded": document["reworded"]}
     for kind, ids in changed.items():
-        console.print(f"{words[kind]}: {len(ids)} {escape_text(join_first(ids))}")
+        console.print(f"{words[kind]}: {len(ids)} {clean(join_first(ids))}")
     console.print(f"{words['relabelled']}: {len(document['relabelled'])}")
     for row in document["relabelled"][:MAX_EXAMPLES]:
-        changes = "; ".join(
-            f"{name}: {label['before']!r} -> {label['after']!r}" for name, label in row["labels"].items()
-        )
-        console.print(f"  {escape_text(row['question_id'])}  {escape_text(changes)}", soft_wrap=True)
+        changes = "; ".join(f"{key}: {label['before']!r} -> {label['after']!r}" for key, label in row["labels"].items())
+        console.print(f"  {clean(row['question_id'])}  {clean(changes)}", soft_wrap=True)
 
 
 def print_split(document: CaseSetSplit, language: str) -> None:
@@ -87,15 +78,11 @@ def print_audit(document: LabelAudit, language: str) -> None:
             console.print(f"  {words['no rankings']}", style="dim", soft_wrap=True)
         for case in finding["examples"]:
             details = {name: value for name, value in case.items() if name not in ("question_id", "question")}
-            extra = ", ".join(
-                f"{words[f'place {name}']} {_format_value(value, words)}" for name, value in details.items()
-            )
-            console.print(
-                f"  {escape_text(case['question_id'])}  {escape_text(case['question'])}  [dim]{escape_text(extra)}[/]"
-            )
+            extra = ", ".join(f"{words[f'place {name}']} {_format(value, words)}" for name, value in details.items())
+            console.print(f"  {clean(case['question_id'])}  {clean(case['question'])}  [dim]{clean(extra)}[/]")
     console.print(words["twins"].format(n=twins["count"], pages=twins["pages"]), style="bold" if twins["count"] else "")
     for chunks in twins["examples"]:
-        console.print(f"  {escape_text(join_first(chunks))}", soft_wrap=True)
+        console.print(f"  {clean(join_first(chunks))}", soft_wrap=True)
 
 
 def print_synthesis(document: SynthesisResult, language: str) -> None:
@@ -110,7 +97,7 @@ def print_synthesis(document: SynthesisResult, language: str) -> None:
         console.print(f"{words['rejected']}: {why}", soft_wrap=True)
     console.print(words["made by"].format(**document), style="dim", soft_wrap=True)
     for pair in document["examples"]:
-        console.print(f"  {escape_text(pair['question'])}  [dim]{escape_text(pair['answer'])}[/]")
+        console.print(f"  {clean(pair['question'])}  [dim]{clean(pair['answer'])}[/]")
     if document["into"]:
         console.print(words["evaluate made"].format(**document))
 
@@ -125,10 +112,9 @@ def print_nuggets(document: NuggetGeneration, language: str) -> None:
     if document["failed"]:
         n = sum(document["failed"].values())
         console.print(
-            escape_text(words["nuggets failed"].format(n=n, reason=told(document["reason"] or "", language))),
-            soft_wrap=True,
+            clean(words["nuggets failed"].format(n=n, reason=told(document["reason"] or "", language))), soft_wrap=True
         )
-    console.print(escape_text(words["nuggets by"].format(**document)), style="dim", soft_wrap=True)
+    console.print(clean(words["nuggets by"].format(**document)), style="dim", soft_wrap=True)
     console.print(words["measure nuggets"].format(**document), soft_wrap=True)
 
 
@@ -144,13 +130,13 @@ def print_drawn(document: LabelSample, language: str) -> None:
     """Print where the file is, what was drawn, and what to do with it."""
     words = texts("dataset", language)
     console = make_console()
-    console.print(escape_text(words["drawn"].format(**document)), soft_wrap=True)
+    console.print(clean(words["drawn"].format(**document)), soft_wrap=True)
     console.print(words["then import"].format(**document), soft_wrap=True)
 
 
 def print_labels(document: LabelSampleImport, language: str) -> None:
     """Print how many labels the file added."""
-    make_console().print(escape_text(texts("dataset", language)["labels imported"].format(**document)), soft_wrap=True)
+    make_console().print(clean(texts("dataset", language)["labels imported"].format(**document)), soft_wrap=True)
 
 
 def print_imported(document: AnnotationImport, language: str) -> None:
@@ -176,7 +162,7 @@ def print_agreement(document: AnnotatorAgreement, language: str) -> None:
     """Print kappa for every pair of annotators, by field."""
     words = texts("dataset", language)
     console = make_console()
-    console.print(", ".join(f"{escape_text(name)}: {n}" for name, n in document["annotators"].items()))
+    console.print(", ".join(f"{clean(name)}: {n}" for name, n in document["annotators"].items()))
     if not document["pairs"]:
         console.print(words["one annotator"])
         return
@@ -185,7 +171,7 @@ def print_agreement(document: AnnotatorAgreement, language: str) -> None:
         numbers = ["—" if number is None else f"{number:.3f}" for number in (pair["agreement"], pair["kappa"])]
         interval = "" if pair["ci_low"] is None else f"{pair['ci_low']:.3f} – {pair['ci_high']:.3f}"
         pair_name = f"{pair['a']} / {pair['b']}"
-        table.add_row(escape_text(pair_name), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
+        table.add_row(clean(pair_name), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
     console.print(table)
     for field, alpha in document["alpha"].items():
         if alpha["alpha"] is not None:
@@ -193,7 +179,7 @@ def print_agreement(document: AnnotatorAgreement, language: str) -> None:
             console.print(words["alpha"].format(field=words[f"field {field}"], n=alpha["n"], **figures), soft_wrap=True)
 
 
-def _format_value(value: Any, words: dict[str, str]) -> str:
+def _format(value: Any, words: dict[str, str]) -> str:
     """Format a detail of an example: a code in words, a list by its members, anything else unchanged."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "—"

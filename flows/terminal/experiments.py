@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from yarus.flows.terminal.printing import add_colour, escape_text, get_tier_name, make_console, make_titled_table
+from yarus.flows.terminal.printing import add_colour, clean, get_tier_name, make_console, make_titled_table
 from yarus.tasks.comparison.experiments.experiments_schema import (
     JudgeAndPeople,
     Outcome,
@@ -36,9 +36,7 @@ def print_sweep(document: Sweep, language: str) -> None:
         if arm["state"] != "completed":
             cells[0] = add_colour(texts("states", language)[arm["state"]], arm["state"])
         latency = " / ".join(filter(None, (format_figure(arm["latency_ms_p50"]), format_figure(arm["latency_ms_p95"]))))
-        table.add_row(
-            escape_text(arm["arm"]), *cells, format_figure(arm["cost_usd"]), latency, "*" if arm["pareto"] else ""
-        )
+        table.add_row(clean(arm["arm"]), *cells, format_figure(arm["cost_usd"]), latency, "*" if arm["pareto"] else "")
     console.print("", table, words["legend"])
     if is_across_sources(document):
         console.print(words["sources"], soft_wrap=True)
@@ -48,7 +46,7 @@ def print_sweep(document: Sweep, language: str) -> None:
     for outcome in (*document["arms"], *document["judges"]):
         if outcome["error"]:
             console.print(
-                escape_text(words["failed"].format(arm=outcome["arm"], error=told(outcome["error"], language))),
+                clean(words["failed"].format(arm=outcome["arm"], error=told(outcome["error"], language))),
                 style="yellow",
             )
     if document["state"] in ("failed", "cancelled"):
@@ -73,7 +71,7 @@ def print_robustness(document: Robustness, language: str) -> None:
         _print_rates(kinds, words)
         for kind, probe in kinds.items():
             if probe["error"]:
-                console.print(escape_text(f"{words[kind]}: {told(probe['error'], language)}"), style="yellow")
+                console.print(clean(f"{words[kind]}: {told(probe['error'], language)}"), style="yellow")
     _print_positions(document, words)
     console.print(words["differences"])
 
@@ -108,7 +106,7 @@ def _print_pairs(pairs: Sequence[SweepPair], words: dict[str, str]) -> None:
     if decided:
         console.print(f"\n{words['pairs']}", style="bold")
         for pair in significant:
-            console.print(escape_text(words["better"].format(**pair)), soft_wrap=True)
+            console.print(clean(words["better"].format(**pair)), soft_wrap=True)
         if not significant:
             console.print(words["none differ"])
     incomparable = {(pair["a"], pair["b"]) for pair in pairs if pair["reason"] == "judged by different judges"}
@@ -119,11 +117,8 @@ def _print_pairs(pairs: Sequence[SweepPair], words: dict[str, str]) -> None:
 def _print_judges(judges: Sequence[Outcome], words: dict[str, str]) -> None:
     names = ("exam_auc_faithfulness", "weighted_kappa", "user_votes_weighted_kappa")
     table = make_titled_table(words["judges"], words["judge"], *names)
-    for outcome in judges:
-        table.add_row(
-            escape_text(outcome["judge_model"] or ""),
-            *(format_interval(outcome["metrics"].get(name)) for name in names),
-        )
+    for row in judges:
+        table.add_row(clean(row["judge_model"] or ""), *(format_interval(row["metrics"].get(name)) for name in names))
     make_console().print("", table)
 
 
@@ -132,14 +127,14 @@ def print_people(comparison: JudgeAndPeople, language: str) -> None:
     words = texts("people_pairs", language)
     title = words["title"].format(judge=comparison["judge"], n=comparison["pairs"])
     heads = (words[name] for name in ("who", "aspect", "pearson", "accuracy", "pairs"))
-    table = make_titled_table(escape_text(title), *heads)
+    table = make_titled_table(clean(title), *heads)
     judged = [*comparison["prompts"].items(), *comparison["others"].items()]
     rows: list[tuple[str, Mapping[str, Preference | None]]] = [(words["people"], comparison["people"]), *judged]
     for rater, aspects in rows:
         for aspect, preference in aspects.items():
             if preference is not None:
                 table.add_row(
-                    escape_text(rater),
+                    clean(rater),
                     words[aspect],
                     _format_interval(preference, "pearson"),
                     _format_interval(preference, "accuracy"),

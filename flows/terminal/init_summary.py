@@ -6,7 +6,7 @@ from yarus.db.importers.recognise import explain_unused_columns
 from yarus.deployments.upkeep.setup.files import FoundFile
 from yarus.deployments.upkeep.setup.plan import SetupResult
 from yarus.flows.terminal.lists import list_ready_lines
-from yarus.flows.terminal.printing import escape_text, make_console
+from yarus.flows.terminal.printing import clean, make_console
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 
@@ -22,22 +22,22 @@ def print_plan(setup: SetupResult, language: str) -> None:
     for file in setup.files:
         _print_file(file, setup.source, language)
     for table in setup.tables:
-        console.print(f"[bold]{escape_text(table.table)}[/]: {words[table.kind].format(source=setup.source)}")
+        console.print(f"[bold]{clean(table.table)}[/]: {words[table.kind].format(source=setup.source)}")
         _print_columns(table.mapping, table.doubtful, (), language)
         if table.view:
             console.print(words["view"].format(columns=", ".join(table.lacking)), soft_wrap=True)
-            console.print(escape_text(table.view), soft_wrap=True)
+            console.print(clean(table.view), soft_wrap=True)
     if setup.database and len(setup.tables) == 1:
         console.print(words["no passages"], soft_wrap=True)
     if setup.system:
-        example = escape_text(setup.system.answer[:MAX_EXAMPLE])
+        example = clean(setup.system.answer[:MAX_EXAMPLE])
         console.print(
-            f"[bold]{escape_text(setup.system.address)}[/]: {words['answers'].format(said=example)}", soft_wrap=True
+            f"[bold]{clean(setup.system.address)}[/]: {words['answers'].format(said=example)}", soft_wrap=True
         )
         if not setup.system.urls:
             console.print(words["no urls"], style="yellow", soft_wrap=True)
     for line in setup.env.added:
-        console.print(f"{setup.env.file}: + {escape_text(line)}", soft_wrap=True)
+        console.print(f"{setup.env.file}: + {clean(line)}", soft_wrap=True)
     for name in setup.env.kept:
         console.print(words["kept"].format(file=setup.env.file, name=name), style="yellow", soft_wrap=True)
 
@@ -53,11 +53,9 @@ def print_result(setup: SetupResult, language: str) -> None:
         for key, counts, file_kinds in kinds:
             if counts.read or file.kind in file_kinds:
                 numbers = {"added": counts.added, "updated": counts.updated, "skipped": counts.skipped}
-                console.print(
-                    words[key].format(file=escape_text(file.file), read=counts.read, **numbers), soft_wrap=True
-                )
+                console.print(words[key].format(file=clean(file.file), read=counts.read, **numbers), soft_wrap=True)
         for problem in (problem for problem in report.problems if problem not in file.notes):
-            console.print(escape_text(told(problem, language)), style="yellow", soft_wrap=True)
+            console.print(clean(told(problem, language)), style="yellow", soft_wrap=True)
     if setup.readiness:
         console.print(f"\n[bold]{words['measurable']}[/]")
     for line in list_ready_lines(setup.readiness, language):
@@ -70,12 +68,12 @@ def _print_file(file: FoundFile, source: str, language: str) -> None:
     words, console = texts("init", language), make_console()
     kind = words[file.kind].format(source=source)
     encoding = "" if file.encoding.startswith("utf-8") else f", {file.encoding}"
-    shape = f" ({escape_text(file.shape)})" if file.shape else ""
-    console.print(f"[bold]{escape_text(file.file)}[/]{encoding}{shape}: {kind}", soft_wrap=True)
+    shape = f" ({clean(file.shape)})" if file.shape else ""
+    console.print(f"[bold]{clean(file.file)}[/]{encoding}{shape}: {kind}", soft_wrap=True)
     unused = [f"{name or words['no name']} ({value})" if value else name for name, value in file.unused.items()]
     _print_columns(file.mapping, file.doubtful, unused, language)
     for note in file.notes:
-        console.print("  " + escape_text(told(note, language)), style="yellow", soft_wrap=True)
+        console.print("  " + clean(told(note, language)), style="yellow", soft_wrap=True)
     if file.kind == "chunks" and file.characters > LONG_PASSAGE:
         console.print(words["long passages"].format(n=file.characters), soft_wrap=True)
 
@@ -86,11 +84,11 @@ def _print_columns(
     words, console = texts("init", language), make_console()
     if mapping:
         console.print(
-            "  " + ", ".join(f"{field} = {escape_text(column)}" for field, column in mapping.items()), soft_wrap=True
+            "  " + ", ".join(f"{field} = {clean(column)}" for field, column in mapping.items()), soft_wrap=True
         )
     for field, columns in doubtful.items():
         console.print(
-            "  " + escape_text(told(explain_unused_columns(field, columns), language)), style="yellow", soft_wrap=True
+            "  " + clean(told(explain_unused_columns(field, columns), language)), style="yellow", soft_wrap=True
         )
     if unused_columns := list(unused):
-        console.print("  " + words["unused"].format(names=escape_text(", ".join(unused_columns))), soft_wrap=True)
+        console.print("  " + words["unused"].format(names=clean(", ".join(unused_columns))), soft_wrap=True)

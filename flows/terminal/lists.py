@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from yarus.flows.terminal.printing import MAX_QUESTION, add_colour, escape_text, get_tier_name, join_first, make_console
+from yarus.flows.terminal.printing import MAX_QUESTION, add_colour, clean, get_tier_name, join_first, make_console
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told
 from yarus.tasks.evaluation.config import format_label
@@ -44,9 +44,9 @@ def print_runs(rows: Iterable[RowMapping], language: str) -> None:
         state, n, names = (
             add_colour(states[row["state"]], row["state"]),
             str(row["n_cases"] or ""),
-            escape_text(format_label(row)),
+            clean(format_label(row)),
         )
-        table.add_row(row["id"], state, escape_text(row["source"]), n, coverage, started, names)
+        table.add_row(row["id"], state, clean(row["source"]), n, coverage, started, names)
     console = make_console()
     console.print(table if table.row_count else words["none"])
 
@@ -56,13 +56,13 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: s
     console, words = make_console(), texts("cases", language)
     for case, n in zip(cases.to_pylist(), times, strict=True):
         status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
-        console.print(f"[bold]{escape_text(case['case_id'])}[/] [dim]{escape_text(status)}[/]")
+        console.print(f"[bold]{clean(case['case_id'])}[/] [dim]{clean(status)}[/]")
         line = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 has no question
         count = f" ×{n}" if n > 1 else ""
-        console.print(f"  {escape_text(line if len(line) <= MAX_QUESTION else line[:MAX_QUESTION] + '…')}{count}")
+        console.print(f"  {clean(line if len(line) <= MAX_QUESTION else line[:MAX_QUESTION] + '…')}{count}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
-                console.print(f"  [dim]{words[name]}[/] {escape_text(join_first(case[name]) or '—')}")
+                console.print(f"  [dim]{words[name]}[/] {clean(join_first(case[name]) or '—')}")
     console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
@@ -70,12 +70,12 @@ def print_load(report: "LoadReport", ready: "Sequence[TierReadiness]", language:
     """Print what was loaded, and what can be measured: by the command for such a file, or by the first that can."""
     console, words = make_console(), texts("load", language)
     columns = ("read", "added", "updated", "skipped")
-    table = Table(escape_text(report.source), *(words[name] for name in columns), box=None)
+    table = Table(clean(report.source), *(words[name] for name in columns), box=None)
     for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
         table.add_row(words[name], *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
     console.print(table)
     for problem in report.problems:
-        console.print(escape_text(told(problem, language)), style="yellow")
+        console.print(clean(told(problem, language)), style="yellow")
     first = next((tier for tier in ready if tier.command), None)
     if command and first:
         console.print(words["evaluate"].format(command=f"yarus run {command} --source {report.source}"))
@@ -94,7 +94,7 @@ def list_ready_lines(ready: "Iterable[TierReadiness]", language: str) -> Iterato
         name = get_tier_name(readiness.tier, language)
         if readiness.missing is None:
             unit = words["of passages" if readiness.tier == "tier0" else "of questions"].format(n=readiness.questions)
-            yield f"[green]+[/] {name}: {unit}. {escape_text(readiness.command or '')}"
+            yield f"[green]+[/] {name}: {unit}. {clean(readiness.command or '')}"
         else:
             causes.setdefault(words[readiness.missing].format(**readiness.values), []).append(name)
     for cause, tiers in causes.items():
@@ -108,7 +108,7 @@ def print_checks(checks: "Sequence[Check]", language: str) -> None:
     for check in checks:
         mark = "[green]{}[/]" if check.code == 0 else "[yellow]{}[/]"
         mark = mark.format(f"{words['ok' if check.code == 0 else 'problem']:<{width}}")
-        subject, finding = (escape_text(told(text, language)) for text in (check.what, check.found))
+        subject, finding = (clean(told(text, language)) for text in (check.what, check.found))
         console.print(f"{mark} {subject}: {finding}", soft_wrap=True)
         if check.way_out:
-            console.print(f"{'':<{width}} {escape_text(told(check.way_out, language))}", soft_wrap=True)
+            console.print(f"{'':<{width}} {clean(told(check.way_out, language))}", soft_wrap=True)

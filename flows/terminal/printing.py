@@ -17,7 +17,7 @@ MAX_QUESTION = 300
 """Maximum number of characters of a question that are printed."""
 
 
-def escape_text(text: str) -> str:
+def clean(text: str) -> str:
     """Return an untrusted text without markup and without control characters."""
     return escape(escape_control_characters(text))
 

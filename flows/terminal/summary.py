@@ -10,7 +10,7 @@ from rich.table import Table
 from yarus.flows.terminal.labels import list_correction_lines
 from yarus.flows.terminal.printing import (
     add_colour,
-    escape_text,
+    clean,
     format_metric,
     get_tier_name,
     make_console,
@@ -67,15 +67,11 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     words = texts("terminal", language)
     console = make_console()
     tier, state = get_tier_name(summary["tier"], language), _format_state(summary, language)
-    console.print(
-        f"\n[bold]{tier}[/] · {escape_text(summary['source'])} · {state} {escape_text(format_label(summary))}".rstrip()
-    )
+    console.print(f"\n[bold]{tier}[/] · {clean(summary['source'])} · {state} {clean(format_label(summary))}".rstrip())
     if summary["cases"]:
-        console.print(
-            f"{words['case set']}: {escape_text(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}"
-        )
+        console.print(f"{words['case set']}: {clean(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
     if _describe_system(summary["system"], language):
-        console.print(f"{words['system']}: {escape_text(_describe_system(summary['system'], language))}", style="dim")
+        console.print(f"{words['system']}: {clean(_describe_system(summary['system'], language))}", style="dim")
     if summary["metrics"]:
         for part in _list_strata(summary["tier"], summary.get("strata", {}), language):
             console.print(part)
@@ -86,14 +82,14 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     _print_statuses(console, summary, language)
     findings = (sentence[language] for feature in FINDINGS for sentence in feature.sentences(summary))
     for line in (*_list_bounds(summary, language), *findings, *_list_interpretations(summary, language)):
-        console.print(escape_text(line), soft_wrap=True)
+        console.print(clean(line), soft_wrap=True)
     for note in summary["notes"]:
-        console.print(escape_text(texts("notes", language)[note["note"]].format(**note)), soft_wrap=True)
+        console.print(clean(texts("notes", language)[note["note"]].format(**note)), soft_wrap=True)
     if summary["error"]:
-        console.print(escape_text(told(summary["error"], language)), style="yellow")
+        console.print(clean(told(summary["error"], language)), style="yellow")
     if summary["parquet"]:
         console.print(f"{words['key']}: {summary['comparability_key']}")
-        console.print(f"{words['file']}: {escape_text(summary['parquet'])}", soft_wrap=True)
+        console.print(f"{words['file']}: {clean(summary['parquet'])}", soft_wrap=True)
         console.print(_format_advice(summary, language), soft_wrap=True)
 
 
@@ -101,9 +97,9 @@ def _format_advice(summary: EvaluationSummary, language: str) -> str:
     """Return what to do next, and the command that shows the cases in question, if there are any."""
     advice, condition = advise_next_step(summary)
     if not condition:
-        return escape_text(advice[language])
+        return clean(advice[language])
     values = {"advice": advice[language], "id": summary["evaluation_id"], "where": format_condition(condition)}
-    return escape_text(texts("terminal", language)["read"].format(**values))
+    return clean(texts("terminal", language)["read"].format(**values))
 
 
 def print_overview(night: NightDocument, language: str) -> None:
@@ -115,7 +111,7 @@ def print_overview(night: NightDocument, language: str) -> None:
     for summary in night["evaluations"]:
         tier = get_tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
-            table.add_row(tier, _format_state(summary, language), escape_text(told(summary["error"] or "", language)))
+            table.add_row(tier, _format_state(summary, language), clean(told(summary["error"] or "", language)))
         if has_metrics(summary):
             for cells in _list_headline_rows(summary, language):
                 table.add_row(tier, *cells)
@@ -124,7 +120,7 @@ def print_overview(night: NightDocument, language: str) -> None:
     console.print("", table)
     console.print(lead_sentence(night["evaluations"])[language], style="bold", soft_wrap=True)
     if foremost := choose_first_evaluation(evaluations_with_metrics(night)):
-        advice = escape_text(advise_next_step(foremost)[0][language])
+        advice = clean(advise_next_step(foremost)[0][language])
         console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
 
 
@@ -136,7 +132,7 @@ def _print_metrics(console: Console, metrics: Mapping[str, MetricSummary], langu
     if any(metric["value"] is not None for metric in metrics.values()):
         console.print(_make_metric_table(metrics, language))
     for line in _list_unmeasured(metrics, language):
-        console.print(f"[yellow]{escape_text(line)}[/]", soft_wrap=True)
+        console.print(f"[yellow]{clean(line)}[/]", soft_wrap=True)
 
 
 def _make_metric_table(metrics: Mapping[str, MetricSummary], language: str) -> Table:
@@ -186,7 +182,7 @@ def _format_cells(name: str, metric: MetricSummary, language: str) -> tuple[str,
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
         missing = texts("terminal", language)["not measured"]
-        return name, f"[yellow]{missing}[/]", "", counted, escape_text(told(metric["reason"] or "", language))
+        return name, f"[yellow]{missing}[/]", "", counted, clean(told(metric["reason"] or "", language))
     grade_names = format_grade(metric)
     grade = add_colour(grade_names[language], metric["grade"] or "") if grade_names else ""
     return (

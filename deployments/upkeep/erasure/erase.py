@@ -85,12 +85,12 @@ class UserData:
     """All evaluations of the source."""
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether the user has no data."""
         return not (self.question_ids or self.rows)
 
     @property
-    def looked_for(self) -> UserTexts:
+    def search_texts(self) -> UserTexts:
         """Return their texts, to search for them where no row refers to the user."""
         return UserTexts(self.case_ids, self.questions, self.texts - self.questions)
 
@@ -143,7 +143,7 @@ def erase_user_data(engine: Engine, data: UserData, *, dry_run: bool) -> Erasure
     """
     name, own, remove = data.source.name, set(data.rows), not dry_run
     outside = {row["id"]: row["parquet"] for row in data.evaluations if row["id"] in own and not is_in_results(row)}
-    is_empty, texts, group = data.nothing, data.looked_for, f"user {data.user}"
+    is_empty, texts, group = data.is_empty, data.search_texts, f"user {data.user}"
     ids = set() if is_empty else own | {row["id"] for row in data.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in data.texts}
     work = [] if is_empty else [folder for row in data.evaluations for folder in list_work_folders(row["id"])]

@@ -36,13 +36,11 @@ def build_settings(url: str) -> dict[str, str]:
 
 def describe_exam(exam: Exam) -> Words:
     """Return a line with the outcomes of an exam, and whether to trust its judge."""
-    outcome_by_prompt = {
-        prompt: result["outcome"] for prompt, result in exam.items() if prompt != "gate"
-    }  # the gate is a stand-in
-    outcomes = ", ".join(f"{prompt}: {outcome}" for prompt, outcome in outcome_by_prompt.items())
-    if set(outcome_by_prompt.values()) == {"sound"}:
-        return Words("This judge passed its exam: {outcomes}", outcomes=outcomes)
-    return Words("Do not believe this judge: its exam found {outcomes}", outcomes=outcomes)
+    outcomes = {name: result["outcome"] for name, result in exam.items() if name != "gate"}  # the gate is a stand-in
+    text = ", ".join(f"{name}: {outcome}" for name, outcome in outcomes.items())
+    if set(outcomes.values()) == {"sound"}:
+        return Words("This judge passed its exam: {outcomes}", outcomes=text)
+    return Words("Do not believe this judge: its exam found {outcomes}", outcomes=text)
 
 
 def main() -> int:

@@ -47,29 +47,28 @@ def localize_cli(cli: click.Group, arguments: Sequence[str]) -> click.Command:
     return localize_command(cli, get_language(), arguments)
 
 
-def localize_command(command: click.Command, target_language: str, arguments: Sequence[str] = ()) -> click.Command:
+def localize_command(command: click.Command, language: str, arguments: Sequence[str] = ()) -> click.Command:
     """Return a copy of a command and its subcommands whose help is translated and never cut off."""
     from yarus.tasks.config.texts.messages import translate_text
 
     copied = copy.copy(command)
     parts = re.split(r"\n\s*\n", inspect.cleandoc(command.help or ""))
     first, *further = [
-        part if part.startswith("\b") else translate_text(" ".join(part.split()), target_language) for part in parts
+        part if part.startswith("\b") else translate_text(" ".join(part.split()), language) for part in parts
     ]
     copied.help, copied.short_help = "\n\n".join((first, *further)), first
-    copied.options_metavar = translate_text("[OPTIONS]", target_language)
-    copied.params = [_localize_parameter(parameter, target_language) for parameter in command.params]
+    copied.options_metavar = translate_text("[OPTIONS]", language)
+    copied.params = [_localize_parameter(parameter, language) for parameter in command.params]
     copied._help_option = None  # click caches the first one, in whatever language it was made
     if isinstance(copied, click.Group) and isinstance(command, click.Group):
-        copied.subcommand_metavar = translate_text("COMMAND [ARGS]...", target_language)
+        copied.subcommand_metavar = translate_text("COMMAND [ARGS]...", language)
         copied.commands = {
-            name: localize_command(subcommand, target_language, arguments)
-            for name, subcommand in command.commands.items()
+            name: localize_command(subcommand, language, arguments) for name, subcommand in command.commands.items()
         }
     if command.name == "run" and "run" in arguments:
         from yarus.flows.cli.shell.tier_help import add_tier_help
 
-        add_tier_help(copied, arguments, target_language)
+        add_tier_help(copied, arguments, language)
     return copied
 
 
@@ -89,17 +88,17 @@ def format_usage_error(error: click.ClickException) -> str:
     return output.getvalue()
 
 
-def _localize_parameter(parameter: click.Parameter, target_language: str) -> click.Parameter:
+def _localize_parameter(parameter: click.Parameter, language: str) -> click.Parameter:
     from yarus.tasks.config.texts.messages import translate_text
 
     copied = copy.copy(parameter)
     if isinstance(copied, click.Option):
-        copied.help = copied.help and translate_text(copied.help, target_language)
+        copied.help = copied.help and translate_text(copied.help, language)
         if copied.is_flag or isinstance(copied.type, click.Choice) or copied.count:
             return copied
     default_name = copied.name if isinstance(copied, click.Argument) else copied.type.name
     name = copied.metavar or str(default_name).upper()
-    if not isinstance(copied.type, click.Choice) and (translated_name := translate_text(name, target_language)) != name:
+    if not isinstance(copied.type, click.Choice) and (translated_name := translate_text(name, language)) != name:
         copied.metavar = f"{translated_name}..." if copied.nargs == -1 and not copied.metavar else translated_name
     return copied
 

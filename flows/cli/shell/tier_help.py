@@ -13,7 +13,7 @@ from yarus.tasks.config.texts.messages import translate_text
 
 OWN_COMMANDS = ("sweep", "robustness")
 """Flows that have their own commands."""
-WIDTH, NAME_WIDTH = 76, 16
+WIDTH, COLUMN = 76, 16
 """Characters of a line, and of a tier's name in it."""
 TYPE_NAMES = {"integer": "INTEGER", "number": "FLOAT", "string": "TEXT"}
 
@@ -35,9 +35,7 @@ def add_tier_help(run: click.Command, arguments: Sequence[str], language: str) -
 
 def _format_tier_line(tier: str, purpose: str) -> str:
     """Return a line with a tier and its purpose, no wider than the rest of the help."""
-    return textwrap.fill(
-        purpose, WIDTH, initial_indent=f"  {tier:<{NAME_WIDTH}}", subsequent_indent=" " * (NAME_WIDTH + 2)
-    )
+    return textwrap.fill(purpose, WIDTH, initial_indent=f"  {tier:<{COLUMN}}", subsequent_indent=" " * (COLUMN + 2))
 
 
 def _purpose(tier: str, language: str) -> str:

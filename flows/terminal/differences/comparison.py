@@ -9,7 +9,7 @@ from rich.table import Table
 from sqlalchemy import Engine
 
 from yarus.db import journal
-from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, escape_text, get_tier_name, make_console
+from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, clean, get_tier_name, make_console
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted
 from yarus.tasks.comparison.changes import build_statements, compared_metrics, format_statement, is_invalid
 from yarus.tasks.comparison.comparison_schema import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
@@ -26,31 +26,29 @@ KINDS_ABOVE: tuple[StatementKind, ...] = tuple(kind for kind in get_args(Stateme
 
 
 def print_statements(
-    console: Console, comparison_statements: Iterable[Statement], language: str, kinds: Collection[StatementKind]
+    console: Console, statements: Iterable[Statement], language: str, kinds: Collection[StatementKind]
 ) -> None:
     """Print the statements of a comparison, one per line."""
-    for statement in comparison_statements:
+    for statement in statements:
         if statement["kind"] in kinds:
             console.print(
-                escape_text(format_statement(statement, language)),
+                clean(format_statement(statement, language)),
                 style=STYLES.get(statement["kind"], "bold"),
                 soft_wrap=True,
             )
 
 
-def print_changes(engine: Engine, evaluation_ids: Sequence[str], language: str) -> None:
+def print_changes(engine: Engine, ids: Sequence[str], language: str) -> None:
     """Print what changed since the accepted evaluations of one or more tiers."""
     words, console = texts("statements", language), make_console()
-    candidates = (compare_with_accepted(engine, journal.find_evaluation(engine, name)) for name in evaluation_ids)
+    candidates = (compare_with_accepted(engine, journal.find_evaluation(engine, name)) for name in ids)
     comparisons = [comparison for comparison in candidates if comparison is not None]
     if not comparisons:
         console.print(words["nothing before"], style="dim")
         return
     since = max(comparison["a"]["started_at"] for comparison in comparisons)[:16].replace("T", " ")
     console.print(f"\n[bold]{words['since'].format(since=since)}[/]")
-    print_statements(
-        console, build_statements(comparisons, named=len(evaluation_ids) > 1), language, (*KINDS_ABOVE, *KINDS_BELOW)
-    )
+    print_statements(console, build_statements(comparisons, named=len(ids) > 1), language, (*KINDS_ABOVE, *KINDS_BELOW))
 
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
@@ -68,9 +66,9 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     words = texts("comparison", language)
     console = make_console(WIDTH + 10)
     tier = get_tier_name(document["b"]["tier"], language)
-    console.print(f"\n[bold]{words['title']}: {tier}[/] · {escape_text(document['b']['source'])}")
+    console.print(f"\n[bold]{words['title']}: {tier}[/] · {clean(document['b']['source'])}")
     for side, name in ((document["a"], "before"), (document["b"], "after")):
-        console.print(f"{words[name]}: {escape_text(_describe_side(side, texts('states', language)))}", soft_wrap=True)
+        console.print(f"{words[name]}: {clean(_describe_side(side, texts('states', language)))}", soft_wrap=True)
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
     print_statements(console, document["statements"], language, KINDS_ABOVE)
@@ -133,9 +131,7 @@ def _print_reasons(console: Console, document: EvaluationComparison, words: dict
         if metric["reason"] is not None:
             by_reason.setdefault(metric["reason"], []).append(name)
     for reason, names in by_reason.items():
-        console.print(
-            f"{words['not compared']}: {', '.join(names)} ({escape_text(told(reason, language))})", style="dim"
-        )
+        console.print(f"{words['not compared']}: {', '.join(names)} ({clean(told(reason, language))})", style="dim")
 
 
 def _print_unjudged(console: Console, unequal: UnequallyJudged | None, words: dict[str, str]) -> None:
@@ -172,48 +168,36 @@ def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
                 f"{_format_number(move['metric'], move['after'])}"
                 for move in entry["moved"]
             )
-            question = escape_text(_shorten(entry["question"])) + _format_count(entry)
-            console.print(f"  {escape_text(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)
+            question = clean(_shorten(entry["question"])) + _format_count(entry)
+            console.print(f"  {clean(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=sum(case["n"] for case in cases["changed_status"])))
         for case in cases["changed_status"][:MAX_CASES]:
             figures = f"{statuses[case['before']]} → {statuses[case['after']]}"
             console.print(
-                f"  {escape_text(case['case_id'])}  {figures}  "
-                f"{escape_text(_shorten(case['question']))}{_format_count(case)}"
+                f"  {clean(case['case_id'])}  {figures}  {clean(_shorten(case['question']))}{_format_count(case)}"
             )
 
 
 def _print_slices(console: Console, document: EvaluationComparison, language: str, only: str | None) -> None:
     words, slices = texts("comparison", language), texts("slices", language)
     value_names = texts("slice_values", language) | texts("strata", language)
-    chosen_slices = {name: values for name, values in document["slices"].items() if only in (None, name)}
-    if not chosen_slices:
+    chosen = {name: values for name, values in document["slices"].items() if only in (None, name)}
+    if not chosen:
         return
     headers = (words[name] for name in ("cases", "metric", "difference", "interval"))
     table = Table(words["slice"], "", *headers, "p", words["pairs"], box=None)
     is_cut = False
-    for name, values in chosen_slices.items():
+    for name, values in chosen.items():
         is_cut = is_cut or (only is None and len(values) > MAX_SLICES)
-        for value, slice_value in islice(values.items(), None if only else MAX_SLICES):
-            metrics = [(metric, stats) for metric, stats in slice_value.items() if not isinstance(stats, int)]
-            for metric, stats in metrics if only else metrics[:1]:
-                interval = f"{_format_signed(metric, stats['ci_low'])} … {_format_signed(metric, stats['ci_high'])}"
-                figures = (
-                    metric,
-                    _format_signed(metric, stats["difference"]),
-                    interval,
-                    f"{stats['p']:.4f}",
-                    str(stats["n"]),
-                )
-                table.add_row(
-                    slices[name],
-                    escape_text(value_names.get(value, _shorten_end(value))),
-                    str(slice_value["n"]),
-                    *figures,
-                )
+        for value, entry in islice(values.items(), None if only else MAX_SLICES):
+            metrics = [(metric, row) for metric, row in entry.items() if not isinstance(row, int)]
+            for metric, row in metrics if only else metrics[:1]:
+                interval = f"{_format_signed(metric, row['ci_low'])} … {_format_signed(metric, row['ci_high'])}"
+                cells = (metric, _format_signed(metric, row["difference"]), interval, f"{row['p']:.4f}", str(row["n"]))
+                table.add_row(slices[name], clean(value_names.get(value, _shorten_end(value))), str(entry["n"]), *cells)
     console.print("", table)
-    small = [document["small_slices"][name] for name in chosen_slices]
+    small = [document["small_slices"][name] for name in chosen]
     if n := sum(part["values"] for part in small):
         console.print(words["small"].format(values=n, cases=sum(part["cases"] for part in small)), style="dim")
     if is_cut:
@@ -265,6 +249,6 @@ def print_label_suggestions(document: LabelSuggestions, language: str) -> None:
     for result in document["results"]:
         ranks = ("—" if result[name] is None else str(result[name]) for name in ("rank_a", "rank_b", "grade"))
         text = f"{result['question'][:MAX_QUESTION]}\n{result['result']}: {(result['passage'] or '')[:MAX_QUESTION]}"
-        table.add_row(f"{result['effect']:.4f}", *ranks, escape_text(text))
+        table.add_row(f"{result['effect']:.4f}", *ranks, clean(text))
     console.print(table)
     console.print(words["between then"], soft_wrap=True)

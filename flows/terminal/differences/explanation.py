@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, escape_text, get_tier_name, make_console
+from yarus.flows.terminal.printing import MAX_QUESTION, WIDTH, clean, get_tier_name, make_console
 from yarus.tasks.comparison.changes import changed_settings_text
 from yarus.tasks.comparison.explanation.explanation_schema import ExplainedMetric, Explanation
 from yarus.tasks.comparison.explanation.largest import explanation_sentences
@@ -22,10 +22,10 @@ def print_explanation(document: Explanation, language: str) -> None:
     words = texts("explanation", language)
     console = make_console()
     tier = get_tier_name(document["b"]["tier"], language)
-    console.print(f"\n[bold]{words['title']}: {tier}[/] · {escape_text(document['b']['source'])}")
+    console.print(f"\n[bold]{words['title']}: {tier}[/] · {clean(document['b']['source'])}")
     console.print(f"{document['a']['evaluation_id']} → {document['b']['evaluation_id']}", style="dim")
     if changed := changed_settings_text(document):
-        console.print(escape_text(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
+        console.print(clean(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
     if document["differs"]:
         console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["differs"])))
     if document["corpus"] and any(n for fate, n in document["corpus"].items() if fate != "untouched"):
@@ -34,9 +34,9 @@ def print_explanation(document: Explanation, language: str) -> None:
     if document["n_relabelled"]:
         console.print(words["relabelled"].format(n=document["n_relabelled"]))
     for sentence in explanation_sentences(document, language):
-        console.print(escape_text(sentence), soft_wrap=True)
+        console.print(clean(sentence), soft_wrap=True)
     for name, why in document["not_split"].items():
-        console.print(f"{words['not split']}: {name} ({escape_text(told(why, language))})", style="dim")
+        console.print(f"{words['not split']}: {name} ({clean(told(why, language))})", style="dim")
     for name, metric in list(document["metrics"].items())[:1]:
         _print_largest(console, name, metric, language)
     console.print(words[f"topics by {document['topics_by']}"], style="dim", soft_wrap=True)
@@ -46,20 +46,15 @@ def _print_largest(console: Console, name: str, metric: ExplainedMetric, languag
     words = texts("explanation", language)
     if metric["topics"]:
         table = Table(words["topic"], "A", "B", words["by questions"], words["by answers"], box=None, width=WIDTH)
-        for topic in metric["topics"]:
-            figures = (
-                format_metric(name, topic["questions"], sign=True),
-                format_metric(name, topic["answers"], sign=True),
-            )
-            table.add_row(escape_text(topic["topic"]), str(topic["n_a"]), str(topic["n_b"]), *figures)
+        for row in metric["topics"]:
+            figures = (format_metric(name, row["questions"], sign=True), format_metric(name, row["answers"], sign=True))
+            table.add_row(clean(row["topic"]), str(row["n_a"]), str(row["n_b"]), *figures)
         console.print(table)
     fates = texts("fates", language)
     for page in metric["pages"]:
         fate = f" ({fates[page['fate'] or 'untouched']})" if page["fate"] not in (None, "untouched") else ""
         text = words["page"].format(n=page["n"], part=format_metric(name, page["answers"], sign=True))
-        console.print(f"  {escape_text(page['page'])}{fate}: {text}", soft_wrap=True)
+        console.print(f"  {clean(page['page'])}{fate}: {text}", soft_wrap=True)
     for case in metric["cases"]:
         values = f"{format_metric(name, case['before'])} → {format_metric(name, case['after'])}"
-        console.print(
-            f"  {escape_text(case['case_id'])}  {values}  {escape_text((case['question'] or '')[:MAX_QUESTION])}"
-        )
+        console.print(f"  {clean(case['case_id'])}  {values}  {clean((case['question'] or '')[:MAX_QUESTION])}")

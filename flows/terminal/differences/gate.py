@@ -25,10 +25,8 @@ def print_gate(document: GateResult, language: str, *, strict: bool = False) -> 
     """
     words = texts("gate", language)
     console = make_console()
-    title_parts = (get_tier_name(document["tier"], language), document["source"], document["evaluation_id"])
-    console.print(
-        f"\n[bold]{escape(' · '.join(title_parts))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True
-    )
+    title = (get_tier_name(document["tier"], language), document["source"], document["evaluation_id"])
+    console.print(f"\n[bold]{escape(' · '.join(title))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True)
     if document["file"] is None:
         console.print(words["own rules"], style="dim", soft_wrap=True)
     if document["baseline"]:
@@ -105,20 +103,14 @@ def _describe_reasons(rule: RuleResult, words: dict[str, str]) -> str:
 
 
 def _list_reasons(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
-    values = {
-        "value": _format_number(rule["metric"], rule["value"]),
-        "baseline": _format_number(rule["metric"], rule["baseline"]),
-    }
-    values |= {
-        "low": _format_number(rule["metric"], rule["ci_low"]),
-        "high": _format_number(rule["metric"], rule["ci_high"]),
-    }
+    values = {"value": _format(rule["metric"], rule["value"]), "baseline": _format(rule["metric"], rule["baseline"])}
+    values |= {"low": _format(rule["metric"], rule["ci_low"]), "high": _format(rule["metric"], rule["ci_high"])}
     if rule["ci_low"] is not None and rule["ci_high"] is None:
         values["high"] = "∞"
     if rule["difference"] is not None:
         p = rule["p"] if rule["p_holm"] is None else rule["p_holm"]
         signed_figures = {"low": rule["ci_low"], "high": rule["ci_high"], "difference": rule["difference"]}
-        values |= {name: _format_number(rule["metric"], figure, sign="+") for name, figure in signed_figures.items()}
+        values |= {name: _format(rule["metric"], figure, sign="+") for name, figure in signed_figures.items()}
         yield words["difference"].format(**values, p="—" if p is None else f"{p:.3g}")
     elif rule["value"] is not None:
         yield words["value alone" if rule["ci_low"] is None else "value"].format(**values)
@@ -126,14 +118,14 @@ def _list_reasons(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
         yield words.get(str(rule["reason"]), str(rule["reason"]))
     if rule["verdict"] == "pass" and rule["smallest_detectable"] is not None:
         key = "detectable" if rule["bound"] is None else "detectable beyond"
-        figures = {name: _format_number(rule["metric"], rule[name]) for name in ("smallest_detectable", "bound")}
+        figures = {name: _format(rule["metric"], rule[name]) for name in ("smallest_detectable", "bound")}
         yield words[key].format(detectable=figures["smallest_detectable"], bound=figures["bound"])
     if rule["needs"] is not None:
         template = words["needs labels" if rule["metric"].endswith(CORRECTED_SUFFIX) else "needs"]
         yield template.format(needs=f"{rule['needs']:,}".replace(",", " "))
 
 
-def _format_number(name: str, value: float | None, *, sign: str = "") -> str:
+def _format(name: str, value: float | None, *, sign: str = "") -> str:
     return "—" if value is None else format_rounded(value, find_measure(name).unit, sign)
 
 

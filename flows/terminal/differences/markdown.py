@@ -27,8 +27,6 @@ def format_comparison_markdown(document: EvaluationComparison, language: str) ->
 
     An invalid evaluation gets only its reason.
 
-    Of an invalid evaluation, only why it is invalid.
-
     Args:
         document: returned by `yarus.tasks.comparison.compare.compare`.
         language: ru or en.
@@ -40,12 +38,11 @@ def format_comparison_markdown(document: EvaluationComparison, language: str) ->
     title = f"{get_tier_name(document['b']['tier'], language)} · {document['b']['source']}"
     parts = [f"## {escape_sentence(title)}"]
     for kinds, mark in ((VERDICT_KINDS, "**"), (DETAIL_KINDS, "")):
-        chosen = [statement for statement in document["statements"] if statement["kind"] in kinds]
+        chosen = [line for line in document["statements"] if line["kind"] in kinds]
         parts += (
             [
                 "\n".join(
-                    f"- {mark}{escape_sentence(format_statement(statement, language), MAX_LINE)}{mark}"
-                    for statement in chosen
+                    f"- {mark}{escape_sentence(format_statement(line, language), MAX_LINE)}{mark}" for line in chosen
                 )
             ]
             if chosen

@@ -23,7 +23,7 @@ BAND, VALUE, OUT, INVALID, BREAK, ACCEPTED = "░", "●", "◆", "×", "┊", "
 
 
 def print_trend(document: Trend, language: str, *, anchor: bool) -> None:
-    """Print the document of `yarus.tasks.comparison.trend.trend`; `anchor` tells whether the anchor was requested."""
+    """Print the document of `yarus.tasks.comparison.trend.trend`; `anchor`: whether it was requested."""
     words = texts("trend", language)
     console = make_console()
     names = {
@@ -80,9 +80,7 @@ def plot_history(
         label = format_metric(name, level) if row in (0, (height - 1) // 2, height - 1) else ""
         line = Text(f"{label:>{MARGIN - 4}} ┤ ")
         for night in columns:
-            line.append(
-                *_choose_cell(night, row, find_row, is_accepted=accepted is not None and find_row(accepted) == row)
-            )
+            line.append(*_draw_cell(night, row, find_row, is_level=accepted is not None and find_row(accepted) == row))
         yield line
     first, last = _format_date(plotted[0]), _format_date(plotted[-1])
     yield Text(" " * (MARGIN - 2) + f"{first}{last:>{max(len(columns) - len(first), len(last) + 1)}}", style="dim")
@@ -99,7 +97,7 @@ def describe_history(document: Trend, words: dict[str, str]) -> Iterator[str]:
         band = {part: format_metric(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
         yield words["out"].format(
             date=_format_date(first),
-            id=_describe_evaluation(first),
+            id=_describe(first),
             side=words[first["side"]],
             smoothed=band["smoothed"],
             low=band["band_low"],
@@ -123,9 +121,7 @@ def describe_history(document: Trend, words: dict[str, str]) -> Iterator[str]:
 def _list_changes(before: Night, night: Night, words: dict[str, str]) -> Iterator[str]:
     """Yield what changed from one night to the next, apart from the value."""
     if night["break"]:
-        yield words["break"].format(
-            date=_format_date(night), id=_describe_evaluation(night), before=_describe_evaluation(before)
-        )
+        yield words["break"].format(date=_format_date(night), id=_describe(night), before=_describe(before))
     if night["sut_label"] != before["sut_label"]:
         old, new = (point["sut_label"] or words["no label"] for point in (before, night))
         yield words["label"].format(date=_format_date(night), before=old, after=new)
@@ -159,7 +155,7 @@ def _make_columns(nights: Sequence[Night]) -> list[Night | None]:
     return columns
 
 
-def _choose_cell(night: Night | None, row: int, find_row: Any, *, is_accepted: bool) -> tuple[str, str]:
+def _draw_cell(night: Night | None, row: int, find_row: Any, *, is_level: bool) -> tuple[str, str]:
     """Return a character and its style."""
     if night is None:
         return BREAK, "dim"
@@ -167,14 +163,14 @@ def _choose_cell(night: Night | None, row: int, find_row: Any, *, is_accepted: b
         if night["state"] != "completed":
             return INVALID, "yellow"
         return (OUT, "bold red") if night["out"] else (VALUE, "cyan")
-    if is_accepted:
+    if is_level:
         return ACCEPTED, "green"
     if night["band_low"] is not None and find_row(night["band_low"]) <= row <= find_row(night["band_high"]):
         return BAND, "dim"
     return " ", ""
 
 
-def _describe_evaluation(night: Night) -> str:
+def _describe(night: Night) -> str:
     """Return the evaluation's name, if it has one, and its id."""
     return f"{night['name']} ({night['evaluation_id']})" if night["name"] else str(night["evaluation_id"])
 
