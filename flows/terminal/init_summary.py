@@ -30,10 +30,8 @@ def print_plan(setup: SetupResult, language: str) -> None:
     if setup.database and len(setup.tables) == 1:
         console.print(words["no passages"], soft_wrap=True)
     if setup.system:
-        example = clean(setup.system.answer[:MAX_EXAMPLE])
-        console.print(
-            f"[bold]{clean(setup.system.address)}[/]: {words['answers'].format(said=example)}", soft_wrap=True
-        )
+        answer = clean(setup.system.answer[:MAX_EXAMPLE])
+        console.print(f"[bold]{clean(setup.system.address)}[/]: {words['answers'].format(said=answer)}", soft_wrap=True)
         if not setup.system.urls:
             console.print(words["no urls"], style="yellow", soft_wrap=True)
     for line in setup.env.added:
@@ -83,12 +81,10 @@ def _print_columns(
 ) -> None:
     words, console = texts("init", language), make_console()
     if mapping:
+        console.print("  " + ", ".join(f"{ours} = {clean(column)}" for ours, column in mapping.items()), soft_wrap=True)
+    for ours, theirs in doubtful.items():
         console.print(
-            "  " + ", ".join(f"{field} = {clean(column)}" for field, column in mapping.items()), soft_wrap=True
-        )
-    for field, columns in doubtful.items():
-        console.print(
-            "  " + clean(told(explain_unused_columns(field, columns), language)), style="yellow", soft_wrap=True
+            "  " + clean(told(explain_unused_columns(ours, theirs), language)), style="yellow", soft_wrap=True
         )
     if unused_columns := list(unused):
         console.print("  " + words["unused"].format(names=clean(", ".join(unused_columns))), soft_wrap=True)

@@ -49,10 +49,9 @@ def test_declared_fills_in_environment_variables(monkeypatch: pytest.MonkeyPatch
 
 def test_nightly_hour_stays_when_clocks_change() -> None:
     [nightly] = [deployment for deployment in DEPLOYMENTS if deployment["name"] == "nightly"]
-    [declared_schedule] = nightly["schedules"]
-    schedule = CronSchedule(
-        cron=declared_schedule["cron"], timezone="Europe/Berlin"
-    )  # Moscow's clocks do not change any more
+    [declaration] = nightly["schedules"]
+    # Moscow's clocks do not change any more.
+    schedule = CronSchedule(cron=declaration["cron"], timezone="Europe/Berlin")
     for change in (datetime(2027, 3, 26, tzinfo=UTC), datetime(2027, 10, 29, tzinfo=UTC)):
         dates = asyncio.run(schedule.get_dates(n=6, start=change))
         local = [date.astimezone(ZoneInfo("Europe/Berlin")) for date in dates]

@@ -56,9 +56,7 @@ def refused(prefect_server: dict[str, str]) -> dict[str, str]:
 
 def test_register_renames_former_entrypoints(prefect_server: dict[str, str], working_folder: Path) -> None:
     """Register again over deployments that people have made of our flows, and of other flows."""
-    [declaration] = [
-        deployments_by_name for deployments_by_name in load_deployments() if deployments_by_name["name"] == "tier0"
-    ]
+    [declaration] = [deployment for deployment in load_deployments() if deployment["name"] == "tier0"]
     declaration |= {"name": "of_test_renames", "work_pool": declaration["work_pool"] | {"name": "of_test_renames"}}
     old_entrypoints = {"mine": "flows.tier0:tier0", "others": "flows.bot:ask"}
 

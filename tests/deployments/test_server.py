@@ -44,9 +44,8 @@ def run_server(version: str, received: list[dict[str, str]] | None = None) -> It
             pass
 
     with HTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(
-            target=server.serve_forever, args=(0.02,)
-        )  # poll interval, which limits the time to stop
+        # The poll interval limits the time to stop.
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/api"
         server.shutdown()

@@ -173,9 +173,9 @@ def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=sum(case["n"] for case in cases["changed_status"])))
         for case in cases["changed_status"][:MAX_CASES]:
-            figures = f"{statuses[case['before']]} → {statuses[case['after']]}"
+            shift = f"{statuses[case['before']]} → {statuses[case['after']]}"
             console.print(
-                f"  {clean(case['case_id'])}  {figures}  {clean(_shorten(case['question']))}{_format_count(case)}"
+                f"  {clean(case['case_id'])}  {shift}  {clean(_shorten(case['question']))}{_format_count(case)}"
             )
 
 

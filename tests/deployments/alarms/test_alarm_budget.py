@@ -46,22 +46,17 @@ def test_alarm_budget_counts_looks_near_newest_evaluation(
 def test_alarm_budget_estimates_each_tier(history: NightHistory) -> None:
     chance = np.random.default_rng(0)
     history.night(make_hit_flags(0.8))
-    (expected,) = alarm_budget(history.engine, history.source)["tiers"]
-    assert (expected["nights"], expected["night_by_itself"], expected["nights_to_notice_5_points"]) == (1, None, None)
+    (tier,) = alarm_budget(history.engine, history.source)["tiers"]
+    assert (tier["nights"], tier["night_by_itself"], tier["nights_to_notice_5_points"]) == (1, None, None)
     for _ in range(10):
         history.night(np.array(make_hit_flags(0.8)) ^ (chance.random(N_WATCHED) < 0.02))
     budget = alarm_budget(history.engine, history.source)
-    (expected,) = budget["tiers"]
-    assert (expected["metric"], expected["cases"], expected["nights"], expected["least_change"]) == (
-        "hit_rate@1",
-        N_WATCHED,
-        11,
-        0.005,
-    )
-    assert expected["night_by_itself"] == pytest.approx((0.0196 / N_WATCHED) ** 0.5, rel=0.3)
-    assert expected["false_alarms_a_year"] is not None
-    assert expected["false_alarms_a_year"] <= 0.5
-    delay_5_points, delay_2_points = expected["nights_to_notice_5_points"], expected["nights_to_notice_2_points"]
+    (tier,) = budget["tiers"]
+    assert (tier["metric"], tier["cases"], tier["nights"], tier["least_change"]) == ("hit_rate@1", N_WATCHED, 11, 0.005)
+    assert tier["night_by_itself"] == pytest.approx((0.0196 / N_WATCHED) ** 0.5, rel=0.3)
+    assert tier["false_alarms_a_year"] is not None
+    assert tier["false_alarms_a_year"] <= 0.5
+    delay_5_points, delay_2_points = tier["nights_to_notice_5_points"], tier["nights_to_notice_2_points"]
     assert delay_5_points is not None
     assert delay_2_points is not None
     assert delay_5_points <= 2 < delay_2_points

@@ -20,7 +20,7 @@ ASKED = {
 N = 300
 
 
-def night_verdict(
+def verdict(
     history: NightHistory, shares: Sequence[float], *, lost: float = 0.0, annotated: bool = True, night: int
 ) -> str:
     """Return the verdict of a night of new questions with that mix of topics."""
@@ -38,10 +38,10 @@ def night_verdict(
 def test_harder_questions_raise_no_alarm_and_are_logged(history: NightHistory, annotated: bool, caplog: Any) -> None:
     caplog.set_level("INFO", "yarus")
     for night in range(6):
-        assert night_verdict(history, (0.5, 0.3, 0.2), annotated=annotated, night=night) == "good"
+        assert verdict(history, (0.5, 0.3, 0.2), annotated=annotated, night=night) == "good"
     assert "вопросы сложнее" not in caplog.text
     for night in range(6, 12):
-        assert night_verdict(history, (0.2, 0.3, 0.5), annotated=annotated, night=night) == "good"
+        assert verdict(history, (0.2, 0.3, 0.5), annotated=annotated, night=night) == "good"
     assert "вопросы сложнее" in caplog.text
     assert history.open == []
 
@@ -49,16 +49,14 @@ def test_harder_questions_raise_no_alarm_and_are_logged(history: NightHistory, a
 @pytest.mark.parametrize("annotated", [True, False])
 def test_loss_among_harder_questions_raises_an_alarm(history: NightHistory, annotated: bool) -> None:
     for night in range(6):
-        night_verdict(history, (0.5, 0.3, 0.2), annotated=annotated, night=night)
-    verdicts = [
-        night_verdict(history, (0.3, 0.3, 0.4), lost=0.1, annotated=annotated, night=night) for night in range(6, 14)
-    ]
+        verdict(history, (0.5, 0.3, 0.2), annotated=annotated, night=night)
+    verdicts = [verdict(history, (0.3, 0.3, 0.4), lost=0.1, annotated=annotated, night=night) for night in range(6, 14)]
     assert "regressed" in verdicts
 
 
 def test_topics_are_stored_once_without_questions(history: NightHistory, engine: Engine) -> None:
     for night in range(3):
-        night_verdict(history, (0.5, 0.3, 0.2), annotated=False, night=night)
+        verdict(history, (0.5, 0.3, 0.2), annotated=False, night=night)
     mixes = select(evaluation.c.resolved["mix"]).where(evaluation.c.source == history.source)
     with engine.connect() as connection:
         first_mix, *later = connection.scalars(mixes.order_by(evaluation.c.started_at))

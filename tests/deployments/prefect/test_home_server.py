@@ -126,12 +126,8 @@ def test_announced_replaces_other_servers(tmp_path: Path) -> None:
     """End an unused server; one in use stays, but is not found any more."""
     with leave_server(tmp_path) as process, announce_server(tmp_path, "http://127.0.0.1:4300/api"):
         assert process.wait(10)
-    with (
-        leave_server(tmp_path) as process,
-        use_server(tmp_path),
-        announce_server(tmp_path, "http://127.0.0.1:4300/api"),
-    ):
-        assert process.poll() is None
+    with leave_server(tmp_path) as child, use_server(tmp_path), announce_server(tmp_path, "http://127.0.0.1:4300/api"):
+        assert child.poll() is None
         server = find_server(tmp_path)
         assert isinstance(server, HomeServer)
         assert (server.api, server.serving, server.pid) == ("http://127.0.0.1:4300/api", True, os.getpid())

@@ -42,7 +42,7 @@ def variables(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 @pytest.fixture(scope="module")
-def isolated_engine(variables: dict[str, str]) -> Iterator[Engine]:
+def own_engine(variables: dict[str, str]) -> Iterator[Engine]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
@@ -52,7 +52,7 @@ def isolated_engine(variables: dict[str, str]) -> Iterator[Engine]:
 
 
 @pytest.fixture(autouse=True)
-def clean_home(variables: dict[str, str], isolated_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clean_home(variables: dict[str, str], own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Set and empty that home."""
     for name in [name for name in os.environ if name.startswith("YARUS_")]:
         monkeypatch.delenv(name)
@@ -62,72 +62,58 @@ def clean_home(variables: dict[str, str], isolated_engine: Engine, monkeypatch: 
     monkeypatch.chdir(home)
     for path in home.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with isolated_engine.begin() as connection:
+    with own_engine.begin() as connection:
         for table in ("evaluation", "call", "embedding", "case_set", "analysis", "label"):
             connection.execute(text(f"DELETE FROM yarus.{table}"))
     return home
 
 
 @pytest.fixture
-def stored(clean_home: Path, isolated_engine: Engine) -> dict[str, Document]:
+def stored(clean_home: Path, own_engine: Engine) -> dict[str, Document]:
     """Store two evaluations, a frozen set, a reply, a vector, an analysis, a report and a working folder with the
     texts.
     """
     rows = [question(i, user_id=USER if i in (2, 5) else str(i % 3)) for i in range(12)]
     rows[2]["question"], rows[5]["question"] = f"{MARK}: первая?", f"{MARK}: вторая?"
     load(clean_home, "logged", rows)
-    evaluations = {
+    runs = {
         "real_users": evaluate_real_users(source="logged"),
         "tier0": evaluate_tier0(source="logged", texts="questions"),
     }
     freeze("frozen", "logged")
-    reply_values = {"key": b"theirs", "role": "judge", "model": "m", "prompt": "p", "latency_ms": 1.0}
-    reply_values |= {"evaluation_id": evaluations["real_users"]["evaluation_id"], "reply": f"{MARK} …"}
-    analysis_values = {"id": "corpus-1", "kind": "corpus", "source": "logged", "state": "completed", "parameters": {}}
-    analysis_values |= {
-        "started_at": evaluations["tier0"]["started_at"],
-        "document": {"examples": [rows[2]["question"]]},
-    }
-    with isolated_engine.begin() as connection:
-        connection.execute(insert(call).values(reply_values))
-        connection.execute(insert(analysis).values(analysis_values))
+    reply = {"key": b"theirs", "role": "judge", "model": "m", "prompt": "p", "latency_ms": 1.0}
+    reply |= {"evaluation_id": runs["real_users"]["evaluation_id"], "reply": f"{MARK} …"}
+    values = {"id": "corpus-1", "kind": "corpus", "source": "logged", "state": "completed", "parameters": {}}
+    values |= {"started_at": runs["tier0"]["started_at"], "document": {"examples": [rows[2]["question"]]}}
+    with own_engine.begin() as connection:
+        connection.execute(insert(call).values(reply))
+        connection.execute(insert(analysis).values(values))
         connection.execute(
             text("INSERT INTO source_logged.annotation (question_id, ground_truth_answer) VALUES ('2', :said) "
                  "ON CONFLICT (question_id) DO UPDATE SET ground_truth_answer = :said"), {"said": MARK}
         )  # fmt: skip
-    label_values = {
-        "evaluation_id": evaluations["real_users"]["evaluation_id"],
-        "metric": "avg_faithfulness",
-        "source": "logged",
-    }
-    label_values |= {
-        "value": 1.0,
-        "score": 0.5,
-        "stratum": "middle ok",
-        "stratum_size": 12,
-        "probability": 0.5,
-        "tier": "tier2",
-    }
-    label_values |= {"shown_sha256": "x", "judge_key": "k", "annotator": "anna"}
+    row = {"evaluation_id": runs["real_users"]["evaluation_id"], "metric": "avg_faithfulness", "source": "logged"}
+    row |= {"value": 1.0, "score": 0.5, "stratum": "middle ok", "stratum_size": 12, "probability": 0.5, "tier": "tier2"}
+    row |= {"shown_sha256": "x", "judge_key": "k", "annotator": "anna"}
     labels = [{"case_id": "logged:2", "case_group": None, "note": MARK}, {"case_id": "x", "case_group": f"user {USER}"}]
-    with isolated_engine.begin() as connection:
-        for owner_values in (*labels, {"case_id": "logged:3", "case_group": "user 0"}):
-            connection.execute(insert(label).values(label_values | owner_values))
-    store_vectors(isolated_engine, "m", {hashlib.sha256(row["question"].encode()).digest(): b"v" for row in rows})
+    with own_engine.begin() as connection:
+        for owner in (*labels, {"case_id": "logged:3", "case_group": "user 0"}):
+            connection.execute(insert(label).values(row | owner))
+    store_vectors(own_engine, "m", {hashlib.sha256(row["question"].encode()).digest(): b"v" for row in rows})
     work = clean_home / "work" / "tier1-20260101-000000-dead"
     work.mkdir(parents=True)
     (work / "cases.parquet").write_text(MARK)
-    with isolated_engine.begin() as connection:
+    with own_engine.begin() as connection:
         dead = {"id": work.name, "tier": "tier1", "state": "failed", "source": "logged", "parameters": {}}
-        dead |= {"started_at": evaluations["tier0"]["started_at"], "settings": {}, "versions": {}}
+        dead |= {"started_at": runs["tier0"]["started_at"], "settings": {}, "versions": {}}
         dead["error"] = f"ValueError: {rows[2]['question']}; continue with: …"
         connection.execute(insert(evaluation).values(dead))
     (clean_home / "reports").mkdir()
-    (clean_home / "reports" / "night.html").write_text(f"<h1>{evaluations['tier0']['evaluation_id']}</h1>{MARK}")
+    (clean_home / "reports" / "night.html").write_text(f"<h1>{runs['tier0']['evaluation_id']}</h1>{MARK}")
     (clean_home / "reports" / "other.html").write_text("<h1>tier1-20200101-000000-0000</h1>")
     for file in clean_home.glob("logged.*.jsonl"):
         file.unlink()  # loaded files are not Yarus's
-    return evaluations
+    return runs
 
 
 def find_mark(engine: Engine, home: Path) -> list[str]:
@@ -148,100 +134,96 @@ def find_mark(engine: Engine, home: Path) -> list[str]:
 
 
 def test_erase_removes_all_texts_and_keeps_metrics(
-    stored: dict[str, Document], isolated_engine: Engine, clean_home: Path
+    stored: dict[str, Document], own_engine: Engine, clean_home: Path
 ) -> None:
-    assert len(find_mark(isolated_engine, clean_home)) >= 10
-    before = {tier: journal.read_metrics(isolated_engine, result["evaluation_id"]) for tier, result in stored.items()}
-    planned = erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=True)
-    assert len(find_mark(isolated_engine, clean_home)) >= 10
-    done = erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
+    assert len(find_mark(own_engine, clean_home)) >= 10
+    before = {tier: journal.read_metrics(own_engine, result["evaluation_id"]) for tier, result in stored.items()}
+    planned = erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=True)
+    assert len(find_mark(own_engine, clean_home)) >= 10
+    done = erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
     assert done == planned | {"dry_run": False}
-    assert find_mark(isolated_engine, clean_home) == []
+    assert find_mark(own_engine, clean_home) == []
     assert done["evaluations"] == {result["evaluation_id"]: 2 for result in stored.values()}
     counted = {name: done[name] for name in ("calls", "vectors", "analyses", "case_set_rows", "folders", "labels")}
     assert counted == {"calls": 1, "vectors": 2, "analyses": 1, "case_set_rows": 2, "folders": 1, "labels": 2}
     assert done["questions"] == 2
-    with isolated_engine.connect() as connection:
+    with own_engine.connect() as connection:
         assert connection.scalars(select(label.c.case_id)).all() == ["logged:3"]
     assert [path.name for path in (clean_home / "reports").iterdir()] == ["other.html"]
     for tier, result in stored.items():
         remaining = pq.ParquetFile(result["parquet"]).read()
         assert (len(remaining), USER in str(remaining["group"].to_pylist())) == (10, False)
         assert remaining.schema.metadata[EVALUATION_ID_KEY].decode() == result["evaluation_id"]
-        assert journal.read_metrics(isolated_engine, result["evaluation_id"]) == before[tier]
-        notes = journal.find_evaluation(isolated_engine, result["evaluation_id"])["resolved"]["notes"]
+        assert journal.read_metrics(own_engine, result["evaluation_id"]) == before[tier]
+        notes = journal.find_evaluation(own_engine, result["evaluation_id"])["resolved"]["notes"]
         assert {"note": "cases erased", "n": 2} in notes
 
 
-def test_erase_changes_the_hash_of_frozen_sets(stored: dict[str, Document], isolated_engine: Engine) -> None:
+def test_erase_changes_the_hash_of_frozen_sets(stored: dict[str, Document], own_engine: Engine) -> None:
     from yarus.db import case_sets
 
-    before = case_sets.find_case_set(isolated_engine, "frozen")
-    erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
-    after = case_sets.find_case_set(isolated_engine, "frozen")
+    before = case_sets.find_case_set(own_engine, "frozen")
+    erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
+    after = case_sets.find_case_set(own_engine, "frozen")
     assert (before.n_cases, after.n_cases) == (12, 10)
-    assert after.sha256 == case_sets.content_hash(case_sets.read_case_set(isolated_engine, "frozen")) != before.sha256
+    assert after.sha256 == case_sets.content_hash(case_sets.read_case_set(own_engine, "frozen")) != before.sha256
 
 
 @pytest.mark.slow("breadth: every moment and every name")
 @pytest.mark.parametrize("step", ["record_erasure", "count_questions", "count_frozen_questions", "publish_file"])
 def test_erase_completes_after_a_kill(
-    stored: dict[str, Document], isolated_engine: Engine, clean_home: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    stored: dict[str, Document], own_engine: Engine, clean_home: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     module = erasing.result_files if step == "publish_file" else erasing.retention
 
     def kill(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    user_data = find_user_data(isolated_engine, USER, "logged")
+    user_data = find_user_data(own_engine, USER, "logged")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(module, step, kill)
-        erase_user_data(isolated_engine, user_data, dry_run=False)
+        erase_user_data(own_engine, user_data, dry_run=False)
     for result in stored.values():
         assert len(pq.ParquetFile(result["parquet"]).read()) in (10, 12)  # complete, before or after
-    erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
-    assert find_mark(isolated_engine, clean_home) == []
+    erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
+    assert find_mark(own_engine, clean_home) == []
     for result in stored.values():
-        notes = journal.find_evaluation(isolated_engine, result["evaluation_id"])["resolved"]["notes"]
+        notes = journal.find_evaluation(own_engine, result["evaluation_id"])["resolved"]["notes"]
         assert [note for note in notes if note["note"] == "cases erased"] == [{"note": "cases erased", "n": 2}]
 
 
 def test_find_uses_evaluations_when_source_lost_rows(
-    stored: dict[str, Document], isolated_engine: Engine, clean_home: Path
+    stored: dict[str, Document], own_engine: Engine, clean_home: Path
 ) -> None:
-    with isolated_engine.begin() as connection:
+    with own_engine.begin() as connection:
         connection.execute(text("DELETE FROM source_logged.question_answer WHERE user_id = :user"), {"user": USER})
         connection.execute(text("DELETE FROM yarus.case_set"))
         connection.execute(text("DELETE FROM source_logged.annotation"))
-    done = erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
+    done = erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
     assert done["evaluations"][stored["real_users"]["evaluation_id"]] == 2
-    assert find_mark(isolated_engine, clean_home) == []
+    assert find_mark(own_engine, clean_home) == []
 
 
 @pytest.mark.slow("breadth: every moment and every name")
 @pytest.mark.parametrize("user", ["nobody", "", "None", "%", "'; --"])
-def test_erase_of_unknown_user_changes_nothing(stored: dict[str, Document], isolated_engine: Engine, user: str) -> None:
-    with isolated_engine.begin() as connection:
+def test_erase_of_unknown_user_changes_nothing(stored: dict[str, Document], own_engine: Engine, user: str) -> None:
+    with own_engine.begin() as connection:
         connection.execute(text("UPDATE source_logged.question_answer SET user_id = NULL WHERE id = '1'"))
-    done = erase_user_data(isolated_engine, find_user_data(isolated_engine, user, "logged"), dry_run=False)
+    done = erase_user_data(own_engine, find_user_data(own_engine, user, "logged"), dry_run=False)
     assert (done["evaluations"], done["questions"], done["calls"], done["vectors"]) == ({}, 0, 0, 0)
-    with isolated_engine.connect() as connection:
+    with own_engine.connect() as connection:
         assert connection.scalar(select(call.c.key)) == b"theirs"
 
 
-def test_find_stops_at_unreadable_files(stored: dict[str, Document], isolated_engine: Engine, clean_home: Path) -> None:
+def test_find_stops_at_unreadable_files(stored: dict[str, Document], own_engine: Engine, clean_home: Path) -> None:
     Path(stored["tier0"]["parquet"]).write_bytes(b"PAR0 no more")
     with pytest.raises(OSError, match="Nothing was erased"):
-        find_user_data(isolated_engine, USER, "logged")
-    assert len(find_mark(isolated_engine, clean_home)) >= 9
+        find_user_data(own_engine, USER, "logged")
+    assert len(find_mark(own_engine, clean_home)) >= 9
 
 
 def test_erase_reports_files_of_another_home(
-    stored: dict[str, Document],
-    isolated_engine: Engine,
-    clean_home: Path,
-    yarus: CommandLine,
-    variables: dict[str, str],
+    stored: dict[str, Document], own_engine: Engine, clean_home: Path, yarus: CommandLine, variables: dict[str, str]
 ) -> None:
     moved = variables | {"YARUS_RESULTS": str(clean_home / "new"), "YARUS_LANGUAGE": "en"}
     finished = yarus("prune", "--user", USER, "--source", "logged", "--yes", env=moved, ok=False)
@@ -249,36 +231,32 @@ def test_erase_reports_files_of_another_home(
     assert "not in YARUS_RESULTS" in finished.out
     assert "questions in the source" not in finished.out
     assert len(pq.ParquetFile(stored["tier0"]["parquet"]).read()) == 12
-    erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
-    assert find_mark(isolated_engine, clean_home) == []
+    erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
+    assert find_mark(own_engine, clean_home) == []
 
 
 def test_erase_never_writes_production(
-    isolated_engine: Engine, production: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    own_engine: Engine, production: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("YARUS_SOURCE_URL", production("erase_production"))
     result = evaluate_real_users(source="production")
-    done = erase_user_data(isolated_engine, find_user_data(isolated_engine, "7", "production"), dry_run=False)
+    done = erase_user_data(own_engine, find_user_data(own_engine, "7", "production"), dry_run=False)
     assert (done["evaluations"], done["questions"]) == ({result["evaluation_id"]: 2}, 0)
     assert "user 7" not in pq.ParquetFile(result["parquet"]).read()["group"].to_pylist()
-    assert len(find_user_data(isolated_engine, "7", "production").question_ids) == 2
+    assert len(find_user_data(own_engine, "7", "production").question_ids) == 2
 
 
-def test_find_rejects_running_evaluations(stored: dict[str, Document], isolated_engine: Engine) -> None:
+def test_find_rejects_running_evaluations(stored: dict[str, Document], own_engine: Engine) -> None:
     name = "tier1-20260101-000000-dead"
-    with journal.hold_evaluation_lock(isolated_engine, name):
-        journal.resume_evaluation(isolated_engine, name, None)
+    with journal.hold_evaluation_lock(own_engine, name):
+        journal.resume_evaluation(own_engine, name, None)
         with pytest.raises(InputError, match="is running over logged"):
-            find_user_data(isolated_engine, USER, "logged")
+            find_user_data(own_engine, USER, "logged")
 
 
 @pytest.mark.slow("prefect: what its server keeps")
 def test_erase_removes_artifacts_of_prefect(
-    yarus: CommandLine,
-    variables: dict[str, str],
-    clean_home: Path,
-    isolated_engine: Engine,
-    prefect_server: dict[str, str],
+    yarus: CommandLine, variables: dict[str, str], clean_home: Path, own_engine: Engine, prefect_server: dict[str, str]
 ) -> None:
     rows = [question(i, user_id=USER if i == 2 else "1") for i in range(6)]
     rows[2] |= {"question": f"{MARK} о погоде?", "relevant_chunk_ids": ["c9"]}  # never retrieved: among the worst cases
@@ -299,17 +277,17 @@ def test_erase_removes_artifacts_of_prefect(
 
 
 def test_erase_removes_working_files_on_a_store(
-    stored: dict[str, Document], isolated_engine: Engine, monkeypatch: pytest.MonkeyPatch
+    stored: dict[str, Document], own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("YARUS_WORK", "memory://of_erase")
     store = fsspec.filesystem("memory")
     for name in ("tier1-20260101-000000-dead", "tier1-20260101-000000-0000"):  # the second is of another source
         store.pipe(f"/of_erase/{name}/cases.parquet", MARK.encode())
-    erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
+    erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
     assert store.find("/of_erase") == ["/of_erase/tier1-20260101-000000-0000/cases.parquet"]
 
 
-def test_erase_removes_borrowed_exam_answers(clean_home: Path, isolated_engine: Engine) -> None:
+def test_erase_removes_borrowed_exam_answers(clean_home: Path, own_engine: Engine) -> None:
     colours = ["красный", "синий", "зелёный", "белый", "чёрный", "жёлтый", "серый", "розовый"]
     rows = [
         question(i, user_id=str(i), confluence_url=PAGE_URL.format(0), relevant_chunk_ids=["c0"],
@@ -321,7 +299,7 @@ def test_erase_removes_borrowed_exam_answers(clean_home: Path, isolated_engine: 
     judged = evaluate("judge", source="logged", probes=False)
     borrowed = [row for row in read_rows(judged) if any(item["of"] == "2" for item in row["exam"] or ())]
     assert borrowed and USER not in {row["group"] for row in borrowed}
-    erase_user_data(isolated_engine, find_user_data(isolated_engine, USER, "logged"), dry_run=False)
+    erase_user_data(own_engine, find_user_data(own_engine, USER, "logged"), dry_run=False)
     assert not [row for row in read_rows(judged) if MARK in str(row)]
     assert {row["question_id"] for row in read_rows(judged)} == {
         str(i) for i in range(len(rows)) if i != 2 and str(i) not in {row["question_id"] for row in borrowed}
