@@ -229,9 +229,7 @@ WEBHOOK_S = 20.0
 
 
 class LimitedTransport(httpx.AsyncBaseTransport):
-    """Transport that sends one request and returns only its status; Prefect would store the receiver's reply in an
-    event.
-    """
+    """Transport that returns only the status of a reply, because Prefect would store the rest in an event."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.AsyncBaseTransport`.

@@ -46,7 +46,7 @@ def read_form_choices() -> FormChoices:
 
 
 def _list_models(settings: Settings, role: ModelRole) -> list[str]:
-    """Return the models that are known by name: the role's own, and those with a price."""
+    """Return the names of models: the role's own, and those with a price."""
     return [*([role.model] if role.model else []), *settings.prices]
 
 

@@ -104,7 +104,7 @@ class PageAuth:
             return True
         return hmac.compare_digest(password, self._password)
 
-    def open(self, cookies: str | None, authorization: str | None) -> bool:
+    def allows(self, cookies: str | None, authorization: str | None) -> bool:
         """Return whether a request with these headers is allowed: it has our cookie or the password."""
         if not self._password:
             return True
@@ -130,7 +130,7 @@ class AccessMiddleware:
     """Middleware before Prefect's application: refuses foreign names and pages, and logs browsers in."""
 
     def __init__(self, application: ASGIApp, host: str, further: str, password: str | None) -> None:
-        self._application, self._further, self._lock = application, further, PageAuth(password)
+        self._application, self._further, self._auth = application, further, PageAuth(password)
         self._names = allowed_hosts(host, further)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -151,8 +151,8 @@ class AccessMiddleware:
         if request.method != "POST":
             return HTMLResponse(LOGIN_PAGE, headers=SECURITY_HEADERS)
         length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES and self._lock.accepts(await request.body()):
-            return Response(status_code=204, headers={"Set-Cookie": self._lock.cookie})
+        if length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES and self._auth.accepts(await request.body()):
+            return Response(status_code=204, headers={"Set-Cookie": self._auth.cookie})
         return PlainTextResponse("no", 403)
 
 

@@ -48,9 +48,7 @@ class YarusWorker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise 
         self.own: set[UUID] = set()
 
     async def __aenter__(self) -> "YarusWorker":
-        """See `ProcessWorker`. Prefect's folder below /tmp belongs to the first user who served, and is closed to
-        others.
-        """
+        """Keep temporary files in the home: Prefect's folder below /tmp belongs to the first user who served."""
         system_tempdir, tempfile.tempdir = tempfile.tempdir, str(get_settings().home.absolute() / "prefect")
         try:
             await super().__aenter__()

@@ -125,7 +125,7 @@ def _conclude(engine: Engine, night: _JudgedNight, persistence: Persistence | No
     Args:
         engine: the engine of Yarus's database.
         night: the judged night.
-        persistence: what was found when the changed questions were asked again.
+        persistence: the result of asking the changed questions again.
         notify: see `follow_flow_run`.
     """
     row, verdict, was_open = night

@@ -57,7 +57,7 @@ def make_payload(
         verdict: its verdict.
         incident: the evaluation that began it.
         why_fell: sentences from `explain_loss`.
-        persistence: what was found when the changed questions were asked again.
+        persistence: the result of asking the changed questions again.
     """
     words = texts("incidents", get_settings().language)
     changes_text = "; ".join(words["change"].format(**change) for change in verdict.changes)

@@ -88,11 +88,11 @@ class ReportHandler(SimpleHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if self.path != LOGIN_PATH or not (length.isdecimal() and int(length) <= MAX_PASSWORD_BYTES):
             self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
-        elif self._check_refusal() or not self.server.lock.accepts(self.rfile.read(int(length))):
+        elif self._check_refusal() or not self.server.auth.accepts(self.rfile.read(int(length))):
             self.send_error(HTTPStatus.FORBIDDEN)
         else:
             self.send_response(HTTPStatus.NO_CONTENT)
-            self.send_header("Set-Cookie", self.server.lock.cookie)
+            self.send_header("Set-Cookie", self.server.auth.cookie)
             self.end_headers()
 
     def _check_refusal(self) -> str | None:
@@ -114,7 +114,7 @@ class ReportHandler(SimpleHTTPRequestHandler):
 
     def _require_password(self) -> bool:
         """Return whether the browser has the password; request it otherwise."""
-        if self.server.lock.open(self.headers.get("Cookie"), self.headers.get("Authorization")):
+        if self.server.auth.allows(self.headers.get("Cookie"), self.headers.get("Authorization")):
             return True
         self.send_response(HTTPStatus.UNAUTHORIZED)
         self.send_header("WWW-Authenticate", 'Basic realm="Yarus", charset="UTF-8"')
@@ -155,7 +155,7 @@ class ReportServer(LocalServer):
     def __init__(self, host: str, port: int, folder: Path, password: str | None) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.further = get_settings().serve_names
-        self.names, self.lock = allowed_hosts(host, self.further), PageAuth(password)
+        self.names, self.auth = allowed_hosts(host, self.further), PageAuth(password)
         self.pages = LivePages(database, folder)
         self.labels = LabelPages(database, self.names, self.further)
         super().__init__((host, port), partial(ReportHandler, directory=str(folder)))

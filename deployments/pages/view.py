@@ -40,7 +40,7 @@ def view(evaluations: Sequence[str], port: int, *, browser: bool, ready: Callabl
     with serve_reports(home / "reports", HOST, port, password) as server, suppress(KeyboardInterrupt):
         address = f"http://{HOST}:{server.server_port}"
         # Other users see command lines of this machine, so the browser is started with a one-time token.
-        opened = browser and _open_browser(login_link(address, server.lock.make_token() if password else None, first))
+        opened = browser and _open_browser(login_link(address, server.auth.make_token() if password else None, first))
         ready(login_link(address, password, first), opened)
         threading.Event().wait()
 

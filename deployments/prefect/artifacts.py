@@ -52,8 +52,8 @@ def read_changes(engine: Engine, summary: EvaluationSummary) -> Changes:
     """Return the changes since the accepted evaluation that this one is judged against.
 
     Returns:
-        since: its day by language, or None; metrics: name -> difference, interval and verdict, or only the difference
-        for metrics that are not compared case by case; found: the comparison; problem: why it is inconclusive.
+        `since`: its day by language, or None. `metrics`: name -> difference, interval and verdict; only the difference
+        if the metric is not compared case by case. `found`: the comparison. `problem`: why it is inconclusive.
     """
     if summary["state"] not in ("completed", "invalid"):
         return NO_CHANGES

@@ -1,6 +1,4 @@
-"""Set the state in which a flow run ends in Prefect: `Completed`, `Invalid`, `GateFailed` or `Failed`, with the
-summary.
-"""
+"""Set the state in which a flow run ends in Prefect, with the summary: completed, invalid, failed, or gate failed."""
 
 import asyncio
 import logging

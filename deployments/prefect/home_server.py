@@ -70,9 +70,7 @@ def start_early() -> None:
 
 
 def is_wanted(home: Path) -> bool:
-    """Return whether commands use the server of their home: no other is named in variables, `.env` or Prefect's
-    profile.
-    """
+    """Return whether commands use the home's server: no other is set in variables, `.env` or Prefect's profile."""
     is_named = any(server_access.read_variable(name) for name in (API, NO_SERVER))
     return not is_named and API not in _profile() and is_shared(home)
 

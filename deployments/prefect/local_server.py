@@ -92,7 +92,9 @@ def start_server() -> None:
         return
     elif not home_server.is_shared(home):
         _start_alone(home)
-    elif not (api and _answers(home, api)) and not _answers(home, _join_server(home)):  # the found one was about to end
+    elif not (api and _answers(home, api)) and not _answers(
+        home, _join_server(home)
+    ):  # the joined one was about to end
         raise server_process.start_error(_log_path(home), os.environ[home_server.DATABASE])
 
 

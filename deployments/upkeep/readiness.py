@@ -110,9 +110,7 @@ class SourceContent:
 
     @property
     def unit(self) -> Unit:
-        """Return the unit of labels; a chunk label also counts as one of its page
-        (`yarus.tasks.cases.labels.count_labels`).
-        """
+        """Return the unit of labels; a chunk label also counts as one of its page (see `count_labels`)."""
         chunks, pages = self.labels["chunk"], self.labels["page"]
         return LabelCounts(sum(map(bool, map(or_, chunks, pages))), sum(map(bool, chunks))).unit
 

@@ -59,8 +59,8 @@ def plan_night_or_all(parameters: NightlyParameters) -> NightPlan:
 def plan_night(parameters: NightlyParameters) -> NightPlan:
     """Choose the tiers that a nightly run starts.
 
-    A tier that can measure nothing is skipped, unless an earlier nightly run of this source has measured it: its
-    failure then shows that data have gone missing.
+    A tier that can measure nothing is skipped, unless an earlier nightly run of this source has measured it. Its
+    failure then shows that data are missing.
 
     Args:
         parameters: of the night.

@@ -213,9 +213,7 @@ def test_file_in_place_of_the_home_is_named(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_exec_ends_the_command(fresh: CommandLine) -> None:
-    """Interrupt code in `exec`, which imports run for named tuples; `python -m` would remember it and die of it at the
-    end.
-    """
+    """Interrupt code in `exec`, which imports run for named tuples; `python -m` would die of it at the end."""
     (fresh.home / "interrupted.py").write_text("""
 from yarus.__main__ import main
 from yarus.deployments.prefect import home_server

@@ -81,7 +81,7 @@ def run_cancellable(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _ignore_dropped_stop(unraisable: "sys.UnraisableHookArgs") -> None:
-    """Report an exception that Python has to drop, except a stop, which `is_stop_requested` knows."""
+    """Report an exception that Python has to drop, except a stop, which `is_stop_requested` reports."""
     if unraisable.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(unraisable)
 

@@ -68,24 +68,24 @@ def basic(text: str) -> str:
     return f"Basic {b64encode(text.encode()).decode()}"
 
 
-def test_lock_opens_for_password_or_cookie() -> None:
-    lock = PageAuth("yarus:s3cret")
-    cookie = lock.cookie.partition(";")[0]
-    assert lock.open(None, basic("yarus:s3cret"))
-    assert lock.open(f"other=1; {cookie}", None)
-    assert "s3cret" not in lock.cookie
+def test_page_auth_allows_password_or_cookie() -> None:
+    auth = PageAuth("yarus:s3cret")
+    cookie = auth.cookie.partition(";")[0]
+    assert auth.allows(None, basic("yarus:s3cret"))
+    assert auth.allows(f"other=1; {cookie}", None)
+    assert "s3cret" not in auth.cookie
 
 
 @pytest.mark.parametrize("cookies", [None, "", "yarus=1", ";;=;", "yarus-\x00", "a" * 5000, "ё=ё"])
 @pytest.mark.parametrize(
     "authorization", [None, "", "Basic", "Basic ё", "Basic !", "Bearer yarus:s3cret", basic("a:b")]
 )
-def test_lock_rejects_other_credentials(cookies: str | None, authorization: str | None) -> None:
-    assert not PageAuth("yarus:s3cret").open(cookies, authorization)
+def test_page_auth_rejects_other_credentials(cookies: str | None, authorization: str | None) -> None:
+    assert not PageAuth("yarus:s3cret").allows(cookies, authorization)
 
 
-def test_lock_rejects_cookie_of_another_password() -> None:
+def test_page_auth_rejects_cookie_of_another_password() -> None:
     other_cookie = PageAuth("yarus:old").cookie.partition(";")[0]
-    assert not PageAuth("yarus:s3cret").open(other_cookie, None)
+    assert not PageAuth("yarus:s3cret").allows(other_cookie, None)
     name = PageAuth("yarus:s3cret").cookie.partition("=")[0]
-    assert not PageAuth("yarus:s3cret").open(f"{name}=ё", None)
+    assert not PageAuth("yarus:s3cret").allows(f"{name}=ё", None)

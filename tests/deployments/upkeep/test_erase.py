@@ -70,9 +70,7 @@ def clean_home(variables: dict[str, str], own_engine: Engine, monkeypatch: pytes
 
 @pytest.fixture
 def stored(clean_home: Path, own_engine: Engine) -> dict[str, Document]:
-    """Store two evaluations, a frozen set, a reply, a vector, an analysis, a report and a working folder with the
-    texts.
-    """
+    """Store the texts in evaluations, a frozen set, a reply, a vector, an analysis, a report and a working folder."""
     rows = [question(i, user_id=USER if i in (2, 5) else str(i % 3)) for i in range(12)]
     rows[2]["question"], rows[5]["question"] = f"{MARK}: первая?", f"{MARK}: вторая?"
     load(clean_home, "logged", rows)
