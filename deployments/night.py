@@ -9,7 +9,7 @@ from yarus.db.errors import DatabaseUnavailable, InputError
 from yarus.db.source_rows import require_source_tables
 from yarus.db.sources import PRODUCTION, snapshot
 from yarus.db.tables import JsonObject
-from yarus.tasks.config.connections import open_source as source_of
+from yarus.tasks.config.connections import open_source
 from yarus.tasks.config.redaction import redact_urls
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import texts
@@ -59,7 +59,7 @@ def _find_problem(name: str) -> tuple[str | None, bool]:
     if name == PRODUCTION and get_settings().source_url is None:
         return words["not configured"], False
     try:
-        source = source_of(name)
+        source = open_source(name)
     except InputError as error:
         return redact_urls(told(error, get_settings().language)), False
     try:

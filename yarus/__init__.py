@@ -212,7 +212,7 @@ def report(*evaluations: str, out: str | os.PathLike[str] | None = None, languag
     from pathlib import Path
 
     from yarus.flows.cli import open_database
-    from yarus.tasks.report.write import write_report as write_report
+    from yarus.tasks.report.write import write_report
 
     return write_report(open_database(), evaluations, Path(out) if out else None, language)
 

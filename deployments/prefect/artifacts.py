@@ -23,8 +23,7 @@ from yarus.tasks.cases.privacy import pseudonyms as pseudonymise
 from yarus.tasks.cases.sampling import count_distinct_questions
 from yarus.tasks.cases.table import CASE_COLUMNS, column_values
 from yarus.tasks.comparison.baseline_comparison import compare_with_accepted, inconclusive_reason
-from yarus.tasks.comparison.changes import build_statements, format_statement
-from yarus.tasks.comparison.changes import compared_metrics as compared_metrics
+from yarus.tasks.comparison.changes import build_statements, compared_metrics, format_statement
 from yarus.tasks.config.connections import database
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.config.texts import LANGUAGES, texts

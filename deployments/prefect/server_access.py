@@ -37,17 +37,17 @@ def password_for(home: Path, host: str) -> str | None:
     Raises:
         InputError: there is no password, although others can reach the host.
     """
-    variable_value = read_variable(SERVER_PASSWORD)
-    if variable_value is None:
+    value = read_variable(SERVER_PASSWORD)
+    if value is None:
         return stored_password(home)
-    if not variable_value and not is_loopback(host):
+    if not value and not is_loopback(host):
         raise InputError(
             "{variable} is empty, but everybody who reaches --host {host} could run programs here: unset it to have "
             "a password made, or set it to USER:PASSWORD",
             variable=SERVER_PASSWORD,
             host=host,
         )
-    return variable_value or None
+    return value or None
 
 
 def stored_password(home: Path) -> str:

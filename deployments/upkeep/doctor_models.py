@@ -28,12 +28,12 @@ def examine_model(name: RoleName) -> Iterator[Check]:
 
 
 async def _ask_model(name: RoleName) -> Check:
-    configuration = get_settings()
-    prompt = prompts(configuration)[PROMPTS_OF_ROLES[name]]
-    words = texts("doctor_question", configuration.language)
+    settings = get_settings()
+    prompt = prompts(settings)[PROMPTS_OF_ROLES[name]]
+    words = texts("doctor_question", settings.language)
     example = {name: words[name] for name in ("question", "context", "answer")}
     call = Call(prompt, example)
-    async with open_chat(name, configuration) as model:  # without a store, to test whether the server answers now
+    async with open_chat(name, settings) as model:  # without a store, to test whether the server answers now
         if not isinstance(model, ChatClient):
             raise TypeError(f"{name} has no server")
         if name == "generator":
@@ -43,7 +43,7 @@ async def _ask_model(name: RoleName) -> Check:
             verdict = await (ask_for_yes_no if name == "gate" else ask_for_score)(model, call)
             reply, problem = verdict.replies[-1], None if verdict.status == "ok" else verdict.reason
         request_format = model.profile.summary
-    model_name = getattr(configuration, name).model
+    model_name = getattr(settings, name).model
     if reply.status != "ok":
         return Check(
             Words("model {name}", name=name),

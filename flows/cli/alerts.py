@@ -29,7 +29,7 @@ def alerts() -> None:
 def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_json: bool) -> None:
     """Create the automations of deployments/automations.yaml on Prefect's server, or bring them up to date."""
     from yarus.db.errors import InputError
-    from yarus.deployments import automations as automations
+    from yarus.deployments import automations
     from yarus.tasks.config.settings import get_settings
 
     pairs = [header.partition("=") for header in headers]
@@ -52,7 +52,7 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
 @as_json
 def test(as_json: bool) -> None:
     """Have Prefect's server send a test message, and show the receiver's answer."""
-    from yarus.deployments import automations as automations
+    from yarus.deployments import automations
 
     result = asyncio.run(automations.send_test_message())
     click.echo(format_json(result) if as_json else _words()["tested"].format(**result))

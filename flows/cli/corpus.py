@@ -21,8 +21,7 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     from yarus.flows.terminal.corpus import print_corpus
     from yarus.tasks.cases.privacy import pseudonyms
     from yarus.tasks.config.connections import database
-    from yarus.tasks.dataset.corpus.analytics import MAX_MAP_POINTS
-    from yarus.tasks.dataset.corpus.analytics import analyse_corpus as analyse_corpus
+    from yarus.tasks.dataset.corpus.analytics import MAX_MAP_POINTS, analyse_corpus
 
     analytics = analyse_corpus(database(), source, evaluation=evaluation, points=points or MAX_MAP_POINTS, limit=limit)
     print_document(pseudonyms.mask_document(analytics, source), print_corpus, as_json=as_json)

@@ -128,7 +128,7 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: "Language |
 
     Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
-    from yarus.tasks.report.write import write_report as write_report
+    from yarus.tasks.report.write import write_report
 
     block_pandas_import()
     path = write_report(open_database(), evaluations, out, language)

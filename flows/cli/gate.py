@@ -43,8 +43,7 @@ def gate(
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
     from yarus.db.errors import InputError
-    from yarus.flows.terminal.differences.gate import format_junit as as_junit
-    from yarus.flows.terminal.differences.gate import print_gate, should_fail
+    from yarus.flows.terminal.differences.gate import format_junit, print_gate, should_fail
     from yarus.tasks.comparison.gate import gate as check_gate
     from yarus.tasks.comparison.gate_rules import read_gate_rules
     from yarus.tasks.config.settings import get_settings
@@ -60,6 +59,6 @@ def gate(
     block_pandas_import()
     result = check_gate(open_database(), evaluation, policy, baseline=baseline)
     if junit is not None:
-        junit.write_bytes(as_junit(result, get_settings().language, strict=strict))
+        junit.write_bytes(format_junit(result, get_settings().language, strict=strict))
     print_document(result, partial(print_gate, strict=strict), as_json=as_json)
     raise SystemExit(1 if should_fail(result, strict=strict) else 0)

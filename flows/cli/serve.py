@@ -136,9 +136,9 @@ def label(
     if between:
         from yarus.flows.terminal.differences.comparison import print_label_suggestions
         from yarus.tasks.config.connections import database
-        from yarus.tasks.dataset.labelling.relevance.label_suggestions import suggest_labels as find_between
+        from yarus.tasks.dataset.labelling.relevance.label_suggestions import suggest_labels
 
-        document = find_between(database(), *between, *([metric] if metric else []))
+        document = suggest_labels(database(), *between, *([metric] if metric else []))
         print_document(document, print_label_suggestions, as_json=as_json)
         return
     from yarus.tasks.config.settings import get_settings
@@ -147,7 +147,7 @@ def label(
     if width is not None:
         from yarus.flows.terminal.labels import list_plan_lines
         from yarus.tasks.config.connections import database
-        from yarus.tasks.dataset.labelling.plan import plan_labels as plan_labels
+        from yarus.tasks.dataset.labelling.plan import plan_labels
 
         label_plan = plan_labels(database(), evaluation or "last", plan or metric, width)
         click.echo(format_json(label_plan) if as_json else "\n".join(list_plan_lines(label_plan, language)))

@@ -26,7 +26,7 @@ from yarus.deployments.upkeep.erasure import erase_files
 from yarus.deployments.upkeep.erasure.erase_files import UserTexts
 from yarus.deployments.upkeep.prune import evaluation_file, is_in_results, list_work_folders
 from yarus.tasks.cases.table import column_values
-from yarus.tasks.config.connections import open_source as source_of
+from yarus.tasks.config.connections import open_source
 from yarus.tasks.config.settings import get_settings
 from yarus.tasks.evaluation import result_files
 from yarus.tasks.evaluation.listing import fail_orphaned
@@ -110,7 +110,7 @@ def find_user_data(engine: Engine, user: str, name: str) -> UserData:
         InputError: the source does not exist, or an evaluation of it is running.
         OSError: the file of an evaluation cannot be read, so it may still contain their questions.
     """
-    source = source_of(name)
+    source = open_source(name)
     fail_orphaned(engine)
     rows = retention.read_evaluations(engine, source=name)
     if running := [row["id"] for row in rows if row["state"] == "running"]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.evaluations import Document, load, question
-from tests.support.evaluations import evaluate as evaluated_by
+from tests.support.evaluations import Document, evaluate, load, question
 from tests.tasks.dataset.labelling.labelled import evaluate_labelled, serve_models
 from yarus.db.stores.labels import label as table
 from yarus.db.stores.labels import read_labels
@@ -205,7 +204,7 @@ def test_page_escapes_texts_and_runs_only_own_script(pages: LabelPages, at_home:
     rows = [question(i, question=f"{MARKUP} Что велит правило {i}?") for i in range(3)]
     with serve_models():
         source = load(tmp_path, "label_markup", rows)
-        evaluation = evaluated_by("tier2", source=source)
+        evaluation = evaluate("tier2", source=source)
     document = read_json(get(pages, f"next?evaluation={evaluation['evaluation_id']}&annotator=anna"))
     assert MARKUP in document["asked"]["question"]  # as JSON, which the page inserts as text
     page = get(pages)
