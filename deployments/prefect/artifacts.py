@@ -42,9 +42,9 @@ Changes = Mapping[str, Any]
 NO_CHANGES: Changes = {"since": None, "metrics": {}, "found": None, "problem": None}
 CODE_ENDS = r"[`|\r\n]"
 """Characters that would end code in a cell, or the cell."""
-MAX_TEXT_LENGTH = 160
+MAX_TEXT = 160
 """Longest question or answer in a table, in characters."""
-MAX_REASON_LENGTH = 1_000
+MAX_REASON = 1_000
 
 
 def read_changes(engine: Engine, summary: EvaluationSummary) -> Changes:
@@ -60,17 +60,15 @@ def read_changes(engine: Engine, summary: EvaluationSummary) -> Changes:
     comparison = compare_with_accepted(engine, row)
     metrics = compared_metrics(comparison) if comparison else {}
     if metrics and comparison:
-        values_before = _read_values(report.read_summary(engine, comparison["a"]["evaluation_id"]))
-        values_now = _read_values(summary)
-        uncompared = [name for name in values_now if name in values_before and name not in metrics]
-        metrics |= {
-            name: {"difference": values_now[name] - values_before[name], "verdict": None} for name in uncompared
-        }
+        before = _values(report.read_summary(engine, comparison["a"]["evaluation_id"]))
+        now = _values(summary)
+        uncompared = [name for name in now if name in before and name not in metrics]
+        metrics |= {name: {"difference": now[name] - before[name], "verdict": None} for name in uncompared}
     since = dict.fromkeys(LANGUAGES, comparison["a"]["started_at"][:10]) if comparison else None  # the day, of ISO 8601
     return {"since": since, "metrics": metrics, "found": comparison, "problem": inconclusive_reason(comparison, row)}
 
 
-def _read_values(summary: EvaluationSummary) -> dict[str, float]:
+def _values(summary: EvaluationSummary) -> dict[str, float]:
     return {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
 
 
@@ -98,7 +96,7 @@ def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, re
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {told(summary['error'] or '', language)}.")
     parts = [" ".join(_end_sentence(text) for text in sentences)]
-    parts += [*_change_sections([changes], language), f"### {words['worst']}", _worst_cases_table(summary, words)]
+    parts += [*_sections([changes], language), f"### {words['worst']}", _worst_cases_table(summary, words)]
     note = [texts("pseudonyms", language)["note"]] if pseudonymise.should_mask(summary["source"]) else []
     return "\n\n".join([*parts, *note, _report_link(summary["evaluation_id"], report_url, words)])
 
@@ -116,7 +114,7 @@ def tier_rows(night: NightDocument, changes: Sequence[Changes], language: str) -
         tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
         if not has_metrics(summary):
             state = words.get(summary["state"], summary["state"])
-            rows.append((tier, f"**{state}**", _escape_cell(told(summary["error"] or "", language))))
+            rows.append((tier, f"**{state}**", _escape(told(summary["error"] or "", language))))
             continue
         for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]
@@ -127,9 +125,7 @@ def tier_rows(night: NightDocument, changes: Sequence[Changes], language: str) -
             rows.append((tier, name, format_value(name, metric["value"]), interval, counted, label, change))
             tier = ""
         if tier_changes["problem"]:
-            rows.append(
-                ("", f"**{words['inconclusive']}**", _escape_cell(tier_changes["problem"][language], MAX_REASON_LENGTH))
-            )
+            rows.append(("", f"**{words['inconclusive']}**", _escape(tier_changes["problem"][language], MAX_REASON)))
     return rows
 
 
@@ -140,12 +136,7 @@ def night_text(night: NightDocument, changes: Sequence[Changes], language: str, 
     names = [words[name] for name in ("tier", "metric", "value", "interval", "measured", "grade", "change")]
     gates = [gate_markdown(summary, language) for summary in summaries if "gate" in summary]
     table = _markdown_table(names, tier_rows(night, changes, language))
-    parts = [
-        _end_sentence(lead_sentence(night["evaluations"])[language]),
-        *_change_sections(changes, language),
-        table,
-        *gates,
-    ]
+    parts = [_end_sentence(lead_sentence(night["evaluations"])[language]), *_sections(changes, language), table, *gates]
     return "\n\n".join([*parts, f"{words['report']}: {address}"])
 
 
@@ -159,7 +150,7 @@ def gate_text(summary: EvaluationSummary, language: str) -> str:
 
 def gate_markdown(summary: EvaluationSummary, language: str) -> str:
     """Return the gate's result as a paragraph of an artifact."""
-    return _escape_cell(gate_text(summary, language), MAX_REASON_LENGTH)
+    return _escape(gate_text(summary, language), MAX_REASON)
 
 
 def format_value(name: str, value: float | None) -> str:
@@ -169,27 +160,24 @@ def format_value(name: str, value: float | None) -> str:
 
 def _format_change(name: str, changes: Changes, words: dict[str, str]) -> str:
     """Format a difference, with interval and verdict if it was compared case by case; else why there is none."""
-    metric_change = changes["metrics"].get(name)
-    if metric_change is None or metric_change["difference"] is None:
+    change = changes["metrics"].get(name)
+    if change is None or change["difference"] is None:
         return words["not compared"] if changes["since"] or changes["problem"] else words["first"]
-    difference = number_format.format_metric(name, metric_change["difference"], sign=True)
-    if metric_change["verdict"] is None:
+    difference = number_format.format_metric(name, change["difference"], sign=True)
+    if change["verdict"] is None:
         return difference
-    interval = number_format.format_difference_interval(name, metric_change)
-    return f"{difference} ({interval}), {words[metric_change['verdict']]}"
+    interval = number_format.format_difference_interval(name, change)
+    return f"{difference} ({interval}), {words[change['verdict']]}"
 
 
-def _change_sections(changes: Sequence[Changes], language: str) -> Iterator[str]:
+def _sections(changes: Sequence[Changes], language: str) -> Iterator[str]:
     """Yield the statements of the comparisons, one per line under their title; nothing without comparisons."""
     comparisons = [change["found"] for change in changes if change["found"]]
     if comparisons:
         since = max(change["since"][language] for change in changes if change["since"])
         yield f"### {texts('statements', language)['since'].format(since=since)}"
-        statement_list = build_statements(comparisons, named=len(changes) > 1)
-        yield "\n".join(
-            f"- {_escape_cell(format_statement(statement, language), MAX_REASON_LENGTH)}"
-            for statement in statement_list
-        )
+        statements = build_statements(comparisons, named=len(changes) > 1)
+        yield "\n".join(f"- {_escape(format_statement(statement, language), MAX_REASON)}" for statement in statements)
 
 
 def _worst_cases_table(summary: EvaluationSummary, words: dict[str, str]) -> str:
@@ -212,7 +200,7 @@ def _worst_cases_table(summary: EvaluationSummary, words: dict[str, str]) -> str
     table_rows = [
         (
             f"`{re.sub(CODE_ENDS, ' ', row['case_id'])}`",
-            _escape_cell(row.get("question") or row.get("text") or "") + (f" ×{n}" if n > 1 else ""),
+            _escape(row.get("question") or row.get("text") or "") + (f" ×{n}" if n > 1 else ""),
             format_value(declared.name, row[column]),
         )
         for row, n in zip(rows, counts.values(), strict=True)
@@ -236,7 +224,7 @@ def _end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _escape_cell(text: str, longest: int = MAX_TEXT_LENGTH) -> str:
+def _escape(text: str, longest: int = MAX_TEXT) -> str:
     """Escape a user's text for one cell: no markup, no line breaks, not too long."""
     short = " ".join(text.split())
     short = short if len(short) <= longest else f"{short[: longest - 1]}…"

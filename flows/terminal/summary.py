@@ -228,11 +228,8 @@ def _list_bounds(summary: EvaluationSummary, language: str) -> Iterator[str]:
     for name in TIERS[summary["tier"]].headlines:
         metric = summary["metrics"].get(name)
         if metric and metric["bound_low"] is not None and metric["bound_high"] is not None:
-            bounds = {
-                "low": format_metric(name, metric["bound_low"]),
-                "high": format_metric(name, metric["bound_high"]),
-            }
-            yield texts("terminal", language)["bounds"].format(metric=name, **bounds)
+            ends = {"low": format_metric(name, metric["bound_low"]), "high": format_metric(name, metric["bound_high"])}
+            yield texts("terminal", language)["bounds"].format(metric=name, **ends)
 
 
 def _list_interpretations(summary: EvaluationSummary, language: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ def test_entrypoint_is_a_flow_with_these_parameters(deployment: dict[str, Any]) 
     FLOWS[name].model_validate(deployment["parameters"]["parameters"])
 
 
-def test_flow_of_raises_when_import_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_flow_raises_when_import_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Load a broken flow: Prefect would replace it, and the run would fail at night."""
     broken = "from prefect import flow\nimport no_such_module\n\n@flow\ndef broken() -> None: ...\n"
     (tmp_path / "broken_flow.py").write_text(broken)
@@ -39,7 +39,7 @@ def test_flow_of_raises_when_import_fails(tmp_path: Path, monkeypatch: pytest.Mo
         load_flow({"entrypoint": "broken_flow:broken"})
 
 
-def test_declared_fills_in_environment_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_load_deployments_fills_in_environment_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GIT_VERSION", "0.1.0+abc")
     monkeypatch.setenv("PWD", str(tmp_path))
     for deployment in load_deployments():

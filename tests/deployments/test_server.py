@@ -143,18 +143,18 @@ def test_require_compatible_sends_headers_of_prefect() -> None:
     assert (headers["Authorization"], headers["X-Gate"]) == ("Basic dXNlcjpzM2NyZXQ=", "open")
 
 
-def test_database_of_defaults_to_file_in_home(tmp_path: Path) -> None:
+def test_prefect_database_url_defaults_to_file_in_home(tmp_path: Path) -> None:
     assert prefect_database_url(tmp_path, None) == f"sqlite+aiosqlite:///{tmp_path}/prefect/prefect.db"
 
 
-def test_database_of_explains_missing_trigrams(engine: Engine, tmp_path: Path) -> None:
+def test_prefect_database_url_explains_missing_trigrams(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable) as error:
         prefect_database_url(tmp_path, engine.url.render_as_string(hide_password=False))
     assert "pg_trgm" in str(error.value)
     assert "postgresql-contrib" in str(error.value)
 
 
-def test_database_of_hides_password_of_missing_database(tmp_path: Path) -> None:
+def test_prefect_database_url_hides_password_of_missing_one(tmp_path: Path) -> None:
     url = f"postgresql+psycopg://prefect:s3cret@127.0.0.1:{find_free_port()}/prefect"
     with pytest.raises(DatabaseUnavailable, match="YARUS_PREFECT_DATABASE_URL") as error:
         prefect_database_url(tmp_path, url)

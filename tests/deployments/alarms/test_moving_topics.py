@@ -81,7 +81,7 @@ def test_equal_questions_have_no_topic(history: NightHistory) -> None:
     assert history.open == []
 
 
-def test_topic_of_assigns_later_questions() -> None:
+def test_match_topic_assigns_later_questions() -> None:
     texts = [f"{ASKED[topic][number % 2]}" for topic in RATES for number in range(40)]
     topics = draw_topics(texts, [f"{number % 9}" for number in range(len(texts))])
     assigned = [match_topic(text, topics) for text in texts]

@@ -58,7 +58,7 @@ def test_refusal_allows_names_of_a_proxy() -> None:
     assert refusal_reason("127.0.0.1:4200", "https://yarus.example:8443", allowed, further) is not None
 
 
-def test_names_include_hostname_on_all_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowed_hosts_include_hostname_on_all_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "Night-Watch")
     assert refusal_reason("night-watch:4200", None, allowed_hosts(EVERYWHERE, ""), "") is None
     assert refusal_reason("night-watch:4200", None, LOOPBACK_NAMES, "") is not None

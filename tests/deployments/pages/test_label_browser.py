@@ -86,10 +86,10 @@ def label(page: Page, n: int) -> dict[str, float]:
     """Label the next n answers by keys, and return the labels by question."""
     labels = {}
     for _ in range(n):
-        question_text = page.inner_text(".asked .text")
-        page.keyboard.press("1" if is_correct(question_text) else "3")
-        page.wait_for_function("asked => document.querySelector('.asked .text').innerText !== asked", arg=question_text)
-        labels[question_text] = float(is_correct(question_text))
+        question = page.inner_text(".asked .text")
+        page.keyboard.press("1" if is_correct(question) else "3")
+        page.wait_for_function("asked => document.querySelector('.asked .text').innerText !== asked", arg=question)
+        labels[question] = float(is_correct(question))
     return labels
 
 
@@ -142,15 +142,15 @@ def test_labels_survive_a_killed_server(
         page.keyboard.press("1" if is_correct(current) else "3")
         page.wait_for_function("() => document.querySelector('#count').innerText.includes('вами 40')")
         assert re.search(r"Вы: (Да|Нет) · судья: [01]\.00", page.inner_text("#last"))
-    stored = {stored_label.case_id: stored_label for stored_label in read_labels(database(), night["evaluation_id"])}
+    stored = {row.case_id: row for row in read_labels(database(), night["evaluation_id"])}
     assert len(stored) == len(labels) == 40
-    assert sum(stored_label.value or 0 for stored_label in stored.values()) == sum(labels.values())
+    assert sum(row.value or 0 for row in stored.values()) == sum(labels.values())
     assert at_30[0] < at_20[0]
     assert at_30[0] == pytest.approx(at_20[1], rel=0.3)  # about as predicted
-    stored_label = read_summary(database(), night["evaluation_id"])["metrics"][NAME]
-    assert stored_label["n_labels"] == 40 and stored_label["labels"]["acted_on"]
+    metric = read_summary(database(), night["evaluation_id"])["metrics"][NAME]
+    assert metric["n_labels"] == 40 and metric["labels"]["acted_on"]
     truth = [is_correct(row["question"]) for row in read_rows(night) if row["faithfulness"] is not None]
-    assert stored_label["ci_low"] < sum(truth) / len(truth) < stored_label["ci_high"]
+    assert metric["ci_low"] < sum(truth) / len(truth) < metric["ci_high"]
 
 
 def test_label_names_taken_port(night: Document, yarus_alone: CommandLine) -> None:

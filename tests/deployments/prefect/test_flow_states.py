@@ -44,7 +44,7 @@ def baseline_section(tier: str, name: str) -> str:
         ("[[rule]]\nmetric =", "inconclusive", [], "gate file"),  # it was valid when the evaluation began
     ],
 )
-def test_with_gate_keeps_evaluation_when_gate_is_undecided(
+def test_add_gate_outcome_keeps_evaluation_when_undecided(
     engine: Engine,
     gate_file: Path,
     english: None,
@@ -71,7 +71,7 @@ def test_with_gate_keeps_evaluation_when_gate_is_undecided(
     assert gated["gate"].get("reason", "")[:9] in gate_markdown(gated, "en"), "as a night shows it"
 
 
-def test_with_gate_fails_again_for_repeated_regression(engine: Engine, gate_file: Path) -> None:
+def test_add_gate_outcome_fails_again_for_same_regression(engine: Engine, gate_file: Path) -> None:
     source, worse = make_source_name(), [0.5] * N
     write_evaluation_with_cases(engine, gate_file.parent, source, {"mrr": [1.0] * N})
     gate_file.write_text(NO_WORSE, encoding="utf-8")
@@ -80,7 +80,7 @@ def test_with_gate_fails_again_for_repeated_regression(engine: Engine, gate_file
         assert add_gate_outcome(read_summary(engine, name))["gate"]["verdict"] == "fail"
 
 
-def test_with_gate_is_inconclusive_without_baseline_file(engine: Engine, gate_file: Path) -> None:
+def test_gate_is_inconclusive_without_baseline_file(engine: Engine, gate_file: Path) -> None:
     source = make_source_name()
     lost = write_evaluation_with_cases(
         engine, gate_file.parent, source, {"mrr": [1.0] * N}, parquet=str(gate_file.parent / "lost")

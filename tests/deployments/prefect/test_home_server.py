@@ -80,7 +80,7 @@ def test_home_without_a_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"api": 1}', "null", "http://127.0.0.1:4200/api"])
-def test_running_ignores_unreadable_addresses(tmp_path: Path, content: str) -> None:
+def test_find_server_ignores_unreadable_addresses(tmp_path: Path, content: str) -> None:
     with leave_server(tmp_path):
         (tmp_path / "prefect" / "address").write_text(content)
         assert find_server(tmp_path) is None
@@ -110,7 +110,7 @@ def test_join_refuses_other_version_in_use(tmp_path: Path) -> None:
         assert find_server(tmp_path) is not None
 
 
-def test_running_ignores_servers_of_other_containers(tmp_path: Path) -> None:
+def test_find_server_ignores_other_containers(tmp_path: Path) -> None:
     """Ignore an address of another network namespace: its loopback and pids are different."""
     with leave_server(tmp_path, network="net:[1]"):
         assert find_server(tmp_path) is None
@@ -122,7 +122,7 @@ def test_join_uses_a_running_server(tmp_path: Path) -> None:
         assert home_server.is_in_use(tmp_path)
 
 
-def test_announced_replaces_other_servers(tmp_path: Path) -> None:
+def test_announce_server_replaces_others(tmp_path: Path) -> None:
     """End an unused server; one in use stays, but is not found any more."""
     with leave_server(tmp_path) as process, announce_server(tmp_path, "http://127.0.0.1:4300/api"):
         assert process.wait(10)
@@ -177,7 +177,7 @@ def test_is_wanted_respects_prefect_profiles(tmp_path: Path, monkeypatch: pytest
         ("http://127.0.0.1.evil.example:4200/api", False),
     ],
 )
-def test_password_of_is_only_for_the_own_server(tmp_path: Path, api: str, is_own: bool) -> None:
+def test_server_password_is_only_for_the_own_server(tmp_path: Path, api: str, is_own: bool) -> None:
     secret = stored_password(tmp_path)
     assert server_password(tmp_path, API) is None  # nothing is served
     with announce_server(tmp_path, API):
@@ -185,7 +185,7 @@ def test_password_of_is_only_for_the_own_server(tmp_path: Path, api: str, is_own
     assert server_password(tmp_path, API) is None
 
 
-def test_password_of_is_none_for_a_killed_server(tmp_path: Path) -> None:
+def test_server_password_is_none_for_a_killed_server(tmp_path: Path) -> None:
     """Kill a server: another process could take its port."""
     stored_password(tmp_path)
     script = f"""

@@ -30,14 +30,14 @@ def test_password_for_creates_a_private_password(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_kept_closes_a_readable_password_file(tmp_path: Path) -> None:
+def test_stored_password_closes_a_readable_file(tmp_path: Path) -> None:
     stored_password(tmp_path)
     (tmp_path / "prefect" / "password").chmod(0o644)
     stored_password(tmp_path)
     assert (tmp_path / "prefect" / "password").stat().st_mode & 0o777 == 0o600
 
 
-def test_kept_agrees_on_one_password_across_threads(tmp_path: Path) -> None:
+def test_stored_password_is_one_across_threads(tmp_path: Path) -> None:
     passwords: list[str] = []
     threads = [threading.Thread(target=lambda: passwords.append(stored_password(tmp_path))) for _ in range(8)]
     for thread in threads:
@@ -47,7 +47,7 @@ def test_kept_agrees_on_one_password_across_threads(tmp_path: Path) -> None:
     assert (len(passwords), len(set(passwords))) == (8, 1)
 
 
-def test_kept_names_an_empty_password_file(tmp_path: Path) -> None:
+def test_stored_password_names_an_empty_file(tmp_path: Path) -> None:
     stored_password(tmp_path)
     (tmp_path / "prefect" / "password").write_text("\n")
     with pytest.raises(InputError, match="remove it"):
@@ -77,12 +77,12 @@ def test_password_for_may_be_none_on_the_loopback(tmp_path: Path, monkeypatch: p
     assert password_for(tmp_path, host) is None
 
 
-def test_link_has_the_password_in_its_fragment() -> None:
+def test_login_link_has_the_password_in_its_fragment() -> None:
     assert login_link("http://127.0.0.1:4200", "me:a b#c") == "http://127.0.0.1:4200/enter#me:a%20b%23c"
     assert login_link("http://127.0.0.1:4200", None) == "http://127.0.0.1:4200"
 
 
-def test_past_proxies_excludes_servers_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bypass_proxies_excludes_servers_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "intranet.example")
     for _ in range(2):
         bypass_proxies(API)
