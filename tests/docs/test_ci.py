@@ -107,17 +107,13 @@ def test_ci_comment_is_posted_whole(tmp_path: Path) -> None:
     (tmp_path / "comparison.md").write_text(text, encoding="utf-8")
     server = HTTPServer(("127.0.0.1", 0), Notes)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    ci_variables = {
-        "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}",
-        "CI_PROJECT_ID": "7",
-        "GITLAB_TOKEN": "t",
-    }
+    variables = {"CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}", "CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t"}
     commands = [command for command in GITLAB["evaluate"]["after_script"] if "curl" in command]
     try:
         for command in commands:
             for more in ({}, {"CI_MERGE_REQUEST_IID": "3"}):  # on the main branch there is no merge request
                 subprocess.run(
-                    ["bash", "-euc", command], env=dict(os.environ) | ci_variables | more, cwd=tmp_path, check=True
+                    ["bash", "-euc", command], env=dict(os.environ) | variables | more, cwd=tmp_path, check=True
                 )
     finally:
         server.shutdown()

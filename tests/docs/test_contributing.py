@@ -89,7 +89,7 @@ def remove_style_evaluations(home: Path) -> Iterator[None]:
 
 @pytest.fixture
 def run_in_copy(project: Path, home: Path, yarus: CommandLine) -> Callable[..., str]:
-    """Run a command of that project, at the home of all tests."""
+    """Return a function that runs a command of that project, at the home of all tests."""
 
     def run(*words: str) -> str:
         finished = subprocess.run(

@@ -18,9 +18,5 @@ def test_slow_tests_have_reason(pytestconfig: pytest.Config) -> None:
 
 def test_slow_reasons_have_documented_kind(pytestconfig: pytest.Config) -> None:
     collected = pytestconfig.stash[COLLECTED]
-    item_reasons = {(item.nodeid, reason) for item in collected for reason in get_slow_reasons(item)}
-    assert [
-        item_reason
-        for item_reason in item_reasons
-        if item_reason[1].partition(": ")[0] not in KINDS or not item_reason[1].partition(": ")[2]
-    ] == []
+    pairs = {(item.nodeid, reason) for item in collected for reason in get_slow_reasons(item)}
+    assert [pair for pair in pairs if pair[1].partition(": ")[0] not in KINDS or not pair[1].partition(": ")[2]] == []

@@ -62,6 +62,4 @@ def test_code_imports_only_installed_packages() -> None:
 
 
 def test_files_use_no_private_names_of_others() -> None:
-    assert {
-        path.relative_to(ROOT): private_names for path in FILES if (private_names := list(find_private_names(path)))
-    } == {}
+    assert {path.relative_to(ROOT): names for path in FILES if (names := list(find_private_names(path)))} == {}

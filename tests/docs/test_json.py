@@ -33,11 +33,11 @@ def load_generator() -> ModuleType:
 GENERATOR = load_generator()
 
 
-def check_document(command: str, printed: str) -> Any:
+def check_json(command: str, printed: str) -> Any:
     """Validate a printed document against its declared type, without undeclared keys, and return it."""
-    for declared_type in GENERATOR.declared(DOCUMENTS[command]):
-        if not issubclass(declared_type, tuple | BaseModel):  # a model forbids them itself
-            declared_type.__pydantic_config__ = ConfigDict(extra="forbid")
+    for schema in GENERATOR.declared(DOCUMENTS[command]):
+        if not issubclass(schema, tuple | BaseModel):  # a model forbids them itself
+            schema.__pydantic_config__ = ConfigDict(extra="forbid")
     TypeAdapter(DOCUMENTS[command]).validate_json(printed, strict=True)
     return json.loads(printed)
 
@@ -64,21 +64,17 @@ def test_commands_with_json_have_document() -> None:
 
 
 def test_types_have_unique_names() -> None:
-    types = list(
-        dict.fromkeys(
-            declared_type for document in DOCUMENTS.values() for declared_type in GENERATOR.declared(document)
-        )
-    )
-    assert len({declared_type.__name__ for declared_type in types}) == len(types)
+    types = list(dict.fromkeys(schema for document in DOCUMENTS.values() for schema in GENERATOR.declared(document)))
+    assert len({schema.__name__ for schema in types}) == len(types)
 
 
 def test_check_finds_extra_and_missing_keys() -> None:
-    check_document("report", '{"report": "x.html"}')
+    check_json("report", '{"report": "x.html"}')
     for wrong in ("{}", '{"report": "x.html", "more": 1}', '{"report": 1}'):
         with pytest.raises(ValidationError):
-            check_document("report", wrong)
+            check_json("report", wrong)
     with pytest.raises(ValidationError):
-        check_document("load", '{"source": "x", "questions": {"read": 1, "more": 2}}')
+        check_json("load", '{"source": "x", "questions": {"read": 1, "more": 2}}')
 
 
 @pytest.fixture(scope="module")
@@ -86,36 +82,36 @@ def ids(at_home_for_module: Path) -> dict[str, str]:
     """Evaluate every tier on the bundled sample, check the night's document, and return the ids by tier."""
     summaries: list[Any] = [evaluate(tier, source="sample") for tier in TIERS]
     failed = {"tier": "tier1", "state": "failed", "error": "the generator does not answer"}
-    check_document("run nightly", to_json({**combine_summaries([*summaries, failed]), "report": "night.html"}))
+    check_json("run nightly", to_json({**combine_summaries([*summaries, failed]), "report": "night.html"}))
     return {evaluation["tier"]: evaluation["evaluation_id"] for evaluation in summaries}
 
 
 @pytest.mark.slow("breadth: every tier and command")
 def test_night_commands_print_declared_documents(ids: dict[str, str]) -> None:
-    again = check_document("run", to_json(evaluate("tier1", source="sample")))["evaluation_id"]
+    again = check_json("run", to_json(evaluate("tier1", source="sample")))["evaluation_id"]
     for evaluation in ids.values():
-        check_document("show", run_here("show", evaluation, "--json").out)
-        check_document("cases", run_here("cases", evaluation, "--json", "--limit", "3").out)
-        check_document("gate", run_here("gate", evaluation, "--json").out)
-    check_document("runs", run_here("runs", "--json").out)
-    check_document("trend", run_here("trend", "hit_rate@1", "--json").out)
+        check_json("show", run_here("show", evaluation, "--json").out)
+        check_json("cases", run_here("cases", evaluation, "--json", "--limit", "3").out)
+        check_json("gate", run_here("gate", evaluation, "--json").out)
+    check_json("runs", run_here("runs", "--json").out)
+    check_json("trend", run_here("trend", "hit_rate@1", "--json").out)
     # By id: evaluations of other tests in this database may have a later start date.
-    compared = check_document("compare", run_here("compare", "previous", again, "--json").out)
+    compared = check_json("compare", run_here("compare", "previous", again, "--json").out)
     assert compared["slices"]
-    check_document("corpus", run_here("corpus", "--json").out)
-    check_document("report", run_here("report", "--json").out)
-    check_document("alerts list", run_here("alerts", "list", "--json").out)
-    check_document("doctor", run_here("doctor", "--json").out)
-    check_document("prune", run_here("prune", "--older-than", "1h", "--dry-run", "--json").out)
+    check_json("corpus", run_here("corpus", "--json").out)
+    check_json("report", run_here("report", "--json").out)
+    check_json("alerts list", run_here("alerts", "list", "--json").out)
+    check_json("doctor", run_here("doctor", "--json").out)
+    check_json("prune", run_here("prune", "--older-than", "1h", "--dry-run", "--json").out)
     for tier in ("tier1", "tier2", "tier3", "nightly"):
-        check_document("run TIER --dry-run", run_here("run", tier, "--dry-run", "--json").out)
+        check_json("run TIER --dry-run", run_here("run", tier, "--dry-run", "--json").out)
 
 
 @pytest.mark.slow("prefect: two commands of several runs")
 def test_sweep_and_robustness_print_declared_documents(yarus: CommandLine) -> None:
     options = ("--limit", "20", "--json")
-    check_document("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *options).out)
-    check_document("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *options).out)
+    check_json("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *options).out)
+    check_json("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *options).out)
 
 
 @pytest.mark.slow("breadth: every tier and command")
@@ -131,28 +127,26 @@ def test_dataset_commands_print_declared_documents(ids: dict[str, str], tmp_path
         for i in range(4)
     ]
     rows.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in row_values), encoding="utf-8")
-    check_document("load", run_here("load", "table", str(rows), "--into", "json_docs", "--json").out)
-    check_document(
-        "dataset freeze", run_here("dataset", "freeze", "json_docs_a", "--source", "json_docs", "--json").out
-    )
-    check_document("load", run_here("load", "table", str(rows), "--into", "json_docs", "--json").out)
-    check_document(
+    check_json("load", run_here("load", "table", str(rows), "--into", "json_docs", "--json").out)
+    check_json("dataset freeze", run_here("dataset", "freeze", "json_docs_a", "--source", "json_docs", "--json").out)
+    check_json("load", run_here("load", "table", str(rows), "--into", "json_docs", "--json").out)
+    check_json(
         "dataset freeze",
         run_here("dataset", "freeze", "json_docs_b", "--source", "json_docs", "--limit", "2", "--json").out,
     )
-    check_document("dataset diff", run_here("dataset", "diff", "json_docs_a", "json_docs_b", "--json").out)
+    check_json("dataset diff", run_here("dataset", "diff", "json_docs_a", "json_docs_b", "--json").out)
     split = ("dataset", "split", "json_docs_a", "--at", "2026-01-03", "--into", "json_docs_c", "json_docs_d", "--json")
-    check_document("dataset split", run_here(*split).out)
-    check_document("dataset list", run_here("dataset", "list", "--json").out)
-    check_document("dataset audit", run_here("dataset", "audit", "--json").out)
-    check_document("dataset audit", run_here("dataset", "audit", "--evaluation", ids["tier1"], "--json").out)
+    check_json("dataset split", run_here(*split).out)
+    check_json("dataset list", run_here("dataset", "list", "--json").out)
+    check_json("dataset audit", run_here("dataset", "audit", "--json").out)
+    check_json("dataset audit", run_here("dataset", "audit", "--evaluation", ids["tier1"], "--json").out)
     labels = str(tmp_path / "labels.csv")
-    check_document(
+    check_json(
         "dataset export-annotation",
         run_here("dataset", "export-annotation", labels, "--source", "json_docs", "--json").out,
     )
     imported = run_here("dataset", "import-annotation", labels, "--annotator", "anna", "--json")
-    check_document("dataset import-annotation", imported.out)
-    check_document("export --to", run_here("export", ids["tier1"], "--to", str(tmp_path / "cases.csv"), "--json").out)
+    check_json("dataset import-annotation", imported.out)
+    check_json("export --to", run_here("export", ids["tier1"], "--to", str(tmp_path / "cases.csv"), "--json").out)
     erased = run_here("prune", "--user", "nobody", "--source", "json_docs", "--dry-run", "--json")
-    check_document("prune --user", erased.out)
+    check_json("prune --user", erased.out)

@@ -22,10 +22,7 @@ from yarus.tasks.config.settings import Settings
 COMMANDS = [
     (page.name, command)
     for page in PAGES
-    for command in [
-        *(block_command for block in read_blocks(page) for block_command in block.commands),
-        *find_inline_commands(page),
-    ]
+    for command in [*(line for block in read_blocks(page) for line in block.commands), *find_inline_commands(page)]
     if split_command(command)[1][0].endswith("yarus")
 ]
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|…|tierX|\[.*")
@@ -36,22 +33,20 @@ def find_problem(command: str) -> str | None:
     variables, arguments = split_command(command)
     if unknown := [name for name in variables if not is_known_setting(name)]:
         return f"no setting {unknown[0]}"
-    command_or_group: click.Command = cli
+    current: click.Command = cli
     context = click.Context(cli)
     remaining = arguments[1:]
-    while isinstance(command_or_group, click.Group) and remaining and not remaining[0].startswith("-"):
+    while isinstance(current, click.Group) and remaining and not remaining[0].startswith("-"):
         name = remaining.pop(0)
         if PLACEHOLDER.fullmatch(name):
             return None
-        subcommand = command_or_group.get_command(context, name)
+        subcommand = current.get_command(context, name)
         if subcommand is None:
             return f"no command {name}"
-        command_or_group = subcommand
-    options = {
-        option for parameter in command_or_group.params for option in (*parameter.opts, *parameter.secondary_opts)
-    }
+        current = subcommand
+    options = {option for parameter in current.params for option in (*parameter.opts, *parameter.secondary_opts)}
     options |= {"--help", "-h", "--version"}
-    if command_or_group.name == "run" and remaining:
+    if current.name == "run" and remaining:
         tier = remaining[0]
         if tier not in FLOWS and not PLACEHOLDER.fullmatch(tier):
             return f"no tier {tier}"
@@ -59,7 +54,7 @@ def find_problem(command: str) -> str | None:
         options |= {f"--{field.replace('_', '-')}" for model in fields for field in model.model_fields}
         options |= {f"--{field}" for model in fields for field in model.model_fields} | {"--parameter"}
     wrong = [word for word in remaining if word.startswith("--") and word.partition("=")[0] not in options]
-    return f"no option {wrong[0]} of {command_or_group.name}" if wrong else None
+    return f"no option {wrong[0]} of {current.name}" if wrong else None
 
 
 def is_known_setting(name: str) -> bool:

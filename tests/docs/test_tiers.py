@@ -18,24 +18,12 @@ from yarus.tasks.evaluation.findings.failures import FAILURE_STAGES
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, SYSTEMS = ((DOCS / name).read_text(encoding="utf-8") for name in ("tiers.md", "systems.md"))
 NESTED = {"SUT_SERVICE": SystemService, "JUDGE": ModelRole, "GATE": ModelRole, "GENERATOR": ModelRole}
-OTHER_WORDS = {
-    "answer",
-    "urls",
-    "contexts",
-    "hidden",
-    "local",
-    "chunk",
-    "page",
-    "auto",
-    "invalid",
-    "failures",
-    "system",
-}
-OTHER_WORDS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
-OTHER_WORDS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
-OTHER_WORDS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
-OTHER_WORDS |= {"dialog_id", "last", "strata", *TURN_STRATA}
-OTHER_WORDS |= {"ainvoke", "invoke", "page_content", "history", "yarus"}
+MORE_WORDS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
+MORE_WORDS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
+MORE_WORDS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
+MORE_WORDS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
+MORE_WORDS |= {"dialog_id", "last", "strata", *TURN_STRATA}
+MORE_WORDS |= {"ainvoke", "invoke", "page_content", "history", "yarus"}
 
 
 def test_page_settings_exist() -> None:
@@ -63,7 +51,7 @@ def test_tiers_and_failures_have_rows() -> None:
 
 
 def test_code_words_are_known() -> None:
-    known_words = {*METRICS, *CASE_COLUMNS, *STATUSES_BY_SEVERITY, *FLOWS, *FAILURE_STAGES, *OTHER_WORDS}
+    known_words = {*METRICS, *CASE_COLUMNS, *STATUSES_BY_SEVERITY, *FLOWS, *FAILURE_STAGES, *MORE_WORDS}
     known_words |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation)) | set(get_args(Outcome))
     known_words |= {name for model in FLOWS.values() for name in model.model_fields}
     words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE + SYSTEMS))
