@@ -103,7 +103,7 @@ def xquad_pairs(xquad_ru: Path) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make one YARUS_HOME with a running PostgreSQL for all tests that need no own; its path is awkward."""
+    """Make one YARUS_HOME with a running PostgreSQL for tests that need no separate one; its path is awkward."""
     folder = tmp_path_factory.mktemp("home") / "Ярус, дом"
     folder.mkdir()
     embedded.acquire_server(folder)

@@ -13,7 +13,7 @@ USER_CODES = UserFunctions()
 """Processes of user code; each test closes them at its end."""
 
 WriteBot = Callable[..., str]
-"""Write the code of a bot into the current folder, and return its name."""
+"""A function that writes the code of a bot into the current folder, and returns its name."""
 
 
 def ask_bot(name: str, n: int) -> list[SystemAnswer]:

@@ -47,9 +47,7 @@ def page_of(browser: Browser, url: str, *, offline: bool = True, **context: Any)
     page_context.set_default_timeout(PATIENCE_MS)
     page = page_context.new_page()
     complaints: list[str] = []
-    page.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
+    page.on("console", lambda entry: complaints.append(entry.text) if entry.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     if offline:
         page.on(

@@ -149,10 +149,8 @@ def run_in_parallel(yarus: CommandLine, commands: Mapping[str, Command]) -> dict
     waiting, results = dict(commands), dict[str, CommandResult]()
     while waiting:
         batch = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
-        processes = {
-            name: yarus.fork(*command.words, env=command.env, script=command.script) for name, command in batch
-        }
-        results |= {name: process.ran() for name, process in processes.items()}
+        children = {name: yarus.fork(*command.words, env=command.env, script=command.script) for name, command in batch}
+        results |= {name: child.ran() for name, child in children.items()}
     return results
 
 

@@ -109,9 +109,7 @@ def write_evaluation_with_cases(
     pq.write_table(cases, file)
     more = {"parquet": str(file)} | more
     (name,) = write_evaluations(engine, source, [None], tier=tier, metric="-", first_night=night, n=n, **more)
-    declared = [
-        metric for metric in metrics_for_tier(tier) if metric.column in {*columns} or metric.name == "sut_error_rate"
-    ]
+    declared = [row for row in metrics_for_tier(tier) if row.column in {*columns} or row.name == "sut_error_rate"]
     rows = [
         value.row(stratum) | {"evaluation_id": name}
         for stratum, part in split_by_stratum(cases).items()
@@ -177,11 +175,8 @@ class NightHistory:
         row = journal.find_evaluation(self.engine, self.last)
         if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():
             key = row["comparability_key"]
-            mix, sorted_cases = question_mix(self.engine, row, key, read_cases(row))
-            findings = {
-                "mix": mix,
-                "paired": paired_changes(self.engine, row, key, sorted_cases, metrics_for_tier("tier1")),
-            }
+            mix, ordered = question_mix(self.engine, row, key, read_cases(row))
+            findings = {"mix": mix, "paired": paired_changes(self.engine, row, key, ordered, metrics_for_tier("tier1"))}
             stored = {name: finding for name, finding in findings.items() if finding}
             journal.update_evaluation(self.engine, self.last, resolved=row["resolved"] | stored)
         follow_run(self.engine, flow_run_id)

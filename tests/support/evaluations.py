@@ -112,11 +112,8 @@ def set_variables(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str])
 
 def load(folder: Path, name: str, questions: Iterable[Document], chunks: Iterable[Document] | None = None) -> str:
     """Load questions and chunks as a source, by default ten pages of one chunk, and return its name."""
-    tables: Sequence[tuple[str, Iterable[Document]]] = (
-        ("chunks", chunks or make_passages(10)),
-        ("questions", questions),
-    )
-    for kind, rows in tables:
+    data: Sequence[tuple[str, Iterable[Document]]] = (("chunks", chunks or make_passages(10)), ("questions", questions))
+    for kind, rows in data:
         file = folder / f"{name}.{kind}.jsonl"
         file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
         report = fill(

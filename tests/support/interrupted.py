@@ -14,7 +14,7 @@ STOP_S = 10
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 
 
-def make_slow_variables(server: Mapping[str, str], seconds: float = 0) -> dict[str, str]:
+def add_delay(server: Mapping[str, str], seconds: float = 0) -> dict[str, str]:
     return {**server, "SLUGGISH_S": str(seconds)}
 
 

@@ -7,8 +7,7 @@ from sqlalchemy import Engine
 
 from tests.support.bots import USER_CODES
 from yarus.tasks.config.services import Price
-from yarus.tasks.config.settings import ModelRole, Settings, SystemService
-from yarus.tasks.config.settings import get_settings as environment_settings
+from yarus.tasks.config.settings import ModelRole, Settings, SystemService, get_settings
 from yarus.tasks.models.calls import Call
 from yarus.tasks.models.chat import open_chat
 from yarus.tasks.models.prompts import prompts
@@ -25,7 +24,7 @@ PROMPTS = prompts(Settings(_env_file=None))
 
 def make_settings(**values: object) -> Settings:
     """Return the settings of the environment with these values."""
-    return environment_settings().model_copy(deep=True, update=values)
+    return get_settings().model_copy(deep=True, update=values)
 
 
 def make_chat_settings(url: str, **role: object) -> Settings:
@@ -52,11 +51,9 @@ MAX_TOKENS = 50
 
 
 def make_priced_settings(url: str, *, price: float = 1.0, budget: float | None = None, **role: object) -> Settings:
-    role_settings = ModelRole(**({"base_url": url, "model": "asked", "timeout_s": 60, "max_tokens": MAX_TOKENS} | role))
+    settings = ModelRole(**({"base_url": url, "model": "asked", "timeout_s": 60, "max_tokens": MAX_TOKENS} | role))
     prices = {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
-    return make_settings(
-        judge=role_settings, gate=role_settings, generator=role_settings, prices=prices, budget_usd=budget
-    )
+    return make_settings(judge=settings, gate=settings, generator=settings, prices=prices, budget_usd=budget)
 
 
 def make_calls(tag: str, n: int) -> list[Call]:

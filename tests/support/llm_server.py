@@ -77,7 +77,7 @@ class FakeLLMServer:
     context: ssl.SSLContext | None = None
     port: int = 0
     own: str = field(default_factory=lambda: uuid4().hex[:8])
-    """Part of the address from which `roles` makes model names: a reused port must not find stored replies."""
+    """Part of the address and of the models' names, so that no stored reply fits a reused port."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     in_flight: int = 0

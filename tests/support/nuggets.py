@@ -46,9 +46,7 @@ class NuggetJudge:
             return make_score_completion(0.9)
         if kind == "nuggets":
             sentences = [part for part in re.split(r"(?<=\.)\s", values["reference"]) if part]
-            reply: Document = {
-                "nuggets": [{"nugget": part, "vital": not index} for index, part in enumerate(sentences)]
-            }
+            reply: Document = {"nuggets": [{"nugget": part, "vital": not i} for i, part in enumerate(sentences)]}
         else:
             entries = {name: judge_support(text, values["answer"]) for name, text in get_nuggets(request).items()}
             reply = {"verdicts": [{"id": name, "support": label} for name, label in entries.items()]}

@@ -59,12 +59,7 @@ def open_odd_server(feed: Feed) -> Iterator[OddServer]:
 
 def whole(content: bytes, *headers: bytes) -> bytes:
     """Return a response with status 200."""
-    return (
-        OK_HEAD
-        + b"".join(header + b"\r\n" for header in headers)
-        + b"content-length: %d\r\n\r\n" % len(content)
-        + content
-    )
+    return OK_HEAD + b"".join(h + b"\r\n" for h in headers) + b"content-length: %d\r\n\r\n" % len(content) + content
 
 
 def make_json_feed(value: object) -> Feed:

@@ -21,7 +21,7 @@ OPENED_RUNS: list[EvaluationRun] = []
 
 
 def close_opened_runs() -> None:
-    """Close the runs that `opened` has opened, because user functions have processes."""
+    """Close the runs that `open_run` has opened, because user functions have processes."""
     for run in OPENED_RUNS:
         run.resources.close()
     OPENED_RUNS.clear()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import CommandLine, Document
-from tests.support.interrupted import Server, make_slow_variables
+from tests.support.interrupted import Server, add_delay
 
 SAMPLE = ("--limit", "150")
 SLUGGISH = """
@@ -26,4 +26,4 @@ def sluggish(home: Path) -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def undisturbed(yarus: CommandLine, sluggish: tuple[str, ...], prefect_server: Server) -> Document:
-    return yarus(*sluggish, env=make_slow_variables(prefect_server)).json
+    return yarus(*sluggish, env=add_delay(prefect_server)).json

@@ -18,11 +18,11 @@ from tests.support.command_line import CommandLine, Document, make_environment
 from tests.support.interrupted import (
     QUALITY,
     Server,
+    add_delay,
     assert_no_partial_result,
     assert_stopped_in_time,
     find_running,
     list_evaluation_ids,
-    make_slow_variables,
 )
 from tests.support.prefect_servers import get_error_messages, get_state, get_state_names, get_task_states, set_state
 from tests.support.processes import find_free_port, is_port_open, wait_for
@@ -55,9 +55,7 @@ def test_stop_does_not_wait_for_slow_step(
     undisturbed: Document,
 ) -> None:
     before = list_evaluation_ids(engine)
-    process = yarus.fork(
-        *sluggish, env=make_slow_variables(prefect_server, 600)
-    )  # nothing waits for the first question
+    process = yarus.fork(*sluggish, env=add_delay(prefect_server, 600))  # nothing waits for the first question
     row = wait_for("evaluation", lambda: not process.is_running() or find_running(engine, before))
     assert process.is_running(), process.ran()
     stopped_at = time.monotonic()
@@ -76,8 +74,7 @@ def test_stop_does_not_wait_for_slow_step(
     assert "Crashed" not in get_task_states(prefect_server, row["flow_run_id"])
     assert get_error_messages(prefect_server, row["flow_run_id"]) == []
     assert_same_results(
-        yarus("run", "tier1", "--resume", row["id"], "--json", env=make_slow_variables(prefect_server)).json,
-        undisturbed,
+        yarus("run", "tier1", "--resume", row["id"], "--json", env=add_delay(prefect_server)).json, undisturbed
     )
 
 
@@ -111,16 +108,12 @@ def test_ctrl_c_reaches_all_processes_of_command(
 @contextmanager
 def serve_prefect(home: Path, port: int, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a separate Prefect server, to be killed."""
-    server_variables = {
-        "PREFECT_HOME": str(home / name),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
+    variables = {"PREFECT_HOME": str(home / name), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
     (home / name).mkdir()
-    server_variables["PREFECT_API_DATABASE_CONNECTION_URL"] = f"{SQLITE}{home / name / 'prefect.db'}"
+    variables["PREFECT_API_DATABASE_CONNECTION_URL"] = f"{SQLITE}{home / name / 'prefect.db'}"
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=make_environment(home) | server_variables, cwd=home, **quiet) as server:
+    with subprocess.Popen(command, env=make_environment(home) | variables, cwd=home, **quiet) as server:
         try:
             yield server
         finally:
@@ -145,7 +138,7 @@ def test_killed_server_loses_no_evaluation(
     before = list_evaluation_ids(engine)
     with serve_prefect(home, port, "killed-server") as server:
         wait_for("server", lambda: is_port_open(port))
-        process = yarus.fork(*sluggish, env=make_slow_variables(lost, 0.03))
+        process = yarus.fork(*sluggish, env=add_delay(lost, 0.03))
         row = wait_for("evaluation", lambda: not process.is_running() or find_running(engine, before))
         assert process.is_running(), process.ran()
         server.kill()
@@ -161,6 +154,5 @@ def test_killed_server_loses_no_evaluation(
     assert f"yarus run tier1 --resume {row['id']}" in after["error"]
     assert_no_partial_result(engine, home, row["id"])
     assert_same_results(
-        yarus("run", "tier1", "--resume", row["id"], "--json", env=make_slow_variables(prefect_server)).json,
-        undisturbed,
+        yarus("run", "tier1", "--resume", row["id"], "--json", env=add_delay(prefect_server)).json, undisturbed
     )

@@ -126,24 +126,18 @@ def kill_at(yarus: CommandLine, engine: Engine, source: str, moment: str) -> tup
 def test_resumed_after_kill_gives_same_results(
     yarus: CommandLine, at_home: Path, engine: Engine, source: str, undisturbed: Document, moment: str
 ) -> None:
-    journal_document, left_files = kill_at(yarus, engine, source, moment)
-    assert (journal_document["state"], journal_document["metrics"]) == ("failed", {})
-    assert f"yarus run tier1 --resume {journal_document['evaluation_id']}" in journal_document["error"]
+    document, left_files = kill_at(yarus, engine, source, moment)
+    assert (document["state"], document["metrics"]) == ("failed", {})
+    assert f"yarus run tier1 --resume {document['evaluation_id']}" in document["error"]
     assert left_files == []  # nothing without metrics stays among the results
-    again = yarus("run", "tier1", "--resume", journal_document["evaluation_id"], "--json").json
-    assert (again["evaluation_id"], again["state"], again["error"]) == (
-        journal_document["evaluation_id"],
-        "completed",
-        None,
-    )
+    again = yarus("run", "tier1", "--resume", document["evaluation_id"], "--json").json
+    assert (again["evaluation_id"], again["state"], again["error"]) == (document["evaluation_id"], "completed", None)
     for key in ("comparability_key", "case_set_hash", "n_cases", "statuses", "coverage", "notes"):
         assert again[key] == undisturbed[key], key
     for name in QUALITY:
         assert again["metrics"][name] == undisturbed["metrics"][name], name
-    columns = ["question_id", "retrieved", "relevant", *QUALITY]
-    assert pq.read_table(again["parquet"], columns=columns).equals(
-        pq.read_table(undisturbed["parquet"], columns=columns)
-    )
+    names = ["question_id", "retrieved", "relevant", *QUALITY]
+    assert pq.read_table(again["parquet"], columns=names).equals(pq.read_table(undisturbed["parquet"], columns=names))
     assert find_result_files(at_home, again["evaluation_id"]) == [Path(again["parquet"])]
 
 
@@ -151,9 +145,9 @@ def test_resumed_after_kill_gives_same_results(
 def test_killed_after_metrics_is_finished(
     yarus: CommandLine, at_home: Path, engine: Engine, source: str, undisturbed: Document
 ) -> None:
-    journal_document, left_files = kill_at(yarus, engine, source, FINISHED)
-    assert (journal_document["state"], left_files) == ("completed", [Path(journal_document["parquet"])])
-    assert journal_document["metrics"]["mrr"] == undisturbed["metrics"]["mrr"]
+    document, left_files = kill_at(yarus, engine, source, FINISHED)
+    assert (document["state"], left_files) == ("completed", [Path(document["parquet"])])
+    assert document["metrics"]["mrr"] == undisturbed["metrics"]["mrr"]
 
 
 @pytest.mark.slow("process: signals")

@@ -33,9 +33,7 @@ def test_killed_model_calls_are_resumed(
     yarus: CommandLine, at_home: Path, engine: Any, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:
     source = load(tmp_path, "often_killed", [question(i) for i in range(CASES)])
-    with FakeLLMServer(
-        script=lambda number, request: Action(answer_steadily(number, request), after_s=SLOW_S)
-    ) as server:
+    with FakeLLMServer(script=lambda n, request: Action(answer_steadily(n, request), after_s=SLOW_S)) as server:
 
         def variables(model: str) -> dict[str, str]:
             return (
@@ -78,8 +76,7 @@ def test_killed_model_calls_are_resumed(
 
 def list_call_texts(summary: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
     """Return the prompts and replies in the calls of each case."""
-    fields = ("role", "prompt", "repeat", "finish_reason", "reply")
+    keys = ("role", "prompt", "repeat", "finish_reason", "reply")
     return [
-        [tuple(call[name] for name in fields) for call in calls or []]
-        for calls in read_cases(summary)["calls"].to_pylist()
+        [tuple(call[key] for key in keys) for call in calls or []] for calls in read_cases(summary)["calls"].to_pylist()
     ]

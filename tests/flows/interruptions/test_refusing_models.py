@@ -48,9 +48,7 @@ def test_evaluation_learns_what_the_model_takes(yarus: CommandLine, at_home: Pat
 @pytest.mark.slow("process: stopped and resumed")
 def test_refused_key_stops_and_resume_repeats_no_call(yarus: CommandLine, at_home: Path, tmp_path: Path) -> None:
     with FakeLLMServer(
-        script=lambda number, request: (
-            answer_steadily(number, request) if number <= 20 else refuse("Invalid API key", 401)
-        )
+        script=lambda n, request: answer_steadily(n, request) if n <= 20 else refuse("Invalid API key", 401)
     ) as server:
         source = load(tmp_path, "revoked", [question(i) for i in range(CASES)])
         env = make_role_variables(server.url, "judge", MODEL="revoked", CONCURRENCY="4")

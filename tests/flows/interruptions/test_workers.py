@@ -19,11 +19,11 @@ from tests.support.forked import ForkedCommand
 from tests.support.interrupted import (
     QUALITY,
     Server,
+    add_delay,
     assert_no_partial_result,
     assert_stopped_in_time,
     find_running,
     list_evaluation_ids,
-    make_slow_variables,
 )
 from tests.support.prefect_servers import get_error_messages, get_state, get_state_names, set_state
 from tests.support.processes import wait_for
@@ -44,7 +44,7 @@ def kill_worker(worker: ForkedCommand) -> None:
 @contextmanager
 def run_worker(home: Path, server: Server, seconds: float) -> Iterator[ForkedCommand]:
     """Run a worker of the pool `killed`, with a retriever that takes that many seconds per question."""
-    variables = make_slow_variables(server, seconds) | {"PREFECT_WORKER_QUERY_SECONDS": "1", "PYTHONPATH": str(home)}
+    variables = add_delay(server, seconds) | {"PREFECT_WORKER_QUERY_SECONDS": "1", "PYTHONPATH": str(home)}
     words = ("worker", "start", "--pool", "killed", "--type", "process")
     worker = ForkedCommand(words, make_environment(home) | variables, home, "from prefect.cli import app; app()")
     try:
@@ -185,11 +185,7 @@ def test_worker_run_is_cancelled_in_ui(
     flow_run_id = deploy(prefect_server, "tier1", {"limit": 150, "retriever": "sluggish:retrieve"})
     with run_worker(home, prefect_server, 600) as worker:  # nothing waits for the first question
         row = wait_for("evaluation", lambda: find_running(engine, before))
-        runs = [
-            process
-            for process in psutil.Process(worker.pid).children(recursive=True)
-            if "postgres" not in process.name()
-        ]
+        runs = [run for run in psutil.Process(worker.pid).children(recursive=True) if "postgres" not in run.name()]
         set_state(prefect_server, flow_run_id, "CANCELLING", "Cancelling")
         stopped_at = time.monotonic()
         _, alive = psutil.wait_procs(runs, timeout=60)

@@ -66,7 +66,7 @@ def ranking_contract(compute: Callable[..., Any], golden: float) -> Contract:
     )
 
 
-def compute_on_judgements(metric: Callable[..., Any], *, counts: int = 0, **options: int) -> Callable[..., Any]:
+def compute_on_labels(metric: Callable[..., Any], *, counts: int = 0, **options: int) -> Callable[..., Any]:
     def compute(rankings: Sequence[Any], labels: Sequence[Any]) -> Any:
         matrix, *label_counts = incomplete.judgement_matrix(rankings, labels, depth=5)
         return metric(matrix, *label_counts[:counts], **options)
@@ -74,9 +74,7 @@ def compute_on_judgements(metric: Callable[..., Any], *, counts: int = 0, **opti
     return compute
 
 
-def incomplete_labels_contract(
-    compute: Callable[..., Any], golden: float, *, value_of_empty: float, best: bool
-) -> Contract:
+def incomplete_contract(compute: Callable[..., Any], golden: float, *, empty: float, best: bool) -> Contract:
     """Return a contract for four results: not relevant, unjudged, relevant, unjudged; one relevant is missing."""
     perfect = [["a", "b"]], [{"a": 2, "z": 0}]
     return Contract(
@@ -89,7 +87,7 @@ def incomplete_labels_contract(
         best=(perfect, [1]) if best else None,
         edges=[
             (([], []), []),
-            (([[]], [{"a": 1}]), [value_of_empty]),
+            (([[]], [{"a": 1}]), [empty]),
             (([None], [{"a": 1}]), [NAN]),  # failed
             (([["a"]], [{}]), [NAN]),  # unlabelled
             (([["a"]], [{"a": 0}]), [NAN]),  # all labels negative
@@ -241,17 +239,13 @@ METRIC_CONTRACTS = {
     "retrieval.precision": ranking_contract(PRECISION, 1 / 3),
     "retrieval.recall": ranking_contract(compute_on_gains(retrieval.recall, with_counts=True, k=3), 1 / 2),
     "retrieval.reciprocal_rank": ranking_contract(compute_on_gains(retrieval.reciprocal_rank), 1 / 2),
-    "incomplete.judged": incomplete_labels_contract(
-        compute_on_judgements(incomplete.judged, k=4), 1 / 2, value_of_empty=NAN, best=False
+    "incomplete.judged": incomplete_contract(compute_on_labels(incomplete.judged, k=4), 1 / 2, empty=NAN, best=False),
+    "incomplete.unjudged_above": incomplete_contract(
+        compute_on_labels(incomplete.unjudged_above), 1, empty=NAN, best=False
     ),
-    "incomplete.unjudged_above": incomplete_labels_contract(
-        compute_on_judgements(incomplete.unjudged_above), 1, value_of_empty=NAN, best=False
-    ),
-    "incomplete.bpref": incomplete_labels_contract(
-        compute_on_judgements(incomplete.bpref, counts=2), 1 / 4, value_of_empty=0, best=True
-    ),
-    "incomplete.inf_ap": incomplete_labels_contract(
-        compute_on_judgements(incomplete.inf_ap, counts=1), (1 + 1e-5 / (1 + 2e-5)) / 6, value_of_empty=0, best=True
+    "incomplete.bpref": incomplete_contract(compute_on_labels(incomplete.bpref, counts=2), 1 / 4, empty=0, best=True),
+    "incomplete.inf_ap": incomplete_contract(
+        compute_on_labels(incomplete.inf_ap, counts=1), (1 + 1e-5 / (1 + 2e-5)) / 6, empty=0, best=True
     ),
     "retrieval.ndcg": ranking_contract(compute_on_gains(retrieval.ndcg, with_counts=True, k=3), 1 / (math.log2(3) + 1)),
     "text.bleu": text_pair_contract(text.bleu, ("Кошка сидела на коврике.", "Кошка сидит на коврике.", 0.5), scale=100),

@@ -31,9 +31,7 @@ def claim_precision(cases: Sequence[Any]) -> Any:
     return claims.claim_metrics([case and claims.Verdicts(*case) for case in cases])["claim_precision"]
 
 
-def citation_contract(
-    compute: Callable[..., Any], golden: float, value_of_none: float, golden_of_unread: float
-) -> Contract:
+def citation_contract(compute: Callable[..., Any], golden: float, empty: float, unread: float) -> Contract:
     """Return a contract for two statements and three pages, of which one supports the first."""
     return Contract(
         compute,
@@ -43,8 +41,8 @@ def citation_contract(
         edges=[
             (([],), []),
             (([None],), [NAN]),
-            (([np.empty((2, 0))],), [value_of_none]),  # no page is named
-            (([[[1, 0], [NAN, NAN]]],), [golden_of_unread]),
+            (([np.empty((2, 0))],), [empty]),  # no page is named
+            (([[[1, 0], [NAN, NAN]]],), [unread]),
             (([[1, 0]],), ValueError),
         ],
     )
@@ -55,10 +53,7 @@ NUGGETS = st.none() | st.lists(st.tuples(st.sampled_from([0, 0.5, 1, NAN]), st.b
 
 def nugget_recall(cases: Sequence[Any]) -> Any:
     """Compute nugget recall from pairs of support and vitality."""
-    split = [
-        None if case is None else claims.Nuggets([support for support, _ in case], [vital for _, vital in case])
-        for case in cases
-    ]
+    split = [None if case is None else claims.Nuggets([s for s, _ in case], [v for _, v in case]) for case in cases]
     return claims.nugget_recall(split)
 
 

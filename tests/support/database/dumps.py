@@ -16,14 +16,9 @@ from yarus.db.sources import Source
 from yarus.db.tables import source_tables
 
 
-def dump_database(url: str, path: Path, *options: str) -> Path:
+def dump_database(url: str, path: Path, *more: str) -> Path:
     """Dump a database as its owner does, and return the path."""
-    command = [
-        str(find_programs("18") / "pg_dump"),
-        f"--dbname={url.replace('+psycopg', '')}",
-        f"--file={path}",
-        *options,
-    ]
+    command = [str(find_programs("18") / "pg_dump"), f"--dbname={url.replace('+psycopg', '')}", f"--file={path}", *more]
     subprocess.run(command, check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
     return path
 

@@ -35,9 +35,7 @@ def list_postmasters(home: Path) -> list[int]:
             words = (process / "cmdline").read_bytes().split(b"\0")
             if os.fsencode(home / "postgres" / "data") in words:
                 parents[int(process.name)] = get_parent_pid(int(process.name))
-    return [
-        pid for pid, parent_pid in parents.items() if parent_pid not in parents
-    ]  # a new child has the same command line at first
+    return [pid for pid, parent in parents.items() if parent not in parents]  # a new child has the same command line
 
 
 def get_parent_pid(pid: int) -> int:

@@ -19,7 +19,7 @@ Change = Callable[[list[dict[str, Any]]], Any]
 
 
 def make_vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
-    """Return numbers that depend only on the text, not of length 1; each is a float32."""
+    """Return a vector that depends only on the text; its length is not 1, and each number is a float32."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
     return np.random.default_rng(seed).normal(size=dimensions).astype("<f4").tolist()
 

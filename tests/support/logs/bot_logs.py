@@ -12,7 +12,7 @@ JUNK: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("bot_junk.to
 """Messages that no page of a Russian university could answer, by kind."""
 GREETINGS = ("", "", "", "подскажите, ", "Здравствуйте! ", "скажите пожалуйста ", "а ", "интересно, ")
 COVERED, BAG = 10, 3
-"""Articles that have pages; questions from each article that is asked about only once."""
+"""Number of articles with pages; number of questions from each of the other articles."""
 MISSING_ARTICLE = "Amazon_rainforest"
 PAGE = "https://wiki.example/pages/viewpage.action?pageId={}"
 
@@ -43,8 +43,8 @@ def articles(xquad: Path) -> list[tuple[str, list[str], list[str]]]:
 def make_bot_log(xquad: Path, *, junk: int = 700, seed: int = 0) -> BotLog:
     """Return a few thousand questions: the sample's and those of articles, repeated, and planted ones.
 
-    The pages of one article are missing. Of some thirty articles only three questions are asked, badly answered and
-    without a page. Junk is downvoted, and its recorded pages do not exist.
+    The pages of one article are missing. From each of some thirty articles three questions are asked, badly
+    answered and without a page. Junk is downvoted, and its recorded pages do not exist.
     """
     chance = random.Random(seed)
     rows: list[tuple[str, str, Document]] = []
@@ -66,27 +66,17 @@ def make_bot_log(xquad: Path, *, junk: int = 700, seed: int = 0) -> BotLog:
             ask(title, question, chance.choice((1, 2, 4)), confluence_url=PAGE.format(number), score=5)
         if title != MISSING_ARTICLE:
             chunks += [
-                {"id": f"{title}-{position}", "confluence_url": PAGE.format(number), "text": text}
-                for position, text in enumerate(paragraphs)
+                {"id": f"{title}-{i}", "confluence_url": PAGE.format(number), "text": text}
+                for i, text in enumerate(paragraphs)
             ]
     for title, questions, _ in by_size[COVERED + 2 :]:
-        rows.extend(
-            ("bag", question, {"score": 1}) for question in chance.sample(questions, BAG) if title != MISSING_ARTICLE
-        )
+        rows.extend(("bag", text, {"score": 1}) for text in chance.sample(questions, BAG) if title != MISSING_ARTICLE)
     kinds = list(JUNK)
     for number in range(junk):
         kind = kinds[number % len(kinds)]
         page = PAGE.format(990_000 + number % 7)
         rows.append((kind, chance.choice(JUNK[kind]), {"score": 1, "confluence_url": page}))
     chance.shuffle(rows)
-    defaults: Document = {
-        "answer": "Ответ.",
-        "confluence_url": None,
-        "score": None,
-        "user_id": None,
-        "created_at": None,
-    }
-    log_rows = [
-        {"id": f"q{position}", "question": text, **defaults, **more} for position, (_, text, more) in enumerate(rows)
-    ]
-    return BotLog(log_rows, chunks, {f"q{position}": topic for position, (topic, _, _) in enumerate(rows)})
+    common: Document = {"answer": "Ответ.", "confluence_url": None, "score": None, "user_id": None, "created_at": None}
+    log_rows = [{"id": f"q{i}", "question": text, **common, **more} for i, (_, text, more) in enumerate(rows)]
+    return BotLog(log_rows, chunks, {f"q{i}": topic for i, (topic, _, _) in enumerate(rows)})

@@ -21,14 +21,8 @@ def decline(word: str, woman: bool, surname: bool) -> list[str]:
     if word in ("Лев", "Любовь", "Пётр"):
         genitive = {"Лев": "Льва", "Любовь": "Любови", "Пётр": "Петра"}[word]
         stem = genitive[:-1]
-        endings = ("и", "и", "ь", "ью", "и") if woman else ("а", "у", "а", "ом", "е")
-        return [
-            word,
-            *(
-                "Любовь" if woman and ending == "ь" else "Любовью" if ending == "ью" else stem + ending
-                for ending in endings
-            ),
-        ]
+        ends = ("и", "и", "ь", "ью", "и") if woman else ("а", "у", "а", "ом", "е")
+        return [word, *("Любовь" if woman and end == "ь" else "Любовью" if end == "ью" else stem + end for end in ends)]
     if (
         (surname and word.endswith(("ских", "ых", "их", "ко")))
         or (woman and word[-1] not in "аяь")
@@ -36,13 +30,13 @@ def decline(word: str, woman: bool, surname: bool) -> list[str]:
     ):
         return [word] * 6
     if surname and word.endswith(("ов", "ев", "ёв", "ин", "ын")):
-        return [word, *(word + ending for ending in ("а", "у", "а", "ым", "е"))]
+        return [word, *(word + end for end in ("а", "у", "а", "ым", "е"))]
     if surname and word.endswith(("ова", "ева", "ёва", "ина", "ына")):
-        return [word, *(word[:-1] + ending for ending in ("ой", "ой", "у", "ой", "ой"))]
+        return [word, *(word[:-1] + end for end in ("ой", "ой", "у", "ой", "ой"))]
     if surname and word.endswith(("ский", "цкий", "той")):
-        return [word, *(word[:-2] + ending for ending in ("ого", "ому", "ого", "им", "ом"))]
+        return [word, *(word[:-2] + end for end in ("ого", "ому", "ого", "им", "ом"))]
     if surname and word.endswith(("ская", "цкая", "тая")):
-        return [word, *(word[:-2] + ending for ending in ("ой", "ой", "ую", "ой", "ой"))]
+        return [word, *(word[:-2] + end for end in ("ой", "ой", "ую", "ой", "ой"))]
     if surname and woman:
         return [word] * 6
     table = {
@@ -53,10 +47,10 @@ def decline(word: str, woman: bool, surname: bool) -> list[str]:
         "й": "я ю я ем е",
         "ь": "я ю я ем е",
     }
-    ending = next((ending for ending in table if word.endswith(ending)), "")
-    endings = table.get(ending, "а у а ом е").split()
-    stem = word[:-1] if ending else word
-    forms = [stem + ending for ending in endings]
+    end = next((end for end in table if word.endswith(end)), "")
+    ends = table.get(end, "а у а ом е").split()
+    stem = word[:-1] if end else word
+    forms = [stem + end for end in ends]
     forms = [form[:-1] + "и" if form.endswith(("гы", "кы", "хы", "шы", "жы")) else form for form in forms]
     return [word, *(form[:-2] + "ем" if form.endswith("чом") else form for form in forms)]
 

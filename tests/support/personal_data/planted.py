@@ -224,13 +224,11 @@ def names(chance: random.Random) -> Iterator[PlantedText]:
             }
             more["lat"] = " ".join(_transliterate(word) for word in (n, s))
             sentence = form.format(**forms, **more)
-            secrets = [str(getattr(name_form, case)) for name_form in forms.values() for case in CASES] + list(
-                more.values()
-            )[:3]
+            secrets = [str(getattr(word, case)) for word in forms.values() for case in CASES] + list(more.values())[:3]
             spans = [
-                (sentence.find(name_form), sentence.find(name_form) + len(name_form))
-                for name_form in (*secrets, more["lat"])
-                if len(name_form) > 1 and name_form in sentence
+                (sentence.find(word), sentence.find(word) + len(word))
+                for word in (*secrets, more["lat"])
+                if len(word) > 1 and word in sentence
             ]
             start, end = min(a for a, _ in spans), max(b for _, b in spans)
             start = min(start, sentence.find(f"{n[0]}.") if f"{n[0]}." in sentence else start)

@@ -93,8 +93,7 @@ def find_form_texts() -> Iterator[MessageText]:
 
 
 def _find_schema_texts(schema: object) -> Iterator[str]:
-    """Titles and descriptions in a schema; examples are values, and a title that is the name of a model is not "
-    "shown."""
+    """Yield titles and descriptions in a schema, without examples and titles that are names of models."""
     from yarus.tasks.config.flow_parameters import FLOWS
     from yarus.tasks.config.forms import EXAMPLES_PREFIX
 

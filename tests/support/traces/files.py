@@ -1,6 +1,6 @@
 """Traces in every supported format: a request with retriever and model. Imported by full name.
 
-`turn` describes the request; `otlp`, `sdk` and `langfuse` format it.
+`make_turn` describes the request; the other functions format it.
 """
 
 import base64
@@ -41,29 +41,24 @@ def make_turn(i: int, **more: Any) -> Document:
     } | more
 
 
-def make_span_id(turn_values: Document, name: str) -> str:
-    return hashlib.md5(f"{turn_values['trace_id']} {name}".encode()).hexdigest()[:16]  # noqa: S324
+def make_span_id(turn: Document, name: str) -> str:
+    return hashlib.md5(f"{turn['trace_id']} {name}".encode()).hexdigest()[:16]  # noqa: S324
 
 
-def make_steps(turn_values: Document) -> list[Document]:
+def make_steps(turn: Document) -> list[Document]:
     """Return the three steps of a request: name, kind, parent, times, and attributes of OpenInference."""
-    start, end = turn_values["start_ns"], turn_values["start_ns"] + turn_values["latency_ns"]
+    start, end = turn["start_ns"], turn["start_ns"] + turn["latency_ns"]
     documents = {
         f"retrieval.documents.{rank}.document.{name}": value
-        for rank, passage in enumerate(turn_values["passages"])
+        for rank, part in enumerate(turn["passages"])
         for name, value in {
-            "id": passage["id"],
-            "content": passage["text"],
+            "id": part["id"],
+            "content": part["text"],
             "score": 1 / (rank + 1),
-            "metadata": json.dumps({"url": passage["url"]}),
+            "metadata": json.dumps({"url": part["url"]}),
         }.items()
     }
-    prompt = (
-        "Ответь по тексту.\n"
-        + "\n".join(passage["text"] for passage in turn_values["passages"])
-        + "\n"
-        + turn_values["question"]
-    )
+    prompt = "Ответь по тексту.\n" + "\n".join(part["text"] for part in turn["passages"]) + "\n" + turn["question"]
     return [
         {
             "name": "rag",
@@ -72,11 +67,11 @@ def make_steps(turn_values: Document) -> list[Document]:
             "start": start,
             "end": end,
             "attributes": {
-                "input.value": json.dumps({"question": turn_values["question"]}, ensure_ascii=False),
+                "input.value": json.dumps({"question": turn["question"]}, ensure_ascii=False),
                 "input.mime_type": "application/json",
-                "output.value": turn_values["answer"],
-                "session.id": turn_values["session"],
-                "user.id": turn_values["user"],
+                "output.value": turn["answer"],
+                "session.id": turn["session"],
+                "user.id": turn["user"],
             },
         },
         {
@@ -85,7 +80,7 @@ def make_steps(turn_values: Document) -> list[Document]:
             "parent": "rag",
             "start": start + 1_000_000,
             "end": start + 200_000_000,
-            "attributes": {"input.value": turn_values["question"], **documents},
+            "attributes": {"input.value": turn["question"], **documents},
         },
         {
             "name": "ChatOpenAI",
@@ -93,36 +88,36 @@ def make_steps(turn_values: Document) -> list[Document]:
             "parent": "rag",
             "start": start + 210_000_000,
             "end": end - 1_000_000,
-            "first": start + turn_values["first_token_ns"],
+            "first": start + turn["first_token_ns"],
             "attributes": {
                 "llm.input_messages.0.message.role": "user",
                 "llm.input_messages.0.message.content": prompt,
                 "llm.output_messages.0.message.role": "assistant",
-                "llm.output_messages.0.message.content": turn_values["answer"],
-                "llm.token_count.prompt": turn_values["tokens_in"],
-                "llm.token_count.completion": turn_values["tokens_out"],
-                "llm.cost.total": turn_values["cost_usd"],
+                "llm.output_messages.0.message.content": turn["answer"],
+                "llm.token_count.prompt": turn["tokens_in"],
+                "llm.token_count.completion": turn["tokens_out"],
+                "llm.cost.total": turn["cost_usd"],
             },
         },
     ]
 
 
-def make_otlp_spans(turn_values: Document, *, ids: str = "hex", plain: bool = False) -> list[Document]:
+def make_otlp_spans(turn: Document, *, ids: str = "hex", plain: bool = False) -> list[Document]:
     """Return the spans of a request as OTLP's JSON.
 
     Args:
-        turn_values: returned by `turn`.
+        turn: returned by `make_turn`.
         ids: `hex`, or `base64` as plain protobuf libraries write them.
         plain: attributes as a map instead of keys and typed values.
     """
     coded = (lambda text: base64.b64encode(bytes.fromhex(text)).decode()) if ids == "base64" else str
     spans = []
-    for step in make_steps(turn_values):
+    for step in make_steps(turn):
         attributes = {"openinference.span.kind": step["kind"], **step["attributes"]}
         span = {
-            "traceId": coded(turn_values["trace_id"]),
-            "spanId": coded(make_span_id(turn_values, step["name"])),
-            "parentSpanId": coded(make_span_id(turn_values, step["parent"])) if step["parent"] else "",
+            "traceId": coded(turn["trace_id"]),
+            "spanId": coded(make_span_id(turn, step["name"])),
+            "parentSpanId": coded(make_span_id(turn, step["parent"])) if step["parent"] else "",
             "name": step["name"],
             "kind": 1,
             "startTimeUnixNano": str(step["start"]),
@@ -157,18 +152,18 @@ def make_export_request(spans: Iterable[Document]) -> Document:
     }
 
 
-def make_sdk_spans(turn_values: Document) -> list[Document]:
+def make_sdk_spans(turn: Document) -> list[Document]:
     """Return the spans of a request as Python's SDK prints them, with attributes as a map."""
     return [
         {
             "name": step["name"],
             "context": {
-                "trace_id": f"0x{turn_values['trace_id']}",
-                "span_id": f"0x{make_span_id(turn_values, step['name'])}",
+                "trace_id": f"0x{turn['trace_id']}",
+                "span_id": f"0x{make_span_id(turn, step['name'])}",
                 "trace_state": "[]",
             },
             "kind": "SpanKind.INTERNAL",
-            "parent_id": f"0x{make_span_id(turn_values, step['parent'])}" if step["parent"] else None,
+            "parent_id": f"0x{make_span_id(turn, step['parent'])}" if step["parent"] else None,
             "start_time": format_iso_time(step["start"]),
             "end_time": format_iso_time(step["end"]),
             "status": {"status_code": "OK"},
@@ -177,78 +172,78 @@ def make_sdk_spans(turn_values: Document) -> list[Document]:
             if "first" in step
             else [],
         }
-        for step in make_steps(turn_values)
+        for step in make_steps(turn)
     ]
 
 
-def make_langfuse_trace(turn_values: Document, **more: Any) -> Document:
+def make_langfuse_trace(turn: Document, **more: Any) -> Document:
     """Return a trace with its observations, as Langfuse's pages and API give it."""
-    start, end = turn_values["start_ns"], turn_values["start_ns"] + turn_values["latency_ns"]
+    start, end = turn["start_ns"], turn["start_ns"] + turn["latency_ns"]
     documents = [
         {"page_content": passage["text"], "id": passage["id"], "metadata": {"url": passage["url"]}}
-        for passage in turn_values["passages"]
+        for passage in turn["passages"]
     ]
     return {
-        "id": turn_values["trace_id"],
+        "id": turn["trace_id"],
         "timestamp": format_iso_time(start),
         "name": "rag",
-        "userId": turn_values["user"],
-        "sessionId": turn_values["session"],
-        "input": {"question": turn_values["question"]},
-        "output": {"answer": turn_values["answer"]},
-        "latency": turn_values["latency_ns"] / NS,
+        "userId": turn["user"],
+        "sessionId": turn["session"],
+        "input": {"question": turn["question"]},
+        "output": {"answer": turn["answer"]},
+        "latency": turn["latency_ns"] / NS,
         "scores": [],
         "observations": [
             {
-                "id": make_span_id(turn_values, "retriever"),
+                "id": make_span_id(turn, "retriever"),
                 "type": "RETRIEVER",
                 "name": "retriever",
                 "parentObservationId": None,
                 "startTime": format_iso_time(start),
                 "endTime": format_iso_time(start + 200_000_000),
-                "input": turn_values["question"],
+                "input": turn["question"],
                 "output": documents,
                 "level": "DEFAULT",
             },
             {
-                "id": make_span_id(turn_values, "model"),
+                "id": make_span_id(turn, "model"),
                 "type": "GENERATION",
                 "name": "ChatOpenAI",
                 "parentObservationId": None,
                 "startTime": format_iso_time(start + 210_000_000),
                 "endTime": format_iso_time(end),
-                "completionStartTime": format_iso_time(start + turn_values["first_token_ns"]),
-                "input": [{"role": "user", "content": turn_values["question"]}],
-                "output": {"role": "assistant", "content": turn_values["answer"]},
+                "completionStartTime": format_iso_time(start + turn["first_token_ns"]),
+                "input": [{"role": "user", "content": turn["question"]}],
+                "output": {"role": "assistant", "content": turn["answer"]},
                 "usageDetails": {
-                    "input": turn_values["tokens_in"],
-                    "output": turn_values["tokens_out"],
-                    "total": turn_values["tokens_in"] + turn_values["tokens_out"],
+                    "input": turn["tokens_in"],
+                    "output": turn["tokens_out"],
+                    "total": turn["tokens_in"] + turn["tokens_out"],
                 },
-                "costDetails": {"total": turn_values["cost_usd"]},
+                "costDetails": {"total": turn["cost_usd"]},
                 "level": "DEFAULT",
             },
         ],
     } | more
 
 
-def row(turn_values: Document) -> Document:
+def row(turn: Document) -> Document:
     """Return the same request as a row of a table of questions."""
     return {
-        "id": turn_values["trace_id"],
-        "question": turn_values["question"],
-        "answer": turn_values["answer"],
-        "user_id": turn_values["user"],
-        "created_at": format_iso_time(turn_values["start_ns"]),
-        "dialog_id": turn_values["session"],
-        "contexts": turn_values["passages"],
-        "latency_ms": turn_values["latency_ns"] / 1e6,
-        "first_token_ms": turn_values["first_token_ns"] / 1e6,
-        "tokens_in": turn_values["tokens_in"],
-        "tokens_out": turn_values["tokens_out"],
-        "cost_usd": turn_values["cost_usd"],
-        "trace_id": turn_values["trace_id"],
-        "span_id": make_span_id(turn_values, "rag"),
+        "id": turn["trace_id"],
+        "question": turn["question"],
+        "answer": turn["answer"],
+        "user_id": turn["user"],
+        "created_at": format_iso_time(turn["start_ns"]),
+        "dialog_id": turn["session"],
+        "contexts": turn["passages"],
+        "latency_ms": turn["latency_ns"] / 1e6,
+        "first_token_ms": turn["first_token_ns"] / 1e6,
+        "tokens_in": turn["tokens_in"],
+        "tokens_out": turn["tokens_out"],
+        "cost_usd": turn["cost_usd"],
+        "trace_id": turn["trace_id"],
+        "span_id": make_span_id(turn, "rag"),
     }
 
 
@@ -258,9 +253,7 @@ def format_iso_time(ns: int) -> str:
 
 def write_json_lines(path: Path, documents: Sequence[Any]) -> Path:
     """Write one JSON document per line."""
-    path.write_text(
-        "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents), encoding="utf-8"
-    )
+    path.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in documents), encoding="utf-8")
     return path
 
 

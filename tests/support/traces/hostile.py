@@ -38,14 +38,9 @@ def endless(kind: str) -> Any:
 
 def make_span(attributes: Any = None, **more: Any) -> dict[str, Any]:
     """Return a span with a question and an answer, and these changes."""
-    default_attributes = {"openinference.span.kind": "CHAIN", "input.value": "Как пройти?", "output.value": "Прямо."}
-    default_span = {
-        "traceId": TRACE,
-        "spanId": SPAN,
-        "startTimeUnixNano": "1772000000000000000",
-        "attributes": default_attributes,
-    }
-    return default_span | ({} if attributes is None else {"attributes": attributes}) | more
+    defaults = {"openinference.span.kind": "CHAIN", "input.value": "Как пройти?", "output.value": "Прямо."}
+    span = {"traceId": TRACE, "spanId": SPAN, "startTimeUnixNano": "1772000000000000000", "attributes": defaults}
+    return span | ({} if attributes is None else {"attributes": attributes}) | more
 
 
 def make_observation(**more: Any) -> dict[str, Any]:
