@@ -48,7 +48,7 @@ def night(yarus: CommandLine) -> dict[str, Document]:
 
 @pytest.fixture
 def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """Serve a judge that answers as `steady`, unless a test changes its script."""
+    """Serve a judge that replies with `answer_steadily`, unless a test changes its script."""
     with FakeLLMServer(script=answer_steadily) as server:
         set_variables(monkeypatch, make_role_variables(server.url, "judge"))
         yield server

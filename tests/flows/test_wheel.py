@@ -117,23 +117,21 @@ def bot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(bot: Path, wheel: Path) -> str:
-    """Make an environment inside the project, with the wheel and the installed packages, but without the checkout."""
+    """Make an environment in the project with the wheel and installed packages; return the path of its Python."""
     environment_of_bot = bot / ".venv"
     subprocess.run([sys.executable, "-m", "venv", environment_of_bot], check=True)
     program = environment_of_bot / "bin" / "python"
     pip = [program, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]
     subprocess.run(pip, check=True)
     [site] = environment_of_bot.glob("lib/python*/site-packages")
-    own_site_packages = next(path for path in sys.path if path.endswith("site-packages"))
-    (site / "dependencies.pth").write_text(
-        f"{own_site_packages}\n", encoding="utf-8"
-    )  # Python does not read .pth files in there
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    (site / "dependencies.pth").write_text(f"{packages}\n", encoding="utf-8")  # .pth files in there are not read
     return str(program)
 
 
 @pytest.fixture(scope="module")
 def run(python: str, bot: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Run a program of that environment in the bot's folder, on a separate home, and return its output."""
+    """Yield a function that runs a program of that environment in the bot's folder, and returns its output."""
     variables = make_environment(tmp_path_factory.mktemp("home")) | ENGLISH | {"YARUS_SERVER_IDLE_S": "600"}
 
     def run(program: str, *words: str) -> str:

@@ -109,10 +109,8 @@ def test_comparison_prints_margins(
 ) -> None:
     words = [word for name in only for word in ("--metric", name)]
     metrics = json.loads(run(*retrievers, *words, "--json").stdout)["metrics"]
-    output = run(*retrievers, *words, language="en").stdout
-    (line,) = (
-        line for line in output.splitlines() if line.startswith("Differences within these margins do not matter")
-    )
+    text = run(*retrievers, *words, language="en").stdout
+    (line,) = (line for line in text.splitlines() if line.startswith("Differences within these margins do not matter"))
     assert re.findall(r"(\S+) ±(\d+\.\d+)", line) == [(name, f"{metrics[name]['margin']:.3f}") for name in named]
 
 

@@ -40,13 +40,11 @@ def test_page_commands_succeed(
     """Run each block; ids in the page stand for the night's evaluation of that tier, `last` for its last one."""
     variables = make_environment(home) | prefect_server
     for command in block.commands:
-        resolved = EVALUATION_ID.sub(
-            lambda match: str(night[match[1]]["evaluation_id"]), command.replace(".venv/bin/", "")
-        )
-        resolved = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), resolved)
-        resolved = re.sub(r"^yarus robustness$", "yarus robustness --limit 60", resolved)  # twelve evaluations
-        ran = in_shell("bash", "-c", resolved, env=variables, folder=folder)
-        assert ran.code == 0, f"{block.page}: {resolved}\n{ran.out}{ran.err}"
+        line = EVALUATION_ID.sub(lambda match: str(night[match[1]]["evaluation_id"]), command.replace(".venv/bin/", ""))
+        line = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), line)
+        line = re.sub(r"^yarus robustness$", "yarus robustness --limit 60", line)  # twelve evaluations
+        ran = in_shell("bash", "-c", line, env=variables, folder=folder)
+        assert ran.code == 0, f"{block.page}: {line}\n{ran.out}{ran.err}"
         assert ran.out.strip()
 
 

@@ -171,9 +171,7 @@ def test_junit_replaces_invalid_xml_characters() -> None:
 def test_failed_release_fails_until_accepted(at_home: Path, engine: Engine, tmp_path: Path) -> None:
     source, bad = make_source_name(), {"hit_rate@1": [0.0] * 90 + [1.0] * 110}
     first = write_evaluation_with_cases(engine, tmp_path, source, {"hit_rate@1": [0.0] * 40 + [1.0] * 160})
-    failed, again, later = (
-        write_evaluation_with_cases(engine, tmp_path, source, bad, night=night) for night in (1, 2, 3)
-    )
+    failed, again, later = (write_evaluation_with_cases(engine, tmp_path, source, bad, night=n) for n in (1, 2, 3))
     results = [run_gate(name) for name in (failed, again)]
     assert [result.exit_code for result in results] == [1, 1]
     assert all(f"Сравнение с {first}: первый с таким ключом" in result.stdout for result in results)

@@ -29,18 +29,16 @@ def write_evaluation(engine: Engine, folder: Path, source: str, night: int = 0, 
 def test_name_and_tags_are_stored_and_do_not_change_key(yarus: CommandLine, engine: Engine, at_home: Path) -> None:
     unnamed = evaluate("tier1", limit=20)
     arguments = ("run", "tier1", "--limit", "20", "--json")
-    named_summary = yarus(
-        *arguments, "--name", " Перед выпуском 2.1 ", "--tag", "ночь", "--tag", "b", "--tag", "b"
-    ).json
+    summary = yarus(*arguments, "--name", " Перед выпуском 2.1 ", "--tag", "ночь", "--tag", "b", "--tag", "b").json
     assert (unnamed["name"], unnamed["tags"]) == (None, [])
-    assert (named_summary["name"], named_summary["tags"]) == ("Перед выпуском 2.1", ["ночь", "b"])
-    assert named_summary["comparability_key"] == unnamed["comparability_key"]
+    assert (summary["name"], summary["tags"]) == ("Перед выпуском 2.1", ["ночь", "b"])
+    assert summary["comparability_key"] == unnamed["comparability_key"]
     with engine.connect() as connection:
         query = "SELECT DISTINCT name, tags FROM yarus.{} WHERE evaluation_id = :id AND 'ночь' = ANY(tags)"
         for view in ("latest", "trend"):
-            rows = connection.execute(text(query.format(view)), {"id": named_summary["evaluation_id"]}).all()
+            rows = connection.execute(text(query.format(view)), {"id": summary["evaluation_id"]}).all()
             assert [tuple(row) for row in rows] == [("Перед выпуском 2.1", ["ночь", "b"])], view
-    assert run_here("show", "Перед выпуском 2.1", "--json").json["evaluation_id"] == named_summary["evaluation_id"]
+    assert run_here("show", "Перед выпуском 2.1", "--json").json["evaluation_id"] == summary["evaluation_id"]
     repeated, _ = resolve_repeated_parameters(engine, TIERS["tier1"].parameters(name="другое"))
     assert repeated.name == "другое"
 
@@ -75,20 +73,14 @@ def test_runs_and_trend_filter_by_name_and_tag(engine: Engine, at_home: Path, tm
     assert run_here("runs", "--tag", tag, "--tag", "other", "--json").json == []
     assert [row["evaluation_id"] for row in run_here("runs", "--name", name, "--json").json] == [ids[2]]
     assert name in " ".join(run_here("runs", "--name", name).out.split())
-    document = run_here("trend", "mrr", "--source", source, "--tag", tag, "--json").json
-    assert [(night["evaluation_id"], night["tags"]) for night in document["nights"]] == [
-        (ids[1], [tag]),
-        (ids[3], [tag]),
-    ]
-    first, other_name = (
-        write_evaluations(engine, source, [0.5], tier="tier3", metric="avg_e2e_score", name="до правки"),
-        name,
-    )
+    trend = run_here("trend", "mrr", "--source", source, "--tag", tag, "--json").json
+    assert [(night["evaluation_id"], night["tags"]) for night in trend["nights"]] == [(ids[1], [tag]), (ids[3], [tag])]
+    old, other = write_evaluations(engine, source, [0.5], tier="tier3", metric="avg_e2e_score", name="до правки"), name
     write_evaluations(
-        engine, source, [0.5], tier="tier3", metric="avg_e2e_score", first_night=1, key="another key", name=other_name
+        engine, source, [0.5], tier="tier3", metric="avg_e2e_score", first_night=1, key="another key", name=other
     )
     output = run_here("trend", "avg_e2e_score", "--source", source).out
-    assert f"до правки ({first[0]})" in output
+    assert f"до правки ({old[0]})" in output
 
 
 def test_tag_changes_only_name_and_tags(engine: Engine, at_home: Path, tmp_path: Path) -> None:

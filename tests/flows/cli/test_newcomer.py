@@ -52,9 +52,7 @@ def run(command: str, folder: Path) -> str:
 @pytest.mark.slow("process: a home, and a server of Prefect, of a newcomer's own")
 def test_readme_commands_measure_own_questions_and_pages(folder: Path, service: FakeLLMServer) -> None:
     assert "make" in run(f"{INSTALL.replace('make', f'make -n -C {ROOT}', 1)} && echo make", folder)
-    service.script = lambda number, request: make_response(
-        200, json.dumps({"answer": "В окне номер три."}), JSON_HEADER
-    )
+    service.script = lambda _, request: make_response(200, json.dumps({"answer": "В окне номер три."}), JSON_HEADER)
     assert BOT in INIT
     printed = run(INIT.replace(BOT, service.url), folder)
     for pattern in (

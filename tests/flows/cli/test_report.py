@@ -17,7 +17,7 @@ COLUMNS = {"hit_rate@1": [0.0, 1.0] * 5, "mrr": [0.5, 1.0] * 5}
 
 
 @pytest.fixture
-def two_evaluations(engine: Engine, tmp_path: Path) -> list[str]:
+def ids(engine: Engine, tmp_path: Path) -> list[str]:
     """Write two nights of tier 1 of one source."""
     source = make_source_name()
     return [
@@ -26,8 +26,8 @@ def two_evaluations(engine: Engine, tmp_path: Path) -> list[str]:
     ]
 
 
-def test_report_prints_path_at_home(two_evaluations: list[str], home: Path) -> None:
-    ran = CliRunner().invoke(cli, ["report", two_evaluations[1]], catch_exceptions=False)
+def test_report_prints_path_at_home(ids: list[str], home: Path) -> None:
+    ran = CliRunner().invoke(cli, ["report", ids[1]], catch_exceptions=False)
     assert ran.exit_code == 0
     path = Path(ran.stdout.strip())
     assert path.parent == home / "reports"
@@ -35,49 +35,41 @@ def test_report_prints_path_at_home(two_evaluations: list[str], home: Path) -> N
     assert (home / "reports" / "index.html").exists()
 
 
-def test_report_compares_two_of_one_tier(two_evaluations: list[str], tmp_path: Path) -> None:
+def test_report_compares_two_of_one_tier(ids: list[str], tmp_path: Path) -> None:
     out = tmp_path / "new" / "page.html"
-    words = ["report", *reversed(two_evaluations), "--out", str(out), "--language", "en", "--json"]
+    words = ["report", *reversed(ids), "--out", str(out), "--language", "en", "--json"]
     ran = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert json.loads(ran.stdout) == {"report": str(out)}
     page = out.read_text(encoding="utf-8")
-    assert f"Compared with {two_evaluations[0]}" in page
+    assert f"Compared with {ids[0]}" in page
     assert '<html lang="en"' in page
 
 
 @pytest.mark.parametrize("changed", [{"state": "invalid"}, {"comparability_key": "another"}])
 def test_report_does_not_compare_incomparable_metrics(
-    two_evaluations: list[str], engine: Engine, tmp_path: Path, changed: dict[str, str]
+    ids: list[str], engine: Engine, tmp_path: Path, changed: dict[str, str]
 ) -> None:
     out = tmp_path / "page.html"
     with engine.begin() as connection:
-        connection.execute(update(evaluation).where(evaluation.c.id == two_evaluations[1]).values(**changed))
-    CliRunner().invoke(
-        cli, ["report", two_evaluations[1], "--out", str(out), "--language", "en"], catch_exceptions=False
-    )
+        connection.execute(update(evaluation).where(evaluation.c.id == ids[1]).values(**changed))
+    CliRunner().invoke(cli, ["report", ids[1], "--out", str(out), "--language", "en"], catch_exceptions=False)
     page = out.read_text(encoding="utf-8")
     invalid = "state" in changed
-    assert (f"Compared with {two_evaluations[0]}" in page, "Invalid, so nothing can be said of a change" in page) == (
-        invalid,
-    ) * 2
+    assert (f"Compared with {ids[0]}" in page, "Invalid, so nothing can be said of a change" in page) == (invalid,) * 2
     assert ("was measured otherwise" in page) != invalid
     assert 'class="metrics compare"' not in page
 
 
-def test_report_shows_newest_of_every_tier_by_default(
-    two_evaluations: list[str], engine: Engine, tmp_path: Path
-) -> None:
-    source = two_evaluations[0].split("-")[1]
-    judged = write_evaluation_with_cases(
-        engine, tmp_path, source, {"e2e_score": [0.5, 1.0]}, tier="tier3", night=400_000
-    )
+def test_report_shows_newest_of_every_tier_by_default(ids: list[str], engine: Engine, tmp_path: Path) -> None:
+    source = ids[0].split("-")[1]
+    last = write_evaluation_with_cases(engine, tmp_path, source, {"e2e_score": [0.5, 1.0]}, tier="tier3", night=400_000)
     try:
         ran = CliRunner().invoke(cli, ["report"], catch_exceptions=False)
     finally:  # it would stay the newest of all in the journal that all tests share
         with engine.begin() as connection:
-            connection.execute(delete(evaluation).where(evaluation.c.id == judged))
+            connection.execute(delete(evaluation).where(evaluation.c.id == last))
     page = Path(ran.stdout.strip()).read_text(encoding="utf-8")
-    assert f'name="yarus-evaluations" content="{two_evaluations[1]} {judged}"' in page
+    assert f'name="yarus-evaluations" content="{ids[1]} {last}"' in page
 
 
 def test_report_refuses_unknown_name() -> None:

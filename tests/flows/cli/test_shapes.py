@@ -497,10 +497,8 @@ def test_first_recorded_context_is_relevant(name: str, init_reports: Documents, 
         "SELECT count(*) FROM {}.question_answer JOIN {}.annotation ON question_id = id "
         "WHERE relevant_chunk_ids ? (recorded -> 'contexts' -> 0 ->> 'id')"
     )
-    n_relevant_and_total = scalar(engine, source_of(name), first), scalar(engine, source_of(name), COUNTS["questions"])
-    assert EXPECTED[name]["numbers"]["first_retrieved_is_relevant"].startswith(
-        "{} of {} ".format(*n_relevant_and_total)
-    )
+    counts = scalar(engine, source_of(name), first), scalar(engine, source_of(name), COUNTS["questions"])
+    assert EXPECTED[name]["numbers"]["first_retrieved_is_relevant"].startswith("{} of {} ".format(*counts))
 
 
 PROMISES = ("02_ragas02_evalset.jsonl", "27_golden_and_pages", "35_blackbox.csv")
@@ -579,10 +577,7 @@ def test_query_document_is_left_out_of_ranking(
 
     def rank(number: int, request: Case) -> bytes:
         own_index = texts.index(request["question"])
-        results = [
-            {"id": f"arg-{chunk_index}", "distance": distance}
-            for distance, chunk_index in enumerate((own_index, own_index ^ 1))
-        ]
+        results = [{"id": f"arg-{i}", "distance": distance} for distance, i in enumerate((own_index, own_index ^ 1))]
         return make_response(200, json.dumps({"results": results}), JSON_HEADER)
 
     service.script = rank

@@ -69,9 +69,7 @@ def test_evaluation_without_facts_is_readable(
     comparison = compare(engine, inventive["evaluation_id"], again["evaluation_id"])
     assert (comparison["differs"], comparison["metrics"]["unsupported_fact_rate"]["n"]) == ([], 9)
     file = Path(inventive["parquet"])
-    pq.write_table(
-        read_cases(inventive).drop_columns(list(COLUMNS)), file
-    )  # as an older version without facts wrote it
+    pq.write_table(read_cases(inventive).drop_columns(list(COLUMNS)), file)  # as older versions wrote it
     comparison = compare(engine, inventive["evaluation_id"], again["evaluation_id"])
     assert comparison["metrics"]["unsupported_fact_rate"]["reason"] == "it was not measured in a"
     assert comparison["metrics"]["avg_e2e_score"]["reason"] is None

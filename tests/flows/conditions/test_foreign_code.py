@@ -82,11 +82,9 @@ def test_raised_error_fails_only_its_case(yarus: CommandLine, source: str, words
 
 def test_module_that_exits_on_import_is_refused(yarus: CommandLine, source: str, at_home_for_module: Path) -> None:
     (at_home_for_module / "leaving.py").write_text("print('imported')\nraise KeyboardInterrupt\n", encoding="utf-8")
-    result = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", env=ENGLISH, ok=False)
-    assert (result.code, result.out) == (2, "")
-    assert (
-        "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in result.err
-    )
+    ran = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", env=ENGLISH, ok=False)
+    assert (ran.code, ran.out) == (2, "")
+    assert "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in ran.err
 
 
 SLOW = """

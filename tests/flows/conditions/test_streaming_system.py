@@ -18,16 +18,14 @@ def number_of(request: Document) -> int:
     return int(request["messages"][-1]["content"].split()[3].strip(","))
 
 
-def streaming(number: int, request: Document) -> Action:
+def streaming(_: int, request: Document) -> Action:
     """Stream the right page and answer; for question 3 only the beginning."""
-    question_number = number_of(request)
-    parts = (make_delta_event("Сдать "), make_delta_event(f"книгу {question_number}."))
-    if question_number == 3:
+    number = number_of(request)
+    parts = (make_delta_event("Сдать "), make_delta_event(f"книгу {number}."))
+    if number == 3:
         return make_stream(*parts, whole=False, then="close")
-    text = f"Правило {question_number} велит сдать книгу."
-    final_event = make_delta_event(
-        finish="stop", citations=[{"url": PAGE_URL.format(question_number), "content": text}]
-    )
+    text = f"Правило {number} велит сдать книгу."
+    final_event = make_delta_event(finish="stop", citations=[{"url": PAGE_URL.format(number), "content": text}])
     usage = make_delta_event(choices=[], usage={"prompt_tokens": 1_000, "completion_tokens": 100})
     return make_stream(*parts, final_event, usage, DONE_EVENT, pause_s=0.4)
 

@@ -31,7 +31,7 @@ from yarus.tasks.config.parameters import Tier3
 from yarus.tasks.evaluation import batch, work_folder
 from yarus.tasks.evaluation.run import EvaluationRun
 
-REQUEST_WITH_HISTORY = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'
+HISTORY_REQUEST = '{"messages": ["$history", {"role": "user", "content": "$question"}]}'
 
 
 def replies(**parts: Any) -> bytes:
@@ -40,8 +40,8 @@ def replies(**parts: Any) -> bytes:
 
 def turn(dialog: int, number: int, **more: Any) -> Document:
     """Return a question of a dialog, about page `dialog`."""
-    turn_values = {"id": f"{dialog}-{number}", "question": f"Диалог {dialog}, вопрос {number}?", "confluence_url": None}
-    return question(dialog, dialog_id=f"d{dialog}", turn=number, answer=None, score=None) | turn_values | more
+    values = {"id": f"{dialog}-{number}", "question": f"Диалог {dialog}, вопрос {number}?", "confluence_url": None}
+    return question(dialog, dialog_id=f"d{dialog}", turn=number, answer=None, score=None) | values | more
 
 
 def answer_with_history(number: int, request: Document) -> bytes:
@@ -56,9 +56,7 @@ def answer_with_history(number: int, request: Document) -> bytes:
 def remembering(service: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
     """Configure a bot that gets the history of the dialog, eight questions at once."""
     service.script = answer_with_history
-    set_variables(
-        monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": REQUEST_WITH_HISTORY, "YARUS_SUT_SERVICE__CONCURRENCY": "8"}
-    )
+    set_variables(monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": HISTORY_REQUEST, "YARUS_SUT_SERVICE__CONCURRENCY": "8"})
     return service
 
 
@@ -80,16 +78,14 @@ def test_bot_gets_its_own_answers_as_history(judge: FakeLLMServer, remembering: 
     assert len(rows_by_id) == 18
     for name, row in rows_by_id.items():
         dialog, number = map(int, name.split("-"))
-        expected_history: list[str] = []
+        expected: list[str] = []
         for n in range(1, number):
-            expected_history.append(f"Диалог {dialog}, вопрос {n}?")
+            expected.append(f"Диалог {dialog}, вопрос {n}?")
             failed = dialog == 2 and n == 1
-            expected_history += (
-                [] if failed else [f"Сказал на «{expected_history[-1]}» после {len(expected_history) - 1}."]
-            )
-        assert list_contents(row["history"]) == expected_history
+            expected += [] if failed else [f"Сказал на «{expected[-1]}» после {len(expected) - 1}."]
+        assert list_contents(row["history"]) == expected
         [sent] = [r for r in remembering.requests if r["messages"][-1]["content"] == row["question"]]
-        assert list_contents(sent["messages"]) == [*expected_history, row["question"]]
+        assert list_contents(sent["messages"]) == [*expected, row["question"]]
         assert (row["dialog"], row["turn"]) == (f"d{dialog}", number)
     assert (rows_by_id["2-1"]["status"], rows_by_id["2-2"]["status"]) == ("sut_error", "ok")
     assert summary["system"]["takes_history"] is True
@@ -106,9 +102,9 @@ def test_unlabelled_turns_are_asked_and_perturbed(
     assert [row["status"] for row in (first, second, third)] == ["unlabelled", "ok", "ok"]
     assert list_contents(third["history"])[::2] == ["диалог 1, вопрос 1?", "диалог 1, вопрос 2?"]
     judge_texts = [texts(request) for request in judge.requests]
-    with_history = [request_texts for request_texts in judge_texts if "question_1" in request_texts]
+    with_history = [parts for parts in judge_texts if "question_1" in parts]
     assert len(with_history) == 2  # the judge gets the unperturbed question
-    assert {request_texts["question_1"] for request_texts in with_history} == {"Диалог 1, вопрос 1?"}
+    assert {parts["question_1"] for parts in with_history} == {"Диалог 1, вопрос 1?"}
 
 
 def test_dialogs_stay_whole_in_batches_and_samples(
@@ -151,10 +147,10 @@ def test_follow_ups_have_own_prompt_and_stratum(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path
 ) -> None:
     def script(number: int, request: Document) -> bytes:
-        follow_up_texts = texts(request)
-        if "question_1" not in follow_up_texts:
+        parts = texts(request)
+        if "question_1" not in parts:
             return make_score_completion(0.5)
-        return make_score_completion(0.2 if follow_up_texts["question"].endswith("2?") else 0.8)
+        return make_score_completion(0.2 if parts["question"].endswith("2?") else 0.8)
 
     def bot(number: int, request: Document) -> bytes:
         last = request["messages"][-1]["content"]
@@ -174,11 +170,7 @@ def test_follow_ups_have_own_prompt_and_stratum(
         "0-1": None, "alone": None, "0-2": 0.0, "0-3": 0.8, "1-2": 0.2, "1-3": 0.8,
     }  # fmt: skip
     assert get_value(summary, "avg_history_use") == pytest.approx((0 + 3 * 0.2 + 4 * 0.8) / 8)
-    follow_up_texts = {
-        request_texts["question"]: request_texts
-        for request_texts in map(texts, judge.requests)
-        if "question_1" in request_texts
-    }
+    follow_up_texts = {parts["question"]: parts for parts in map(texts, judge.requests) if "question_1" in parts}
     assert follow_up_texts["Диалог 0, вопрос 3?"] == {
         "question_1": "Диалог 0, вопрос 1?", "answer_1": "Ответ на Диалог 0, вопрос 1?",
         "question_2": "Диалог 0, вопрос 2?", "answer_2": "Ответ не найден",
@@ -209,11 +201,8 @@ def test_stored_answers_are_judged_in_dialogs(judge: FakeLLMServer, remembering:
     again = evaluate("tier3", source=source, reuse_answers=first["evaluation_id"])
     assert len(remembering.requests) == n_requests
     assert again["system"]["takes_history"] is True
-    for first_row, rejudged_row in zip(read_rows(first), read_rows(again), strict=True):
-        assert (first_row["history"], first_row["history_use"]) == (
-            rejudged_row["history"],
-            rejudged_row["history_use"],
-        )
+    for row, rejudged in zip(read_rows(first), read_rows(again), strict=True):
+        assert (row["history"], row["history_use"]) == (rejudged["history"], rejudged["history_use"])
 
 
 def test_local_system_takes_no_history(at_home: Path, tmp_path: Path) -> None:
@@ -270,6 +259,6 @@ def test_judge_reads_dialogs_without_personal_data(
     rows = [turn(1, 1, question="Я Олег Кузнецов, 8 (927) 123-45-67, когда пересдача?"), turn(1, 2)]
     _, second = read_rows(evaluate("tier3", source=load(tmp_path, "dialogs_masked", rows), sut=remembering.url))
     assert second["history_use"] is not None and "123-45-67" in list_contents(second["history"])[0]
-    with_history = [request_texts for request_texts in map(texts, judge.requests) if "question_1" in request_texts]
+    with_history = [parts for parts in map(texts, judge.requests) if "question_1" in parts]
     assert len(with_history) == 1 and with_history[0]["question_1"].endswith("когда пересдача?")
     assert not any(secret in json.dumps(judge.requests, ensure_ascii=False) for secret in ("Кузнецов", "123-45-67"))

@@ -73,14 +73,12 @@ def make_bot(chunks: Sequence[Document]) -> Callable[[int, Document], bytes]:
     frequencies = Counter(word for words_of_chunk in chunk_words for word in words_of_chunk)
 
     def script(number: int, request: Document) -> bytes:
-        question_words = word_stems(request["messages"][-1]["content"])
+        words = word_stems(request["messages"][-1]["content"])
         user_messages = [message["content"] for message in request["messages"] if message["role"] == "user"]
         all_words = set().union(*map(word_stems, user_messages))
         weights = {word: math.log(len(chunks) / frequencies[word]) for word in all_words if word in frequencies}
         best = max(range(len(chunks)), key=lambda i: math.fsum(weights[word] for word in all_words & chunk_words[i]))
-        ordered = sorted(
-            split_sentences(chunks[best]["text"]), key=lambda sentence: -len(question_words & word_stems(sentence))
-        )
+        ordered = sorted(split_sentences(chunks[best]["text"]), key=lambda sentence: -len(words & word_stems(sentence)))
         reply = {
             "answer": " ".join(ordered[:2]),
             "urls": [chunks[best]["confluence_url"]],

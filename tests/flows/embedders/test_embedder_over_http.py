@@ -107,10 +107,8 @@ def test_resume_with_another_model_is_refused(
 
 @pytest.mark.slow("wait: retries")
 def test_dead_server_leaves_errors_and_no_scores(source: str, server: FakeLLMServer) -> None:
-    server.script = lambda number, request: (
-        make_response(503, "gone")
-        if any("Что велит" in text for text in request["input"])
-        else lexical(number, request)
+    server.script = lambda n, request: (
+        make_response(503, "gone") if any("Что велит" in text for text in request["input"]) else lexical(n, request)
     )
     summary = evaluate("tier1", source=source)
     assert (summary["state"], get_value(summary, "hit_rate@1")) == ("invalid", None)

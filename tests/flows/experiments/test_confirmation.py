@@ -120,9 +120,7 @@ def test_alarm_counts_persisting_changes(
     assert sentence in caplog.text
     assert again["system"]["part_of"] == bad["evaluation_id"]
     assert read_summary(engine, bad["evaluation_id"])["persistence"] == persistence
-    assert [incident["asked_again"] for incident in list_incidents(engine) if incident["source"] == nights.source] == [
-        persistence
-    ]
+    assert [row["asked_again"] for row in list_incidents(engine) if row["source"] == nights.source] == [persistence]
     assert sentence in write_report(engine, [bad["evaluation_id"]], tmp_path / "page.html", "ru").read_text(
         encoding="utf-8"
     )
@@ -215,10 +213,8 @@ def test_budget_is_shared_with_confirmation(
     refused = evaluate("tier3", confirms=bad["evaluation_id"])
     assert refused["statuses"] == {"skipped_budget": LOST}
     assert refused["persistence"]["metrics"]["avg_e2e_score"] == {"n": LOST, "persisted": 0, "unmeasured": LOST}
-    (sentence,) = persistence_sentences(refused["persistence"])
-    assert sentence["en"].startswith(
-        f"Not one of {LOST} questions whose avg_e2e_score had changed could be measured again"
-    )
+    (text,) = persistence_sentences(refused["persistence"])
+    assert text["en"].startswith(f"Not one of {LOST} questions whose avg_e2e_score had changed could be measured again")
 
 
 RETRIEVER = """

@@ -70,10 +70,7 @@ def test_single_pair_and_person_have_no_correlation(at_home: Path, tmp_path: Pat
 
 def test_pearson_matches_scipy_over_two_people() -> None:
     differences, labels = [0.5, -0.25, 0.0, 0.75], [[2, 1], [-1, 0], [1, -1], [2, 2]]
-    stacked = (
-        [value for value in differences for _ in range(2)],
-        [label for labels_of_pair in labels for label in labels_of_pair],
-    )
+    stacked = ([value for value in differences for _ in range(2)], [label for pair in labels for label in pair])
     assert pearson(differences, labels) == pytest.approx(pearsonr(*stacked).statistic, abs=1e-12)
     assert accuracy(differences, labels) == 1
     with pytest.raises(ValueError, match="one row of labels"):

@@ -41,9 +41,7 @@ def first(judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypa
         prompt = request["messages"][0]["content"]
         return make_response(200, "{}") if f"Сдать книгу {MUTE}." in prompt else answer_steadily(number, request)
 
-    service.script = lambda number, request: (
-        make_response(500, "broken") if get_number(request) in DOWN else answer(request)
-    )
+    service.script = lambda _, request: make_response(500, "broken") if get_number(request) in DOWN else answer(request)
     judge.script = judge_script
     set_variables(monkeypatch, {"YARUS_SUT_LABEL": "v1"})
     source = load(tmp_path, make_source_name(), [question(i) for i in range(N)])
@@ -55,9 +53,7 @@ def test_only_failed_cases_are_asked_again(
     first: Document, judge: FakeLLMServer, service: FakeLLMServer, engine: Engine
 ) -> None:
     assert {int(row["question_id"]) for row in read_rows(first) if row["status"] != "ok"} == {*DOWN, MUTE}
-    service.script = lambda number, request: (
-        make_response(500, "broken") if get_number(request) == 0 else answer(request)
-    )
+    service.script = lambda _, request: make_response(500, "broken") if get_number(request) == 0 else answer(request)
     judge.script = answer_steadily
     n_asked, n_judged = len(service.requests), len(judge.requests)
     again = evaluate("tier3", source=first["source"], failed="last")
@@ -68,7 +64,7 @@ def test_only_failed_cases_are_asked_again(
     assert (again["system"]["k"], again["name"]) == (3, None)  # it keeps the parameters, but not the name
     assert len(judge.requests) > n_judged
     # Once more: the case of that evaluation that still fails; then no case fails.
-    service.script = lambda number, request: answer(request)
+    service.script = lambda _, request: answer(request)
     n_bought = len(judge.requests)
     last = evaluate("tier3", source=first["source"], failed="last")
     assert last["failed_again"] == {"of": again["evaluation_id"], "n": 1, "asked": 1, "succeeded": 1}
@@ -91,7 +87,7 @@ def test_only_failed_cases_are_asked_again(
 
 
 def _assert_outside_history(engine: Engine, first: Document, ids: list[str]) -> None:
-    """Check that it has its own key and is no baseline, no night of a history and not in a report."""
+    """Check that each has another key, cannot be a baseline, and is in no history and no report."""
     for name in ids:
         row = journal.find_evaluation(engine, name)
         assert row["comparability_key"] != first["comparability_key"]
@@ -124,11 +120,6 @@ def test_unsuitable_evaluation_is_refused(engine: Engine, at_home: Path, tmp_pat
     ):
         with pytest.raises(InputError, match=message):
             resolve_repeated_parameters(engine, parameters)
-    resolved, _ = resolve_repeated_parameters(engine, Tier1(failed=broken, retriever="fulltext", name="снова"))
-    assert (resolved.source, resolved.retriever, resolved.name, resolved.failed) == (
-        source,
-        "fulltext",
-        "снова",
-        broken,
-    )
+    repeat, _ = resolve_repeated_parameters(engine, Tier1(failed=broken, retriever="fulltext", name="снова"))
+    assert (repeat.source, repeat.retriever, repeat.name, repeat.failed) == (source, "fulltext", "снова", broken)
     assert_refused(run_here("run", "tier0", "--failed"), 2, ("failed",))

@@ -79,14 +79,9 @@ def test_anchor_shows_judge_drift(judge: FakeLLMServer, engine: Engine, tmp_path
         assert (night["system"]["anchor"], night["source"]) == (first["evaluation_id"], source)
         assert night["comparability_key"] == first["comparability_key"]
         assert get_value(night, "avg_e2e_score") < get_value(first, "avg_e2e_score") - 0.1
-    anchor_history = trend(engine, "avg_e2e_score", tier="tier3", source=source, anchor=True)
-    assert [night["evaluation_id"] for night in anchor_history["nights"]] == [
-        night["evaluation_id"] for night in nights
-    ]
-    assert [journal.find_previous(engine, night["evaluation_id"]) for night in nights] == [
-        None,
-        nights[0]["evaluation_id"],
-    ]
+    anchors = trend(engine, "avg_e2e_score", tier="tier3", source=source, anchor=True)
+    assert [night["evaluation_id"] for night in anchors["nights"]] == [night["evaluation_id"] for night in nights]
+    assert [journal.find_previous(engine, n["evaluation_id"]) for n in nights] == [None, nights[0]["evaluation_id"]]
     history = trend(engine, "avg_e2e_score", tier="tier3", source=source)
     assert [night["evaluation_id"] for night in history["nights"]] == [first["evaluation_id"]]
 
@@ -161,10 +156,8 @@ def test_noise_band_covers_repeats(engine: Engine, tmp_path: Path) -> None:
 def test_grouped_cases_widen_noise_band(engine: Engine, tmp_path: Path) -> None:
     groups = [f"user {number // 10}" for number in range(100)]
     changes = [0.1 if number // 10 % 2 else -0.1 for number in range(100)]
-    alone = noise_bands(engine, write_pair(engine, tmp_path, [0.5] * 100, [0.5 + change for change in changes]))
-    grouped = noise_bands(
-        engine, write_pair(engine, tmp_path, [0.5] * 100, [0.5 + change for change in changes], group=groups)
-    )
+    alone = noise_bands(engine, write_pair(engine, tmp_path, [0.5] * 100, [0.5 + x for x in changes]))
+    grouped = noise_bands(engine, write_pair(engine, tmp_path, [0.5] * 100, [0.5 + x for x in changes], group=groups))
     assert alone["avg_faithfulness"] == pytest.approx(1.96 * 0.1 / np.sqrt(100), rel=1e-3)
     assert grouped["avg_faithfulness"] == pytest.approx(1.96 * 0.1 / np.sqrt(10), rel=1e-3)
 

@@ -59,9 +59,7 @@ def answer_as_models(number: int, request: Document) -> Any:
 def rank(number: int, request: Document) -> bytes:
     """Return the chunk of the question's number, then the next ones."""
     first = int(request["question"].split()[3].strip(","))
-    results = [
-        {"id": f"c{(first + position) % 10}", "distance": 0.1 * position} for position in range(int(request["k"]))
-    ]
+    results = [{"id": f"c{(first + i) % 10}", "distance": 0.1 * i} for i in range(int(request["k"]))]
     return make_response(200, json.dumps({"results": results}), JSON_HEADER)
 
 
@@ -95,10 +93,8 @@ def test_combinations_are_arms_with_evaluations(swept: Swept, at_home: Path) -> 
         "completed", "large", "mild",
     )  # fmt: skip
     assert document["system"]["part_of"] == swept.document["sweep_id"]  # so histories leave it out
-    stored_metrics = {
-        name: metric["value"] for name, metric in document["metrics"].items() if name in SWEEP_METRICS["tier3"]
-    }
-    assert {name: metric["value"] for name, metric in completed_arm["metrics"].items()} == stored_metrics
+    stored = {name: metric["value"] for name, metric in document["metrics"].items() if name in SWEEP_METRICS["tier3"]}
+    assert {name: metric["value"] for name, metric in completed_arm["metrics"].items()} == stored
     assert completed_arm["metrics"]["avg_e2e_score"]["n_scored"] == QUESTIONS
 
 
@@ -154,16 +150,12 @@ def test_costs_and_latencies_are_those_of_answers(swept: Swept) -> None:
 
 def test_pareto_front_is_per_judge(swept: Swept) -> None:
     for judge in JUDGES:
-        completed = [
-            arm for arm in swept.document["arms"] if arm["judge_model"] == judge and arm["state"] == "completed"
-        ]
-        objectives = {arm["arm"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in completed}
-        for arm in completed:
-            own_objectives = objectives[arm["arm"]]
+        peers = [arm for arm in swept.document["arms"] if arm["judge_model"] == judge and arm["state"] == "completed"]
+        objectives = {arm["arm"]: (-_quality(arm), arm["cost_usd"], arm["latency_ms_p50"]) for arm in peers}
+        for arm in peers:
+            own = objectives[arm["arm"]]
             is_dominated = any(
-                all(a <= b for a, b in zip(other_objectives, own_objectives, strict=True))
-                and other_objectives != own_objectives
-                for other_objectives in objectives.values()
+                all(a <= b for a, b in zip(other, own, strict=True)) and other != own for other in objectives.values()
             )
             assert arm["pareto"] is not is_dominated
 
@@ -210,10 +202,8 @@ def test_sweep_table_is_an_artifact(swept: Swept) -> None:
             fetched: list[Document] = (await client.post("artifacts/filter", json=query)).json()
             return fetched
 
-    sweep_artifacts = [
-        artifact for artifact in asyncio.run(artifacts()) if artifact["description"] == swept.document["sweep_id"]
-    ]
-    rows = json.loads(sweep_artifacts[0]["data"])
+    tables = [table for table in asyncio.run(artifacts()) if table["description"] == swept.document["sweep_id"]]
+    rows = json.loads(tables[0]["data"])
     assert [row["arm"] for row in rows] == [arm["arm"] for arm in swept.document["arms"]]
 
 

@@ -52,12 +52,11 @@ REFERENCE = "Сдать книгу {} до мая, карта 4111 1111 1111 111
 @pytest.fixture
 def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """Serve judge, generator and gate; calls to them are masked."""
-    with FakeLLMServer(script=answer_steadily) as llm_server:
+    with FakeLLMServer(script=answer_steadily) as models:
         set_variables(
-            monkeypatch,
-            make_role_variables(llm_server.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"},
+            monkeypatch, make_role_variables(models.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"}
         )
-        yield llm_server
+        yield models
 
 
 def source(folder: Path, name: str) -> str:

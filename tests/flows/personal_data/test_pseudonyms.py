@@ -132,15 +132,13 @@ def nights(
 @pytest.mark.parametrize("kind", KINDS)
 def test_prefect_gets_no_personal_data(nights: Nights, kind: str) -> None:
     entries = [json.dumps(entry, ensure_ascii=False) for entry in json.loads(nights.said(kind))]
-    unmasked_entries = [
-        entry for entry in entries if nights.evaluations["bare"] in entry
-    ]  # an event contains the artifact, too
-    masked_text = "".join(entry for entry in entries if entry not in unmasked_entries)
+    unmasked = [entry for entry in entries if nights.evaluations["bare"] in entry]  # an event contains it, too
+    masked_text = "".join(entry for entry in entries if entry not in unmasked)
     assert "production" in masked_text
     assert [secret for secret in PLANTED if secret in masked_text] == []
     if kind == "artifacts":
-        assert find_planted("".join(unmasked_entries)), "false shows them as they are"
-        assert NOTE["ru"] in masked_text and NOTE["ru"] not in "".join(unmasked_entries)
+        assert find_planted("".join(unmasked)), "false shows them as they are"
+        assert NOTE["ru"] in masked_text and NOTE["ru"] not in "".join(unmasked)
 
 
 def test_incidents_and_errors_have_no_personal_data(nights: Nights, at_home: Path) -> None:
@@ -157,11 +155,9 @@ def test_report_shows_pseudonyms_and_note(nights: Nights, at_home: Path, tmp_pat
     assert find_planted(page) == []
     assert "столовая" in page and "[телефон " in page and 'data-page="corpus"' in page
     assert all(text in page for text in NOTE.values())
-    evaluation_ids = (nights.evaluations["real_users"], nights.evaluations["blind"])
+    ids = (nights.evaluations["real_users"], nights.evaluations["blind"])
     for setting, expected in (("", []), ("true", []), ("false", list(PLANTED))):
-        run_here(
-            "report", *evaluation_ids, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting}
-        )
+        run_here("report", *ids, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting})
         page = unpack_page((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert 'data-pack="pair-' in page
         assert find_planted(page) == expected
@@ -215,11 +211,7 @@ def test_exports_have_pseudonyms_and_same_figures(nights: Nights, at_home: Path,
         assert [find_planted(text) for text in texts_of] == [expected, expected, expected]
     masked, unmasked = (pq.read_table(tmp_path / f"{setting}cases.parquet") for setting in ("", "false"))
     assert masked.schema == unmasked.schema
-    columns = [
-        column_name
-        for column_name in unmasked.column_names
-        if column_name not in (*pseudonyms.TEXT_KEYS, "group", "dialog")
-    ]
+    columns = [column for column in unmasked.column_names if column not in (*pseudonyms.TEXT_KEYS, "group", "dialog")]
     assert masked.select(columns).to_pylist() == unmasked.select(columns).to_pylist()
     users = [len(set(table["group"].to_pylist())) for table in (masked, unmasked)]
     assert users[0] == users[1] > 1, "users stay apart"

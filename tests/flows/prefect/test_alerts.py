@@ -119,10 +119,7 @@ def test_message_is_sent_when_night_falls_and_recovers(
 ) -> None:
     (_, bad, _, recovered), messages, *_ = nights
     assert [message["event"] for _, _, message in messages] == [*["yarus.night.changed"] * 3, "yarus.incident.test"]
-    assert [message["evaluation"] for _, _, message in messages[:2]] == [
-        bad["evaluation_id"],
-        recovered["evaluation_id"],
-    ]
+    assert [body["evaluation"] for _, _, body in messages[:2]] == [bad["evaluation_id"], recovered["evaluation_id"]]
     path, headers, first = messages[0]
     assert (path, headers["X-Key"], headers["Content-Type"]) == (f"/{SECRET}", SECRET, "application/json")
     assert {change["metric"] for change in first["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}

@@ -129,9 +129,7 @@ def test_change_is_since_previous_evaluation(at_home: Path, engine: Engine) -> N
 @pytest.mark.slow("prefect: flows of their own")
 def test_fallen_night_shows_changes(at_home: Path, engine: Engine) -> None:
     """Check that a significant fall has numbers and an interval, also if the night is invalid."""
-    journal.accept_baseline(
-        engine, evaluate("tier1", limit=60)["evaluation_id"]
-    )  # the baseline of other tests must not be used
+    journal.accept_baseline(engine, evaluate("tier1", limit=60)["evaluation_id"])  # not that of other tests
     fallen = evaluate("tier1", limit=60, retriever="fulltext")
     for state in ("completed", "invalid"):
         night = combine_summaries([fallen | {"state": state}])

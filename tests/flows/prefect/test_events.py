@@ -55,12 +55,8 @@ def write_night(engine: Engine, state: str, key: str | None = "of incidents", **
 
 def list_open(engine: Engine) -> list[tuple[str, str, int]]:
     """Return (first evaluation, verdict, nights) of the open incidents."""
-    all_incidents = incidents.list_incidents(engine)
-    return [
-        (incident["incident"], incident["verdict"], incident["nights"])
-        for incident in all_incidents
-        if incident["source"] == SOURCE
-    ]
+    rows = incidents.list_incidents(engine)
+    return [(row["incident"], row["verdict"], row["nights"]) for row in rows if row["source"] == SOURCE]
 
 
 def list_messages(caplog: Any) -> list[str]:
@@ -232,9 +228,7 @@ def test_level_is_accepted_if_comparable(engine: Engine, at_home: object) -> Non
 @pytest.mark.slow("wait: Prefect takes no shorter limit than ten seconds")
 def test_run_without_heartbeat_is_marked_crashed(prefect_server: dict[str, str]) -> None:
     url = prefect_server["PREFECT_API_URL"]
-    (automation,) = [
-        declaration for declaration in load_automations()["automations"] if declaration["name"] == "yarus: dead runs"
-    ]
+    (automation,) = [entry for entry in load_automations()["automations"] if entry["name"] == "yarus: dead runs"]
     prompt = automation | {"name": "dead at once", "trigger": automation["trigger"] | {"within": 10}}
     with httpx.Client(base_url=url, timeout=30) as client:
         client.post("/automations/", json=prompt).raise_for_status()

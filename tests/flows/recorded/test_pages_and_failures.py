@@ -12,19 +12,15 @@ def test_passage_takes_page_of_corpus(at_home: Path, tmp_path: Path) -> None:
         {"id": "k1", "text": "Ничья заметка.", "confluence_url": None},
     ]
     labels = {"relevant_chunk_ids": [], "relevant_urls": [PAGE_URL.format(0)]}
-    recorded = question(0, answer="Сдать книгу.", contexts=[{"id": "k1"}, {"id": "k0"}], **labels)
-    [row] = read_rows(
-        evaluate("tier3", source=load(tmp_path, "recorded_named_by_id", [recorded], chunks), sut="recorded")
-    )
+    entry = question(0, answer="Сдать книгу.", contexts=[{"id": "k1"}, {"id": "k0"}], **labels)
+    [row] = read_rows(evaluate("tier3", source=load(tmp_path, "recorded_named_by_id", [entry], chunks), sut="recorded"))
     assert (row["retrieved"], row["hit_rate@1"]) == ([PAGE_URL.format(0)], 1.0)
     assert row["context"] == "Ничья заметка.\n\nПравило 0 велит сдать книгу."
 
 
 def test_broken_off_answer_is_an_error(at_home: Path, tmp_path: Path) -> None:
-    recorded = [question(0, answer="Сдать", error="stream broke"), question(1, answer="Сдать книгу.")]
-    broken, complete = read_rows(
-        evaluate("tier3", source=load(tmp_path, "recorded_broken_off", recorded), sut="recorded")
-    )
+    rows = [question(0, answer="Сдать", error="stream broke"), question(1, answer="Сдать книгу.")]
+    broken, complete = read_rows(evaluate("tier3", source=load(tmp_path, "recorded_broken_off", rows), sut="recorded"))
     assert (broken["status"], broken["e2e_score"]) == ("sut_error", None)
     assert broken["reason"] == "stream broke; until then it had said 'Сдать'"
     assert complete["status"] == "ok"

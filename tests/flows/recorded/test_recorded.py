@@ -57,8 +57,8 @@ def make_labels(turns: list[Document]) -> list[Document]:
     """Return people's labels of the questions: references and relevant chunks of the even ones."""
     return [
         {
-            "id": turn_values["trace_id"],
-            "question": turn_values["question"],
+            "id": turn["trace_id"],
+            "question": turn["question"],
             "ground_truth_answer": REFERENCE.format(i),
             "relevant_chunk_ids": [f"c{i % 10}"],
             "relevant_urls": [f"https://wiki.example/{i % 10}"],
@@ -66,7 +66,7 @@ def make_labels(turns: list[Document]) -> list[Document]:
             "answerable": True,
             "origin": "manual",
         }
-        for i, turn_values in enumerate(turns)
+        for i, turn in enumerate(turns)
         if i % 2 == 0
     ]
 
@@ -81,37 +81,29 @@ def list_figures(summary: Document) -> Document:
 def test_traces_and_table_give_identical_metrics(at_home: Path, tmp_path: Path) -> None:
     turns = [make_turn(i) for i in range(8)]
     turns[3] |= {"answer": "Сдать книгу 3 надо до 15 июня, правило 77."}
-    load_traces(
-        tmp_path, "recorded_as_traces", [make_export_request(make_otlp_spans(turn_values)) for turn_values in turns]
-    )
-    write_json_lines(tmp_path / "t.jsonl", [row(turn_values) for turn_values in turns])
+    load_traces(tmp_path, "recorded_as_traces", [make_export_request(make_otlp_spans(turn)) for turn in turns])
+    write_json_lines(tmp_path / "t.jsonl", [row(turn) for turn in turns])
     cli_json("load", "table", str(tmp_path / "t.jsonl"), "--into", "recorded_as_table")
     write_json_lines(tmp_path / "labels.jsonl", make_labels(turns))
     for name in ("recorded_as_traces", "recorded_as_table"):
         assert cli_json("load", "table", str(tmp_path / "labels.jsonl"), "--into", name)["problems"] == []
-    for tier, parameters in (
+    for tier, options in (
         ("tier3", {"sut": "recorded"}),
         ("tier2", {"sut": "recorded"}),
         ("judge", {"exam": 0}),
         ("judge_pipeline", {}),
     ):
-        traces_summary, table_summary = (
-            evaluate(tier, source=name, **parameters) for name in ("recorded_as_traces", "recorded_as_table")
-        )
-        assert list_figures(traces_summary) == list_figures(table_summary), tier
-        assert traces_summary["statuses"] == table_summary["statuses"], tier
-        traces_cases, table_cases = (
-            {case["question_id"]: case for case in read_rows(summary)} for summary in (traces_summary, table_summary)
-        )
+        traces, table = (evaluate(tier, source=name, **options) for name in ("recorded_as_traces", "recorded_as_table"))
+        assert list_figures(traces) == list_figures(table), tier
+        assert traces["statuses"] == table["statuses"], tier
+        traces_cases, table_cases = ({case["question_id"]: case for case in read_rows(run)} for run in (traces, table))
         assert [{**case, "case_id": ""} for case in traces_cases.values()] == [
             {**table_cases[name], "case_id": ""} for name in traces_cases
         ], tier
-        assert traces_summary["state"] == "completed"
+        assert traces["state"] == "completed"
         if tier.startswith("tier"):
-            assert (get_value(traces_summary, "latency_ms_p50") if tier == "tier3" else 1503.5) == 1503.5
-            assert {case["span_id"] for case in traces_cases.values()} == {
-                make_span_id(turn_values, "rag") for turn_values in turns
-            }
+            assert (get_value(traces, "latency_ms_p50") if tier == "tier3" else 1503.5) == 1503.5
+            assert {case["span_id"] for case in traces_cases.values()} == {make_span_id(turn, "rag") for turn in turns}
 
 
 @pytest.mark.slow("breadth: recorded answers in more tiers")
@@ -120,7 +112,7 @@ def test_unlabelled_traces_are_measured_without_references(judge: FakeLLMServer,
     document = load_traces(
         tmp_path,
         "recorded_no_labels",
-        [make_langfuse_trace(turn_values, scores=[{"name": "user-feedback", "value": 1}]) for turn_values in turns],
+        [make_langfuse_trace(turn, scores=[{"name": "user-feedback", "value": 1}]) for turn in turns],
     )
     assert (document["questions"]["added"], document["chunks"]["added"], document["problems"]) == (6, 7, [])
     third = evaluate("tier3", source="recorded_no_labels", sut="recorded")
@@ -135,7 +127,7 @@ def test_unlabelled_traces_are_measured_without_references(judge: FakeLLMServer,
         for name in ("faithfulness", "answer_relevance", "answer_correctness")
     ] == [6, 6, 0]
     assert all("Контекст" not in str(case["answer"]) for case in read_rows(second))
-    assert {case["sut_tokens_in"] for case in read_rows(second)} == {turn_values["tokens_in"] for turn_values in turns}
+    assert {case["sut_tokens_in"] for case in read_rows(second)} == {turn["tokens_in"] for turn in turns}
     assert all(request["model"].startswith("judge") for request in judge.requests)
     quality = evaluate("judge", source="recorded_no_labels", exam=0, probes=False)
     assert (quality["statuses"], quality["system"]["contexts"]) == ({"ok": 6}, "recorded")
@@ -145,7 +137,7 @@ def test_unlabelled_traces_are_measured_without_references(judge: FakeLLMServer,
 
 def test_faulty_answers_get_no_scores(at_home: Path, tmp_path: Path) -> None:
     turns = [make_turn(i) for i in range(5)]
-    rows = [row(turn_values) for turn_values in turns]
+    rows = [row(turn) for turn in turns]
     rows[0] |= {"answer": "", "error": "TimeoutError: 30 s"}
     rows[1] |= {"answer": "Ответ не найден в базе."}
     rows[2] |= {"answer": ""}
@@ -154,7 +146,7 @@ def test_faulty_answers_get_no_scores(at_home: Path, tmp_path: Path) -> None:
     cli_json("load", "table", str(tmp_path / "t.jsonl"), "--into", "recorded_faults")
     summary = evaluate("tier3", source="recorded_faults", sut="recorded")
     by_id = {case["question_id"]: case for case in read_rows(summary)}
-    cases_in_order = [by_id[turn_values["trace_id"]] for turn_values in turns]
+    cases_in_order = [by_id[turn["trace_id"]] for turn in turns]
     assert [case["status"] for case in cases_in_order] == ["sut_error", "sut_refusal", "not_applicable", "ok", "ok"]
     assert cases_in_order[0]["reason"] == "TimeoutError: 30 s"
     assert [case["faithfulness"] is None for case in cases_in_order] == [True, True, True, True, False]
@@ -188,7 +180,7 @@ def test_setting_applies_to_tiers_without_passages(
 
 def test_loading_again_keeps_corpus_and_labels(at_home: Path, tmp_path: Path) -> None:
     turns = [make_turn(i) for i in range(3)]
-    documents = [make_export_request(make_otlp_spans(turn_values)) for turn_values in turns]
+    documents = [make_export_request(make_otlp_spans(turn)) for turn in turns]
     chunks = [{"id": "c0", "text": "Полный текст правила 0.", "confluence_url": "https://wiki.example/full"}]
     load(tmp_path, "recorded_again", make_labels(turns), chunks)
     first = load_traces(tmp_path, "recorded_again", documents)
@@ -203,9 +195,7 @@ def test_loading_again_keeps_corpus_and_labels(at_home: Path, tmp_path: Path) ->
 
 def test_scores_are_exported_to_traces(judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = [make_turn(i) for i in range(6)]
-    load_traces(
-        tmp_path, "recorded_scored", [make_export_request(make_otlp_spans(turn_values)) for turn_values in turns]
-    )
+    load_traces(tmp_path, "recorded_scored", [make_export_request(make_otlp_spans(turn)) for turn in turns])
 
     def script(number: int, request: Document) -> Any:
         broken = turns[2]["question"] in request["messages"][0]["content"]
@@ -236,12 +226,10 @@ def test_scores_are_exported_to_traces(judge: FakeLLMServer, tmp_path: Path, mon
         assert event["gen_ai.evaluation.score.value"] == cases[event["traceId"]][event["gen_ai.evaluation.name"]]
         assert event["spanId"] == cases[event["traceId"]]["span_id"]
     faithful = {event["traceId"] for event in with_value if event["gen_ai.evaluation.name"] == "faithfulness"}
-    assert faithful == {turn_values["trace_id"] for turn_values in turns} - {turns[2]["trace_id"]}
-    unscored = [event for event in events if "gen_ai.evaluation.score.value" not in event]
-    assert {event["traceId"] for event in unscored} == {turns[2]["trace_id"]}
-    assert {(event["gen_ai.evaluation.score.label"], event["error.type"]) for event in unscored} == {
-        ("parse_error",) * 2
-    }
+    assert faithful == {turn["trace_id"] for turn in turns} - {turns[2]["trace_id"]}
+    rest = [event for event in events if "gen_ai.evaluation.score.value" not in event]
+    assert {event["traceId"] for event in rest} == {turns[2]["trace_id"]}
+    assert {(event["gen_ai.evaluation.score.label"], event["error.type"]) for event in rest} == {("parse_error",) * 2}
     with pytest.raises(InputError, match="already exists"):
         cli_json("export", summary["evaluation_id"], "--to", "otlp")
 
@@ -265,15 +253,13 @@ def test_reasons_are_exported_without_personal_data(
     load_traces(tmp_path, "recorded_personal", [make_export_request(make_otlp_spans(make_turn(i))) for i in range(2)])
     summary = evaluate("tier2", source="recorded_personal", sut="recorded")
     monkeypatch.chdir(tmp_path)
-    is_unmasked = {}
+    leaks = {}
     for masked in ("false", "true"):
         monkeypatch.setenv("YARUS_MASK_SHOWN", masked)
         for form in ("otlp", "langfuse"):
             exported = cli_json("export", summary["evaluation_id"], "--to", form, "--overwrite")
-            is_unmasked[form, masked] = "345-67-89" in Path(exported["file"]).read_text(encoding="utf-8")
-    assert is_unmasked == {
-        (form, masked): masked == "false" for form in ("otlp", "langfuse") for masked in ("false", "true")
-    }
+            leaks[form, masked] = "345-67-89" in Path(exported["file"]).read_text(encoding="utf-8")
+    assert leaks == {(form, masked): masked == "false" for form in ("otlp", "langfuse") for masked in ("false", "true")}
 
 
 def test_dry_run_counts_only_judge_calls(judge: FakeLLMServer, tmp_path: Path) -> None:
@@ -288,9 +274,7 @@ def test_dry_run_counts_only_judge_calls(judge: FakeLLMServer, tmp_path: Path) -
 def test_recorded_answers_are_rejudged_and_frozen(at_home: Path, tmp_path: Path) -> None:
     turns = [make_turn(i) for i in range(4)]
     load_traces(
-        tmp_path,
-        "rejudged",
-        [make_langfuse_trace(turn_values, scores=[{"name": "feedback", "value": 1}]) for turn_values in turns],
+        tmp_path, "rejudged", [make_langfuse_trace(turn, scores=[{"name": "feedback", "value": 1}]) for turn in turns]
     )
     first = evaluate("tier3", source="rejudged", sut="recorded")
     again = evaluate("tier3", source="rejudged", reuse_answers=first["evaluation_id"])
@@ -303,8 +287,7 @@ def test_recorded_answers_are_rejudged_and_frozen(at_home: Path, tmp_path: Path)
     keys = {tier: evaluate(tier, source="rejudged", sut="recorded")["comparability_key"] for tier in ("tier2", "tier3")}
     assert keys["tier3"] == first["comparability_key"]
     with_references = make_labels(turns) + [
-        {**make_labels(turns)[0], "id": turn_values["trace_id"], "question": turn_values["question"]}
-        for turn_values in turns[1::2]
+        {**make_labels(turns)[0], "id": turn["trace_id"], "question": turn["question"]} for turn in turns[1::2]
     ]
     cli_json("load", "table", str(write_json_lines(tmp_path / "labels.jsonl", with_references)), "--into", "rejudged")
     parts = {

@@ -11,7 +11,7 @@ from tests.support.llm_server import FakeLLMServer
 
 @pytest.fixture
 def served(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """Serve generator and judge, which answer as `steady`, unless a test changes the script."""
+    """Serve generator and judge, which reply with `answer_steadily`, unless a test changes the script."""
     with FakeLLMServer(script=answer_steadily) as server:
         set_variables(monkeypatch, make_role_variables(server.url, "generator", "judge"))
         yield server

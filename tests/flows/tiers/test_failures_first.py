@@ -34,13 +34,13 @@ def number_of(request: Document) -> int:
 
 
 def make_answer_script(failing: Container[int], refusing: Container[int] = ()) -> Any:
-    def script(number: int, request: Document) -> bytes:
-        question_number = number_of(request)
-        if question_number in failing:
+    def script(_: int, request: Document) -> bytes:
+        number = number_of(request)
+        if number in failing:
             return make_response(500, "Internal Server Error")
-        answer = "Ответ не найден" if question_number in refusing else f"Сдать книгу {question_number}."
-        page = PAGE_URL.format(question_number % 10)
-        parts = {"answer": answer, "urls": [page], "contexts": [f"Правило {question_number} велит сдать книгу."]}
+        answer = "Ответ не найден" if number in refusing else f"Сдать книгу {number}."
+        page = PAGE_URL.format(number % 10)
+        parts = {"answer": answer, "urls": [page], "contexts": [f"Правило {number} велит сдать книгу."]}
         return make_response(200, json.dumps(parts, ensure_ascii=False), JSON_HEADER)
 
     return script
@@ -94,13 +94,11 @@ def test_comparison_counts_all_errors(judge: FakeLLMServer, service: FakeLLMServ
 
 
 def test_retriever_errors_count_regardless_of_labels(service: FakeLLMServer, tmp_path: Path) -> None:
-    def script(number: int, request: Document) -> bytes:
-        question_number = number_of(request)
-        if question_number in (0, 1, 3):
+    def script(_: int, request: Document) -> bytes:
+        number = number_of(request)
+        if number in (0, 1, 3):
             return make_response(500, "Internal Server Error")
-        return make_response(
-            200, json.dumps({"results": [{"id": f"c{question_number % 10}", "distance": 0.1}]}), JSON_HEADER
-        )
+        return make_response(200, json.dumps({"results": [{"id": f"c{number % 10}", "distance": 0.1}]}), JSON_HEADER)
 
     service.script = script
     source = load_half_labelled(tmp_path, "half_labelled_1", 20)

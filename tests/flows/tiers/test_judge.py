@@ -41,13 +41,11 @@ def test_agreement_with_people_matches_scipy(night: dict[str, Document]) -> None
     score, people = (cases[name].to_numpy() for name in ("faithfulness", "human_score"))
     has_both = ~np.isnan(score) & ~np.isnan(people)
     metrics = night["judge"]["metrics"]
-    judged_scores, people_scores = score[has_both], people[has_both]
-    assert metrics["user_votes_spearman"]["value"] == pytest.approx(
-        spearmanr(judged_scores, people_scores).statistic, abs=1e-12
-    )
-    expected_distance = np.mean((judged_scores[:, None] - people_scores[None, :]) ** 2)
+    scores, votes = score[has_both], people[has_both]
+    assert metrics["user_votes_spearman"]["value"] == pytest.approx(spearmanr(scores, votes).statistic, abs=1e-12)
+    expected_distance = np.mean((scores[:, None] - votes[None, :]) ** 2)
     assert metrics["user_votes_weighted_kappa"]["value"] == pytest.approx(
-        1 - np.mean((judged_scores - people_scores) ** 2) / expected_distance, abs=1e-12
+        1 - np.mean((scores - votes) ** 2) / expected_distance, abs=1e-12
     )
     assert metrics["user_votes_spearman"]["n_scored"] == has_both.sum() > 100
 
@@ -55,15 +53,13 @@ def test_agreement_with_people_matches_scipy(night: dict[str, Document]) -> None
 def test_means_and_probes_match_stored_replies(night: dict[str, Document]) -> None:
     shifts: dict[str, list[float]] = {probe: [] for probe in PROBES}
     for row in read_rows(night["judge"]):
-        answer_replies = [reply for reply in row["judge_raw"] if not reply["metric"].startswith("exam:")]
-        stored_scores = {
-            (reply["metric"], reply["repeat"]): json.loads(reply["reply"])["score"] for reply in answer_replies
-        }
-        assert row["faithfulness"] == stored_scores.get(("faithfulness", 0))
-        assert row["faithfulness_again"] == stored_scores.get(("faithfulness", 1))
+        replies = [reply for reply in row["judge_raw"] if not reply["metric"].startswith("exam:")]
+        scores = {(reply["metric"], reply["repeat"]): json.loads(reply["reply"])["score"] for reply in replies}
+        assert row["faithfulness"] == scores.get(("faithfulness", 0))
+        assert row["faithfulness_again"] == scores.get(("faithfulness", 1))
         for probe in PROBES:
-            if (f"bias_{probe}", 0) in stored_scores:
-                shifts[probe].append(stored_scores[f"bias_{probe}", 0] - stored_scores["faithfulness", 0])
+            if (f"bias_{probe}", 0) in scores:
+                shifts[probe].append(scores[f"bias_{probe}", 0] - scores["faithfulness", 0])
     for probe, probe_shifts in shifts.items():
         assert get_value(night["judge"], f"bias_{probe}") == pytest.approx(np.mean(probe_shifts), abs=1e-12)
         assert night["judge"]["metrics"][f"bias_{probe}"]["n_scored"] == len(probe_shifts) > 0
@@ -75,8 +71,8 @@ def test_means_and_probes_match_stored_replies(night: dict[str, Document]) -> No
 def test_random_judge_is_detected(judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from sklearn.metrics import cohen_kappa_score
 
-    generator = random.Random(7)
-    judge.script = lambda number, request: make_score_completion(generator.randrange(5) / 4)
+    dice = random.Random(7)
+    judge.script = lambda number, request: make_score_completion(dice.randrange(5) / 4)
     source = load(tmp_path, "at_random", [question(i) for i in range(300)])
     summary = evaluate("judge", source=source, probes=False)
     rows = read_rows(summary)
@@ -141,12 +137,9 @@ def test_judge_that_prefers_length_is_detected(
 def test_own_model_answers_are_counted(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "counted", [question(i) for i in range(20)])
     summary = evaluate("judge", source=source, exam=0)
-    n_requests = len(judge.requests)
-    n_generated = 20  # 10 and 5 tokens each, see `steady`; verdicts have 100 and 20
-    expected = {
-        "tokens_in": 100 * (n_requests - n_generated) + 10 * n_generated,
-        "tokens_out": 20 * (n_requests - n_generated) + 5 * n_generated,
-    }
+    n_all = len(judge.requests)
+    n_own = 20  # 10 and 5 tokens each, see `answer_steadily`; verdicts have 100 and 20
+    expected = {"tokens_in": 100 * (n_all - n_own) + 10 * n_own, "tokens_out": 20 * (n_all - n_own) + 5 * n_own}
     journal_row = journal.find_evaluation(engine, summary["evaluation_id"])
     for name, tokens in expected.items():
         assert sum(row[name] for row in read_rows(summary)) == journal_row[name] == tokens, name
@@ -159,9 +152,7 @@ def test_judge_is_asked_again_except_after_stop(judge: FakeLLMServer, tmp_path: 
     first = evaluate("judge", source=source, exam=0)
     assert len(judge.requests) == n_expected
     second = evaluate("judge", source=source, exam=0)
-    assert (
-        len(judge.requests) == 2 * n_expected - 15
-    )  # the own model's answers are not a measurement, so they are bought once
+    assert len(judge.requests) == 2 * n_expected - 15  # the own model's answers measure nothing: bought once
     assert first["comparability_key"] == second["comparability_key"]
 
     answered: list[int] = []
@@ -177,22 +168,18 @@ def test_judge_is_asked_again_except_after_stop(judge: FakeLLMServer, tmp_path: 
         evaluate("judge", source=source, exam=0)
     stopped = run_here("runs", "--json").json[0]
     assert (stopped["tier"], stopped["state"]) == ("judge", "failed")
-    n_requests = len(judge.requests)
+    before = len(judge.requests)
     judge.script = answer_steadily
     resumed = evaluate("judge", resume=stopped["evaluation_id"])
-    assert (
-        0 <= len(judge.requests) - n_requests - (n_expected - 15 - 30) <= 16
-    )  # those in flight at the stop are asked again
+    assert 0 <= len(judge.requests) - before - (n_expected - 15 - 30) <= 16  # those in flight are asked again
     same = ("avg_faithfulness", "weighted_kappa", "bias_padded", "consistency_score", "user_votes_spearman")
     assert [get_value(resumed, name) for name in same] == [get_value(first, name) for name in same]
 
 
 def test_unreadable_replies_are_counted(judge: FakeLLMServer, tmp_path: Path) -> None:
-    def script(number: int, request: Document) -> Any:
-        question_number = int(texts(request)["question"].split()[3].strip(","))
-        return (
-            make_completion("не могу оценить") if question_number % 2 else make_score_completion(question_number / 100)
-        )
+    def script(_: int, request: Document) -> Any:
+        number = int(texts(request)["question"].split()[3].strip(","))
+        return make_completion("не могу оценить") if number % 2 else make_score_completion(number / 100)
 
     judge.script = script
     summary = evaluate(

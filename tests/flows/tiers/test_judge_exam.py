@@ -45,48 +45,35 @@ def papers(at_home_for_module: Path) -> list[Document]:
 @pytest.fixture
 def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """Serve a judge and a gate."""
-    with FakeLLMServer() as llm_server:
-        set_variables(monkeypatch, make_role_variables(llm_server.url, "judge", "gate"))
-        yield llm_server
+    with FakeLLMServer() as models:
+        set_variables(monkeypatch, make_role_variables(models.url, "judge", "gate"))
+        yield models
 
 
 def collect_truths(papers: list[Document]) -> dict[str, Truth]:
     """Return the truth by what a prompt reads: context, reference or neither; the gate separately."""
-    truths_by_text: dict[str, Truth] = {}
-    text_of_prompt = {
-        "faithfulness": "context",
-        "answer_relevance": "",
-        "answer_correctness": "reference",
-        "gate": "gate",
-    }
+    truths: dict[str, Truth] = {}
+    prompts = {"faithfulness": "context", "answer_relevance": "", "answer_correctness": "reference", "gate": "gate"}
     for case in papers:
         for item in case["exam"]:
-            for prompt, reads in text_of_prompt.items():
+            for prompt, reads in prompts.items():
                 if prompt in (*item["damaged"], *item["sound"]):
-                    truths_by_text.setdefault(reads, {})[case["question"], item["answer"]] = prompt in item["damaged"]
-    return truths_by_text
+                    truths.setdefault(reads, {})[case["question"], item["answer"]] = prompt in item["damaged"]
+    return truths
 
 
 def make_judge_script(judge: Judge, papers: list[Document]) -> Callable[[int, Document], Any]:
     """Return the server's script for a judge that knows the truth; other calls are judged as undamaged."""
-    truths_by_text = collect_truths(papers)
+    truths = collect_truths(papers)
 
     def script(number: int, request: Document) -> Any:
-        prompt_texts = texts(request)
-        if "answer" not in prompt_texts:  # what the judge's own model would say
-            return make_completion(" ".join(prompt_texts["context"].split()[:5]))
+        parts = texts(request)
+        if "answer" not in parts:  # what the judge's own model would say
+            return make_completion(" ".join(parts["context"].split()[:5]))
         is_gate = request["model"].startswith("gate")
-        reads = (
-            "gate"
-            if is_gate
-            else "context"
-            if "context" in prompt_texts
-            else "reference"
-            if "reference" in prompt_texts
-            else ""
-        )
-        damaged = truths_by_text.get(reads, {}).get((prompt_texts["question"], prompt_texts["answer"]), False)
-        score = judge(f"{reads}|{prompt_texts['question']}|{prompt_texts['answer']}", damaged)
+        reads = "gate" if is_gate else "context" if "context" in parts else "reference" if "reference" in parts else ""
+        damaged = truths.get(reads, {}).get((parts["question"], parts["answer"]), False)
+        score = judge(f"{reads}|{parts['question']}|{parts['answer']}", damaged)
         return make_completion("Да" if score >= 0.5 else "Нет") if is_gate else make_score_completion(score)
 
     return script
@@ -146,10 +133,8 @@ def test_useless_judge_is_named_and_not_graded(
         assert {(metric["judge"], metric["grade"]) for metric in opinions.values()} == {("failed", None)}
     for language in ("en", "ru"):
         print_summary(answered, language)
-        tier_output = capsys.readouterr().out
-        lines = [
-            line for line in tier_output.splitlines() if "avg_faithfulness" in line or "avg_answer_relevance" in line
-        ]
+        text = capsys.readouterr().out
+        lines = [line for line in text.splitlines() if "avg_faithfulness" in line or "avg_answer_relevance" in line]
         assert len(lines) == 2 and not any(GRADES.search(line) for line in lines)
         assert {"en": "Judge failed its exam", "ru": "Судья не сдал экзамен"}[language] in lines[0]
 

@@ -54,9 +54,7 @@ def test_figures_match_scikit_learn(night: dict[str, Document]) -> None:
 
 def test_first_word_decides(gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies = ["Да", "yes, show it", "**Нет**, не стоит", "NO", "Возможно", "", "Да/нет", "Ответ: да", "нет", "да."]
-    gate.script = lambda number, request: make_completion(
-        replies[int(texts(request)["question"].split()[3].strip(","))]
-    )
+    gate.script = lambda _, request: make_completion(replies[int(texts(request)["question"].split()[3].strip(","))])
     monkeypatch.setenv("YARUS_MIN_COVERAGE", "0.5")
     source = load(tmp_path, "first_words", [question(i, ground_truth_show=i < 5) for i in range(10)])
     summary = evaluate("judge_pipeline", source=source)

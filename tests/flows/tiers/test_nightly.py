@@ -121,7 +121,7 @@ def test_failed_tier_does_not_stop_others(at_home: Path, engine: Engine, yarus: 
 
 
 def test_nightly_skips_unmeasurable_tiers(at_home: Path, engine: Engine, yarus: CommandLine) -> None:
-    """Skip a tier without cases without failing, unless an earlier night has measured it."""
+    """Skip tiers without cases and complete; start a tier that an earlier night has measured."""
     pages = [{"id": f"c{i}", "confluence_url": f"https://a/{i}", "text": f"Правило {i}."} for i in range(3)]
     labelled = [{"question": f"Что велит правило {i}?", "relevant_urls": [f"https://a/{i}"]} for i in range(3)]
     source = store_source(engine, "skipping", labelled, pages)

@@ -31,10 +31,8 @@ def write_set(folder: Path) -> Path:
     lines = [json.dumps({"_id": f"arg-{i}", "text": text}) for i, text in enumerate(TEXTS)]
     for name in ("corpus", "queries"):
         (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    pairs = "".join(f"arg-{i}\targ-{i ^ 1}\t1\n" for i in range(len(TEXTS)))
-    (folder / "qrels" / "test.tsv").write_text(
-        f"query-id\tcorpus-id\tscore\n{pairs}arg-0\targ-4\t-1\n", encoding="utf-8"
-    )
+    tsv = "".join(f"arg-{i}\targ-{i ^ 1}\t1\n" for i in range(len(TEXTS)))
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{tsv}arg-0\targ-4\t-1\n", encoding="utf-8")
     return folder
 
 

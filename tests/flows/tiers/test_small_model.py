@@ -15,7 +15,7 @@ from tests.support.evaluations import read_rows
 from yarus.db.errors import InputError
 from yarus.flows.cli.demo_llm.__main__ import QUESTIONS, build_settings, describe_exam
 from yarus.flows.cli.demo_llm.server import MODEL, find_weights, open_server
-from yarus.metrics.table import get_metric as find_metric
+from yarus.metrics.table import get_metric
 
 SOURCE = "small_model"
 RUNS = {
@@ -106,7 +106,7 @@ def test_small_model_does_not_pass_exam(summaries: dict[str, Document], yarus: C
         judged = {name: metric for name, metric in summaries[tier]["metrics"].items() if metric.get("judge")}
         assert judged
         for name, metric in judged.items():
-            outcome = outcomes[find_metric(name).opinion]
+            outcome = outcomes[get_metric(name).opinion]
             assert metric["judge"] == ("failed" if outcome == "unreadable" else "missing"), name
             assert metric["grade"] is None, name
         output = yarus("show", summaries[tier]["evaluation_id"], env=ENGLISH)

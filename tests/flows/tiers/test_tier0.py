@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from sqlalchemy import Engine, text
 
 from tests.support.command_line import CommandLine, CommandResult
+from tests.support.evaluations import get_value
 from tests.support.steps import evaluate_tier0
 from yarus.db.loading.load_rows import ImportedRows, IncomingRow, fill
 from yarus.tasks.models.embedding.embedders import get_embedder
@@ -25,7 +26,7 @@ CLUSTERING = ("total_texts", "total_pairs", "n_clusters", "avg_intra_cluster_sim
 GEOMETRY = ("avg_nn_distance", "density_score", "avg_spread", "effective_dimensionality", "avg_pairwise_distance")
 
 
-def store_source(engine: Engine, name: str, *chunks: tuple[str, str | None], ask: str = "?") -> str:
+def store_chunks(engine: Engine, name: str, *chunks: tuple[str, str | None], ask: str = "?") -> str:
     """Store a source of chunks (text, page), with the question that every source needs."""
     columns = ("id", "text", "confluence_url")
     rows = [dict(zip(columns, (str(n), *chunk), strict=True)) for n, chunk in enumerate(chunks)]
@@ -39,15 +40,10 @@ def embed_texts(texts: list[str]) -> np.ndarray:
     return get_embedder("lexical").encode(texts).astype(np.float64)  # scikit-learn computes in the input's precision
 
 
-def get_value(document: Document, name: str) -> float | None:
-    stored: float | None = document["metrics"][name]["value"]
-    return stored
-
-
 @pytest.fixture(scope="module")
 def without_pages(yarus: CommandLine, engine: Engine) -> CommandResult:
     """Evaluate texts without pages, from the command line."""
-    store_source(engine, "no_pages", *((f"Текст номер {n} о стипендии", None) for n in range(9)))
+    store_chunks(engine, "no_pages", *((f"Текст номер {n} о стипендии", None) for n in range(9)))
     return yarus("run", "tier0", "--source", "no_pages", "--json", ok=False)
 
 
@@ -132,7 +128,7 @@ def test_unlabelled_texts_keep_geometry(without_pages: CommandResult) -> None:
 
 def test_pages_with_one_passage_are_reported(at_home: Path, engine: Engine) -> None:
     """Report no silhouette, because 0, the convention for single texts, would say that pages are mixed."""
-    name = store_source(engine, "one_passage_each", *((f"Текст номер {n} о стипендии", f"p{n}") for n in range(9)))
+    name = store_chunks(engine, "one_passage_each", *((f"Текст номер {n} о стипендии", f"p{n}") for n in range(9)))
     document = evaluate_tier0(source=name)
     for metric in ("avg_intra_cluster_sim", "silhouette_score"):
         assert document["metrics"][metric] == document["metrics"][metric] | {
@@ -146,7 +142,7 @@ def test_pages_with_one_passage_are_reported(at_home: Path, engine: Engine) -> N
 
 def test_texts_without_vector_are_left_out(at_home: Path, engine: Engine) -> None:
     texts = ["Стипендия назначается приказом", "Стипендию назначает ректор", "Общежитие рядом", "Общежитие далеко"]
-    name = store_source(
+    name = store_chunks(
         engine, "some_zero", *((passage, f"p{n // 2}") for n, passage in enumerate([*texts, BLANK, BLANK * 2]))
     )
     document = evaluate_tier0(source=name)
@@ -156,7 +152,7 @@ def test_texts_without_vector_are_left_out(at_home: Path, engine: Engine) -> Non
     assert get_value(document, "silhouette_score") == pytest.approx(
         silhouette_samples(vectors, [0, 0, 1, 1], metric="cosine").mean(), abs=1e-6
     )
-    nothing = store_source(engine, "all_zero", (BLANK, "p1"), (BLANK * 2, "p2"))
+    nothing = store_chunks(engine, "all_zero", (BLANK, "p1"), (BLANK * 2, "p2"))
     document = evaluate_tier0(source=nothing)
     assert (document["state"], document["statuses"]) == ("invalid", {"not_applicable": 2})
     assert {metric["value"] for metric in document["metrics"].values()} == {None}
@@ -164,7 +160,7 @@ def test_texts_without_vector_are_left_out(at_home: Path, engine: Engine) -> Non
 
 
 def test_single_text_has_no_distances(at_home: Path, engine: Engine) -> None:
-    document = evaluate_tier0(source=store_source(engine, "one_text", ("Стипендия", "p1")))
+    document = evaluate_tier0(source=store_chunks(engine, "one_text", ("Стипендия", "p1")))
     measured = {name: metric["value"] for name, metric in document["metrics"].items() if metric["value"] is not None}
     assert measured == {"total_texts": 1, "total_pairs": 0, "n_clusters": 1, "avg_spread": 0}
     assert document["state"] == "completed"
@@ -172,7 +168,7 @@ def test_single_text_has_no_distances(at_home: Path, engine: Engine) -> None:
 
 def test_sample_keeps_texts_and_stored_vectors_together(at_home: Path, engine: Engine) -> None:
     texts = [f"Страница {n % 8} говорит о предмете {n % 8} в части {n}" for n in range(40)]
-    name = store_source(engine, "with_vectors", *((passage, f"p{n % 8}") for n, passage in enumerate(texts)))
+    name = store_chunks(engine, "with_vectors", *((passage, f"p{n % 8}") for n, passage in enumerate(texts)))
     with engine.begin() as connection:
         register_vector(connection.connection.driver_connection)
         for number, vector in enumerate(get_embedder("lexical").encode(texts)):

@@ -95,9 +95,7 @@ def test_retrieval_matches_tier1(night: dict[str, Document]) -> None:
 
 def test_failures_are_counted_and_prioritised(night: dict[str, Document], sample_rows: list[Document]) -> None:
     failures = night["tier3"]["failures"]
-    assert failures["counts"] == {
-        name: sum(row["failure"] == name for row in sample_rows) for name in failures["counts"]
-    }
+    assert failures["counts"] == {key: sum(row["failure"] == key for row in sample_rows) for key in failures["counts"]}
     assert sum(failures["counts"].values()) == sum(row["failure"] is not None for row in sample_rows)
     assert len(failures["fix_first"]) == 5
     for row in sample_rows:

@@ -1,4 +1,4 @@
-"""Write a module of callables that can be imported from the current folder."""
+"""Check tier 3 of a callable: one question at a time, enough time, and errors instead of scores if it fails."""
 
 from pathlib import Path
 

@@ -20,13 +20,9 @@ def reply_with(**parts: Any) -> bytes:
 
 def reply_correctly(request: Document) -> bytes:
     """Reply with the right page and answer to a question of `tests.support.evaluations.question`."""
-    question_number = request["question"].split()[3].strip(",")
-    page = PAGE_URL.format(int(question_number) % 10)
-    return reply_with(
-        answer=f"Сдать книгу {question_number}.",
-        urls=[page],
-        contexts=[f"Правило {question_number} велит сдать книгу."],
-    )
+    number = request["question"].split()[3].strip(",")
+    page = PAGE_URL.format(int(number) % 10)
+    return reply_with(answer=f"Сдать книгу {number}.", urls=[page], contexts=[f"Правило {number} велит сдать книгу."])
 
 
 def test_unpaired_surrogate_is_replaced(judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path) -> None:
@@ -43,12 +39,12 @@ def test_unpaired_surrogate_is_replaced(judge: FakeLLMServer, service: FakeLLMSe
 def test_service_is_called_as_configured(
     judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def script(number: int, request: Document) -> bytes:
-        question_number = request["messages"][0]["text"].split()[3].strip(",")
+    def script(_: int, request: Document) -> bytes:
+        number = request["messages"][0]["text"].split()[3].strip(",")
         return reply_with(
-            result={"text": f"Сдать книгу {question_number}."},
+            result={"text": f"Сдать книгу {number}."},
             sources=[
-                {"url": f"{PAGE_URL.format(question_number)}#part", "text": "сдать книгу"},
+                {"url": f"{PAGE_URL.format(number)}#part", "text": "сдать книгу"},
                 {"url": PAGE_URL.format(77), "text": ""},
             ],
             path="cache",
@@ -81,7 +77,7 @@ def test_service_is_called_as_configured(
 def test_failing_service_is_never_scored(
     judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replies_by_question: dict[int, bytes | Action] = {
+    replies: dict[int, bytes | Action] = {
         0: make_response(200, "<html><body>Технические работы</body></html>", "content-type: text/html"),
         1: make_response(500, "Internal Server Error"),
         2: Action(b"", after_s=3),
@@ -93,9 +89,9 @@ def test_failing_service_is_never_scored(
         8: reply_with(answer="Сдать книгу."),
     }
 
-    def script(number: int, request: Document) -> bytes | Action:
-        question_number = int(request["question"].split()[3].strip(","))
-        return replies_by_question.get(question_number) or reply_correctly(request)
+    def script(_: int, request: Document) -> bytes | Action:
+        number = int(request["question"].split()[3].strip(","))
+        return replies.get(number) or reply_correctly(request)
 
     service.script = script
     set_variables(monkeypatch, {"YARUS_SUT_SERVICE__TIMEOUT_S": "0.7"})
@@ -119,14 +115,14 @@ def test_failing_service_is_never_scored(
 def test_hidden_empty_and_declined_answers_are_refusals(
     judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path
 ) -> None:
-    replies_by_question = {
+    replies = {
         0: reply_with(path="hidden", urls=[PAGE_URL.format(0)], contexts=[]),
         1: reply_with(answer="", urls=[PAGE_URL.format(1)], contexts=[]),
         2: reply_with(answer="К сожалению, ОТВЕТ НЕ НАЙДЕН. Позвоните нам.", urls=[PAGE_URL.format(2)], contexts=[]),
         3: reply_with(answer="Ответ не найден", urls=[], contexts=[]),
     }
     service.script = lambda number, request: (
-        replies_by_question.get(int(request["question"].split()[3].strip(","))) or reply_correctly(request)
+        replies.get(int(request["question"].split()[3].strip(","))) or reply_correctly(request)
     )
     nothing = {"answerable": False, "ground_truth_answer": None, "relevant_chunk_ids": None, "confluence_url": None}
     source = load(tmp_path, "refusing", [question(i, **(nothing if i == 3 else {})) for i in range(6)])

@@ -15,7 +15,7 @@ from tests.support.llm_server import JSON_HEADER, FakeLLMServer, make_response
 from tests.support.promises import check_promises
 from tests.support.sources import store_source
 from yarus.db.errors import InputError
-from yarus.flows.before.dry_run import plan_calls as plan_calls
+from yarus.flows.before.dry_run import plan_calls
 from yarus.flows.before.night_plan import plan_night
 from yarus.flows.before.preflight import check_rows
 from yarus.metrics.table import metrics_for_tier
@@ -64,9 +64,7 @@ def test_tier3_measures_bot_without_pages(blackbox: str, bot: FakeLLMServer) -> 
     assert get_value(summary, "avg_rouge1_f") == pytest.approx(0.4923, abs=5e-5)
     assert summary["metrics"]["avg_rouge1_f"]["n_scored"] == 6
     assert [note["note"] for note in summary["notes"]] == ["no pages"]
-    ranked = {metric.name for metric in metrics_for_tier("tier3") if metric.needs == "relevant"} & summary[
-        "metrics"
-    ].keys()
+    ranked = {row.name for row in metrics_for_tier("tier3") if row.needs == "relevant"} & summary["metrics"].keys()
     assert {summary["metrics"][name]["reason"] for name in ranked} == {NOT_MEASURABLE}
     assert "production" not in summary  # a source without answers has no production summary
     assert check_promises(blackbox).keys() == {"tier3"}

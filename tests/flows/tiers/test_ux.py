@@ -28,19 +28,15 @@ def test_cache_hits_match_plain_loop(night: dict[str, Document], sample: tuple[l
     rows, unit = sample
     nearest: list[tuple[float, Document] | None] = []
     for position, row in enumerate(rows):
-        earlier = [
-            i
-            for i, earlier_row in enumerate(rows)
-            if earlier_row["score"] == 5 and earlier_row["asked_at"] < row["asked_at"]
-        ]
+        earlier = [i for i, other in enumerate(rows) if other["score"] == 5 and other["asked_at"] < row["asked_at"]]
         best = max(earlier, key=lambda i: round(float(unit[position] @ unit[i]), 9), default=None)
         nearest.append(None if best is None else (float(unit[position] @ unit[best]), rows[best]))
     for suffix, threshold in THRESHOLDS.items():
-        hits = [nearest_earlier is not None and nearest_earlier[0] > threshold for nearest_earlier in nearest]
+        hits = [near is not None and near[0] > threshold for near in nearest]
         is_wrong = [
-            nearest_earlier[1]["page"] != row["page"]
-            for row, nearest_earlier, hit in zip(rows, nearest, hits, strict=True)
-            if hit and nearest_earlier and row["page"] and nearest_earlier[1]["page"]
+            near[1]["page"] != row["page"]
+            for row, near, hit in zip(rows, nearest, hits, strict=True)
+            if hit and near and row["page"] and near[1]["page"]
         ]
         assert get_value(night["ux"], f"cache_hit_rate{suffix}") == pytest.approx(np.mean(hits), abs=1e-12)
         assert get_value(night["ux"], f"cache_wrong_hit_rate{suffix}") == pytest.approx(np.mean(is_wrong), abs=1e-12)
@@ -56,28 +52,25 @@ def test_dialog_metrics_average_over_dialogs(
         if row["dialog"] is not None:
             turns[row["dialog"]].append(position)
     dialogs = [unit[position] for position in turns.values() if len(position) > 1]
-    consecutive = [np.mean([a @ b for a, b in pairwise(vectors_of_dialog)]) for vectors_of_dialog in dialogs]
-    pairs = [
-        np.mean(np.maximum(vectors_of_dialog @ vectors_of_dialog.T, 0)[np.triu_indices(len(vectors_of_dialog), 1)])
-        for vectors_of_dialog in dialogs
-    ]
+    consecutive = [np.mean([a @ b for a, b in pairwise(dialog)]) for dialog in dialogs]
+    pairs = [np.mean(np.maximum(dialog @ dialog.T, 0)[np.triu_indices(len(dialog), 1)]) for dialog in dialogs]
     assert get_value(night["ux"], "context_preservation") == pytest.approx(np.mean(consecutive), abs=1e-7)
     assert get_value(night["ux"], "multi_turn_consistency") == pytest.approx(np.mean(pairs), abs=1e-7)
     assert night["ux"]["metrics"]["context_preservation"]["n_scored"] == len(dialogs) > 20
 
 
-def make_question(i: int, text: str, clock: str, **more: Any) -> Document:
+def ask_at(i: int, text: str, clock: str, **more: Any) -> Document:
     return question(i, question=text, created_at=f"2026-03-01T{clock}:00Z", user_id=i) | more
 
 
 def test_cache_has_only_earlier_good_answers(at_home: Path, tmp_path: Path) -> None:
     text = "Когда пересдача экзамена?"
     rows = [
-        make_question(1, text, "10:00", score=1),  # nothing is earlier
-        make_question(2, text, "10:00", score=5),  # at the same time: not earlier
-        make_question(3, text, "10:01", score=None, confluence_url=PAGE_URL.format(2)),  # finds 2, of the same page
-        make_question(4, text, "10:02", score=None, confluence_url=PAGE_URL.format(7)),  # finds 2, of another page
-        make_question(5, "Где столовая?", "10:03", score=5),  # another question
+        ask_at(1, text, "10:00", score=1),  # nothing is earlier
+        ask_at(2, text, "10:00", score=5),  # at the same time: not earlier
+        ask_at(3, text, "10:01", score=None, confluence_url=PAGE_URL.format(2)),  # finds 2, of the same page
+        ask_at(4, text, "10:02", score=None, confluence_url=PAGE_URL.format(7)),  # finds 2, of another page
+        ask_at(5, "Где столовая?", "10:03", score=5),  # another question
         question(7, question=text, created_at=None),  # without a time
     ]
     summary = evaluate("ux", source=load(tmp_path, "cached", rows))
@@ -91,10 +84,7 @@ def test_cache_has_only_earlier_good_answers(at_home: Path, tmp_path: Path) -> N
 
 
 def test_single_turn_dialogs_are_not_measured(at_home: Path, tmp_path: Path) -> None:
-    rows = [
-        make_question(i, text, f"1{i}:00")
-        for i, text in enumerate(["Где столовая?", "Кто ректор?", "Как взять книгу?"])
-    ]
+    rows = [ask_at(i, text, f"1{i}:00") for i, text in enumerate(["Где столовая?", "Кто ректор?", "Как взять книгу?"])]
     summary = evaluate("ux", source=load(tmp_path, "single_turns", rows))
     assert get_value(summary, "cache_hit_rate") == 0  # measured, although no earlier question was near
     assert summary["metrics"]["cache_wrong_hit_rate"]["reason"] == "no question hits the cache"
@@ -108,7 +98,7 @@ def test_single_turn_dialogs_are_not_measured(at_home: Path, tmp_path: Path) -> 
 def test_cache_is_not_measured_without_earlier_rated_answer(
     at_home: Path, tmp_path: Path, scores: tuple[int | None, ...]
 ) -> None:
-    rows = [make_question(i, "Где столовая?", f"1{i}:00", score=score) for i, score in enumerate(scores)]
+    rows = [ask_at(i, "Где столовая?", f"1{i}:00", score=score) for i, score in enumerate(scores)]
     summary = evaluate("ux", source=load(tmp_path, "never_rated", rows))
     for name in (f"cache_{kind}{suffix}" for kind in ("hit_rate", "wrong_hit_rate") for suffix in THRESHOLDS):
         metric = summary["metrics"][name]
@@ -119,8 +109,8 @@ def test_cache_is_not_measured_without_earlier_rated_answer(
 
 def test_long_pause_ends_dialog(at_home: Path, tmp_path: Path) -> None:
     times = ["10:00", "10:30", "11:01", "11:02"]
-    rows = [make_question(i, "Когда пересдача экзамена?", clock, user_id=9) for i, clock in enumerate(times)]
-    rows.append(make_question(8, "Когда пересдача?", "10:10", user_id=None))
+    rows = [ask_at(i, "Когда пересдача экзамена?", clock, user_id=9) for i, clock in enumerate(times)]
+    rows.append(ask_at(8, "Когда пересдача?", "10:10", user_id=None))
     rows_of_log = read_rows(evaluate("ux", source=load(tmp_path, "paused", rows)))
     by_id = {row["question_id"]: row["dialog"] for row in rows_of_log}
     assert by_id["0"] == by_id["1"] != by_id["2"] == by_id["3"]
@@ -154,9 +144,7 @@ def test_dialog_is_ordered_by_turns(at_home: Path, tmp_path: Path, at: str | Non
     summary = evaluate("ux", source=load(tmp_path, "in_turn" if at else "in_turn_without_times", rows[::-1]))
     assert {row["question_id"]: row["turn"] for row in read_rows(summary)} == {"10": 1, "2": 2, "11": 3, "3": 4}
     assert get_value(summary, "context_preservation") == pytest.approx(compute_preservation(TURNS), abs=1e-6)
-    assert (
-        get_value(summary, "context_preservation") > compute_preservation([TURNS[turn] for turn in (0, 2, 1, 3)]) + 0.1
-    )
+    assert get_value(summary, "context_preservation") > compute_preservation([TURNS[i] for i in (0, 2, 1, 3)]) + 0.1
 
 
 def test_dialogs_are_measured_without_times(at_home: Path, tmp_path: Path) -> None:
@@ -205,7 +193,7 @@ def test_case_set_hash_includes_order_and_scores(at_home: Path, tmp_path: Path) 
 
 
 def test_case_set_hash_of_sample_includes_log(at_home: Path, tmp_path: Path) -> None:
-    rows = [make_question(i, f"Вопрос о правиле {i}?", f"10:{i:02}") for i in range(20)]
+    rows = [ask_at(i, f"Вопрос о правиле {i}?", f"10:{i:02}") for i in range(20)]
     first = evaluate("ux", source=load(tmp_path, "searched", rows), limit=5)
     drawn = {row["question_id"] for row in read_rows(first)}
     other_rows = [row if row["id"] in drawn else row | {"question": f"Что-то другое {row['id']}"} for row in rows]

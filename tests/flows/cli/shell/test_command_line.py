@@ -85,10 +85,8 @@ def wrong(yarus: CommandLine, at_home_for_module: Path, xquad_source: str) -> di
     (yarus.home / "cp1251.json").write_bytes('{"data": "Привет"}'.encode("cp1251"))
     (yarus.home / "other.json").write_text("{}", encoding="utf-8")
     commands = {name: Command(words, ENGLISH | env) for name, (words, env, _, _) in WRONG.items()}
-    in_process = {
-        name: run_here(*commands[name].words, env=commands[name].env) for name in commands if name not in FORKED
-    }
-    return in_process | run_in_parallel(yarus, {name: commands[name] for name in FORKED})
+    results = {name: run_here(*commands[name].words, env=commands[name].env) for name in commands if name not in FORKED}
+    return results | run_in_parallel(yarus, {name: commands[name] for name in FORKED})
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -128,9 +126,7 @@ def test_json_commands_print_one_document(yarus: CommandLine, by_fulltext: dict[
     evaluation_id = by_fulltext["evaluation_id"]
     commands = (("runs",), ("show", evaluation_id), ("cases", evaluation_id, "--limit", "2"), ("doctor",))
     results = run_in_parallel(yarus, {words[0]: Command((*words, "--json")) for words in commands})
-    worst_code = max(
-        finding["code"] for finding in results["doctor"].json
-    )  # of the sources that other tests have left here
+    worst_code = max(finding["code"] for finding in results["doctor"].json)  # of the sources of all tests
     for words in commands:
         assert results[words[0]].code == (worst_code if words == ("doctor",) else 0), results[words[0]]
         assert isinstance(results[words[0]].json, dict | list)

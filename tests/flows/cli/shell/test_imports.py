@@ -13,7 +13,7 @@ from tests.support.evaluation_history import make_source_name, write_evaluation_
 HEAVY = {"aiohttp", "alembic", "httpx", "mlflow", "pandas", "plotly", "prefect", "rapidfuzz", "scipy", "sklearn"}
 HEAVY |= {"sentence_transformers", "torch"}
 TABLES = {"numpy", "pyarrow"}
-REPORT_SCRIPT = "import sys\n{}\nprint(*sorted({} & sys.modules.keys()), file=sys.stderr)"
+SCRIPT = "import sys\n{}\nprint(*sorted({} & sys.modules.keys()), file=sys.stderr)"
 COMMAND = "from yarus.__main__ import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
 
 # The words of a command, and which of these libraries it uses.
@@ -60,13 +60,11 @@ def words(engine: Engine, home: Path) -> dict[str, str]:
 def test_command_imports_only_used_libraries(
     yarus: CommandLine, words: dict[str, str], tmp_path: Path, command: str, used: set[str]
 ) -> None:
-    script = REPORT_SCRIPT.format(COMMAND, HEAVY | TABLES)
-    own_home_variables = (
-        {"YARUS_HOME": str(tmp_path)} if command == "doctor" else {}
-    )  # it would report what other tests have broken
-    if own_home_variables:
-        yarus("runs", env=own_home_variables)  # a new home makes its tables
-    process = yarus.start(*command.format(**words).split(), script=script, env=own_home_variables)
+    script = SCRIPT.format(COMMAND, HEAVY | TABLES)
+    own_home = {"YARUS_HOME": str(tmp_path)} if command == "doctor" else {}  # it reports what other tests broke
+    if own_home:
+        yarus("runs", env=own_home)  # a new home makes its tables
+    process = yarus.start(*command.format(**words).split(), script=script, env=own_home)
     stderr = process.communicate(timeout=240)[1]
     assert process.returncode == 0, stderr
     assert set(stderr.splitlines()[-1].split()) <= used
@@ -77,8 +75,7 @@ def test_flow_imports_no_optional_libraries(home: Path) -> None:
     never = {"mlflow", "pandas", "prefect.server", "sentence_transformers", "sklearn", "torch"}
     flows = ("tier0", "tier1", "real_users", "nightly")
     script = "\n".join(
-        REPORT_SCRIPT.format(f"import yarus.flows.{flow}; print('{flow}:', end=' ', file=sys.stderr)", never)
-        for flow in flows
+        SCRIPT.format(f"import yarus.flows.{flow}; print('{flow}:', end=' ', file=sys.stderr)", never) for flow in flows
     )
     ran = subprocess.run(
         [sys.executable, "-c", script], env=make_environment(home), cwd=home, capture_output=True, text=True, check=True

@@ -140,7 +140,7 @@ def test_language_is_russian_by_default(at_home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def own_database(engine: Engine) -> dict[str, str]:
+def database(engine: Engine) -> dict[str, str]:
     """Create a database for this file, because other tests leave texts in any language."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("CREATE DATABASE of_language")
@@ -148,10 +148,10 @@ def own_database(engine: Engine) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def evaluated(yarus: CommandLine, own_database: dict[str, str]) -> str:
+def evaluated(yarus: CommandLine, database: dict[str, str]) -> str:
     """Evaluate a part of the sample with PostgreSQL's text search, as the database's only evaluation."""
     ran = yarus(
-        "run", "tier1", "--source", "sample", "--retriever", "fulltext", "--limit", "40", "--json", env=own_database
+        "run", "tier1", "--source", "sample", "--retriever", "fulltext", "--limit", "40", "--json", env=database
     )
     return str(ran.json["evaluation_id"])
 
@@ -159,13 +159,10 @@ def evaluated(yarus: CommandLine, own_database: dict[str, str]) -> str:
 @pytest.mark.slow("breadth: every list of an evaluation in both languages")
 @pytest.mark.parametrize("words", [("doctor",), ("runs",), ("cases", "{id}", "--limit", "3"), ("show", "{id}")])
 def test_lists_are_in_one_language(
-    at_home: Path, own_database: dict[str, str], evaluated: str, words: tuple[str, ...]
+    at_home: Path, database: dict[str, str], evaluated: str, words: tuple[str, ...]
 ) -> None:
     arguments = [word.format(id=evaluated) for word in words]
-    russian, english = (
-        run_here(*arguments, env=own_database | language_variables).out.replace(str(at_home), "")
-        for language_variables in ({}, ENGLISH)
-    )
+    russian, english = (run_here(*arguments, env=database | env).out.replace(str(at_home), "") for env in ({}, ENGLISH))
     assert russian and english
     questions = {word for line in english.splitlines() if line.startswith("  ") for word in line.split()}
     assert find_english_words("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
@@ -173,7 +170,7 @@ def test_lists_are_in_one_language(
 
 
 @pytest.mark.slow("breadth: every list of an evaluation in both languages")
-def test_corpus_is_in_russian(at_home: Path, own_database: dict[str, str], evaluated: str) -> None:
+def test_corpus_is_in_russian(at_home: Path, database: dict[str, str], evaluated: str) -> None:
     """Check Russian only: English topics are also named with words of the questions."""
-    result = run_here("corpus", env=own_database)
+    result = run_here("corpus", env=database)
     assert (result.code, find_english_words(result.out)) == (0, set())

@@ -13,7 +13,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from tests.support.evaluations import JUDGED_METRICS, get_value, read_rows
 from yarus.metrics.text.tokenizers import tokenize
-from yarus.tasks.cases.text import word_stems as stems
+from yarus.tasks.cases.text import word_stems
 from yarus.tasks.models.stand_ins import f1
 
 Document = dict[str, Any]
@@ -36,7 +36,7 @@ def join_tokens(text: str) -> str:
 
 
 def make_rouge(name: str) -> Callable[[str, str], float | None]:
-    """Return ROUGE's F; None if the reference has no n-gram, for which rouge-score gives 0."""
+    """Return a function for ROUGE's F; it gives None, not 0 as rouge-score, if the reference has no n-gram."""
 
     def score(answer: str, reference: str) -> float | None:
         if len(tokenize(reference)) < (2 if name == "rouge2" else 1):
@@ -77,9 +77,7 @@ def test_text_metrics_match_peers(night: dict[str, Document], sample_rows: list[
 
 def test_corpus_bleu_matches_sacrebleu(night: dict[str, Document], sample_rows: list[Document]) -> None:
     pairs = [(row["answer"], row["reference"]) for row in sample_rows if row["answer"] is not None and row["reference"]]
-    expected = CORPUS_BLEU.corpus_score(
-        [join_tokens(pair[0]) for pair in pairs], [[join_tokens(pair[1]) for pair in pairs]]
-    )
+    expected = CORPUS_BLEU.corpus_score([join_tokens(p[0]) for p in pairs], [[join_tokens(p[1]) for p in pairs]])
     assert get_value(night["tier2"], "corpus_bleu") == pytest.approx(expected.score, abs=1e-9)
 
 
@@ -106,7 +104,7 @@ def test_judged_means_match_stored_replies(
 
 def test_stand_in_judges_by_words(sample_rows: list[Document]) -> None:
     row = next(row for row in sample_rows if row["answer_correctness"])
-    expected = f1(stems(row["answer"]), stems(row["reference"]))
+    expected = f1(word_stems(row["answer"]), word_stems(row["reference"]))
     assert row["answer_correctness"] == pytest.approx(expected, abs=1e-6)
 
 

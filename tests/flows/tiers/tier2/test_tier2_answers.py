@@ -46,10 +46,7 @@ def test_refusal_counts_if_it_has_reference(served: FakeLLMServer, at_home: Path
 
 
 def test_bad_log_rows_are_counted_not_scored(served: FakeLLMServer, tmp_path: Path) -> None:
-    long_chunks = [
-        {"id": "c0", "confluence_url": "https://wiki.example/0", "text": "слово " * 400},
-        *make_passages(10)[1:],
-    ]
+    chunks = [{"id": "c0", "confluence_url": "https://wiki.example/0", "text": "слово " * 400}, *make_passages(10)[1:]]
     rows = [
         question(1, ground_truth_answer=None),  # no annotated answer
         question(2, relevant_chunk_ids=None, relevant_urls=[make_passages(10)[2]["confluence_url"]]),  # only a page
@@ -58,18 +55,14 @@ def test_bad_log_rows_are_counted_not_scored(served: FakeLLMServer, tmp_path: Pa
         question(4, relevant_chunk_ids=None, confluence_url=None),
         question(5, relevant_chunk_ids=None, answerable=False, confluence_url=None, ground_truth_answer=None),
     ]
-    summary = evaluate("tier2", source=load(tmp_path, "bad_lines", rows, long_chunks), context_tokens=100)
-    rows_by_id = {row["question_id"]: row for row in read_rows(summary)}
-    assert {key: row["status"] for key, row in rows_by_id.items()} == {
+    summary = evaluate("tier2", source=load(tmp_path, "bad_lines", rows, chunks), context_tokens=100)
+    by_id = {row["question_id"]: row for row in read_rows(summary)}
+    assert {key: row["status"] for key, row in by_id.items()} == {
         "1": "ok", "2": "ok", "10": "ok", "3": "stale_label", "4": "unlabelled", "5": "not_applicable"
     }  # fmt: skip
-    assert [rows_by_id["1"][name] is None for name in (*JUDGED_METRICS, "bleu")] == [False, False, True, True]
-    assert rows_by_id["2"]["context"] == make_passages(10)[2]["text"]
-    assert (rows_by_id["10"]["truncated"], len(rows_by_id["10"]["context"]), rows_by_id["2"]["truncated"]) == (
-        True,
-        300,
-        False,
-    )
+    assert [by_id["1"][name] is None for name in (*JUDGED_METRICS, "bleu")] == [False, False, True, True]
+    assert by_id["2"]["context"] == make_passages(10)[2]["text"]
+    assert (by_id["10"]["truncated"], len(by_id["10"]["context"]), by_id["2"]["truncated"]) == (True, 300, False)
     assert {"note": "contexts cut", "n": 1} in summary["notes"]
     assert summary["metrics"]["avg_faithfulness"]["n_scored"] == 3
     assert summary["metrics"]["avg_answer_correctness"]["n_scored"] == 2
@@ -97,14 +90,14 @@ def test_too_long_context_is_system_error(served: FakeLLMServer, tmp_path: Path)
 def test_repeats_and_probabilities_are_measured(served: FakeLLMServer, tmp_path: Path) -> None:
     answers = ("Сдать книгу.", "Сдать книгу.", "Вернуть книгу до мая.")
     logprobs = {"content": [{"token": "a", "logprob": math.log(0.5)}, {"token": "b", "logprob": math.log(0.125)}]}
-    n_given: dict[str, int] = {}
+    indexes: dict[str, int] = {}
 
     def script(number: int, request: Document) -> Any:
         if get_requested_metric(request) != "generation":
             return make_score_completion(0.5)
         text = texts(request)["question"]
-        n_given[text] = n_given.get(text, -1) + 1
-        return make_completion(answers[n_given[text]] if "правило 1," in text else answers[0], logprobs=logprobs)
+        indexes[text] = indexes.get(text, -1) + 1
+        return make_completion(answers[indexes[text]] if "правило 1," in text else answers[0], logprobs=logprobs)
 
     served.script = script
     source = load(tmp_path, "repeated", [question(i) for i in range(4)])
