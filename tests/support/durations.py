@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 DURATIONS_FILE = Path(__file__).parents[1] / "durations.json"
-"""Seconds of each test that took one or more, without shared fixtures, from the last --keep-durations."""
+"""Seconds of each test that took one or more, without shared fixtures; --keep-durations updates them."""
 LONGEST_EVERYDAY_S = 8
 KINDS = ("process", "browser", "prefect", "simulation", "model", "wait", "breadth")
 COLLECTED = pytest.StashKey[list[pytest.Item]]()

@@ -18,7 +18,7 @@ Feed = Callable[[], Iterator[bytes]]
 
 @dataclass
 class OddServer:
-    """Requests and sent bytes of the server; the client hangs up when it has had enough."""
+    """A server's received requests and number of sent bytes; it sends until the client hangs up."""
 
     feed: Feed
     port: int = 0
@@ -112,4 +112,4 @@ OVERSIZED_FEEDS: dict[str, Feed] = {
     "a header without end": make_endless_feed(OK_HEAD + b"x: ", b"y" * 65_536),
     "trailers without end": make_endless_feed(CHUNKED_HEAD + b"2\r\n{}\r\n0\r\n", b"x: y\r\n" * 1_000),
 }
-"""Responses that nobody should read completely; each is too large."""
+"""Responses that are too large to be read completely."""

@@ -18,12 +18,10 @@ from yarus.tasks.config.tiers import TIERS
 def check_promises(name: str) -> dict[str, dict[str, Any]]:
     """Run every promised tier of a source in this process, and check its cases against the promise.
 
-    A nightly run starts exactly those tiers; it is refused if none is promised.
-
-    A night begins those and no others; one over a source of which nothing is promised is refused.
+    A nightly run starts those that need no options; it is refused if there is none.
 
     Args:
-        name: of the source.
+        name: name of the source.
 
     Returns:
         The summaries of the promised tiers.

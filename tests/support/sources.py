@@ -18,8 +18,8 @@ def store_source(
     """Store questions with their labels, and chunks, as a source; labels that are not given are NULL.
 
     Args:
-        engine: of our own database.
-        name: of the source.
+        engine: engine of Yarus's database.
+        name: name of the source.
         questions: rows of `question_answer` and, by the names of labels, of `annotation`.
         chunks: rows of `chunk`.
 

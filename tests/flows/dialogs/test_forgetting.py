@@ -23,9 +23,7 @@ REQUEST_WITHOUT_HISTORY = '{"messages": [{"role": "user", "content": "$question"
 def remove_names(text: str) -> str | None:
     """Return a question as a follow-up without its subject: «Что пела Леди Гага?» becomes «А что пела?».
 
-    None if it names nothing, because a user would ask the same.
-
-    None where it names nothing: a user would ask the same.
+    Return None if it names nothing, because a user would ask the same.
     """
     first, *further = text.rstrip(" ?").split()
     remaining_words = [first.lower(), *(word for word in further if not word[:1].isupper())]

@@ -121,7 +121,7 @@ def test_retried_night_closes_incident(engine: Engine, caplog: Any) -> None:
 
 
 def test_retry_repeats_opening_message(engine: Engine, at_home: object) -> None:
-    """Check that a retry sends the message again, because the earlier attempt may have died before."""
+    """Check that a retry sends the message again, because the earlier attempt may have died first."""
     first, second = (write_night(engine, "failed", key=None) for _ in range(2))
 
     def follow_night(name: str) -> list[tuple[str, str]]:

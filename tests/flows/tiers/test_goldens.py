@@ -1,6 +1,6 @@
 """Check what refactoring must not change: comparability keys, the keys of `--json` per tier, the report's outline.
 
-A difference is either a bug or belongs into the changelog; then goldens.json gets the value that the failure shows.
+A difference is either a bug or belongs in the changelog; then goldens.json gets the value that the failure shows.
 """
 
 import json
@@ -31,7 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def list_key_paths(value: object, path: str = "") -> Iterator[str]:
     """Yield the paths of all keys in a JSON document: `metrics.*.value`, `failures[].case_id`.
 
-    `*` stands for the keys of an object whose values are objects of one form: they name data.
+    `*` replaces keys that name data: those of an object whose values are objects of one form.
     """
     if isinstance(value, dict):
         parts = list(value.values())
