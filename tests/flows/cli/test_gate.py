@@ -133,13 +133,13 @@ def test_invalid_evaluation_fails_gate(at_home: Path, engine: Engine, tmp_path: 
     assert (result.exit_code, "only 10 % measured" in result.stdout) == (1, True)
 
 
-@pytest.mark.parametrize(("language", "said"), [("ru", "нужно ещё примерно"), ("en", "needs about")])
+@pytest.mark.parametrize(("language", "message"), [("ru", "нужно ещё примерно"), ("en", "needs about")])
 def test_inconclusive_rule_tells_missing_cases(
-    at_home: Path, evaluation_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+    at_home: Path, evaluation_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str, message: str
 ) -> None:
     monkeypatch.setenv("YARUS_LANGUAGE", language)
     text = run_gate(evaluation_id, "--file", write_rules(tmp_path, 0.78)).stdout
-    assert said in text
+    assert message in text
     assert "--strict" in text
 
 
@@ -183,32 +183,32 @@ def test_failed_release_fails_until_accepted(at_home: Path, engine: Engine, tmp_
 
 
 @pytest.mark.parametrize(
-    ("words", "state", "said"),
+    ("words", "state", "message"),
     [
         ((), "invalid", "is invalid: it cannot be a baseline"),
         (("--strict",), "completed", "--accept does not check: it goes with no other option than --json"),
     ],
 )
 def test_gate_refuses_to_accept(
-    at_home: Path, engine: Engine, tmp_path: Path, words: tuple[str, ...], state: str, said: str
+    at_home: Path, engine: Engine, tmp_path: Path, words: tuple[str, ...], state: str, message: str
 ) -> None:
     name = write_evaluation_with_cases(engine, tmp_path, make_source_name(), {"mrr": [1.0] * 9}, state=state)
-    with pytest.raises((InputError, click.UsageError), match=said):
+    with pytest.raises((InputError, click.UsageError), match=message):
         run_gate(name, "--accept", *words)
     with pytest.raises(InputError, match="no evaluation 'tier1-never'; there are"):
         run_gate("tier1-never", "--accept")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--file", "nothing.toml"), "gate file nothing.toml"),
         (("--junit", "no/such/folder/x.xml"), "there is no folder"),
         (("--baseline", "tier1-never"), "--baseline tier1-never: no evaluation"),
     ],
 )
-def test_gate_refuses_wrong_usage(at_home: Path, evaluation_id: str, words: tuple[str, ...], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_gate_refuses_wrong_usage(at_home: Path, evaluation_id: str, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         run_gate(evaluation_id, *words)
 
 

@@ -103,7 +103,7 @@ def test_tag_changes_only_name_and_tags(engine: Engine, at_home: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "messages"),
     [
         (("--name", "x" * 81), ("name", "1 to 80 characters", "this has 81")),
         (("--name", "a\nb"), ("name", "one line of characters")),
@@ -115,8 +115,8 @@ def test_tag_changes_only_name_and_tags(engine: Engine, at_home: Path, tmp_path:
         (("--resume", "x", "--name", "y"), ("--resume", "name")),
     ],
 )
-def test_invalid_names_and_tags_are_refused(at_home: Path, words: tuple[str, ...], said: tuple[str, ...]) -> None:
-    assert_refused(run_here("run", "tier1", *words, env=ENGLISH), 2, said)
+def test_invalid_names_and_tags_are_refused(at_home: Path, words: tuple[str, ...], messages: tuple[str, ...]) -> None:
+    assert_refused(run_here("run", "tier1", *words, env=ENGLISH), 2, messages)
 
 
 def test_names_and_tags_are_escaped(

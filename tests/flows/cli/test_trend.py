@@ -33,15 +33,15 @@ def history(engine: Engine) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("language", "said"), [("ru", "Вне полосы с 2024-01-24"), ("en", "Out of the band since 2024-01-24")]
+    ("language", "message"), [("ru", "Вне полосы с 2024-01-24"), ("en", "Out of the band since 2024-01-24")]
 )
 def test_trend_names_first_night_out_in_both_languages(
-    at_home: Path, monkeypatch: pytest.MonkeyPatch, history: tuple[str, list[str]], language: str, said: str
+    at_home: Path, monkeypatch: pytest.MonkeyPatch, history: tuple[str, list[str]], language: str, message: str
 ) -> None:
     source, ids = history
     monkeypatch.setenv("YARUS_LANGUAGE", language)
     text = run_trend("hit_rate@1", "--source", source).stdout
-    assert f"{said} ({ids[20]})" in text
+    assert f"{message} ({ids[20]})" in text
     assert "v1 → v2" in text
     assert OUT in text
     assert max(map(len, text.splitlines()[:14])) <= 110
@@ -95,15 +95,15 @@ def test_plot_includes_distant_accepted_level() -> None:
     assert not any(ACCEPTED in line for line in lower_lines)
 
 
-@pytest.mark.parametrize(("language", "said"), [("ru", "Принятый уровень: 0.700"), ("en", "Accepted: 0.700")])
+@pytest.mark.parametrize(("language", "message"), [("ru", "Принятый уровень: 0.700"), ("en", "Accepted: 0.700")])
 def test_trend_names_accepted_evaluation(
-    at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+    at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, language: str, message: str
 ) -> None:
     source = make_source_name()
     _, accepted, _ = write_evaluations(engine, source, [0.5, 0.7, 0.6])
     journal.accept_baseline(engine, accepted)
     monkeypatch.setenv("YARUS_LANGUAGE", language)
-    assert f"{said} ({accepted})" in run_trend("hit_rate@1", "--source", source).stdout
+    assert f"{message} ({accepted})" in run_trend("hit_rate@1", "--source", source).stdout
 
 
 def test_plot_of_unmeasured_nights_is_empty() -> None:

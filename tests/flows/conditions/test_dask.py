@@ -143,10 +143,10 @@ def test_local_cluster_uses_object_store(
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "text"),
     [("elsewhere", "such as tcp://host:8786"), ("tcp://other.example:8786", "set YARUS_DATABASE_URL")],
 )
-def test_unusable_address_is_refused(at_home: Path, monkeypatch: pytest.MonkeyPatch, address: str, said: str) -> None:
+def test_unusable_address_is_refused(at_home: Path, monkeypatch: pytest.MonkeyPatch, address: str, text: str) -> None:
     from click.testing import CliRunner
 
     from yarus.__main__ import cli
@@ -156,4 +156,4 @@ def test_unusable_address_is_refused(at_home: Path, monkeypatch: pytest.MonkeyPa
     result = CliRunner().invoke(cli, ["run", "tier1", "--runner", "dask"], standalone_mode=False)
     assert isinstance(result.exception, InputError)
     assert address in str(result.exception)
-    assert said in str(result.exception)
+    assert text in str(result.exception)

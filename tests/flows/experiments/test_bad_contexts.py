@@ -169,13 +169,13 @@ def test_dry_run_counts_cases(probed: Probed, at_home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--kinds", "typos", "--tiers", "tier2"), "knows the kind 'typos', which is of tier1 or tier3"),
         (("--kinds", "gold_centre"), "did you mean 'gold_removed'"),
         (("--kinds", "injection", "--tiers", "tier1,tier2"), "tier1 knows none of the kinds"),
     ],
 )
-def test_unknown_kind_is_refused(words: tuple[str, ...], said: str, at_home: Path) -> None:
+def test_unknown_kind_is_refused(words: tuple[str, ...], message: str, at_home: Path) -> None:
     ran = run_here("robustness", *words, env=ENGLISH)
-    assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran
+    assert (ran.code, message in ran.err, ran.out) == (2, True, ""), ran

@@ -37,11 +37,11 @@ class Judge:
 
     def __init__(self) -> None:
         self.low = [0.9] * LOST
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     def __call__(self, number: int, request: Document) -> bytes:
         text = texts(request)["question"]
-        self.asked.append(text)
+        self.questions.append(text)
         index = next((i for i in range(LOST) if question(i)["question"] == text), None)
         return make_score_completion(0.9 if index is None else self.low[index])
 
@@ -83,7 +83,7 @@ class Nights:
 
     async def _evaluate(self, parameters: Tier3, *, return_state: bool) -> None:
         script: Any = self.judge.script
-        script.low, script.asked = self.then, []
+        script.low, script.questions = self.then, []
         options = parameters.model_dump(exclude_unset=True)
         self.confirming.append(await asyncio.to_thread(evaluate, "tier3", **options))
 
@@ -112,7 +112,7 @@ def test_alarm_counts_persisting_changes(
     assert (nights.verdict(bad["evaluation_id"]), nights.open) == ("regressed", [bad["evaluation_id"]])
     (again,) = nights.confirming
     assert {row["question"] for row in read_rows(again)} == {question(i)["question"] for i in range(LOST)}
-    assert set(judge.script.asked) == {question(i)["question"] for i in range(LOST)}  # type: ignore[attr-defined]
+    assert set(judge.script.questions) == {question(i)["question"] for i in range(LOST)}  # type: ignore[attr-defined]
     persistence = again["persistence"]
     assert (persistence["confirms"], persistence["since"]) == (bad["evaluation_id"], nights.evaluations[0])
     assert persistence["metrics"]["avg_e2e_score"] == {"n": LOST, "persisted": LOST - 10, "unmeasured": 0}

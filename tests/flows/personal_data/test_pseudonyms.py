@@ -67,7 +67,7 @@ class Nights(NamedTuple):
     evaluations: dict[str, str]
     """Name -> id."""
     report: str
-    said: Callable[[str], str]
+    fetch: Callable[[str], str]
     """Returns everything of one kind that the server has."""
     env: dict[str, str]
 
@@ -131,7 +131,7 @@ def nights(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_prefect_gets_no_personal_data(nights: Nights, kind: str) -> None:
-    entries = [json.dumps(entry, ensure_ascii=False) for entry in json.loads(nights.said(kind))]
+    entries = [json.dumps(entry, ensure_ascii=False) for entry in json.loads(nights.fetch(kind))]
     unmasked = [entry for entry in entries if nights.evaluations["bare"] in entry]  # an event contains it, too
     masked_text = "".join(entry for entry in entries if entry not in unmasked)
     assert "production" in masked_text
@@ -142,7 +142,7 @@ def test_prefect_gets_no_personal_data(nights: Nights, kind: str) -> None:
 
 
 def test_incidents_and_errors_have_no_personal_data(nights: Nights, at_home: Path) -> None:
-    events = nights.said("events")
+    events = nights.fetch("events")
     assert "yarus.incident.opened" in events and "ModelUnavailable" in events and "[телефон " in events
     listed = run_here("alerts", "list", "--json").out
     assert "production" in listed and find_planted(listed) == []

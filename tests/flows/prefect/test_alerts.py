@@ -210,7 +210,7 @@ def test_refusing_receiver_is_reported_without_address(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--webhook", f"mailto:{SECRET}"), "expected an http(s) address"),
         (("--webhook", f"http://{SECRET}:port"), "expected an http(s) address"),
@@ -219,8 +219,8 @@ def test_refusing_receiver_is_reported_without_address(
         (("--webhook", f"http://127.0.0.1/{SECRET}"), "PREFECT_API_URL"),  # without a server, nothing would send it
     ],
 )
-def test_wrong_arguments_are_refused_without_secrets(at_home: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_arguments_are_refused_without_secrets(at_home: Path, words: tuple[str, ...], message: str) -> None:
     result = CliRunner().invoke(cli, ["alerts", "apply", *words], standalone_mode=False)
     assert isinstance(result.exception, InputError)
-    assert said in str(result.exception)
+    assert message in str(result.exception)
     assert SECRET not in str(result.exception)

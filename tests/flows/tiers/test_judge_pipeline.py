@@ -70,7 +70,7 @@ def test_first_word_decides(gate: FakeLLMServer, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("shown", "said", "undefined", "defined"),
+    ("show", "reply", "undefined", "defined"),
     [
         (True, "да", {"specificity", "mcc"}, {"accuracy": 1, "precision": 1, "recall": 1, "f1_score": 1}),
         (True, "нет", {"specificity", "mcc", "precision", FACTS}, {"accuracy": 0, "recall": 0, "f1_score": 0}),
@@ -79,11 +79,11 @@ def test_first_word_decides(gate: FakeLLMServer, tmp_path: Path, monkeypatch: py
     ],
 )
 def test_one_class_leaves_ratios_undefined(
-    gate: FakeLLMServer, tmp_path: Path, shown: bool, said: str, undefined: set[str], defined: dict[str, float]
+    gate: FakeLLMServer, tmp_path: Path, show: bool, reply: str, undefined: set[str], defined: dict[str, float]
 ) -> None:
-    gate.script = lambda number, request: make_completion(said)
-    name = f"one_class_{shown}_{'yes' if said == 'да' else 'no'}".lower()
-    source = load(tmp_path, name, [question(i, ground_truth_show=shown) for i in range(6)])
+    gate.script = lambda number, request: make_completion(reply)
+    name = f"one_class_{show}_{'yes' if reply == 'да' else 'no'}".lower()
+    source = load(tmp_path, name, [question(i, ground_truth_show=show) for i in range(6)])
     metrics = evaluate("judge_pipeline", source=source)["metrics"]
     assert {name for name, metric in metrics.items() if metric["value"] is None} == undefined
     assert {name: metrics[name]["value"] for name in defined} == defined

@@ -96,7 +96,7 @@ def test_wrong_input_is_refused_with_hint(wrong: dict[str, CommandResult], name:
 
 
 @pytest.mark.parametrize(
-    ("problem", "code", "said"),
+    ("problem", "code", "message"),
     [
         (RuntimeError(f"a mistake of ours at {CLOSED}"), 3, "Traceback"),
         (InputError(f"not {CLOSED}"), 2, "yarus: not"),
@@ -104,14 +104,14 @@ def test_wrong_input_is_refused_with_hint(wrong: dict[str, CommandResult], name:
     ],
 )
 def test_error_has_exit_code_and_no_secret(
-    monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, said: str
+    monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, message: str
 ) -> None:
     def fail() -> None:
         raise problem
 
     monkeypatch.setitem(cli.commands, "broken", click.Command("broken", callback=fail))
     ran = run_here("broken")
-    assert (ran.code, said in ran.err, SECRET in ran.err) == (code, True, False)
+    assert (ran.code, message in ran.err, SECRET in ran.err) == (code, True, False)
 
 
 @pytest.mark.parametrize("name", ["truncated", "cp1251", "other", "absent"])
