@@ -50,9 +50,9 @@ class NightlyValue(NamedTuple):
     unknown: float = 0.0
     """Variance of the effect of its weekday while that is unknown."""
     cells: QuestionCells = MappingProxyType({})
-    """Of all questions; empty if their kinds are not known."""
+    """Cells of all questions; empty if their kinds are not known."""
     new_cells: QuestionCells = MappingProxyType({})
-    """Of the questions that the compared night did not measure."""
+    """Cells of the questions that the compared night did not measure."""
     mix: float = 0.0
     """Effect of the kinds of questions on the value; `yarus.metrics.statistics.alarms.mix.remove_mix` subtracts it."""
 

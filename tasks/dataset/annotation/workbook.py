@@ -62,7 +62,7 @@ def write_workbook(
 
     book = Workbook()
     sheet = book.active
-    _fill_sheet(sheet, header, rows, input_columns=layout.input_columns if layout else frozenset())
+    _fill_sheet(sheet, header, rows, inputs=layout.input_columns if layout else frozenset())
     if layout is not None:
         sheet.title = layout.title[:MAX_TITLE_CHARS]
         for column, choices in layout.choices.items():

@@ -73,7 +73,7 @@ def select_cohesive_topics(points: Floats, codes: Codes, *, seed: int) -> Cohesi
 
 
 def mean_similarity_to_topic(directions: Floats, codes: Codes) -> Floats:
-    """Return the mean cosine of each question with the others of its topic; NaN if there are none.
+    """Return the mean cosine of each question with the others of its topic; NaN if it has none.
 
     Args:
         directions: (n, d) vectors of length 1 or 0.
