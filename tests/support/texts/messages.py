@@ -17,16 +17,7 @@ FOLDERS = ("yarus", "flows", "tasks", "db", "deployments")
 ERRORS = ("InputError", "DatabaseUnavailable", "ModelUnavailable", "ResultsUnavailable", "SourceChanged")
 ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError", "NothingToMeasureError")
 """Calls whose first argument is a message."""
-TRANSLATED_CALLS = (
-    *ERRORS,
-    "Words",
-    "Check",
-    "Rejected",
-    "MissingVerdict",
-    "UsageError",
-    "OSError",
-    "error_at_position",
-)
+TRANSLATED_CALLS = (*ERRORS, "Words", "Check", "Rejected", "MissingVerdict", "UsageError", "OSError", "build_error")
 """Calls whose arguments must not be assembled from texts and values, because they could not be translated."""
 LEVELS = ("info", "warning", "error", "exception")
 SKIPPED_PATHS = ("db/messages.py", "tasks/systems/yarus_worker/")
