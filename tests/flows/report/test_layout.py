@@ -38,8 +38,11 @@ DRAW_CHARTS = """async () => {
     const charts = [...document.querySelectorAll("section.page.open .chart")];
     const drawing = (chart) => chart.querySelector(".main-svg");
     for (const chart of charts) {
-        const isDrawn = () => drawing(chart) || chart.scrollIntoView();  // which returns nothing
-        if (!await isReached(isDrawn)) return [`not drawn: ${chart.dataset.figure}`];
+        const scrollUntilDrawn = () => {
+            if (!drawing(chart)) chart.scrollIntoView();
+            return drawing(chart) !== null;
+        };
+        if (!await isReached(scrollUntilDrawn)) return [`not drawn: ${chart.dataset.figure}`];
     }
     const isUnfit = (chart) => Math.abs(drawing(chart).getAttribute("width") - chart.clientWidth) > 1;
     await isReached(() => !charts.some(isUnfit));
