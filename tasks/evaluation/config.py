@@ -19,10 +19,10 @@ EvaluationState = Literal["running", "completed", "invalid", "failed", "cancelle
 
 
 class EvaluationLabel(TypedDict):
-    """What people call an evaluation."""
+    """Name and tags of an evaluation."""
 
     name: str | None
-    """Not unique."""
+    """Not unique; null without a name."""
     tags: list[str]
 
 
@@ -48,26 +48,26 @@ class CaseSetIdentity(TypedDict):
 
 
 class JudgeIdentity(TypedDict, total=False):
-    """What decides a judge's verdicts; of the offline stand-in, only its name and the prompts."""
+    """Settings that determine a judge's verdicts; of the offline stand-in only its name and the prompts."""
 
     model: str | None
     temperature: float | None
     max_tokens: int | None
     prompts: dict[str, str]
-    """Metric -> digest of its wording."""
+    """Metric -> digest of its prompt."""
     extra_body: JsonObject
     mask_calls: bool
 
 
 class ExamIdentity(TypedDict, total=False):
-    """Who is examined, and with how much."""
+    """Judges and settings of an exam."""
 
     cases: int
-    """Questions that papers were asked for."""
+    """Requested number of questions; the source may have fewer."""
     judge: JudgeIdentity
     gate: JudgeIdentity
     parallel: str
-    """The source with the same questions in another language."""
+    """Source with the same questions in another language."""
 
 
 class ConfigPart(BaseModel):
@@ -77,113 +77,114 @@ class ConfigPart(BaseModel):
 
 
 class MeasurementConfig(ConfigPart):
-    """What is measured, and by what: all of it is in the comparability key, together with the metrics."""
+    """Measurement settings. All of them are in the comparability key, together with the metrics."""
 
     unit: Unit = UNSET
-    """What counts as found."""
+    """Unit of retrieved and relevant results."""
     twins: Literal["one", "apart"] = UNSET
-    """Whether chunks or pages that say the same count as one."""
+    """Whether duplicate chunks or pages count as one."""
     own_documents: Literal["left out"] | None = None
-    """Of a retrieval set whose queries are documents: the query's own id is left out of its ranking."""
+    """Set for retrieval sets whose queries are documents: each query's own document is removed from its ranking."""
     k: int = UNSET
     pool: list[str] | None = None
-    """The retrievers whose results a judge has graded, where it has filled up the labels."""
+    """Retrievers whose results the judge graded; set only for LLM labels."""
     pool_reranked: str | None = None
-    """What has ordered all of these results anew, and how many, where something did."""
+    """Name and depth of the reranker of the pooled results, `NAME@DEPTH`; null without one."""
     texts: Literal["chunks", "questions"] = UNSET
     perturbation: str | None = None
-    """How the questions were changed, with seed and version."""
+    """Kind, seed and version of the change of the questions."""
     context_perturbation: str | None = None
-    """How the contexts were changed, with seed and version."""
+    """Kind, seed and version of the change of the contexts."""
     contexts: Literal["recorded"] | None = None
-    """Where answers are judged against what they were made from, as the source has recorded it, not what labels say."""
+    """Set if the judged contexts are those recorded in the source, not those that the labels give."""
     unreferenced: Literal["judged"] | None = None
-    """Where recorded answers are judged also to questions without a reference."""
+    """Set if answers to questions without a reference are judged, too."""
     judge: JudgeIdentity = UNSET
     sent: dict[str, JsonObject] | None = None
-    """Judging role -> parameters that its server refused, as they were sent instead; null for those left out."""
+    """Judging role -> parameters that its server refused: the values sent instead, null for omitted parameters."""
     claims: JudgeIdentity | None = None
-    """Who finds claims and checks them, where that was asked for."""
+    """Judge that extracts claims and checks them; null if not requested."""
     nuggets: JudgeIdentity | None = None
-    """Who looks for nuggets in the answers, where that was asked for."""
+    """Judge that finds nuggets in answers; null if not requested."""
     citations: JudgeIdentity | None = None
-    """Who checks what the named pages support, where that was asked for."""
+    """Judge that checks whether the cited pages support the answer; null if not requested."""
     dialogs: JudgeIdentity | None = None
-    """Who judges whether answers take up what was said before, where the source has dialogs."""
+    """Judge that checks whether answers follow the earlier turns; null without dialogs."""
     exam_of: ExamIdentity | None = None
     similarity_embedder: str = UNSET
 
 
 class SystemConfig(ConfigPart):
-    """The system under test: what evaluations compare, so that none of it is in the key."""
+    """The system under test. Evaluations compare it, so none of its settings is in the comparability key."""
 
     corpus: str | None = None
-    """SHA-256 of what was searched: chunks, pages and digests of texts, kept in `corpus_version`."""
+    """SHA-256 of the searched corpus: chunks, pages and digests of texts, stored in `corpus_version`."""
     retriever: str = UNSET
     reranker: str | None = None
-    """As the settings or the parameters name it."""
+    """Name in the settings or the parameters; null without one."""
     reranker_identity: str | None = None
-    """With whatever else decides its scores: a digest of a model's files, the name of a service's model."""
+    """Name with everything that determines its scores: a digest of a model's files, the name of a service's model."""
     rerank_depth: int = UNSET
-    """How many of the retriever's first chunks it orders anew."""
+    """Number of the retriever's first chunks that the reranker reorders."""
     embedder: str = UNSET
-    """As the settings or the parameters name it."""
+    """Name in the settings or the parameters."""
     embedder_identity: str | None = None
-    """With its version and whatever else decides its vectors."""
+    """Name with its version and everything else that determines its vectors."""
     vectors: Literal["stored", "computed"] = UNSET
     index_recall: float | None = None
-    """Share of the k nearest chunks that the index over stored vectors finds."""
+    """Share of the k nearest chunks that the index over stored vectors finds, 0 to 1."""
     sut: str = UNSET
-    """The system under test: local, a URL, openai:URL, module:function, or the answers recorded in the source."""
+    """System under test: `local`, a URL, `openai:URL`, `module:function`, or the answers recorded in the source."""
     takes_history: bool | None = None
-    """Of a source with dialogs: whether the system is told what was said before."""
+    """Whether the system receives the earlier turns; null if the source has no dialogs."""
     streams: bool | None = None
-    """Where it has told answers in parts as they came."""
+    """True if the system streamed an answer; otherwise null."""
     generator: str | None = None
     generator_prompt: str | None = None
-    """Name and digest of its prompt, where that is a file of the user's own."""
+    """Name and digest of the user's own prompt file; null for a built-in prompt."""
     generator_sent: JsonObject | None = None
-    """Parameters that its server refused, as they were sent instead; null for those left out."""
+    """Parameters that its server refused: the values sent instead, null for omitted parameters."""
     context_tokens: int = UNSET
 
 
 class RepeatConfig(ConfigPart):
-    """Marks of an evaluation without news of the system; it stays out of histories (`db.journal.NON_LIVE_KEYS`)."""
+    """Marks of evaluations that measure nothing new of the system; histories omit them (`db.journal.NON_LIVE_KEYS`)."""
 
     again: str | None = None
-    """The evaluation that is repeated."""
+    """Id of the evaluation that is repeated."""
     anchor: str | None = None
-    """The evaluation whose answers are judged anew every night."""
+    """Id of the evaluation whose answers are judged again every night."""
     answers_of: str | None = None
-    """The evaluation whose stored answers are scored again: the first, where those were reused already."""
+    """Id of the evaluation that generated the stored answers that are scored again."""
     part_of: str | None = None
-    """The sweep or the probes that the evaluation belongs to, or the evaluation that it confirms."""
+    """Id of the sweep or probes that the evaluation belongs to, or of the evaluation whose changed or failed cases it
+    asks again."""
 
 
 class EvaluationConfig(MeasurementConfig, SystemConfig, RepeatConfig):
-    """What the parameters of an evaluation came to, once its cases are loaded; each tier has a part of it."""
+    """Parameters of an evaluation, resolved after its cases are loaded; each tier has some of the fields."""
 
     batch_size: int = UNSET
-    """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
+    """Cases per batch: large enough for Prefect (at most 50 batches per flow), small enough to lose little."""
     n_batches: int | None = None
-    """Where dialogs stay whole, for which a batch may be larger."""
+    """Number of batches; set only if whole dialogs make batches larger than `batch_size`."""
     language: str = UNSET
-    """Of the source, ru or en: prompts, stop words and refusals go by it."""
+    """Language of the source, `ru` or `en`; it selects prompts, stop words and refusal phrases."""
     source_loaded_at: str | None = None
-    """ISO 8601; of a source that is read on while the evaluation runs."""
+    """ISO 8601 time; set only if the evaluation may read the source again while it runs."""
     cases: CaseSetIdentity | None = None
-    """The frozen case set; of one evaluation it stands beside the system."""
+    """Frozen case set; null if the source's own questions are evaluated."""
     labels: Literal["filled"] | None = None
-    """Where a judge has filled them up."""
+    """Set if a judge filled in the labels."""
     gain: Literal["linear", "binary"] = UNSET
-    """Of NDCG: linear where relevance is graded. In the metrics' signatures, as are `k` and `distance`."""
+    """Gain of NDCG, `linear` if relevance is graded. Metric signatures contain it, as well as `k` and `distance`."""
     distance: Literal["cosine", "euclidean"] = UNSET
     exam_period: int = UNSET
-    """The stretch of nights within which the replies of an exam are bought once."""
+    """Number of the 30-day period; within a period the calls of an exam are paid for once."""
     examined: dict[str, str] | None = None
-    """Key of judge and prompt -> what the exam said."""
+    """Key of judge and prompt -> outcome of the exam."""
     notes: list[Note] = []
-    """What was met, for people to know."""
+    """Notes on peculiarities of the data, for people."""
 
     def __or__(self, other: "EvaluationConfig") -> "EvaluationConfig":
         """Merge two configurations; values of the other one take precedence."""

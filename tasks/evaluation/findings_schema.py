@@ -24,19 +24,19 @@ class KindOutcome(TypedDict):
     """How a prompt scored the answers of one kind."""
 
     kind: str
-    """Of `yarus.metrics.exam_kinds.KINDS`."""
+    """A key of `yarus.metrics.exam_kinds.KINDS`."""
     damaged: bool
-    """Whether the score must be low."""
+    """Whether these answers must score low; otherwise they must get the full score."""
     right: int
-    """Answers that got a score of the kind that they deserve."""
+    """Answers with the score that the kind requires."""
     n: int
-    """Answers that got a score."""
+    """Answers with a score."""
     failed: int
-    """Answers without one."""
+    """Answers without a score."""
 
 
 class Mistake(TypedDict):
-    """An answer whose score is farthest from what it deserves."""
+    """An answer whose score is more than 0.5 away from the required one."""
 
     case_id: str
     kind: str
@@ -44,42 +44,45 @@ class Mistake(TypedDict):
 
 
 class PromptExam(TypedDict):
-    """What the exam says of one prompt."""
+    """Exam result of one prompt."""
 
     outcome: Outcome
-    """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
-    but on another scale: too many damaged ones get full scores, or sound ones low ones. `blind`: all but those of
-    `blind_to`. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
-    `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
-    `unreadable`: too many of its replies cannot be read; `incomplete`: too few answers have a score; `few`: too few
-    cases to tell.
+    """`sound`: the judge tells damaged answers from sound ones; `blind`: it does, except in the slices of `blind_to`;
+    `scale`: it orders them well, but too many damaged answers get full scores, or too many sound ones do not; `weak`:
+    better than chance, but under 0.7; `chance`: not better than chance; `inverted`: worse than chance; `obeys`: it
+    follows instructions in the judged texts; `constant`: it gives all answers one score; `length`: its scores depend on
+    the length of the answer; `unreadable`: too many of its replies cannot be read; `incomplete`: too few answers have a
+    score; `few`: too few cases to decide.
     """
     cases: int
     """Examined cases with a score."""
     scored: int
-    """Answers that got a score."""
+    """Answers with a score; those with planted instructions do not count."""
     asked: int
+    """Answers that the judge had to score; those with planted instructions do not count."""
     score: float | None
-    """The one score of a judge that is `constant`."""
+    """The only score that the judge gave; null if scores differ."""
     length_correlation: float | None
-    """Of the score with the length of the answer, among answers of equal worth; null where either does not vary."""
+    """Mean of the Spearman correlations of score and length among sound and among damaged answers; null if score or
+    length does not vary within either group."""
     blind_to: list[str]
-    """Kinds of damage, scripts of the questions (`cyrillic`, `latin`, `other`) and halves by length of the answer
-    (`short`, `long`) in which it does not tell damaged answers from sound ones; of a judge that is better than chance
-    as a whole."""
+    """Slices in which the judge does not tell damaged answers from sound ones: kinds of damage, scripts of the
+    questions (`cyrillic`, `latin`, `other`), halves by answer length (`short`, `long`). Filled only for the outcomes
+    `obeys`, `weak`, `scale` and `blind`."""
     kinds: list[KindOutcome]
     worst: list[Mistake]
+    """Up to five mistakes, at most one per kind of answer, the worst first."""
 
 
 Exam = dict[str, PromptExam]
-"""Prompt -> what its exam says."""
+"""Prompt -> exam result."""
 
 
 class Failures(TypedDict):
-    """Where cases failed, and which to mend first."""
+    """Stages at which cases failed, and cases to fix first."""
 
     counts: dict[str, int]
-    """Stage -> cases that failed there."""
+    """Stage -> number of cases that failed there."""
     fix_first: list[str]
     """Ids of up to five cases."""
 
@@ -88,165 +91,170 @@ FeatureName = Literal["length", "score", "lead", "time", "topic"]
 
 
 class FeatureDifference(TypedDict):
-    """How questions with a label differ from the others in something that is known of all."""
+    """Difference between questions with a label and the others in one feature."""
 
     labelled: float | None
-    """Mean place of those with a label among all questions, 0 (the least) to 1; null of a topic."""
+    """Mean relative rank of the labelled questions among all, 0 (smallest) to 1; null for `topic`."""
     others: float | None
+    """The same for the other questions."""
     p: float
-    """Holm's, over all features."""
+    """p-value with Holm's adjustment over all features."""
 
 
 class ReweightedMetric(TypedDict):
-    """A mean as it would be over all questions, as far as features tell."""
+    """A mean, reweighted to estimate it over all questions."""
 
     value: float
-    """Over the questions with a label, as it is stored."""
+    """Mean over the labelled questions, as stored."""
     reweighted: float
     ci_low: float | None
     ci_high: float | None
 
 
 class LabelledQuestions(TypedDict):
-    """Questions with a label against those without."""
+    """Comparison of questions with a label and questions without one."""
 
     n: int
     n_others: int
     differ_in: list[FeatureName]
-    """In what they differ by more than chance."""
+    """Features in which the two groups differ by more than chance."""
     features: dict[FeatureName, FeatureDifference]
-    """`length` in words, `score` of the first result (1 is the surest), its `lead` over the second, `time` of the
-    question, `topic`: the page that the retriever names first. Empty where there are too few of either kind."""
+    """`length`: in words; `score`: of the first result, 1 is the most certain; `lead`: over the second result; `time`:
+    of the question; `topic`: page of the first result. Empty if either group is too small."""
     reweighted: dict[str, ReweightedMetric]
-    """Headline metric -> the mean; empty where the questions do not differ."""
+    """Headline metric -> reweighted mean; empty if the questions do not differ."""
 
 
 class Incomplete(TypedDict):
-    """How far missing labels could change what was measured; of tiers that rank."""
+    """Possible effect of missing labels, in tiers that rank."""
 
     if_right: dict[str, float]
-    """Metric -> its mean if every result that nobody has judged were relevant. If none were, it is as stored."""
+    """Metric -> its mean if every unjudged result were relevant. The stored mean counts all of them as not relevant."""
     questions: LabelledQuestions | None
-    """Null where every question has a label, or none."""
+    """Null if every question has a label, or if none has one."""
 
 
 class DifferenceBounds(TypedDict):
-    """Between these a difference lies, whatever the unjudged results are."""
+    """Lowest and highest difference that the unjudged results allow."""
 
     low: float
-    """If those of the side before were all right, and those of the side after all wrong."""
+    """The difference if all unjudged results of `a` were relevant and all of `b` were not."""
     high: float
+    """The difference if all unjudged results of `b` were relevant and all of `a` were not."""
 
 
 class UnequallyJudged(TypedDict):
-    """Shares of the first ten results that anybody has judged, of both sides, that differ by more than chance."""
+    """Shares of judged results among the first ten, for two evaluations whose shares differ by more than chance."""
 
     a: float
     b: float
     p: float
     bounds: dict[str, DifferenceBounds]
-    """Headline metric of rankings -> its difference."""
+    """Headline metric of rankings -> bounds of its difference."""
 
 
 class AgreementWithProduction(TypedDict):
-    """Over the questions of which the log says what production did."""
+    """Agreement over the questions for which the log records the behaviour of production."""
 
     value: float
-    """Share of them in which the evaluated system does the same."""
+    """Share of these questions in which the evaluated system behaves the same, 0 to 1."""
     ci_low: float
-    """Of the 95 % confidence interval."""
+    """Lower end of the 95 % confidence interval."""
     ci_high: float
+    """Upper end."""
     n: int
+    """Number of these questions."""
 
 
 class Production(TypedDict):
-    """What the evaluated system and production did with the same questions."""
+    """Agreement of the evaluated system and production on the same questions."""
 
     page: AgreementWithProduction | None
-    """The first page is the one that production showed; null where neither is known."""
+    """Agreement on the first page; null if it is not known for any question."""
     decision: AgreementWithProduction | None
-    """Both answer, or both decline or hide; null where it is not known."""
+    """Agreement on whether to answer; declining and hiding count as one. Null if it is not known for any question."""
     unlike: bool
-    """Whether one of the two agrees in fewer than four of five questions, beyond chance."""
+    """Whether one of the two agreements is below 80 %, by more than chance."""
     differ: list[str]
     """Ids of the first five cases that differ."""
 
 
 class PersistedMetric(TypedDict):
-    """Of one headline metric."""
+    """Persistence of the changes of one headline metric."""
 
     n: int
-    """Questions whose value had changed."""
+    """Questions with a changed value."""
     persisted: int
-    """Of these, those that are nearer to the changed value than to the one before when they are asked again. Of changes
-    by chance about half are: of as many the value before was the odd one."""
+    """Changed questions whose repeated value is nearer to the changed value than to the earlier one. About half of the
+    changes by chance persist, because the earlier value is as often the outlier."""
     unmeasured: int
-    """Of these, those that gave no value when they were asked again: nothing is said of them."""
+    """Changed questions without a value when asked again."""
 
 
 class Persistence(TypedDict):
-    """Of an evaluation that asks again what changed in another one, and of that other one."""
+    """Result of asking the changed questions of an evaluation again; stored with the evaluation that asks again."""
 
     confirms: str
-    """The evaluation whose changes were asked about."""
+    """Id of the evaluation whose changed questions were asked again."""
     asked_again: str
-    """The evaluation that asked."""
+    """Id of the evaluation that asked them."""
     since: str
-    """The evaluation before, beside which they had changed."""
+    """Id of the earlier evaluation from which the values had changed."""
     metrics: dict[str, PersistedMetric]
+    """Headline metric -> counts; only metrics with changed values."""
 
 
 class FailedAgain(TypedDict):
-    """Of an evaluation of the cases that failed in another one."""
+    """Result of evaluating the failed cases of another evaluation again."""
 
     of: str
-    """That evaluation."""
+    """Id of the other evaluation."""
     n: int
-    """Cases that failed in it: the system, the judge or the budget stood in the way."""
+    """Cases that failed in it because of the system, the judge or the budget."""
     asked: int
-    """Of these, those that the source still has."""
+    """Failed cases that the source still contains."""
     succeeded: int
-    """Of these, those that nothing stood in the way of now."""
+    """Repeated cases that did not fail this time."""
 
 
 class ThresholdPoint(TypedDict):
-    """What showing from a threshold on comes to."""
+    """Coverage, risk and cost of one threshold."""
 
     threshold: float | None
-    """Answers are shown from this score on, 0..1; null: none is."""
+    """Lowest score of shown answers, 0 to 1; null if no answer is shown."""
     coverage: float
-    """Share of the answers that is shown."""
+    """Share of answers that are shown, 0 to 1."""
     risk: float | None
-    """Share of the shown answers that are wrong; null where none is shown."""
+    """Share of wrong answers among the shown ones, 0 to 1; null if no answer is shown."""
     cost: float
-    """Mean over all answers."""
+    """Mean cost per answer, in the unit of `wrong_shown` and `right_hidden`."""
 
 
 class GateDecisions(TypedDict):
-    """What the gate's decisions came to."""
+    """Coverage, risk and cost of the gate's actual decisions."""
 
     coverage: float
     risk: float | None
     cost: float
     ci_low: float | None
-    """Of the 95 % confidence interval of the cost."""
+    """Lower end of the 95 % confidence interval of `cost`."""
     ci_high: float | None
 
 
 class CheapestThreshold(ThresholdPoint):
-    """The threshold of least expected cost; its figures are of the cases that it was chosen on."""
+    """The threshold of least mean cost; its figures come from the cases on which it was chosen."""
 
     threshold_low: float
-    """It holds the threshold that is truly the cheapest, in 95 % of such intervals at least."""
+    """Lower end of a 95 % confidence interval of the threshold with the least true cost."""
     threshold_high: float
     saved: float
-    """What it saves of each answer against the decisions, where it was chosen on other cases."""
+    """Saving per answer compared with the gate's decisions, measured on other cases than those used to choose it."""
     saved_low: float
     saved_high: float
 
 
 class ShowingCosts(TypedDict):
-    """What showing answers costs, by the score from which on they are shown."""
+    """Cost of showing answers, by threshold of the score."""
 
     n: int
     """Labelled answers with a score."""
@@ -256,24 +264,24 @@ class ShowingCosts(TypedDict):
     """YARUS_COST_RIGHT_HIDDEN."""
     decided: GateDecisions
     cheapest: CheapestThreshold | None
-    """Null where fewer than ten answers are right, or fewer than ten are wrong."""
+    """Null with fewer than ten right answers or fewer than ten wrong ones."""
     curve: list[ThresholdPoint]
-    """Upward by threshold: the first shows everything, the last nothing."""
+    """Ascending by threshold: the first entry shows all answers, the last none."""
 
 
 class Findings(TypedDict, total=False):
-    """What the cases of an evaluation tell beside its metrics; each tier has some of these."""
+    """Findings on the cases of an evaluation, in addition to its metrics; each tier has some of these keys."""
 
     exam: Exam
-    """Prompt -> what its exam says, of tier `judge`."""
+    """Prompt -> exam result; only of the tier `judge`."""
     failures: Failures
-    """Of tiers that tell where a case failed."""
+    """Only of tiers that attribute failures to stages."""
     doubtful: int
-    """How many cases the tier would have read next: the least useful answers, wrong decisions and so on."""
+    """Number of cases to read first, such as the least useful answers or wrong decisions."""
     incomplete: Incomplete
     showing: ShowingCosts
     production: Production
     persistence: Persistence
-    """Of an evaluation that asks again what changed in another one, and of that other one."""
+    """Only if changed questions were asked again: in the evaluation that changed and in the one that asked again."""
     failed_again: FailedAgain
-    """Of an evaluation of the cases that failed in another one."""
+    """Only of an evaluation of failed cases of another one."""

@@ -24,8 +24,9 @@ EXAM_VALID_NIGHTS = 30
 LABELLING_PROMPT = "relevance"
 """The prompt that gives labels, not scores."""
 JudgeStanding = Literal["passed", "failed", "missing", "old", "stand-in", "filled"]
-"""Standing of the judge that a number depends on: it passed or failed the newest exam of its key, took none, or took
-one more than 30 nights ago; no language model judged; or it filled labels, which people's labels check, not exams."""
+"""`passed` or `failed`: outcome of the newest exam of the judge; `missing`: it took none; `old`: it took its newest
+exam more than 30 nights before the evaluation; `stand-in`: no language model judged; `filled`: it filled labels, which
+are checked by people's labels, not by exams."""
 
 
 def read_newest_exams(engine: Engine, configs: Iterable[EvaluationConfig]) -> dict[str, ExamRecord]:

@@ -43,50 +43,51 @@ class MetricSummary(TypedDict):
     """A metric of an evaluation."""
 
     value: float | None
-    """Null where it was not measured; `reason` says why."""
+    """Null if it was not measured; `reason` explains why."""
     reason: str | None
     ci_low: float | None
-    """Of the 95 % confidence interval; null where there is none."""
+    """Lower end of the 95 % confidence interval; null without an interval."""
     ci_high: float | None
-    """Null beside a `ci_low` where the interval is open above: a 95th percentile of few cases."""
+    """Upper end; null next to a `ci_low` if the interval is open above: a 95th percentile of few cases."""
     n_scored: int
-    """Cases that the value is made of."""
+    """Cases on which the value is based."""
     n_total: int
-    """Cases that were asked."""
+    """Cases in total."""
     bound_low: float | None
-    """The mean if every case that failed to be measured had had the metric's worst value; null where none failed, and
-    for what is no mean or has no worst value."""
+    """The mean if every failed case had the metric's worst value; null if no case failed, if the value is not a mean,
+    or if the metric is unbounded."""
     bound_high: float | None
-    """The mean if every such case had had the best value."""
+    """The mean if every failed case had the best value; null as for `bound_low`."""
     judge: JudgeStanding | None
-    """How the judge stands whose opinion the value is: it passed its newest exam, failed it, sat none, or one that is
-    out of date, or is a stand-in; null where no judge's opinion is in it. Only beside `passed` and null is there a
-    grade."""
+    """Standing of the judge whose opinion the value contains; null if it contains none. Grades exist only for `passed`
+    and null."""
     grade: GradeName | None
-    """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
+    """Lowest grade that the interval allows by the metric's thresholds; null if the metric is not graded."""
     grade_high: GradeName | None
-    """The highest; the same where the value is surely of that grade."""
+    """Highest grade that the interval allows; equal to `grade` if the grade is certain."""
     ungraded: Literal["too few"] | None
-    """`too few`: a metric with thresholds whose interval reaches from the lowest to the highest grade, so that it has
-    none. Otherwise null."""
+    """`too few` if the metric has thresholds, but its interval reaches from the lowest to the highest grade; otherwise
+    null."""
     n_labels: NotRequired[int]
-    """Of a mean that people's labels have corrected: how many answers they are of, and so is `n_scored`."""
+    """Only of corrected means: labelled answers on which the value is based, equal to `n_scored`."""
     labels: NotRequired[dict[str, Any]]
-    """Of the same: `n_others` of other evaluations, `n_own` of this one; whether these are enough for grades and gates
-    (`acted_on`); how much higher than people the judge scores (`judge_error`), how far it was believed (`weight`), of
-    yes/no its sensitivity and specificity (`shares`). Of labelled results `n_results`, and `n_labels` questions."""
+    """Only of corrected means. `n_own`: labelled answers of this evaluation, or labelled questions if a judge filled
+    the labels; `n_others`: labelled answers of other evaluations; `acted_on`: whether the labels suffice for grades and
+    gates; `judge_error`: mean difference of the judge's scores from people's labels; `weight`: weight of the judge's
+    scores, 0 to 1; `shares`: sensitivity and specificity of a judge that answers yes or no; `n_results`: labelled
+    results, if a judge filled the labels."""
 
 
 class GateOutcome(TypedDict):
-    """What the gate of YARUS_GATE_FILE says of an evaluation."""
+    """Verdict of the gate in YARUS_GATE_FILE on an evaluation."""
 
     verdict: GateVerdict
-    """The worst of its rules'."""
+    """The worst verdict of its rules."""
     file: str | None
     failed: list[str]
-    """The rules that failed, as `metric: rule`."""
+    """Failed rules, as `metric: rule`."""
     reason: NotRequired[str]
-    """Why something could not be judged."""
+    """Why a rule could not be judged."""
 
 
 @final
@@ -98,7 +99,7 @@ class EvaluationSummary(Findings, EvaluationLabel):
     state: EvaluationState
     error: str | None
     parquet: str | None
-    """The file of cases."""
+    """File of the cases; null if it was not written."""
     comparability_key: str | None
     """Evaluations with the same key can be compared."""
     source: str
@@ -107,28 +108,29 @@ class EvaluationSummary(Findings, EvaluationLabel):
     n_cases: int | None
     case_set_hash: str | None
     cases: CaseSetIdentity | None
-    """The frozen case set; null where the source's own questions were evaluated."""
+    """Frozen case set; null if the source's own questions were evaluated."""
     statuses: dict[str, int]
-    """Status -> cases."""
+    """Status -> number of cases."""
     coverage: float | None
-    """Share of the cases that could be measured and were."""
+    """Share of measured cases among those that could be measured, 0 to 1; null if none could."""
     system: ConfigDocument
     sut_label: str | None
-    """Version of the system under test, of YARUS_SUT_LABEL."""
+    """Version of the system under test, from YARUS_SUT_LABEL."""
     flow_run_id: str | None
-    """In Prefect."""
+    """Id of the flow run in Prefect; null without one."""
     notes: list[Note]
     metrics: dict[str, MetricSummary]
     """By name; of `real_users` those of the stratum `confirmed`."""
     strata: NotRequired[dict[str, dict[str, MetricSummary]]]
-    """Stratum -> metrics: of `real_users` what users said, of tier 3 with dialogs what opens them and what follows."""
+    """Stratum -> metrics. Strata of `real_users` are kinds of user feedback; strata of tier 3 with dialogs are opening
+    and following turns."""
     gate: NotRequired[GateOutcome]
-    """Of `run`, where YARUS_GATE_FILE has a rule for the tier."""
+    """Only of `run`, and only if YARUS_GATE_FILE has a rule for the tier."""
 
 
 @final
 class FailedEvaluation(TypedDict):
-    """An evaluation of a night that left no summary."""
+    """An evaluation of a night without a summary."""
 
     tier: str
     state: EvaluationState
@@ -137,11 +139,11 @@ class FailedEvaluation(TypedDict):
 
 @final
 class SkippedTier(TypedDict):
-    """A tier that a night did not begin."""
+    """A tier that a night did not start."""
 
     tier: str
     missing: str
-    """What the source lacks, as `readiness` of `init` has it."""
+    """Data that the source lacks, as in `readiness` of `init`."""
     reason: str
     """The same as a sentence."""
 
@@ -151,12 +153,12 @@ class NightDocument(TypedDict):
     """Every tier over one source."""
 
     state: EvaluationState
-    """The worst of the evaluations'."""
+    """The worst state of the evaluations."""
     evaluations: list[EvaluationSummary | FailedEvaluation]
     skipped: NotRequired[list[SkippedTier]]
-    """Tiers that were not begun because the source has nothing that they measure; the state is none the worse."""
+    """Tiers that were not started because the source has no data for them; they do not affect `state`."""
     report: NotRequired[str]
-    """The HTML page, where something was measured."""
+    """Path of the HTML report; absent if nothing was measured."""
 
 
 def measured_metrics(engine: Engine, row: RowMapping) -> list[tuple[RowMapping, MetricSummary]]:
