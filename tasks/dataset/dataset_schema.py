@@ -1,4 +1,4 @@
-"""What `yarus dataset` finds and does: its documents, as `--json` prints them."""
+"""JSON types of `yarus dataset`, printed with `--json`."""
 
 from typing import Literal, NotRequired
 
@@ -12,97 +12,102 @@ DatasetState = Literal["completed", "invalid"]
 
 
 class DefectLocation(TypedDict):
-    """Where something is wrong, and what explains it; every kind has some of these."""
+    """Place of a defect and evidence for it; each kind of defect has some of these keys."""
 
     question_id: str
     question: str
     column: NotRequired[str]
-    """Where the label or text stands."""
+    """Column of the label or text."""
     label: NotRequired[str | list[str]]
-    """What is labelled."""
+    """The defective label, or the relevant results of a disputed question."""
     of: NotRequired[str]
-    """The question that it repeats, or whose stored answer is the reference."""
+    """Id of the question that it repeats, or whose stored answer is the reference."""
     other: NotRequired[str]
-    """The text of that question."""
+    """Text of that question."""
     others: NotRequired[list[str]]
-    """The questions that it contradicts."""
+    """Ids of the questions that it contradicts."""
     similarity: NotRequired[float]
+    """Similarity of the two questions, 0 to 1."""
     what: NotRequired[str]
-    """How labels contradict each other."""
+    """How the labels contradict each other."""
     where: NotRequired[str]
-    """Where the answer stands: cache, question, or a prompt."""
+    """Place of the leaked answer: `cache`, `question`, or `prompt NAME`."""
     retrieved: NotRequired[list[str]]
+    """First three results of an evaluation that disputes the label."""
     evaluations: NotRequired[int]
-    """That dispute the label."""
+    """Number of evaluations that dispute the label."""
     known: NotRequired[float]
-    """Share of its words that the corpus has."""
+    """Share of the question's words that occur in the corpus, 0 to 1."""
     kind: NotRequired[PersonalDataKind]
-    """Of personal data."""
+    """Kind of personal data."""
     text: NotRequired[str]
+    """The personal data, or its pseudonym."""
 
 
 class DefectFinding(TypedDict):
     """One kind of defect."""
 
     count: int | None
-    """Null where it was not looked for."""
+    """Number of defects; null if they were not searched for."""
     examples: list[DefectLocation]
     reason: NotRequired[str]
-    """Why it was not looked for."""
+    """Why they were not searched for."""
 
 
 class PersonalDataFinding(DefectFinding):
     """Personal data in questions and answers."""
 
     kinds: dict[str, int]
-    """Kind of personal data -> how many."""
+    """Kind of personal data -> number of defects."""
 
 
 class DuplicateFinding(TypedDict):
-    """Chunks and pages that say what another one says: a label on one of them is a label on all."""
+    """Chunks and pages that duplicate others. A label on one of them counts for all."""
 
     count: int
-    """Chunks that say what an earlier one says."""
+    """Chunks that duplicate an earlier chunk."""
     pages: int
-    """Pages that say nothing but what stands on another one."""
+    """Pages whose whole text is also on another page."""
     examples: list[list[str]]
-    """Ids of chunks that say the same, the largest groups first."""
+    """Groups of ids of duplicate chunks, the largest first."""
 
 
 class LabelAudit(TypedDict):
-    """What looks wrong with a source's questions and labels."""
+    """Defects of a source's questions and labels."""
 
     source: str
     n_questions: int
     n_chunks: int
     evaluations: list[str]
-    """Whose rankings may dispute labels."""
+    """Ids of the evaluations whose rankings may dispute labels."""
     stale: DefectFinding
     """Labels that name a chunk or page that is not in the corpus."""
     duplicates: DefectFinding
-    """Questions that repeat an earlier one but for case, punctuation and white space."""
+    """Questions that differ from an earlier one only in case, punctuation and white space."""
     near_duplicates: DefectFinding
-    """Questions that are almost an earlier one."""
+    """Questions that are almost equal to an earlier one."""
     contradictions: DefectFinding
-    """Labels that exclude each other."""
+    """Labels that contradict each other."""
     leaked: DefectFinding
-    """Questions whose reference answer can be had without retrieval."""
+    """Questions whose reference answer is available without retrieval."""
     disputed: DefectFinding
-    """Questions where no ranking has anything relevant among its first ten."""
+    """Questions for which no ranking has a relevant result in the top ten."""
     off_topic: DefectFinding
-    """Questions of whose words hardly any is in the corpus."""
+    """Questions with at most a third of their words in the corpus."""
     empty: DefectFinding
     """Questions without a letter or digit."""
     personal: PersonalDataFinding
     twins: DuplicateFinding
+    """Duplicate chunks and pages."""
 
 
 class AnnotationExport(TypedDict):
-    """Questions that were written into a file for people to label."""
+    """Questions written to a file for annotators."""
 
     file: str
     source: str
     questions: int
+    """Number of questions in the file."""
     evaluations: list[str]
     disagreement: int
     """Questions chosen because evaluations disagree on them."""
@@ -111,100 +116,108 @@ class AnnotationExport(TypedDict):
 
 
 class NuggetGeneration(TypedDict):
-    """Nuggets that a judge has made for the questions of a source."""
+    """Nuggets that a judge generated for the questions of a source."""
 
     state: DatasetState
+    """`invalid` if the judge failed for any question."""
     source: str
     questions: int
     without_reference: int
-    """Questions without a reference, without an answer in the corpus, or rejected: nothing is made for them."""
+    """Questions without usable reference: it is missing, the corpus has no answer, or annotators rejected the
+    question."""
     asked: int
-    """Questions that had none yet, or were to be made anew."""
+    """Questions that were sent to the judge."""
     made: int
-    """Of these, those whose nuggets were stored."""
+    """Questions for which the judge returned nuggets."""
     failed: dict[str, int]
-    """Status -> questions for which the judge gave none that could be read."""
+    """Status -> number of questions without readable nuggets."""
     reason: str | None
-    """Of the first that failed."""
+    """Reason of the first failure; null without failures."""
     nuggets: int
     vital: int
+    """Nuggets that a good answer must contain."""
     judge: str
     calls: int
     bought: int
-    """Calls whose reply was not in the store."""
+    """Calls to a language model that were not answered from the store."""
     cost_usd: float | None
-    """NULL without prices."""
+    """Null if no bought call has a price."""
 
 
 class LabelSample(TypedDict):
-    """Judged answers that were drawn at random and written into a file for people to label."""
+    """Random sample of judged answers, written to a file for annotators."""
 
     file: str
     source: str
     evaluation_id: str
     metric: str
-    """The judged mean that the labels correct."""
+    """Judged metric whose mean the labels correct."""
     drawn: int
+    """Answers in the sample."""
     cases: int
-    """Answers that the judge has scored."""
+    """Answers that the judge scored."""
     strata: dict[str, int]
-    """Level of the judge's score and status -> answers drawn of them."""
+    """Level of the judge's score and status -> answers in the sample."""
 
 
 class LabelSampleImport(TypedDict):
-    """What people's labels of judged answers brought."""
+    """Imported labels of judged answers."""
 
     annotator: str
     rows: int
     labelled: int
     empty: int
+    """Rows without a label or note."""
     metrics: dict[str, int]
-    """Judged mean -> labels."""
+    """Metric -> number of labels."""
     evaluations: list[str]
 
 
 class AnnotationImport(TypedDict):
-    """What people's labels brought."""
+    """Imported labels of questions."""
 
     source: str
     annotator: str
     rows: int
     labelled: int
     half_filled: int
-    """Labelled, but not in all columns."""
+    """Rows with a label, but not in all columns."""
     empty: int
+    """Rows without a label."""
     rejected: int
-    """Questions that most annotators found unfit."""
+    """Questions in the file that most annotators marked as unfit."""
     question_ok: int
-    """Rows in which this column is filled in; the same for those below."""
+    """Rows with a value in this column; the next keys count theirs."""
     answer_ok: int
     show: int
     relevant: int
     nuggets: int
-    """Rows in which these were edited."""
+    """Rows with edited nuggets."""
     notes: int
     unit: Unit
-    """What evaluations count by default now: what at least half of the labelled questions have a label of."""
+    """New default unit of evaluations: `chunk` if at least half of the labelled questions have a chunk label."""
     unit_before: Unit
-    """What they counted before this."""
+    """Default unit before the import."""
     n_labelled: int
-    """Questions of the source that have any label, a page's or a chunk's."""
+    """Questions of the source with a label of a page or chunk."""
     n_chunks: int
-    """Those that have a label of a chunk."""
+    """Questions of the source with a label of a chunk."""
 
 
 class ColumnAgreement(TypedDict):
-    """How far two annotators agree on one column."""
+    """Agreement of two annotators on one column."""
 
     n: int
-    """Questions that both have labelled."""
+    """Questions that both labelled."""
     agreement: float | None
-    """Share of equal labels; of `relevant`, the mean Jaccard index of both sets."""
+    """Share of equal labels, 0 to 1; for `relevant`, the mean Jaccard index of both sets."""
     kappa: float | None
-    """Null for `relevant`."""
+    """Cohen's kappa, -1 to 1; null for `relevant`."""
     ci_low: float | None
+    """Lower end of the 95 % interval of `kappa`, or of `agreement` for `relevant`."""
     ci_high: float | None
     reason: str | None
+    """Why there is no value."""
 
 
 class _Annotators(TypedDict):
@@ -214,22 +227,22 @@ class _Annotators(TypedDict):
 
 
 class PairAgreement(_Annotators, ColumnAgreement):
-    """Two annotators and a column."""
+    """Agreement of one pair of annotators on one column."""
 
 
 class AnnotatorAgreement(TypedDict):
-    """How far annotators of a source agree: all of them, and every two."""
+    """Agreement of a source's annotators: of all together, and of each pair."""
 
     source: str
     annotators: dict[str, int]
-    """Name -> questions labelled."""
+    """Name -> number of labelled questions."""
     alpha: dict[str, AlphaEstimate]
-    """Column of yes and no -> Krippendorff's alpha of all annotators; empty where one alone has labelled."""
+    """Yes/no column -> Krippendorff's alpha of all annotators; empty with a single annotator."""
     pairs: list[PairAgreement]
 
 
 class SynthesisExample(TypedDict):
-    """A question that was written."""
+    """A generated question."""
 
     kind: str
     question: str
@@ -237,22 +250,26 @@ class SynthesisExample(TypedDict):
 
 
 class SynthesisResult(TypedDict):
-    """Questions that were written from a source's chunks."""
+    """Questions generated from a source's chunks."""
 
     state: DatasetState
-    """`invalid` where none was accepted."""
+    """`invalid` if no question was accepted."""
     source: str
     into: str | None
+    """Source that received the questions; null if none was accepted."""
     asked: int
+    """Number of requested questions."""
     accepted: int
+    """Number of accepted questions."""
     kinds: dict[str, int]
-    """Kind -> accepted."""
+    """Kind -> accepted questions."""
     rejected: dict[str, int]
-    """Why -> how many."""
+    """Reason -> rejected questions."""
     generator: str
     judge: str
     calls: int
     bought: int
-    """Calls that were not answered from the store."""
+    """Calls to language models that were not answered from the store."""
     cost_usd: float | None
+    """Null if no bought call has a price."""
     examples: list[SynthesisExample]

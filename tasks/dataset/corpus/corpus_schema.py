@@ -1,139 +1,152 @@
-"""What corpus analytics finds: its document, as `yarus corpus --json` prints it."""
+"""JSON types of corpus analytics, printed by `yarus corpus --json`."""
 
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 NonQuestionKind = Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
-"""What a text is that no page could answer."""
+"""Kind of a message that no page could answer."""
 
 
 class CorpusItem(TypedDict):
-    """A chunk, or a page."""
+    """A chunk or a page."""
 
     page: str | None
+    """Null if a chunk has no page."""
     id: NotRequired[str]
-    """Of a chunk."""
+    """Only of chunks."""
     text: NotRequired[str]
-    """The beginning of a chunk."""
+    """Beginning of the chunk; only of chunks."""
 
 
 class OverRetrieved(CorpusItem):
-    """One that is retrieved much more often than others."""
+    """A chunk or page that is retrieved much more often than others."""
 
     questions: int
-    """That it was retrieved for."""
+    """Number of questions that retrieved it."""
     times: float
-    """As many as for a retrieved one on average."""
+    """`questions`, divided by the mean over all retrieved chunks or pages."""
 
 
 class RetrievalUsage(TypedDict):
-    """How many chunks or pages are used."""
+    """Use of chunks or of pages."""
 
     total: int
     retrieved: int | None
-    """Null where no evaluation tells."""
+    """Number of them that any question retrieved; null without rankings of this unit."""
     share: float | None
+    """Share of them that any question retrieved, 0 to 1."""
     dead: list[CorpusItem]
-    """Never retrieved, the first ones."""
+    """Never retrieved chunks or pages, up to twenty."""
     n_dead: int | None
+    """Number of never retrieved chunks or pages."""
     over_used: list[OverRetrieved]
+    """Up to twenty, the most frequent first."""
 
 
 class CorpusUsage(TypedDict):
-    """What of the corpus was ever retrieved."""
+    """Share of the corpus that was ever retrieved."""
 
     evaluations: list[str]
-    """Whose rankings count."""
+    """Ids of the evaluations whose rankings are counted."""
     k: int | None
-    """The depth of the deepest rankings."""
+    """Largest depth of their rankings; null without rankings."""
     n_questions: int
+    """Questions with rankings."""
     reason: str | None
-    """Why nothing is known."""
+    """Why usage is unknown; null if it is known."""
     chunks: RetrievalUsage
     pages: RetrievalUsage
 
 
 class PageCount(TypedDict):
-    """A page and for how many questions it counts."""
+    """A page and the number of questions with it."""
 
     page: str
     n: int
 
 
 class ContentGap(TypedDict):
-    """A topic that something should be written for, and what says so."""
+    """A topic that needs a new page, and the evidence for it."""
 
     topic: int
     label: str
-    """The words that set it apart; its most typical question where its questions share no words."""
+    """Distinctive words of the topic; its most typical question if its questions share too few words."""
     representative: str
-    """Its most typical question."""
+    """Most typical question of the topic."""
     n: int
-    """Questions."""
+    """Number of questions."""
     n_distinct: int
-    """Of them that are worded differently."""
+    """Number of questions with different wording."""
     n_missing: int
-    """Questions whose page is not in the corpus."""
+    """Questions without a page in the corpus."""
     n_unanswered: int
-    """Questions that were answered badly, and of which no page is known."""
+    """Questions with a bad answer and no known page."""
     n_downvoted: int
-    """Questions whose user found the answer bad."""
+    """Questions whose user rated the answer as bad."""
     gain: float
-    """What a new page is expected to gain, in questions: `n_missing` + `n_unanswered` / 2."""
+    """Expected gain of a new page, in questions: `n_missing` + `n_unanswered` / 2."""
     missing_pages: list[PageCount]
+    """Up to five labelled pages that are not in the corpus, the most frequent first."""
     examples_unserved: list[str]
+    """Up to three questions that a new page could help."""
 
 
 class Topic(ContentGap):
-    """A cluster of questions that hold together better than chance, and how well it is served."""
+    """A cluster of questions that are more similar than by chance, with the quality of their answers."""
 
     words: list[str]
-    """That set it apart, best first."""
+    """Distinctive words, best first."""
     cohesion: float
-    """The mean cosine of two of its questions, as it was found; above `cohesion_by_chance`."""
+    """Mean cosine of two of its questions, -1 to 1, when it was found; above `cohesion_by_chance`."""
     share: float
-    """Of all questions that a page could answer."""
+    """Share of all questions that a page could answer, 0 to 1."""
     hit_rate: float | None
+    """Share of questions with a relevant result, among those where this is known; null if it is known for none."""
     n_hit_known: int
+    """Questions with a known `hit_rate`."""
     failure_rate: float | None
+    """Share of questions with a bad answer, among those where this is known; null if it is known for none."""
     n_failure_known: int
+    """Questions with a known `failure_rate`."""
     n_not_found: int
-    """Questions whose page is in the corpus and was not found: to be made findable, not written."""
+    """Questions whose page is in the corpus, but was not retrieved: improve retrieval instead of writing a page."""
     missing_rate: float
+    """`n_missing` / `n`."""
     pages: list[PageCount]
-    """That its questions are labelled with, the commonest."""
+    """Up to five pages that label its questions, the most frequent first."""
     examples: list[str]
+    """Up to three typical questions."""
 
 
 class TopicAnalysis(TypedDict):
-    """The topics of the questions."""
+    """Topics of the questions."""
 
     topics: list[Topic]
     """The largest first."""
     cohesion_by_chance: float | None
-    """What 95 % of the topics stay below that clustering finds where nothing belongs together; null for one topic."""
+    """95 % quantile of cohesion over topics of shuffled questions; null for fewer than two topics."""
     without_topic: int
-    """Questions that have nothing in common with others, or in which the embedder sees nothing."""
+    """Questions that are not similar to others, or that have no vector."""
     without_topic_or_page: int
-    """Of them those that a new page could gain something for."""
+    """Questions without a topic that a new page could help."""
     examples_unserved: list[str]
-    """Of those, for people to read."""
+    """Up to three of these questions."""
     next: list[ContentGap]
-    """What to write next, the largest gain first."""
+    """Up to ten topics to write about next, the largest gain first."""
 
 
 class NonQuestions(TypedDict):
-    """What is written to the bot and is no question that a page could answer."""
+    """Messages of one kind that no page could answer."""
 
     kind: NonQuestionKind
     n: int
     examples: list[str]
-    """The commonest."""
+    """Up to three texts, the most frequent first."""
 
 
 class TextLengths(TypedDict):
-    """min, p5, median, p95 and max of lengths; null without texts."""
+    """Quantiles of lengths: min, p5, median, p95 and max; null without texts."""
 
     question_characters: dict[str, float] | None
     question_words: dict[str, float] | None
@@ -141,56 +154,61 @@ class TextLengths(TypedDict):
 
 
 class Abbreviation(TypedDict):
-    """An abbreviation that people use."""
+    """An abbreviation in questions."""
 
     abbreviation: str
     questions: int
+    """Questions that contain it."""
     chunks: int
-    """0: nothing explains it."""
+    """Chunks that contain it; with 0, the corpus does not explain it."""
 
 
 class Seasonality(TypedDict):
-    """When people ask; null without times."""
+    """Number of questions by month and by weekday."""
 
     by_month: dict[str, int] | None
-    """1 to 12."""
+    """Month, 1 to 12 -> questions; null without times."""
     by_weekday: dict[str, int] | None
-    """0 is Monday."""
+    """Weekday, 0 is Monday -> questions; null without times."""
     reason: str | None
+    """Why the counts are null."""
 
 
 class MonthlyCount(TypedDict):
-    """The questions of a month."""
+    """Number of questions in a month."""
 
     month: str
-    """Such as 2026-01."""
+    """Year and month, such as 2026-01."""
     n: int
 
 
 class QuestionGrowth(TypedDict):
-    """Whether people ask more."""
+    """Growth of the number of questions."""
 
     months: list[MonthlyCount]
     monthly: float | None
-    """By how much a month has grown on the one before, on average; 0.1 is ten percent."""
+    """Mean growth per month, 0.1 is 10 %; the first and last month do not count. Null with fewer than three complete
+    months, or if one has no questions."""
 
 
 class LogProfile(TypedDict):
-    """What the log is like, without any model."""
+    """Properties of the log that need no model."""
 
     n_questions: int
     n_users: int | None
+    """Null without users."""
     n_chunks: int
     lengths: TextLengths
     scripts: dict[str, float]
-    """Share of questions in cyrillic, latin, mixed, neither."""
+    """Shares of questions in `cyrillic`, `latin`, `mixed` and `neither`, 0 to 1."""
     abbreviations: list[Abbreviation]
+    """Up to thirty, the most frequent first."""
     seasons: Seasonality
     growth: QuestionGrowth
 
 
 class CorpusMap(TypedDict):
-    """A point of each question and chunk; one list a column."""
+    """Map of questions and chunks: lists of equal length with one entry per point."""
 
     x: list[float]
     y: list[float]
@@ -198,15 +216,16 @@ class CorpusMap(TypedDict):
     id: list[str]
     text: list[str]
     topic: list[int | None]
-    """Of questions; -1: none."""
+    """Topic of a question, -1 without one; null for chunks."""
     outcome: list[Literal["missing", "miss", "hit", "unknown"] | None]
-    """Of questions: the page is missing, it was not found, it was found, not known."""
+    """`missing`: the corpus has no page for the question; `miss`: nothing relevant was retrieved; `hit`: something
+    relevant was; `unknown`. Null for chunks."""
     uses: list[int | None]
-    """Of chunks: questions that it was retrieved for."""
+    """Number of questions that retrieved the chunk; null for questions."""
     n_total: int
-    """Questions and chunks, of which so many as asked are shown."""
+    """All questions and chunks; the map shows a sample if there are too many."""
     explained: float | None
-    """Share of the variance that the map shows."""
+    """Share of variance on the map, 0 to 1; null if there are no components."""
 
 
 class _Used(TypedDict):
@@ -216,9 +235,9 @@ class _Used(TypedDict):
 
 
 class CorpusAnalytics(_Used, TopicAnalysis):
-    """What of a corpus is used, what people ask about, what to write next."""
+    """Use of the corpus, topics of the questions, and content gaps."""
 
     chatter: list[NonQuestions]
-    """Counted apart, and in no topic; the commonest kind first."""
+    """Messages that are not questions and belong to no topic; the most frequent kind first."""
     profile: LogProfile
     map: CorpusMap
