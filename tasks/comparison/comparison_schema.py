@@ -1,4 +1,4 @@
-"""What `compare`, `gate` and `trend` find: their documents, as `--json` prints them."""
+"""JSON types of `compare`, `gate` and `trend`, printed with `--json`."""
 
 from typing import Any, Literal, final
 
@@ -11,7 +11,7 @@ from yarus.tasks.evaluation.findings_schema import UnequallyJudged
 
 
 class MovedMetric(TypedDict):
-    """A metric whose value of a case went up or down by much."""
+    """A metric with a large change in one case."""
 
     metric: str
     before: float
@@ -19,39 +19,43 @@ class MovedMetric(TypedDict):
 
 
 class ChangedCase(TypedDict):
-    """A case of which metrics went up or down by much."""
+    """A case with a large change of some metrics."""
 
     case_id: str
     question: str | None
     moved: list[MovedMetric]
-    """Of the metrics that were looked at, in their order; the first decides whether it broke or was fixed."""
+    """Changed metrics in the order of comparison; the first decides whether the case broke or was fixed."""
     n: int
-    """Cases that ask the same and moved the same way; of several, this one moved farthest."""
+    """Number of cases with the same question and direction; the entry shows the one with the largest change."""
 
 
 class ChangedStatus(TypedDict):
-    """A case that could be measured once and not the other time, for example."""
+    """A case with different statuses in the two evaluations."""
 
     case_id: str
     question: str | None
     before: str
-    """Its status in the evaluation before."""
+    """Status in the evaluation before."""
     after: str
+    """Status in the evaluation after."""
     n: int
-    """Cases that ask the same and changed alike."""
+    """Number of cases with the same question and the same change."""
 
 
 class ChangedCases(TypedDict):
     """Cases that changed, the largest changes first."""
 
     broke: list[ChangedCase]
-    """An entry a question."""
+    """One entry per question."""
     fixed: list[ChangedCase]
+    """One entry per question."""
     changed_status: list[ChangedStatus]
 
 
 class SliceDifference(TypedDict):
-    """The difference of a metric within a slice; p is not adjusted for the number of slices: it says where to look."""
+    """Difference of a metric within a slice. p is not adjusted for the number of slices: use it to locate a change, not
+    to prove it.
+    """
 
     difference: float
     ci_low: float
@@ -65,17 +69,17 @@ class SmallSlices(TypedDict):
     """Slices that are too small to be compared."""
 
     values: int
-    """How many there are."""
+    """Number of these slices."""
     cases: int
-    """How many cases they have together."""
+    """Number of cases in all of them."""
 
 
 Slice = dict[str, int | SliceDifference]
-"""`n`, the number of its cases, and by metric the difference."""
+"""`n`: number of cases; metric -> its difference."""
 
 
 class Side(TypedDict):
-    """One of the evaluations that are compared."""
+    """One of the two compared evaluations."""
 
     evaluation_id: str
     name: str | None
@@ -85,7 +89,7 @@ class Side(TypedDict):
     sut_label: str | None
     state: EvaluationState
     error: str | None
-    """Why it is invalid."""
+    """Why it is invalid; null if it is not."""
     comparability_key: str | None
     system: ConfigDocument
 
@@ -100,10 +104,10 @@ class KeyDifference(TypedDict):
 
 
 class SettingDifference(TypedDict):
-    """A setting, model, prompt, corpus or version in which the systems differ that were evaluated."""
+    """A setting, model, prompt, corpus or version that differs between the evaluated systems."""
 
     name: str
-    """Its dotted name; `versions.…` of a package."""
+    """Dotted name, `versions.…` for a package."""
     a: Any
     b: Any
 
@@ -124,98 +128,105 @@ StatementKind = Literal[
 
 
 class Statement(TypedDict):
-    """One thing that a comparison says."""
+    """One statement of a comparison."""
 
     kind: StatementKind
-    """`invalid`: which evaluation is, and why: nothing else is said then; `regressed`, `improved`: proven by headline
-    metrics, under Holm's adjustment; `nothing`: none is; `failures`: at how many cases the system failed; `settings`:
-    what was changed; `measured otherwise`: parts of the key that differ; `labels changed`: how many questions are left
-    out for that; `alone`: by a p of its own, not adjusted; `reach`: what this many cases could have shown."""
+    """`invalid`: the invalid evaluations with their reasons, then the only statement; `regressed`, `improved`: headline
+    metrics with a proven change, under Holm's adjustment; `nothing`: no headline metric has one; `failures`: number of
+    cases in which the system failed; `settings`: changed settings; `measured otherwise`: parts of the key that differ;
+    `labels changed`: number of questions omitted because their labels changed; `alone`: other metrics with a change by
+    their unadjusted p; `not compared`: why evaluations were not compared; `reach`: detectable difference for this many
+    cases."""
     label: TranslatedText
-    """Language -> what is said of."""
+    """Language -> heading."""
     text: TranslatedText
-    """Language -> what is said."""
+    """Language -> statement."""
 
 
 class MetricComparison(TypedDict):
-    """What the evaluations say about one metric."""
+    """Comparison of one metric."""
 
     a: float | None
-    """Of the evaluation before, on the cases that both measured; where the system failed, with the worst value."""
+    """Value of the evaluation before on the cases that both measured; a failure of the system counts as the worst
+    value."""
     b: float | None
+    """The same for the evaluation after."""
     difference: float | None
     """b - a."""
     ci_low: float | None
-    """Of the 95 % confidence interval of the difference."""
+    """Lower end of the 95 % confidence interval of `difference`."""
     ci_high: float | None
     p: float | None
-    """Two-sided, for no difference at all."""
+    """Two-sided p-value of no difference."""
     p_holm: float | None
-    """Holm's p over the tier's headline metrics; null for any other: its verdict is of its own p, not adjusted for how
-    many there are. Null for `sut_error_rate` too, if the system never failed."""
+    """p-value with Holm's adjustment over the tier's headline metrics. Null for other metrics, whose verdict follows
+    their unadjusted p, and for `sut_error_rate` if the system never failed."""
     verdict: ComparisonVerdict
     smallest_detectable: float | None
-    """The true difference that a comparison of this size, under that p, finds four times in five; where cases come in
-    groups, one that falls on all of them alike."""
+    """True difference that a comparison of this size detects four times in five. With groups, it assumes that all cases
+    of a group change alike."""
     margin: float | None
-    """A difference up to this one is taken as none that matters."""
+    """Largest difference that counts as negligible."""
     n: int
     """Cases measured on both sides."""
     groups: int | None
-    """Users, dialogs or pages that they come in; null where each case stands alone."""
+    """Number of users, dialogs or pages that group the cases; null if the cases are independent."""
     n_missing: int
-    """Common cases left out because a side was not measured."""
+    """Common cases that are omitted because one side was not measured."""
     method: str
-    """Of the test."""
+    """Name of the test."""
     reason: str | None
-    """Why the metric was not compared."""
+    """Why the metric was not compared; null if it was."""
 
 
 class AnsweredMeans(TypedDict):
-    """Means of a metric over the common cases at which neither side failed."""
+    """Means of a metric over the common cases in which neither side failed."""
 
     a: float
     b: float
 
 
 class FailedCases(TypedDict):
-    """Common cases at which the system failed."""
+    """Common cases in which the system failed."""
 
     a: int
-    """In the evaluation before."""
+    """Failures in the evaluation before."""
     b: int
+    """Failures in the evaluation after."""
     are_losses: bool
-    """Whether one side failed more often beyond chance: then each counts as the worst value where the other has one."""
+    """Whether one side failed more often by more than chance. Then a failure counts as the worst value if the other
+    side has a value."""
     answered: dict[str, AnsweredMeans]
-    """Headline metric -> means without them."""
+    """Headline metric -> means without the failures."""
 
 
 class Changes(TypedDict):
-    """What changed, by metric, case and slice; where a tier has strata, over the headline stratum."""
+    """Changes by metric, case and slice; of a tier with strata, in the headline stratum."""
 
     metrics: dict[str, MetricComparison]
     failed_cases: FailedCases | None
-    """Null where the system never failed, and where the cases are not the same."""
+    """Null if the system never failed, or if the cases are not paired."""
     cases: ChangedCases
     slices: dict[str, dict[str, Slice]]
-    """Kind of slice -> slice -> the differences in it; slices of five cases or more, the largest first."""
+    """Kind of slice -> slice -> differences; slices with at least five cases, the largest first."""
     small_slices: dict[str, SmallSlices]
-    """Kind of slice -> how many smaller ones there are."""
+    """Kind of slice -> number of smaller slices."""
     unequally_judged: UnequallyJudged | None
-    """Null where both sides' results are judged equally far, but for chance, or that is not known."""
+    """Null if the shares of judged results do not differ by more than chance, if they are unknown, or if no headline
+    metric depends on them."""
 
 
 class Beside(TypedDict):
-    """Two evaluations and in what they differ."""
+    """Two evaluations and their differences in configuration."""
 
     a: Side
     """The evaluation before."""
     b: Side
     """The evaluation after."""
     differs: list[KeyDifference]
-    """Empty where the evaluations are comparable."""
+    """Parts of the comparability key that differ; empty if the evaluations are comparable."""
     changed_settings: list[SettingDifference]
-    """In what the systems differ that were evaluated."""
+    """Differences between the evaluated systems."""
 
 
 @final
@@ -223,32 +234,33 @@ class NotCompared(Beside):
     """Two evaluations that cannot be compared."""
 
     reason: str | None
-    """Null where what differs says it."""
+    """Null if `differs` is the reason."""
 
 
 class LabelsChanged(TypedDict):
-    """What two evaluations have in common whose case sets differ; only what is labelled alike is compared."""
+    """Overlap of two case sets; only cases with the same labels on both sides are compared."""
 
     n: int
-    """Common cases whose labels or question changed."""
+    """Common cases with changed labels or questions."""
     n_common: int
     only_a: int
-    """Cases that only the evaluation before has."""
+    """Cases that only the evaluation before contains."""
     only_b: int
+    """Cases that only the evaluation after contains."""
 
 
 class Sides(Beside):
-    """Which evaluations are compared, and on what."""
+    """The compared evaluations and their common cases."""
 
     comparable: bool
     paired: bool
-    """Case by case; else all cases of each side."""
+    """Whether the comparison is case by case; otherwise it is over all cases of each side."""
     n_common: int
-    """Cases that both have, labelled alike."""
+    """Common cases with the same labels."""
     labels_changed: LabelsChanged | None
-    """Null where both evaluated the same cases with the same labels, and where `force` set them side by side."""
+    """Null if both have the same cases and labels, or with `force`."""
     noise: dict[str, float]
-    """Metric -> how far it moves by repeating alone; where an evaluation was repeated."""
+    """Metric -> its variation between repeats of an evaluation; only if there are repeats."""
 
 
 @final
@@ -256,7 +268,7 @@ class EvaluationComparison(Sides, Changes):
     """Two evaluations of one tier on the cases that both have."""
 
     statements: list[Statement]
-    """What it says, in words."""
+    """The result in sentences."""
 
 
 Compared = EvaluationComparison | NotCompared

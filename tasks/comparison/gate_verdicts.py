@@ -24,39 +24,39 @@ BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
 
 
 class RuleResult(TypedDict):
-    """A rule of the gate, judged."""
+    """Result of one rule of the gate."""
 
     metric: str
     stratum: str | None
     rule: Kind
     bound: float | None
-    """The floor, the ceiling, or the largest tolerated loss."""
+    """Floor, ceiling, or largest tolerated loss."""
     verdict: GateVerdict
     value: float | None
     ci_low: float | None
-    """Of the 95 % confidence interval: of the value, or of the difference where the rule is about one."""
+    """Lower end of the 95 % confidence interval of the value, or of the difference if the rule compares."""
     ci_high: float | None
     n: int | None
-    """Cases that it is made of."""
+    """Cases on which the value is based."""
     baseline: float | None
-    """The value of the baseline."""
+    """Value of the baseline."""
     difference: float | None
     p: float | None
-    """Two-sided, for no difference at all; with a margin one-sided, for a loss of at most the margin."""
+    """Two-sided p-value of no difference; with a margin, one-sided p-value of a loss of at most the margin."""
     p_holm: float | None
-    """Holm's p: of a headline metric without a margin over the tier's headline metrics, as `compare` has it; of the
-    other rules that compare over all of these."""
+    """p-value with Holm's adjustment: for a headline metric without a margin over the tier's headline metrics, as in
+    `compare`; for the other comparing rules over all of these."""
     smallest_detectable: float | None
-    """The true difference that a comparison of this size, under that p, finds four times in five; with a margin what
-    a loss has to exceed it by."""
+    """True difference that a comparison of this size detects four times in five; with a margin, the excess over the
+    margin that a loss must have for this."""
     reason: str | None
-    """Why it could not be judged."""
+    """Why it could not be judged; null if it was."""
     needs: int | None
-    """About how many more cases would decide it."""
+    """Approximate number of further cases that would decide it."""
 
 
 class GateResult(TypedDict):
-    """An evaluation judged by every rule that is about its tier."""
+    """Results of all rules for one evaluation."""
 
     evaluation_id: str
     tier: str
@@ -65,14 +65,14 @@ class GateResult(TypedDict):
     sut_label: str | None
     error: str | None
     verdict: GateVerdict
-    """The worst of its rules'."""
+    """The worst verdict of its rules."""
     file: str | None
-    """Null: the rules that hold without one."""
+    """Path of the gate file; null for the rules that apply without one."""
     baseline: str | None
-    """The evaluation compared with; null where there is none, or none is needed."""
+    """Id of the baseline; null if there is none or none is needed."""
     baseline_kind: BaselineKind | None
-    """Why that one: named on the command line or pinned in the gate file; accepted by a person, or the first of its
-    comparability key; or merely the one before, which was asked for and may be a bad one."""
+    """`given`: on the command line; `pinned`: in the gate file; `accepted`: by a person; `first`: the first of its
+    comparability key; `previous`: the evaluation before, which was requested and may be bad."""
     rules: list[RuleResult]
 
 

@@ -17,7 +17,7 @@ class ArmMetric(TypedDict):
 
     value: float | None
     reason: str | None
-    """Why it was not measured."""
+    """Why it was not measured; null if it was."""
     ci_low: float | None
     ci_high: float | None
     n_scored: int
@@ -25,10 +25,10 @@ class ArmMetric(TypedDict):
 
 
 class Outcome(TypedDict):
-    """What is kept of an arm's evaluation; of `retriever` and the like, what sets the arm apart."""
+    """Summary of an arm's evaluation; `retriever` and similar keys are the parameters that distinguish the arm."""
 
     arm: str
-    """Its name."""
+    """Name of the arm."""
     source: NotRequired[str | None]
     retriever: NotRequired[str | None]
     embedder: NotRequired[str | None]
@@ -36,7 +36,7 @@ class Outcome(TypedDict):
     reranker: NotRequired[str | None]
     generator_model: NotRequired[str | None]
     generator_prompt: NotRequired[str | None]
-    """Its file."""
+    """File of the prompt."""
     perturbation: NotRequired[str | None]
     tier: str
     state: EvaluationState
@@ -51,21 +51,21 @@ class Outcome(TypedDict):
 
 
 class Taken(TypedDict):
-    """What an arm took."""
+    """Cost and latency of an arm."""
 
     cost_usd: float | None
-    """Of a thousand answers of its generator, whoever paid for them."""
+    """Cost of a thousand answers of its generator, also of answers from the store; null without a price."""
     latency_ms_p50: float | None
     latency_ms_p95: float | None
     spent_usd: float | None
-    """What this sweep paid for its calls."""
+    """Cost of the arm's calls in this sweep; null without a price."""
 
 
 class SweepArm(Outcome, Taken):
     """An arm of a sweep."""
 
     pareto: bool
-    """No other arm is better, cheaper and faster at once."""
+    """Whether no other arm is better, cheaper and faster at once."""
 
 
 class ArmDifference(TypedDict):
@@ -76,12 +76,12 @@ class ArmDifference(TypedDict):
     ci_high: float | None
     p: float | None
     p_holm: float | None
-    """Holm's p over all comparisons of the sweep, or of the tier of a probe."""
+    """p-value with Holm's adjustment over all comparisons of the sweep, or of the probes of a tier."""
     verdict: ComparisonVerdict | None
     n: int
     n_missing: int
     reason: str | None
-    """Why they were not compared."""
+    """Why they were not compared; null if they were."""
 
 
 class _Pair(TypedDict):
@@ -91,11 +91,11 @@ class _Pair(TypedDict):
 
 
 class SweepPair(_Pair, ArmDifference):
-    """Two arms by one metric, b less a."""
+    """Difference of a metric between two arms, b - a."""
 
 
 class EvaluationReference(TypedDict):
-    """An evaluation that was made."""
+    """Reference to an evaluation of the experiment."""
 
     evaluation_id: str | None
     flow_run_id: str | None
@@ -103,29 +103,29 @@ class EvaluationReference(TypedDict):
 
 
 class SweepResult(TypedDict):
-    """What the arms of a sweep come to."""
+    """Result of a sweep: its arms and their differences."""
 
     state: EvaluationState
-    """The worst of the arms'."""
+    """The worst state of the arms."""
     source: str
-    """By which it is found again; `parameters` has all that are swept."""
+    """Source by which the sweep is listed; `parameters` has all sources."""
     tier: str
     parameters: ParameterValues
     metrics: list[str]
-    """What arms are compared by; the first is the quality that cost and latency are weighed against."""
+    """Metrics that compare arms; the first is the quality for `pareto`."""
     arms: list[SweepArm]
     pairs: list[SweepPair]
     judges: list[Outcome]
-    """Every judge on the logged answers, whose users said what they think of them."""
+    """Evaluations of the judges on logged answers with user feedback."""
     evaluations: list[EvaluationReference]
 
 
 class Sweep(SweepResult):
-    """Arms side by side."""
+    """A stored sweep."""
 
     sweep_id: str
     outcomes: list[Outcome]
-    """Of all arms and judges, in the order they were planned; what a resumed sweep begins with."""
+    """Outcomes of all arms and judges in the planned order; a resumed sweep starts with them."""
 
 
 class Share(TypedDict):
@@ -139,76 +139,76 @@ class Share(TypedDict):
 
 
 class Probe(TypedDict):
-    """The same questions asked otherwise in one way, or answered from contexts that were changed in one way."""
+    """Effect of one kind of change: questions asked differently, or answered from changed contexts."""
 
     state: EvaluationState | Literal["not_applicable"]
     error: str | None
     evaluation_id: str | None
     asked_as_is: str | None
-    """The evaluation of the questions, and contexts, as they are."""
+    """Id of the evaluation with unchanged questions and contexts."""
     n: int
-    """Cases that both evaluations have."""
+    """Common cases of both evaluations."""
     n_changed: int
-    """Those among them that the change touches; only these count."""
+    """Common cases that the change affects; only these count."""
     same: Share | None
-    """Share of them whose first result (tier 1) or answer (tiers 2 and 3) stayed the same."""
+    """Share of affected cases with the same first result (tier 1) or answer (tiers 2 and 3), 0 to 1."""
     metrics: dict[str, ArmDifference]
     rates: dict[str, ArmMetric]
-    """Tier 2: what answers from such contexts are measured by beside that, such as `injection_obeyed_rate`."""
+    """Further metrics of answers from changed contexts (tier 2), such as `injection_obeyed_rate`."""
 
 
 class RobustnessResult(TypedDict):
-    """What the probes come to."""
+    """Result of all probes."""
 
     state: EvaluationState
-    """The worst of the evaluations'."""
+    """The worst state of the evaluations."""
     source: str
     parameters: ParameterValues
     metrics: dict[str, list[str]]
-    """Tier -> what a change of the question is measured by."""
+    """Tier -> metrics that compare changed and unchanged questions or contexts."""
     tiers: dict[str, dict[str, Probe]]
     """Tier -> kind of change -> probe."""
     places: list[SweepPair]
-    """Tier 2: the right passages in one place (b) less those in another (a), among the same distractors."""
+    """Tier 2: difference between two places of the right passages, b - a, among the same distractors."""
     evaluations: list[EvaluationReference]
 
 
 class Robustness(RobustnessResult):
-    """The same questions with typing errors, in lower case and so on; or answered from bad contexts."""
+    """A stored set of probes."""
 
     robustness_id: str
 
 
 class Preference(TypedDict):
-    """How far differences of a score follow people's labels of the same pairs."""
+    """Agreement of score differences with people's labels of the same pairs of answers."""
 
     pearson: float | None
-    """-1..1, over pairs and people; null where one side does not vary."""
+    """Pearson correlation over pairs and people, -1 to 1; null if either side does not vary."""
     pearson_low: float | None
-    """Of the 95 % interval."""
+    """Lower end of the 95 % interval."""
     pearson_high: float | None
     accuracy: float | None
-    """Share of the answers that people prefer which score higher; an equal score counts one half."""
+    """Share of pairs whose preferred answer scores higher, 0 to 1; equal scores count one half."""
     accuracy_low: float | None
     accuracy_high: float | None
     pairs: int
-    """Pairs of which both answers were scored."""
+    """Pairs in which both answers have a score."""
 
 
 class JudgeAndPeople(TypedDict):
-    """A judge beside people who compared the same answers."""
+    """Agreement of a judge with people who compared the same answers."""
 
     file: str
     judge: str
     stand_in: bool
-    """No language model judged: words were compared."""
+    """Whether the offline stand-in judged, which compares words."""
     pairs: int
     people: dict[str, Preference | None]
-    """Aspect -> the first person beside the others; null where one person labelled."""
+    """Aspect -> agreement of the first person with the others; null if only one person labelled."""
     prompts: dict[str, dict[str, Preference]]
-    """Prompt -> aspect -> the judge beside people."""
+    """Prompt -> aspect -> agreement of the judge with people."""
     others: dict[str, dict[str, Preference]]
-    """The same of scores that somebody else gave, by their name."""
+    """Name -> aspect -> agreement of other scores with people."""
 
 
 def list_sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[StoredDocument]:

@@ -1,4 +1,4 @@
-"""What `yarus explain` finds, as `--json` prints it."""
+"""JSON types of `yarus explain`, printed with `--json`."""
 
 from typing import Literal
 
@@ -16,95 +16,103 @@ class ExplainedPart(TypedDict):
 
     value: float
     ci_low: float
+    """Lower end of the 95 % confidence interval."""
     ci_high: float
-    """Of the 95 % confidence interval."""
+    """Upper end."""
 
 
 class PartOfPages(ExplainedPart):
-    """Of what answers changed: on questions whose relevant pages had one fate."""
+    """Effect of changed answers on questions whose relevant pages changed in the same way."""
 
     n: int
     """Questions measured after."""
     pages: int
-    """Pages that are relevant to them and had that fate."""
+    """Pages that are relevant to them and changed in this way."""
     topics: list[str]
-    """Up to three, by what they add to the part."""
+    """Up to three topics that add most to the part."""
 
 
 class ExplainedTopic(TypedDict):
-    """What one topic adds to a difference."""
+    """Contribution of one topic to a difference."""
 
     topic: str
     n_a: int
     """Questions measured before."""
     n_b: int
     questions: float
-    """By how often it is asked."""
+    """Contribution of how often the topic is asked about."""
     answers: float
+    """Contribution of changed answers."""
 
 
 class ExplainedPage(TypedDict):
-    """What the questions to which a page is relevant add to what answers changed."""
+    """Contribution of changed answers to questions about one page."""
 
     page: str
     fate: PageChange | None
-    """Null where a version of the corpus is not known."""
+    """Change of the page; null if a version of the corpus is unknown."""
     n: int
+    """Questions measured after."""
     answers: float
+    """Contribution to `answers` of the metric."""
 
 
 class ExplainedCase(TypedDict):
-    """A question that adds much to what answers changed."""
+    """A question that contributes much to the effect of changed answers."""
 
     case_id: str
     question: str | None
     before: float | None
-    """Null where it was not measured before: then it stands against the questions of its kind."""
+    """Null if the question was not measured before; then it is compared with questions of its kind."""
     after: float
     answers: float
+    """Contribution to `answers` of the metric."""
 
 
 class ExplainedMetric(TypedDict):
-    """The difference of one metric, split; `questions` and `answers` add up to it."""
+    """Difference of one metric, split into `questions` and `answers`."""
 
     a: float
-    """Mean before, over all questions that were measured."""
+    """Mean before, over all measured questions."""
     b: float
+    """Mean after."""
     difference: float
+    """b - a."""
     n_a: int
     n_b: int
     n_common: int
     """Questions measured on both sides, with the same labels."""
     cells: int
-    """Kinds of questions that were compared: topic, length, script, and what became of their pages."""
+    """Number of kinds of questions: combinations of topic, length, script and change of the page."""
     questions: ExplainedPart
-    """By other questions than before."""
+    """Part caused by other questions than before."""
     answers: ExplainedPart | None
-    """By other answers to the same questions, or to the same kinds of them; null where no kind is on both sides."""
+    """Part caused by other answers to the same questions or kinds of questions; null if no kind is on both sides."""
     stages: dict[str, ExplainedPart] | None
-    """Of `answers`: retrieval, generation, refusal, gate, label, or no failure; null where a tier has no stages."""
+    """Parts of `answers` by stage: retrieval, generation, refusal, gate, label, or no failure; null if the tier has no
+    stages."""
     fates: dict[PageChange, PartOfPages] | None
-    """Of `answers`, by what became of the relevant pages; null where a version of the corpus is not known."""
+    """Parts of `answers` by change of the relevant pages; null if a version of the corpus is unknown."""
     topics: list[ExplainedTopic]
-    """The five that add most."""
+    """The five topics that contribute most."""
     pages: list[ExplainedPage]
-    """The five that explain most of `answers`."""
+    """The five pages that contribute most to `answers`."""
     cases: list[ExplainedCase]
-    """The five that explain most of `answers`."""
+    """The five questions that contribute most to `answers`."""
 
 
 class NewTopic(TypedDict):
-    """A topic that was hardly asked about before, and that hardly any question was served in."""
+    """A topic with few questions before and few served questions after."""
 
     topic: str
     n: int
     served: int
-    """Questions of it whose headline metric is above its lowest value."""
+    """Its questions with a headline metric above the lowest value."""
     examples: list[str]
 
 
 class LostMeasure(TypedDict):
-    """Questions that were measured before and could not be after; by status and what became of their pages."""
+    """Questions that were measured before, but not after, with the same status and change of their pages."""
 
     status: Status
     fate: PageChange | None
@@ -113,20 +121,21 @@ class LostMeasure(TypedDict):
 
 
 class Explanation(TypedDict):
-    """What moved between two evaluations of one tier."""
+    """Causes of the differences between two evaluations of one tier."""
 
     a: Side
     b: Side
     differs: list[KeyDifference]
-    """In what they are not comparable, beside their questions."""
+    """Parts of the comparability key that differ; with `force` also others than the questions."""
     changed_settings: list[SettingDifference]
-    """In what the systems differ that were evaluated."""
+    """Differences between the evaluated systems."""
     topics_by: TopicsBy
-    """Annotated; else the relevant page where the questions are the same, or found by the questions' words."""
+    """`annotation`: annotated topics; otherwise `page`: the relevant page, if the questions are the same, or `words`:
+    words of the questions."""
     n_relabelled: int
-    """Questions of both whose labels changed: they count as other questions."""
+    """Common questions with changed labels; they count as other questions."""
     corpus: dict[PageChange, int] | None
-    """Pages by what became of them; null where a version is not known."""
+    """Kind of change -> number of pages; null if a version of the corpus is unknown."""
     lost: list[LostMeasure]
     new_topics: list[NewTopic]
     metrics: dict[str, ExplainedMetric]
