@@ -1,4 +1,4 @@
-"""What `yarus alerts` tells of incidents: its documents, as `--json` prints them."""
+"""JSON types of `yarus alerts` about incidents, printed with `--json`."""
 
 from typing import Literal
 
@@ -11,51 +11,51 @@ GOOD_VERDICTS = ("good", "accepted")
 
 
 class MetricChange(TypedDict):
-    """A headline metric whose level has fallen."""
+    """A headline metric with a lower level."""
 
     metric: str
     a: float | None
-    """What the night would have come to at the level before; null where it was not measured."""
+    """Value that the night would have had at the earlier level; null if it was not measured."""
     b: float | None
-    """What it came to."""
+    """Value of the night; null if it was not measured."""
     difference: float
-    """What the level has changed by, on common cases, when the alarm was raised."""
+    """Change of the level on common cases, estimated when the alarm was raised."""
     low: float
-    """The 95 % interval of what was lost, which is above 0 whatever is better."""
+    """Lower end of the 95 % interval of the loss; a loss is positive, whichever direction is better."""
     high: float
     since: str
-    """The evaluation that it began with."""
+    """Id of the first evaluation with the loss."""
 
 
 class Incident(TypedDict):
-    """What went bad in a night and is bad since."""
+    """A problem that began in one night and still exists."""
 
     incident: str
-    """The evaluation that began it."""
+    """Id of the evaluation that started it."""
     comparability_key: str | None
-    """Null for nights that failed."""
+    """Null if the night failed."""
     nights: int
     last: str
-    """The newest evaluation of it, which the rest is about."""
+    """Id of its newest evaluation; the following keys describe that one."""
     tier: str
     source: str
     verdict: NightlyVerdict
     baseline: str | None
-    """The accepted evaluation that it was compared with."""
+    """Id of the accepted evaluation that it was compared with."""
     changes: list[MetricChange]
     error: str | None
     asked_again: Persistence | None
-    """What of its first night persisted; null where the questions that changed were not asked again."""
+    """Result of asking the changed questions of its first night again; null if they were not asked."""
 
 
 class Incidents(TypedDict):
-    """The incidents that go on."""
+    """Open incidents."""
 
     incidents: list[Incident]
 
 
 class Accepted(TypedDict):
-    """An evaluation whose level is taken for good."""
+    """An evaluation that was accepted as the new level."""
 
     evaluation_id: str
     verdict: Literal["accepted"]
