@@ -24,7 +24,7 @@ class Words(str):
         return message
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how pickle makes the text anew: from template and values."""
+        """Return how pickle restores the text: from template and values."""
         return _restore, (type(self), self.template, self.values)
 
 

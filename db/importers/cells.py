@@ -317,8 +317,8 @@ def parse_history(value: Any, *, with_question: bool) -> list[dict[str, str]] | 
 def extract_text(target: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
     """Return the text in a cell, and the number of texts that it was chosen from.
 
-    Of messages, a question is the user's last one and an answer the assistant's last one; of several references the
-    first is taken.
+    In a list of messages, the question is the user's last message and the answer the assistant's last one. The first
+    of several references is used.
 
     Raises:
         BadValue: there is no text in the cell.

@@ -34,7 +34,7 @@ def wipe_tables(engine: Engine, schema: str | None, names: Sequence[str], *, emb
         engine: engine of the database.
         schema: schema of the tables; None for the search path.
         names: names of the tables; missing ones are skipped.
-        embedded: whether the server is the one in the home, whose WAL nobody else uses.
+        embedded: whether the server is the one in the home, whose WAL no other program uses.
 
     Returns:
         Descriptions of what could not be wiped.

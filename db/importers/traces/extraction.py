@@ -48,7 +48,7 @@ OBJECT_REPR = re.compile(
 )
 """The repr of an object, as SDKs write it: `<bot.Bot object at 0x7f…>`, `<Bot>`."""
 IDENTIFIER = re.compile(r"[\w.:/@-]*\d[\w.:/@-]*")
-"""One word with a digit in it: an id or a model name, hardly a question."""
+"""One word with a digit in it: an id or a model name, probably not a question."""
 TRUNCATED_ARGUMENTS = re.compile(r"\s*\{\s*[\"'](input_)?(kw)?args[\"']\s*:")
 """The beginning of recorded arguments, in a text that cannot be parsed."""
 
