@@ -56,10 +56,10 @@ class AppliedAutomations(TypedDict):
 
 
 class WebhookTest(TypedDict):
-    """What came of a test message."""
+    """Reply to a test message."""
 
     status_code: int
-    """That the receiver answered."""
+    """HTTP status of the receiver's reply."""
 
 
 class DeclaredAutomations(TypedDict):

@@ -20,37 +20,37 @@ from yarus.tasks.config.tiers import TIERS
 
 
 class ExpectedOfMetric(TypedDict):
-    """Of a tier's first headline metric."""
+    """Expected alarms of a tier, by its first headline metric."""
 
     tier: str
     metric: str
     evaluation_id: str
-    """The newest, whose cases are counted."""
+    """The newest evaluation, whose cases are counted."""
     cases: int
     nights: int
-    """Since the accepted one, from which the noise is told."""
+    """Nights since the accepted evaluation, from which the noise is estimated."""
     least_change: float
-    """The smallest loss that raises an alarm, in the metric's unit."""
+    """Smallest loss that raises an alarm, in the metric's unit."""
     night_by_itself: float | None
-    """Standard deviation of what a night does by itself; null where there was only one night."""
+    """Standard deviation of the noise of one night; null with a single night."""
     false_alarms_a_year: float | None
-    """In ten drawn years of such nights."""
+    """Mean over ten simulated years of such nights."""
     nights_to_notice_5_points: float | None
-    """The median; null where it is more than 60 nights, or where there was only one night."""
+    """Median over simulations; null above 60 nights, or with a single night."""
     nights_to_notice_2_points: float | None
     nights_to_notice_a_fifth_of_a_point_a_night: float | None
 
 
 class AlarmBudget(TypedDict):
-    """What alarms may cost, and what they find for it."""
+    """Budget of false alarms, and the losses that alarms detect with it."""
 
     source: str
     false_alarms_a_year: float
-    """The budget of all tiers together."""
+    """Budget of all tiers together."""
     looks_a_year: float
     tiers: list[ExpectedOfMetric]
     unwatched: list[str]
-    """The newest evaluations of the tiers whose level is not watched: nothing is accepted, or nothing was measured."""
+    """Newest evaluations of tiers without an accepted level, or without measured values."""
 
 
 def alarm_budget(engine: Engine, source: str | None) -> AlarmBudget:

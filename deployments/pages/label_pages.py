@@ -67,7 +67,7 @@ class RequestRefused(Exception):
 
 
 class NextToLabel(TypedDict):
-    """What an annotator is asked next, and how far people are."""
+    """Next case for an annotator, and the progress so far."""
 
     evaluation: str
     metric: str

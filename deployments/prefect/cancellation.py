@@ -23,7 +23,7 @@ STORE_S = 5.0
 
 @asynccontextmanager
 async def make_cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
-    """Yield the flow, whose run ends as with Ctrl-C when somebody cancels it, or a part of it, in the UI.
+    """Yield the flow, whose run ends as with Ctrl-C if it or a part of it is cancelled in the UI.
 
     However it is stopped, Prefect then stores it as cancelled, not as crashed.
     """

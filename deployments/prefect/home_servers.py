@@ -11,7 +11,7 @@ from yarus.deployments.prefect import home_server
 
 
 class StoppedServers(TypedDict):
-    """What became of the servers of a home."""
+    """State of a home's servers after they were stopped."""
 
     prefect: home_server.StopResult
     """`serving`: it belongs to `yarus serve`, which Ctrl-C ends."""

@@ -29,9 +29,9 @@ class Check(NamedTuple):
     what: str
     found: str
     way_out: str = ""
-    """What to do; it may be worth doing where nothing is broken, too."""
+    """Recommended action; it may be useful even if nothing is broken."""
     code: int = 0
-    """0 fine, 2 a setting to mend, 3 something outside to mend."""
+    """0: fine; 2: a setting is wrong; 3: something outside is wrong."""
 
 
 ANNOTATE = Words("annotate some questions: yarus dataset")

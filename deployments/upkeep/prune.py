@@ -31,17 +31,17 @@ FOLDER_NAME = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
 
 
 class Pruned(TypedDict):
-    """What went by age, or would go."""
+    """Old data that was removed, or would be."""
 
     evaluations: list[str]
     skipped: list[str]
-    """Resumed meanwhile."""
+    """Evaluations that were resumed meanwhile."""
     kept: dict[str, int]
-    """Why -> evaluations that are old and stay."""
+    """Reason -> old evaluations that are kept."""
     elsewhere: dict[str, str | None]
-    """Evaluation -> its file, which is not in YARUS_RESULTS and stays."""
+    """Evaluation -> its file outside YARUS_RESULTS, which is kept."""
     folders: int
-    """Of work that nobody needs."""
+    """Working folders that are no longer needed."""
     calls: int
     """Replies of language models."""
     vectors: int

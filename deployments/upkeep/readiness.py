@@ -52,16 +52,16 @@ Missing = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TierReadiness:
-    """Whether a tier can be measured."""
+    """Whether a source has data for a tier."""
 
     tier: str
     questions: int
-    """That it can measure, before anything fails; of tier 0 passages."""
+    """Number of questions that the tier can measure if nothing fails; of tier 0 passages."""
     missing: Missing | None
-    """What to add where it can measure none, as a word of tasks/config/texts; null where it can."""
+    """Key in tasks/config/texts of the missing data; null if the tier can be measured."""
     command: str | None
     values: dict[str, str] = field(default_factory=dict)
-    """Of that word."""
+    """Values for the text of `missing`."""
 
 
 class Lack(NamedTuple):

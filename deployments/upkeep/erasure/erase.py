@@ -42,7 +42,7 @@ EMBEDDED_COLUMNS = ("question", "asked", "text", "answer", "reference")
 
 
 class Erasure(TypedDict):
-    """What of a user went, or would go."""
+    """Data of a user that was removed, or would be."""
 
     user: str
     source: str
@@ -57,15 +57,15 @@ class Erasure(TypedDict):
     reports: list[str]
     """Pages that are removed."""
     elsewhere: dict[str, str | None]
-    """Evaluation -> its file, which is not in YARUS_RESULTS and keeps the rows; the questions then stay too."""
+    """Evaluation -> its file outside YARUS_RESULTS, which keeps the rows; then the questions stay, too."""
     dry_run: bool
     case_set_rows: int
     annotations: int
     labels: int
-    """What people have said of a judge's scores of their answers."""
+    """People's labels of the judge's scores of the user's answers."""
     questions: int
     beyond: list[str]
-    """What is left otherwise, in words."""
+    """Other data that is not removed, in sentences."""
 
 
 @dataclass(frozen=True)

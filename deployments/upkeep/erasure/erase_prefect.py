@@ -68,14 +68,14 @@ class PrefectData:
 
 
 class PrefectErasure(TypedDict):
-    """What Prefect's databases hold of a user."""
+    """Data of a user in Prefect's databases."""
 
     artifacts: int
     """Pages of its UI."""
     prefect: int
     """Other rows."""
     beyond: list[str]
-    """What stays, in words."""
+    """Data that is not removed, in sentences."""
 
 
 def erase_in_prefect(texts: UserTexts, *, remove: bool) -> PrefectErasure:

@@ -30,31 +30,32 @@ from yarus.tasks.config.redaction import redact_urls
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file, and what its columns seem to be."""
+    """A file with the recognised meaning of its columns."""
 
     file: str
     kind: str
-    """questions, chunks, or a set of both."""
+    """`questions`, `chunks`, or a set of both."""
     shape: str
-    """Whose shape it has, such as `ragas results`; '' for a table of nobody's."""
+    """Known format, such as `ragas results`; '' for other tables."""
     encoding: str
     mapping: dict[str, str]
-    """Our column -> the file's."""
+    """Yarus's column -> the file's column."""
     doubtful: dict[str, list[str]]
-    """Our column -> several of the file's, or one whose values it cannot take: not used until `--map` says which."""
+    """Yarus's column -> several columns of the file, or one with unsuitable values: not used unless `--map` names
+    one."""
     unused: dict[str, str]
-    """The file's columns that are not used, with one value of each."""
+    """Unused columns of the file, with one value of each."""
     rows: int | None
-    """Rows in the file; null where they are counted only when they are loaded."""
+    """Rows in the file; null if they are only counted when they are loaded."""
     usable: int | None
-    """Rows with a question, or a text."""
+    """Rows with a question or a text."""
     characters: int
-    """Of a text in the middle: of a question, or of a passage."""
+    """Median length of a question or passage."""
     example: str
     options: dict[str, str] = field(default_factory=dict)
     """Conditions on rows: column -> value."""
     notes: list[str] = field(default_factory=list)
-    """What was decided, left out or not read, with places and values."""
+    """Decisions, and omitted or unreadable content, with places and values."""
 
     def command(self, source: str) -> str:
         """Return the shell command that loads only this file."""
@@ -181,13 +182,13 @@ def detect_language(files: Iterable[FoundFile]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EnvChanges:
-    """What became of a file `.env`."""
+    """Changes of a file `.env`."""
 
     file: str
     added: list[str]
-    """Lines, without passwords."""
+    """Added lines, without passwords."""
     kept: list[str]
-    """Settings that have another value there, or in the environment, which stays."""
+    """Settings that keep another value in the file or the environment."""
 
 
 def plan_settings(path: Path, settings: Mapping[str, str]) -> EnvChanges:

@@ -27,11 +27,11 @@ DEFAULT_QUESTION = "Как получить справку?"
 
 @dataclass
 class SetupResult:
-    """What was found, what was written, and what can be measured now."""
+    """Recognised data, written settings, and tiers that can be measured."""
 
     source: str
     language: str
-    """Of the texts."""
+    """Language of the texts."""
     files: list[FoundFile]
     database: str | None
     """Its address, without the password."""
@@ -39,7 +39,7 @@ class SetupResult:
     system: FoundSystem | None
     env: EnvChanges
     loaded: list[LoadReport] = field(default_factory=list)
-    """One a file; none where nothing was to be done yet (`--dry-run`)."""
+    """One report per file; empty with `--dry-run`."""
     readiness: list[TierReadiness] = field(default_factory=list)
 
 

@@ -31,13 +31,13 @@ DEFAULTS = SystemService()
 
 @dataclass(frozen=True, slots=True)
 class FoundSystem:
-    """How a service is asked, and where what it says stands in its reply."""
+    """Request of a service, and the places of values in its reply."""
 
     address: str
     settings: dict[str, str] = field(default_factory=dict)
-    """Parts of YARUS_SUT_SERVICE that are not as by default -> their values."""
+    """Parts of YARUS_SUT_SERVICE that differ from the defaults -> their values."""
     answer: str = ""
-    """The beginning of what it said."""
+    """Beginning of its answer."""
     urls: bool = False
     """Whether it names pages."""
     streams: bool = False
