@@ -109,7 +109,7 @@ def nearest_earlier_question(
 
     Returns:
         Cosines, float64 (n,), -1 to 1, NaN without an earlier candidate; and the row of the nearest question, int (n,),
-        -1 without one. Of equally near ones the earliest.
+        -1 without one. Among equally near questions it is the earliest.
 
     Raises:
         ValueError: different lengths, a time that is NaN or NaT, a vector that is zero, NaN or infinite.

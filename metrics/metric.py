@@ -49,9 +49,8 @@ class Metric:
     thresholds: tuple[float, ...] | None = None
     """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
     asked: str = ""
-    """What an evaluation must have for it to be measured: the parameter that enables it, or `streams`; with `=a,b` the
-    parameter must have one of these values.
-    """
+    """Parameter that an evaluation must set to measure it, or `streams`; with `=a,b` the parameter must have one of
+    these values."""
     later: bool = False
     """Whether it was added when evaluations were already stored, and changes no other value."""
 

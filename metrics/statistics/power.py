@@ -11,7 +11,7 @@ from yarus.metrics.statistics.intervals import STANDARD_NORMAL, UNDEFINED
 from yarus.metrics.statistics.significance import mcnemar_exact
 
 POWER = 0.8
-"""Share of repetitions in which a difference is to be detected."""
+"""Share of repetitions that must detect a difference."""
 ALL_CHANGED_SHARE = 0.95
 """Share of changed pairs above which a difference is taken to move all pairs, and not a few of them far."""
 TREND_P = 0.05
@@ -36,7 +36,7 @@ def min_detectable_effect(
     Args:
         differences: (n,) one difference per complete pair; their noise, not their mean, decides.
         alpha: level of the two-sided test; of m tests under Holm's method that of the first, alpha / m.
-        power: share of repetitions in which the difference is to be detected.
+        power: share of repetitions that must detect the difference.
         yes_no: whether the values were yes/no (differences -1, 0, 1): then for the exact McNemar test.
         margin: a tolerated loss: the result is then the excess over it, and includes the noise of the margin's loss.
         span: the largest possible difference of two values, for the size of an unseen change; 0: not known.

@@ -1,6 +1,6 @@
 """The smallest loss that a comparison detects if cases come in groups of very different sizes.
 
-A few users with many questions dominate a mean, and their variance is hardly known: the error of the mean alone is far
+A few users with many questions dominate a mean, and their variance is poorly known: the error of the mean alone is far
 too optimistic. So the test itself is repeated on simulated losses, with the given groups.
 """
 

@@ -14,14 +14,14 @@ FACTS = (
         column="fact_precision",
         measures="How many of the answer's own facts (numbers, dates, times, money, phones, addresses) its "
         "context has.",
-        formula="facts of the answer that the context has / facts of the answer, but for those that only repeat the "
+        formula="facts of the answer that the context has / facts of the answer, without those that only repeat the "
         "question; mean over cases",
         signature="avg_fact_precision|v:1",
         undefined="no answer, or a refusal; no fact of its own in it; no context",
         trust=_TRUST,
-        reading="1 none of the facts was made up. A lower value is the generator's doing, also in tier 3, where "
-        "answers are held against what was really retrieved, be that right or wrong. What only repeats the "
-        "question is left out: a false premise that the answer repeats is not seen.",
+        reading="1: no fact was made up. The generator causes a lower value, also in tier 3, where answers are "
+        "compared with the retrieved context, right or wrong. Facts that only repeat the question do not count: a "
+        "false premise that the answer repeats is not detected.",
         later=True,
     ),
     Metric(
@@ -43,9 +43,9 @@ FACTS = (
         tiers=("tier3",),
         function="facts.fact_precision",
         column="citation_fact_precision",
-        measures="How many of the answer's own facts (numbers, dates, phones and so on) stand on the pages that the "
-        "system names.",
-        formula="facts of the answer that a named page has / facts of the answer, but for those that only repeat the "
+        measures="Share of the answer's own facts (numbers, dates, phones and so on) that the pages named by the "
+        "system contain.",
+        formula="facts of the answer that a named page has / facts of the answer, without those that only repeat the "
         "question; mean over cases",
         signature="avg_citation_fact_precision|v:1",
         undefined="no answer, or a refusal; no fact of its own in it; the system names no page, or one that is not in "

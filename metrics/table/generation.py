@@ -177,7 +177,7 @@ GENERATION = (
         kind="hybrid",
         signature="response_semantic_consistency|v:1",
         undefined="fewer than two answers to the question (repeats = 1)",
-        trust="Medium to high, as the semantic similarity: a changed number hardly shows.",
+        trust="Medium to high, as the semantic similarity: a changed number has little effect.",
         reading="Below about 0.9 the answers differ in more than wording.",
     ),
     Metric(

@@ -24,8 +24,8 @@ def _judged_at(k: int) -> Metric:
         "and biased judgements",
         undefined=f"{_UNLABELLED}, or the ranking is empty",
         trust="Full: it is counted.",
-        reading="Of what nobody has judged, every metric of rankings says that it is wrong. Two systems with different "
-        "shares are compared by how well they are labelled, too: read the bounds.",
+        reading="All metrics of rankings count unjudged results as not relevant. If the shares of two systems differ, "
+        "their comparison also depends on how well they are labelled: read the bounds.",
     )
 
 
@@ -36,7 +36,7 @@ INCOMPLETE = (
         tiers=_RANKED,
         function="incomplete.unjudged_above",
         column="unjudged_above",
-        measures="How many results that nobody has judged stand above the first relevant one.",
+        measures="Number of unjudged results above the first relevant one.",
         formula="results above the first relevant one that have no label; mean over questions where one was retrieved",
         high=UNBOUNDED,
         better="neither",
@@ -52,17 +52,16 @@ INCOMPLETE = (
         tiers=_RANKED,
         function="incomplete.bpref",
         column="bpref",
-        measures="How seldom something judged not relevant stands above something relevant.",
+        measures="How seldom a result judged not relevant is above a relevant one.",
         formula="sum over the relevant ones retrieved of 1 - n / min(R, N) / R, n of the first R judged not relevant "
         "above it; R relevant, N not relevant in all",
         signature="bpref|depth:10|v:1",
         equals=f"{_TREC}: bpref",
         source="Buckley and Voorhees 2004, Retrieval evaluation with incomplete information",
         undefined=_UNLABELLED,
-        trust="High for comparisons where labels differ; it needs labels that say «not relevant», and is recall "
-        "without them.",
-        reading="It passes over what nobody has judged: where it and ndcg@10 disagree about two systems, labels are "
-        "missing.",
+        trust="High for comparisons with unequal labels; it needs labels of results that are not relevant, and equals "
+        "recall without them.",
+        reading="It ignores unjudged results: if it and ndcg@10 disagree about two systems, labels are missing.",
     ),
     Metric(
         name="inf_ap",

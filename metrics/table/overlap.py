@@ -56,7 +56,7 @@ OVERLAP = (
         tiers=_BOTH,
         function="text.bleu",
         column="bleu",
-        measures="How many of the answer's runs of 1 to 4 words stand in the reference, with a penalty for brevity.",
+        measures="Share of the answer's runs of 1 to 4 words that the reference contains, with a penalty for brevity.",
         formula="100 BP exp(mean of log p_n over n = 1..4), p_n the share of the answer's n-grams found in the "
         "reference (clipped; 1 added above and below for n > 1), BP = min(1, exp(1 - |reference| / |answer|)); mean "
         "over cases",
@@ -85,9 +85,8 @@ OVERLAP = (
         source="Post 2018, A call for clarity in reporting BLEU scores",
         undefined="no case with a reference",
         trust=f"Medium. Steadier than the mean of sentence scores. {_SURFACE}",
-        reading="Comparable only under the same signature, which stands beside it; papers mostly report it unsmoothed. "
-        "Long answers weigh more than "
-        "short ones.",
+        reading="Comparable only under the same signature; papers mostly report it unsmoothed. Long answers have more "
+        "weight than short ones.",
     ),
     Metric(
         name="avg_chrf",

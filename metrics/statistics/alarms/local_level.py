@@ -23,7 +23,7 @@ class CaseChange(NamedTuple):
     chained: float
     """The same as the sum of its changes, if cases were followed up to it."""
     noise: float
-    """Variance of that value due to the noise of its own cases."""
+    """Variance of that value due to the noise of its cases."""
     sampling: float
     """Variance of that value due to the sampling of its cases."""
 
@@ -50,7 +50,7 @@ class LocalLevel:
 
     Args:
         value: of the first night; the offset of its cases is unknown.
-        spread: variance of that value due to the noise of its own cases.
+        spread: variance of that value due to the noise of its cases.
         unknown: variance of unknown quantities.
 
     Reference: Muth 1960, Optimal properties of exponentially weighted forecasts; Willsky and Jones 1976, A generalized
@@ -66,7 +66,7 @@ class LocalLevel:
     def forget(self) -> None:
         """Look for steps and slopes from the next night on."""
         self._seen = np.zeros((2, 0, 2))
-        """What a step by 1, and a slope of 1 per night, that began in each night have moved beyond the estimate."""
+        """Effects of a step by 1 and a slope of 1 per night since each night that the estimate does not include yet."""
         self.sums, self.weights = np.zeros((2, 2, 0))
         """(2, nights) sums of the unexpected, weighted by how far a step or slope since then would show in it."""
 

@@ -65,13 +65,13 @@ class NoiseVariances(NamedTuple):
     """The noise of nights, as variances."""
 
     case: float
-    """Of one case in a night; it is taken back the night after."""
+    """Noise of one case in one night; it reverts in the next night."""
     lasting: float
-    """Of one case: the lasting change per night."""
+    """Lasting change of one case per night."""
     night: float
-    """Of all cases together in a night, beyond the noise of single cases."""
+    """Noise common to all cases of a night, in addition to the noise of single cases."""
     drift: float
-    """Of all cases together: the lasting change per night."""
+    """Lasting change of all cases together per night."""
 
 
 class _Sums(NamedTuple):
