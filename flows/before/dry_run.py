@@ -45,18 +45,18 @@ Retrieval calls one only if a judge adds labels.
 
 @dataclass(frozen=True, slots=True)
 class TierCallEstimate:
-    """What the calls of a tier would take."""
+    """Estimated calls of a tier."""
 
     tier: str
-    """Of a probe also what is changed."""
+    """Name of the tier; of a probe, with the kind of change."""
     cases: int | None
-    """Null where the tier calls no language model."""
+    """Null if the tier calls no language model."""
     roles: dict[RoleName, CallEstimate]
 
 
 @dataclass(frozen=True, slots=True)
 class CallEstimates:
-    """What the calls of an evaluation, or of every tier of a night, would take."""
+    """Estimated calls of an evaluation, or of all tiers of a night."""
 
     plans: list[TierCallEstimate]
 

@@ -19,7 +19,7 @@ from yarus.flows.cli import (
 @click.option("--tier", help="Default: the first tier that has a history of the metric.")
 @click.option("--source", help="Default: the source of the tier's newest evaluation.")
 @click.option(
-    "--stratum", help="Of real_users: all, confirmed (default), agreement, contradicted; of tier3: follow_up."
+    "--stratum", help="Stratum of real_users: all, confirmed (default), agreement, contradicted; of tier3: follow_up."
 )
 @click.option(
     "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Number of evaluations to show."

@@ -57,7 +57,7 @@ def show(evaluation: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("evaluation")
-@click.option("--name", help="What to call it from now on; an empty one takes the name away.")
+@click.option("--name", help="New name; an empty one removes the name.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; repeatable.")
 @click.option("--remove", "removed", multiple=True, metavar="TAG", help="Take a tag away; repeatable.")
 @as_json

@@ -24,7 +24,11 @@ DEFAULT_NAME = "helpdesk"
 @click.option("--source-url", metavar="URL", help="A production database, postgresql://…, evaluated in place.")
 @click.option("--sut", metavar="URL", help="Your system, an http(s) address; it is asked one question.")
 @click.option(
-    "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="What a column is, where that is not told; repeatable."
+    "--map",
+    "pairs",
+    multiple=True,
+    metavar="OURS=THEIRS",
+    help="Meaning of a column that is not recognised; repeatable.",
 )
 @click.option(
     "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."

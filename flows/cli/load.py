@@ -60,7 +60,9 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
 
 @load.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--kind", type=click.Choice(["questions", "chunks"]), help="What a row holds; default: by its columns.")
+@click.option(
+    "--kind", type=click.Choice(["questions", "chunks"]), help="Content of the rows; default: by their columns."
+)
 @click.option(
     "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="Yarus's name of a column and the file's; repeatable."
 )
@@ -103,7 +105,7 @@ def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_j
     """Recorded traces: OpenTelemetry (OTLP as JSON), Phoenix, Langfuse, LangSmith or TruLens.
 
     A question is loaded with the answer that was given, and what that was made from: yarus run tier3 --sut recorded
-    evaluates it without asking again. Of several files the spans of one trace may be in any.
+    evaluates it without asking again. The spans of one trace may be in several files.
     """
     from yarus.db.importers.reader import read_traces
 

@@ -16,7 +16,7 @@ from yarus.flows.cli.shell.language import get_language, translate
 @click.option(
     "--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Set any parameter of the tier; repeatable."
 )
-@click.option("--name", help="What to call it: commands find it by that, reports and trends show it.")
+@click.option("--name", help="Name of the evaluation, for commands, reports and trends.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word that several evaluations share; repeatable.")
 @click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
 @click.option(

@@ -22,11 +22,11 @@ class FrozenSet(TypedDict):
 
     name: str
     sha256: str
-    """Of its questions and labels: equal for equal content."""
+    """Hash of its questions and labels: equal for equal content."""
     source: str
     n_cases: int
     rule: SelectionRule
-    """How they were chosen: limit, seed, since, until, or the set that was split."""
+    """How its questions were selected: limit, seed, since, until, or the set that was split."""
 
 
 class ListedSet(FrozenSet):
@@ -36,17 +36,18 @@ class ListedSet(FrozenSet):
 
 
 class CaseSetSplit(TypedDict):
-    """A set split in time."""
+    """A case set, split by time."""
 
     of: str
+    """Name of the set that was split."""
     without_time: int
-    """Questions without a time, which are in neither half."""
+    """Questions without a time, which are in neither part."""
     sets: list[FrozenSet]
-    """What was asked before, and the rest."""
+    """The earlier questions and the later ones."""
 
 
 class LabelChange(TypedDict):
-    """A label that is not the same in both sets."""
+    """A label that differs between two sets."""
 
     before: Any
     after: Any
@@ -60,7 +61,7 @@ class RelabelledQuestion(TypedDict):
 
 
 class CaseSetDiff(TypedDict):
-    """What changed from one set to another; questions by id."""
+    """Differences between two case sets; questions by id."""
 
     a: FrozenSet
     b: FrozenSet

@@ -84,7 +84,7 @@ def _score_gains(gains: Floats) -> dict[str, Floats]:
 MIN_ANSWERING_GRADE = 2
 """Lowest grade of a passage that has an answer."""
 NO_RELEVANT_RESULT = "\0"
-"""Id that stands for the relevant result of a question for which none was found."""
+"""Id in place of the relevant result of a question without one."""
 Relevance = Mapping[str, bool]
 """Result -> whether it is relevant."""
 

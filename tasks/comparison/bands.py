@@ -19,19 +19,19 @@ BandSide = Literal["below", "above"]
 
 
 class Band(TypedDict):
-    """Where a night stands to the band of the nights before."""
+    """Place of a night relative to the band of the nights before."""
 
     smoothed: float | None
-    """The moving average that the band is about."""
+    """Moving average at the centre of the band."""
     band_low: float | None
-    """Null until enough nights of one key have been measured."""
+    """Null until enough nights with one key are measured."""
     band_high: float | None
     out: bool
-    """Whether it is out of the band."""
+    """Whether the night is outside the band."""
     side: BandSide | None
     paired: bool
-    """Whether the night is compared with the one before it on the cases that both have: its band is then about what
-    changed on these, drawn around its value. Else about the values of the nights before."""
+    """Whether the band describes changes since the night before on common cases, drawn around the night's value;
+    otherwise it describes the values of the nights before."""
 
 
 _Break = TypedDict("_Break", {"break": bool})
@@ -53,21 +53,21 @@ class _Night(TypedDict):
 
 
 class TrendNight(_Night, _Break, Band):
-    """One evaluation of the history; `break`: its comparability key is not that of the night before."""
+    """One evaluation of the history. `break`: its comparability key differs from that of the night before."""
 
 
 class NoiseFloor(TypedDict):
-    """How far the metric moves when nothing has changed, from evaluations that were repeated."""
+    """Variation of the metric between repeats of an evaluation."""
 
     band: float
-    """The difference of two evaluations of the same system stays below this 19 times in 20."""
+    """The difference of two evaluations of the same system is below this in 19 of 20 cases."""
     pairs: int
     n: int
-    """Cases measured twice, of all pairs."""
+    """Cases measured twice, over all pairs."""
 
 
 class AcceptedLevel(TypedDict):
-    """What the accepted evaluation of the newest night's key has of the metric."""
+    """Value of the metric in the accepted evaluation with the newest night's key."""
 
     evaluation_id: str
     value: float
@@ -81,20 +81,20 @@ class Trend(TypedDict):
     source: str | None
     stratum: str | None
     anchor: str | None
-    """The evaluation whose stored answers are judged every night; null for the system's own history."""
+    """Id of the evaluation whose stored answers are judged every night; null for the system's own history."""
     better: Direction
     nights: list[TrendNight]
-    """Oldest first."""
+    """The oldest first."""
     more: bool
-    """Whether there are nights before those."""
+    """Whether there are earlier nights."""
     first_out: str | None
-    """The first shown night out of the band that is comparable with the newest."""
+    """First listed night outside the band that is comparable with the newest."""
     side: BandSide | None
-    """Of `first_out`."""
+    """Side of `first_out`."""
     accepted: AcceptedLevel | None
-    """Null where nothing comparable with the newest night is accepted."""
+    """Null if no accepted evaluation is comparable with the newest night."""
     noise: NoiseFloor | None
-    """Null without a repeated evaluation."""
+    """Null without repeated evaluations."""
 
 
 SIDE_NAMES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}

@@ -293,7 +293,7 @@ def _labels_changed_text(document: Mapping[str, Any]) -> TranslatedText | None:
 
 
 def _not_compared_text(document: Mapping[str, Any]) -> TranslatedText | None:
-    """Return the differing parts or the reason; None if merely nothing was measured on both sides."""
+    """Return the differing parts or the reason; None if nothing was measured on both sides."""
     return _key_text(document) or (
         {language: told(document["reason"], language) for language in LANGUAGES} if document.get("reason") else None
     )

@@ -63,7 +63,7 @@ FailedOf = Annotated[
 ]
 EvaluationName = Annotated[
     Annotated[str, AfterValidator(validate_evaluation_name)] | None,
-    Field(title="Name", description="What people call it; commands find it by that", examples=["before release 2.1"]),
+    Field(title="Name", description="Name of the evaluation, for commands", examples=["before release 2.1"]),
 ]
 EvaluationTags = Annotated[
     list[Annotated[str, AfterValidator(validate_evaluation_tag)]],

@@ -28,7 +28,7 @@ class Parameters(BaseModel):
     source: str = Field(
         "sample",
         title="Source",
-        description="Where the questions come from: a loaded source, or 'production' for YARUS_SOURCE_URL",
+        description="Source of the questions: a loaded one, or 'production' for YARUS_SOURCE_URL",
         examples=["sample", "production"],
     )
     limit: int | None = Field(
@@ -94,7 +94,7 @@ class RetrievalParameters(EmbeddingParameters):
     rerank_depth: int = Field(
         50,
         title="Re-ranked",
-        description="How many of the retriever's first chunks the re-ranker orders anew",
+        description="Number of the retriever's first chunks that the re-ranker reorders",
         ge=1,
         le=1_000,
         examples=[50, 100],
@@ -149,7 +149,7 @@ class Tier1(LLMLabelParameters, PerturbationParameters):
     """Retrieval: does the retriever find the chunks or pages that are labelled relevant?"""
 
     unit: Literal["auto", "chunk", "page"] = Field(
-        "auto", title="Unit", description="What counts as found; 'auto': chunk where chunks are labelled, else page"
+        "auto", title="Unit", description="Unit of results; 'auto': chunk if chunks are labelled, else page"
     )
 
 
@@ -240,7 +240,7 @@ class Tier3(RetrievalParameters, AnswerParameters, PerturbationParameters):
         "default: YARUS_SUT",
         examples=["local", "http://127.0.0.1:8000/ask", "my_bot:answer"],
     )
-    unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="What counts as found")
+    unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="Unit of results")
     k: int = Field(1, title="Depth", description="Chunks given to the generator", ge=1, le=100, examples=[1, 5])
     citations: bool = Field(
         False,

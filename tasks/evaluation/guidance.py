@@ -34,8 +34,7 @@ class WeakestTier(NamedTuple):
 def find_weakest_tier(summaries: Iterable[EvaluationSummary]) -> WeakestTier | None:
     """Return the tier to look at first: the worst graded one, or among equals the furthest below its threshold.
 
-    Tiers that users do not notice (embeddings, judge) are named only if no other tier needs attention: they explain or
-    measure, and answer nobody.
+    Tiers that users do not notice (embeddings, judge) are returned only if no other tier needs attention.
 
     Args:
         summaries: of evaluations, as yarus.tasks.evaluation.summary.read_summary gives them.

@@ -12,7 +12,7 @@ from yarus.tasks.evaluation.config import EvaluationLabel
 
 
 class RelabelledEvaluation(EvaluationLabel):
-    """What people call an evaluation from now on."""
+    """Name and tags of an evaluation after the change."""
 
     evaluation_id: str
 

@@ -45,7 +45,7 @@ Case = NewType("Case", dict[str, Any])
 
 
 class UserErasure(Erasure, PrefectErasure):
-    """What of a user went, or would go: here, and in Prefect."""
+    """Data of a user, also in Prefect, that was removed, or would be."""
 
 
 class ExportedFile(TypedDict):

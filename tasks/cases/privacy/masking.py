@@ -71,7 +71,7 @@ def mask(text: str, key: bytes, language: str = "ru") -> str:
 
 
 def restore_originals(text: str, originals: Iterable[str], key: bytes) -> str:
-    """Replace pseudonyms by the data they stand for, if one of the originals has it; the others stay.
+    """Replace pseudonyms by the data they represent, if one of the originals contains it; keep the others.
 
     Args:
         text: text that may have pseudonyms, in any language.

@@ -127,7 +127,7 @@ def headline_values(cases: pa.Table, declared: Sequence[Metric], questions: Ques
 
 
 def new_topics(questions: Questions, values: Floats, lowest: float) -> list[NewTopic]:
-    """Return topics that were hardly asked about before and have hardly any served questions, the largest first."""
+    """Return topics with few questions before and few served questions after, the largest first."""
     totals = [max(1, int((side_rows >= 0).sum())) for side_rows in questions.rows]
     rows: Mapping[str, list[int]] = defaultdict(list)
     for row, topic in enumerate(questions.topics):

@@ -26,25 +26,26 @@ PlanBasis = Literal["labels", "exam", "nothing"]
 
 
 class LabelPlan(TypedDict):
-    """Labels that are needed for an interval of a width."""
+    """Number of labels needed for an interval of a given width."""
 
     evaluation_id: str
     metric: str
     width: float
-    """Asked for, from end to end."""
+    """Requested width, from end to end."""
     n_own: int
-    """Labels that the evaluation has now."""
+    """Labels of the evaluation now."""
     width_now: float | None
-    """By its own labels or, where there are fewer than 30, by those of other evaluations; null below two labels."""
+    """Width with its own labels, or with those of other evaluations if it has fewer than 30; null with fewer than two
+    labels."""
     needed: int | None
-    """In all; null where labels of all cases would not do."""
+    """Total number of labels; null if labels of all cases do not suffice."""
     missing: int | None
     needed_alone: int | None
-    """If the judge told nothing: labels alone."""
+    """Total number of labels if the judge's scores were not used."""
     cases: int
     basis: PlanBasis
     correlation: float
-    """Of the judge's scores with people's labels, as far as it is known."""
+    """Estimated correlation of the judge's scores with people's labels."""
 
 
 def plan_labels(engine: Engine, evaluation: str, metric: str | None, width: float) -> LabelPlan:

@@ -100,15 +100,17 @@ ORIGIN_FORMAT = "synthesized from {} by "
 
 
 class SynthesisParameters(BaseModel):
-    """What to make questions from, how many, and where they go."""
+    """Source, number and destination of generated questions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: str = Field("sample", title="Source", description="Whose chunks are asked about, in its users' voice")
+    source: str = Field(
+        "sample", title="Source", description="Source of the chunks, and of the style of its users' questions"
+    )
     into: str = Field(title="Into", description="The source that gets the questions, beside the same chunks")
     n: int = Field(100, title="Questions", description="How many are wanted", ge=1, le=100_000)
     kinds: list[QuestionKind] = Field(list(KINDS), title="Kinds", description="In equal shares", min_length=1)
-    seed: int = Field(0, title="Seed", description="Of the sample of chunks", ge=0)
+    seed: int = Field(0, title="Seed", description="Seed of the sample of chunks", ge=0)
 
     @field_validator("kinds", mode="before")
     @classmethod

@@ -274,7 +274,7 @@ def model_digest(folder: Path, weights: set[str]) -> str:
 
 
 def resolve_embedder_name(name: str, settings: Settings) -> str:
-    """Return the name of an embedder, with the model that an address stands for; other names are complete.
+    """Return the name of an embedder, with the model if it is an address; other names are complete.
 
     Raises:
         InputError: the address is unusable or has a secret in it, or the model is not named.

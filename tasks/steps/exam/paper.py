@@ -231,7 +231,7 @@ def _random(seed: int, subject: ExaminedQuestion, kind: str) -> Random:
 
 
 def has_sentence(context: str) -> bool:
-    """Return whether a context has a sentence that can stand for the answer of a question without a reference."""
+    """Return whether a context has a sentence that can replace the answer to a question without a reference."""
     return bool(_quotable(context))
 
 

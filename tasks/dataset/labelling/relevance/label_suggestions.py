@@ -38,36 +38,37 @@ CASE_COLUMNS = ("case_id", "question", "status", "retrieved", "relevant", "irrel
 
 
 class ResultToLabel(TypedDict):
-    """A result that nobody has judged."""
+    """A result without a label of a person."""
 
     case_id: str
     question: str
     result: str
     passage: str | None
-    """Null where no judge has read it."""
+    """Null if no judge has read it."""
     rank_a: int | None
-    """Null where a has not found it."""
+    """Rank in `a`; null if it was not retrieved."""
     rank_b: int | None
     grade: int | None
-    """The judge's, 0 to 3; null where none was asked."""
+    """The judge's grade, 0 to 3; null if no judge graded it."""
     effect: float
-    """How far the difference of b and a moves if it is judged otherwise than it counts now."""
+    """Change of the difference b - a if its label were the opposite of the one that counts now."""
 
 
 class LabelSuggestions(TypedDict):
-    """What to label next."""
+    """Results to label next."""
 
     a: str
-    """The evaluation before."""
+    """Id of the evaluation before."""
     b: str
     metric: str
     value_a: float
-    """Over the questions that both have measured, as labels, people and the judge say; relevance is yes or no."""
+    """Mean over the questions that both measured, by labels of the source, of people and of the judge; relevance is yes
+    or no."""
     value_b: float
     unjudged: int
-    """Results that no person has judged, and that move the difference."""
+    """Number of results without a person's label that influence the difference."""
     results: list[ResultToLabel]
-    """Those that move it most, first; of equals those of which the judge is least sure."""
+    """Results with the largest effect first; among equals the one of which the judge is least certain."""
 
 
 class _Question(NamedTuple):
