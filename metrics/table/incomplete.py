@@ -24,7 +24,7 @@ def _judged_at(k: int) -> Metric:
         "and biased judgements",
         undefined=f"{_UNLABELLED}, or the ranking is empty",
         trust="Full: it is counted.",
-        reading="All metrics of rankings count unjudged results as not relevant. If the shares of two systems differ, "
+        reading="Most metrics of rankings count unjudged results as not relevant. If the shares of two systems differ, "
         "their comparison also depends on how well they are labelled: read the bounds.",
     )
 
