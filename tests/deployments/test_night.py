@@ -37,7 +37,7 @@ def test_plan_night_deactivates_unconfigured_source(
     deployments: list[dict[str, Any]], source: str | None, message: str
 ) -> None:
     night = plan_night(deployments, source)
-    assert night.sentence.startswith(f"There will be no nightly run (source {source or 'production'}): ")
+    assert night.sentence.startswith(f"No nightly run (source {source or 'production'}): ")
     assert message in night.sentence
     assert not is_active(deployments)
 

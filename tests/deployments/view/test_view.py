@@ -171,7 +171,7 @@ def test_pages_show_new_evaluations(page: Page, nights: list[str], journal_of: E
     expect(newest.locator("#tier3 [role=status]").first).to_contain_text("Найдено 1 из")
     later = plant_evaluation(journal_of, tmp_path, 9)
     expect(page.locator(f"td.pick input[value='{later}']")).to_be_visible()  # by itself, without a restart
-    expect(newest.locator(".news")).to_contain_text("появилось новое")
+    expect(newest.locator(".news")).to_contain_text("новые данные")
     newest.get_by_role("button", name="Обновить").click()
     expect(newest.locator("meta[name=yarus-evaluations]")).to_have_attribute("content", re.compile(later))
     expect(newest.locator("#tier3 [role=status]").first).to_contain_text("Найдено 1 из")  # the reader's place is kept

@@ -55,8 +55,8 @@ def test_report_does_not_compare_incomparable_metrics(
     CliRunner().invoke(cli, ["report", ids[1], "--out", str(out), "--language", "en"], catch_exceptions=False)
     page = out.read_text(encoding="utf-8")
     invalid = "state" in changed
-    assert (f"Compared with {ids[0]}" in page, "Invalid, so nothing can be said of a change" in page) == (invalid,) * 2
-    assert ("was measured otherwise" in page) != invalid
+    assert (f"Compared with {ids[0]}" in page, "Invalid, so changes cannot be assessed" in page) == (invalid,) * 2
+    assert ("was measured differently" in page) != invalid
     assert 'class="metrics compare"' not in page
 
 

@@ -214,7 +214,7 @@ def test_budget_is_shared_with_confirmation(
     assert refused["statuses"] == {"skipped_budget": LOST}
     assert refused["persistence"]["metrics"]["avg_e2e_score"] == {"n": LOST, "persisted": 0, "unmeasured": LOST}
     (text,) = persistence_sentences(refused["persistence"])
-    assert text["en"].startswith(f"Not one of {LOST} questions whose avg_e2e_score had changed could be measured again")
+    assert text["en"].startswith(f"None of the {LOST} questions with a changed avg_e2e_score could be measured again")
 
 
 RETRIEVER = """

@@ -178,12 +178,12 @@ def test_common_questions_are_noted_in_report_and_terminal(
     figures: Document = {}
     (page,) = [page for page in experiment_pages(engine, "swept_halves", figures) if page["key"] == "sweep"]
     lines = [line["text"]["en"] for line in page["blocks"][0]["lines"]]
-    assert any("questions that they have in common" in line for line in lines)
+    assert any("compared on common questions" in line for line in lines)
     assert page["blocks"][0]["rows"][7][0]["ru"].startswith("8. source swept_halves")
     print_sweep(cast(Sweep, swept.document), "en")
     output = " ".join(capsys.readouterr().out.split())
     assert "source swept_halves" in output
-    assert "questions that they have in common" in output
+    assert "compared on common questions" in output
 
 
 def test_bad_prompt_is_refused_before_any_call(swept: Swept, at_home: Path) -> None:

@@ -61,7 +61,7 @@ def list_open(engine: Engine) -> list[tuple[str, str, int]]:
 
 def list_messages(caplog: Any) -> list[str]:
     """Return the logged messages about incidents."""
-    return [text for record in caplog.records if (text := record.getMessage()).startswith("Ночь")]
+    return [text for record in caplog.records if (text := record.getMessage()).startswith("Ночной прогон, ")]
 
 
 def list_verdicts(engine: Engine) -> list[str]:
@@ -158,7 +158,7 @@ def test_message_tells_each_cause_once() -> None:
         make_incident("closed", "tier3", anchor="tier3-1"),
     ]
     assert format_night("sample", night_incidents, "en").splitlines() == [
-        "Night over sample.",
+        "Nightly run over sample.",
         "Failed: retrieval, embeddings. Cause: OSError: the database is down",
         "Worse than the accepted evaluation: generation. mrr 0.900 → 0.500.",
         "Failed: embeddings. Cause: OSError: the judge is down",

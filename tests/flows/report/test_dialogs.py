@@ -36,7 +36,7 @@ def test_case_shows_turn_and_history(
         expect(cells).to_have_count(3)  # a follow-up question is a separate case, even with equal words
         expect(page.locator("#tier3 .list td.q small")).to_have_text([" вопрос диалога № 3"])
         cells.nth(1).locator("a").click()
-        history = page.locator("dialog details", has_text="Что системе сказали о диалоге до вопроса: реплик 3")
+        history = page.locator("dialog details", has_text="Реплик диалога, которые система получила до вопроса: 3")
         history.locator("summary").click()
         expect(history.locator(".block")).to_have_text([message["content"] for message in HISTORY])
         expect(history.locator("p.soft")).to_have_text(["Пользователь", "Система", "Пользователь"])

@@ -88,7 +88,7 @@ def test_random_judge_is_detected(judge: FakeLLMServer, tmp_path: Path, capsys: 
         get_value(summary, "consistency_score_expected"), abs=0.07
     )
     assert summary["metrics"]["bias_padded"]["value"] is None
-    assert "The judge is no better than chance" in print_to_text(summary, capsys)
+    assert "The judge does no better than chance" in print_to_text(summary, capsys)
     assert "Судья не лучше случая" in print_to_text(summary, capsys, "ru")
 
 
@@ -101,7 +101,7 @@ def test_steady_judge_is_above_chance(judge: FakeLLMServer, tmp_path: Path, caps
     assert get_value(summary, "avg_latency_ms") > 0
     output = print_to_text(summary, capsys)
     assert "repeats itself better than chance" in output
-    assert "move the judge" not in output
+    assert "shift the judge" not in output
 
 
 def test_constant_judge_has_no_kappa(judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_judge_that_prefers_length_is_detected(
     assert get_value(summary, "bias_own_model") < 0
     assert (get_value(summary, "bias_reordered"), summary["metrics"]["bias_reordered"]["n_scored"]) == (0, 1)
     output = print_to_text(summary, capsys)
-    assert "move the judge (padding at the end): +0." in output
+    assert "shift the judge's scores (padding at the end): +0." in output
     assert "reordered sentences" not in output
 
 

@@ -96,7 +96,7 @@ JUDGES: dict[str, tuple[Judge, str, str]] = {
     "by length": (
         lambda key, damaged: min(1.0, len(key.rpartition("|")[2]) / 200),
         "length",
-        "goes by the length of the answer",
+        "scores by the length of the answer",
     ),
     "contrary": (lambda key, damaged: float(damaged), "inverted", "worse than chance"),
 }

@@ -176,4 +176,4 @@ def test_comparison_of_invalid_evaluation_has_one_statement(
     for output in (capsys.readouterr().out, format_comparison_markdown(comparison, "en")):
         assert "94.0%" in output
         assert "hit_rate@1" not in output
-    assert format_statement(line, "en").startswith(f"Invalid, so nothing can be said of a change: {after} (only 94.0%")
+    assert format_statement(line, "en").startswith(f"Invalid, so changes cannot be assessed: {after} (only 94.0%")

@@ -90,7 +90,7 @@ def test_lead_names_failed_tiers_first() -> None:
 
 def test_lead_omits_coverage_when_nothing_was_measurable() -> None:
     nothing = make_summary("tier3", "invalid", avg_e2e_score=0.7) | {"coverage": None, "statuses": {"unlabelled": 9}}
-    assert lead_sentence([nothing])["en"].startswith("Too little was measured to go by: the whole system. ")
+    assert lead_sentence([nothing])["en"].startswith("Too little was measured to decide: the whole system. ")
 
 
 def test_lead_skips_embeddings_without_labels() -> None:
@@ -112,7 +112,7 @@ def test_lead_names_low_coverage_before_weakest() -> None:
     }
     night = [make_summary("tier0", silhouette_score=-0.5), invalid]
     assert lead_sentence(night)["en"] == (
-        "Too little was measured to go by: the whole system (72.3%). "
+        "Too little was measured to decide: the whole system (72.3%). "
         "The weakest is embeddings: separation of pages -0.500; good starts at 0.25."
     )
     foremost = choose_first_evaluation(night)
@@ -128,7 +128,7 @@ def test_lead_names_low_coverage_before_weakest() -> None:
 def test_lead_names_the_weakest_tier() -> None:
     worst = lead_sentence([*SOUND, make_summary("tier3", avg_e2e_score=0.3)])
     assert worst == {
-        "ru": "Слабее всего вся система: полезность ответа 0.300, а хорошо начинается с 0.6.",
+        "ru": "Слабее всего вся система: полезность ответа 0.300, порог «хорошо» — 0.6.",
         "en": "The weakest is the whole system: usefulness of the answer 0.300; good starts at 0.6.",
     }
     assert lead_sentence(SOUND)["en"] == "No tier needs attention. The lowest is retrieval: right passage first 0.700."
@@ -141,7 +141,7 @@ def test_lead_is_cautious_when_interval_spans_grades() -> None:
     uncertain = make_summary("tier3", avg_e2e_score=0.65)
     uncertain["metrics"]["avg_e2e_score"] = make_metric("avg_e2e_score", 0.65, 0.55, 0.75)
     assert lead_sentence([*SOUND, uncertain])["en"] == (
-        "Whether the whole system is good cannot be told yet: usefulness of the answer 0.650; good starts at 0.6."
+        "It is not clear yet whether the whole system is good: usefulness of the answer 0.650; good starts at 0.6."
     )
     certain = make_summary("tier1", **{"hit_rate@1": 0.2})
     result = find_weakest_tier([uncertain, certain])
@@ -161,18 +161,18 @@ def make_judge(kappa: float | None, low: float | None, high: float | None, same:
     ("summary", "begins"),
     [
         (make_judge(1.0, 1.0, 1.0, 1.0, 0.96), "The judge repeats itself better than chance"),  # 98 % good answers
-        (make_judge(0.02, -0.1, 0.15, 0.78, 0.77), "The judge is no better than chance"),
+        (make_judge(0.02, -0.1, 0.15, 0.78, 0.77), "The judge does no better than chance"),
         (
             make_judge(0.6, -0.05, 0.95, 0.98, 0.96),
-            "Whether the judge repeats itself better than chance cannot be told",
+            "It is unclear whether the judge repeats itself better than chance",
         ),
-        (make_judge(0.9, None, None, 1.0, 0.9), "Whether the judge repeats itself better than chance cannot be told"),
+        (make_judge(0.9, None, None, 1.0, 0.9), "It is unclear whether the judge repeats itself better than chance"),
         (make_judge(None, None, None, 1.0, 1.0), "The judge gives all answers the same score"),
     ],
 )
 def test_says_rates_judge_by_interval_of_kappa(summary: Document, begins: str) -> None:
     assert summary_sentence(summary)["en"].startswith(
-        f"No exam was held, so nothing says whether its scores mean anything. {begins}"
+        f"The judge was not examined, so its scores are unverified. {begins}"
     )
 
 
@@ -185,9 +185,7 @@ def test_says_covers_every_tier_in_both_languages(tier: str, is_complete: bool) 
         assert set(sentence) == {"ru", "en"}
         assert all(text and "{" not in text for text in sentence.values())
     assert summary_sentence(make_summary(tier, **{TIERS[tier].headlines[0]: None}))
-    assert (
-        summary_sentence(make_summary(tier, "failed"))["en"] == "The evaluation did not finish; there are no numbers."
-    )
+    assert summary_sentence(make_summary(tier, "failed"))["en"] == "The evaluation did not finish, so it has no values."
 
 
 def test_says_sums_up_numbers() -> None:
@@ -195,7 +193,7 @@ def test_says_sums_up_numbers() -> None:
     assert result["en"] == "The right passage comes first for 62 % of the questions, and is in the first ten for 90 %."
     unknown = summary_sentence(make_summary("judge", consistency_score=0.02, consistency_score_expected=None))
     assert "chance" not in unknown["en"]
-    assert unknown["en"].startswith("No exam was held")
+    assert unknown["en"].startswith("The judge was not examined")
 
 
 @pytest.mark.parametrize(
@@ -246,11 +244,11 @@ def test_texts_cover_tiers_headlines_and_failures() -> None:
 def test_says_reports_unsupported_facts() -> None:
     gate = {"accuracy": 0.9, "false_positives": 1.0, "false_negatives": 0.0}
     text = summary_sentence(make_summary("judge_pipeline", unsupported_fact_rate=0.1, **gate))["en"]
-    assert text.endswith("Of 90 shown answers with facts (numbers, dates, phones and so on) 9 state one that neither "
-                         "page nor question has.")  # fmt: skip
+    assert text.endswith("9 of 90 shown answers with facts (numbers, dates, phones and so on) contain a fact "
+                         "that is in neither the page nor the question.")  # fmt: skip
     answers = {"avg_e2e_score": 0.5, "refusal_rate": 0.1}
     assert (
-        "Of 90 answers with facts"
+        "9 of 90 answers with facts"
         in summary_sentence(make_summary("tier3", unsupported_fact_rate=0.1, **answers))["en"]
     )
     for nothing in ({}, {"unsupported_fact_rate": 0.0}, {"unsupported_fact_rate": None}):

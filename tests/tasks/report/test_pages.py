@@ -220,7 +220,7 @@ def test_report_explains_incomparable_evaluations(engine: Engine, at_home: Path,
         for night, key in enumerate(keys)
     ]
     page = write_report(engine, ids, tmp_path / "page.html", "en").read_text(encoding="utf-8")
-    assert "Measured otherwise, the numbers merely stand side by side" in page
+    assert "Measured differently; the values are not comparable" in page
     assert "cases.sha256" in page
 
 

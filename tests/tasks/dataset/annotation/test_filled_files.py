@@ -107,13 +107,13 @@ def test_unreadable_files_are_rejected(source: str, write_file: WriteFile, tmp_p
         import_annotation_file(path, "a")
     for name, content, message in (
         ("empty.csv", b"", "empty"),
-        ("image.xlsx", b"\x89PNG", "no workbook"),
+        ("image.xlsx", b"\x89PNG", "not a workbook"),
         ("half.csv", b'id\n"1\n2"\n"3;', "row 3: .* a quotation mark is missing"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):
             import_annotation_file(tmp_path / name, "a")
-    with pytest.raises(InputError, match=r"gone.csv: cannot be read: there is no such file or folder$"):
+    with pytest.raises(InputError, match=r"gone.csv: cannot be read: file or folder not found$"):
         import_annotation_file(tmp_path / "gone.csv", "a")
     with pytest.raises(InputError, match=r"cannot be read: it is a folder$"):
         import_annotation_file(tmp_path, "a")

@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "a lower probability": ({"probability": "0.001"}, "не могли быть в одном отборе"),
     "no such case": ({"case_id": "judged_answers:none"}, "нет ответа 'judged_answers:none'"),
     "no such evaluation": ({"evaluation": "tier2-gone"}, "no evaluation 'tier2-gone'"),
-    "no evaluation": ({"evaluation": ""}, "не сказано, какой оценки"),
+    "no evaluation": ({"evaluation": ""}, "не указано, какого прогона"),
     "no such metric": ({"metric": "avg_bleu"}, "no judged metric 'avg_bleu'"),
     "another answer": ({"shown": "0123456789abcdef"}, "уже не тот, что был показан"),
 }
@@ -140,7 +140,7 @@ def test_repeated_case_is_rejected(night: Document, tmp_path: Path) -> None:
 def test_files_without_probabilities_are_rejected(night: Document, tmp_path: Path) -> None:
     """People create such files when they copy informative answers into their own table."""
     rows = [row | {"label": "да"} for row in export_rows(night, tmp_path / "f.csv", 20)]
-    with pytest.raises(InputError, match="трудные ответы стоят первыми"):
+    with pytest.raises(InputError, match="начинается с трудных ответов"):
         import_file(write_filled(tmp_path / "f.csv", rows, without="probability"))
     assert read_labels(database(), night["evaluation_id"]) == []
 

@@ -35,8 +35,8 @@ def test_few_chunk_labels_keep_page_unit(
     assert (second_import["unit"], second_import["unit_before"], second_import["n_chunks"]) == ("chunk", "page", 6)
     print_imported(second_import, "en")
     text = " ".join(capsys.readouterr().out.split())
-    assert "it was --unit page and is --unit chunk now" in text
-    assert "6 of 10 labelled questions have them. The other 4, of which only a page is labelled, are left out" in text
+    assert "changed from --unit page to --unit chunk" in text
+    assert "6 of 10 labelled questions have them. The other 4 have only page labels and are left out" in text
     assert {"note": "pages only", "n": 4, "of": 10} in evaluate("tier1", source=name)["notes"]
 
 

@@ -97,10 +97,10 @@ def test_sentences_give_counts_differences_and_bounds() -> None:
     }
     russian, english = ([texts[language] for texts in sentences(summary)] for language in ("ru", "en"))
     assert len(russian) == len(english) == 3
-    assert "the system's own" in english[0]
+    assert "come from the bot itself" in english[0]
     assert "hit_rate@1 0.500–0.900." in english[1] and "mrr" not in english[1]
-    assert f"of {labelled.sum()} questions; the other {N - labelled.sum()} have no label that counts" in english[2]
-    assert "the retriever is surer of them" in english[2] and "поиск в них увереннее" in russian[2]
+    assert f"cover {labelled.sum()} questions; the other {N - labelled.sum()} have no usable label" in english[2]
+    assert "the retriever is more certain of them" in english[2] and "поиск в них увереннее" in russian[2]
     assert list(sentences({"tier": "tier2", "metrics": {}})) == []
 
 

@@ -80,7 +80,7 @@ def test_retrievers_with_one_pool_are_comparable(tmp_path: Path, capsys: pytest.
     pools = [[{result["result"] for result in row["pooled"]} for row in read_rows(run)] for run in (dense, fulltext)]
     assert pools[0] == pools[1]
     print_comparison(compare(database(), dense["evaluation_id"], fulltext["evaluation_id"]), "en")
-    assert "A judge has filled up the labels" in capsys.readouterr().out
+    assert "A judge has added labels" in capsys.readouterr().out
 
 
 @pytest.mark.slow("breadth: another effect of filled labels")

@@ -122,7 +122,7 @@ def test_label_between_command_prints_suggestions(tmp_path: Path, monkeypatch: p
     name = load(tmp_path, "between_said", [question(i) for i in range(8)], make_passages(25))
     ids = [evaluate("tier1", source=name, retriever=retriever)["evaluation_id"] for retriever in ("dense", "fulltext")]
     printed = CliRunner().invoke(cli, ["label", "--between", *ids], catch_exceptions=False).stdout
-    assert "results that nobody has judged" in printed and "export-annotation" in printed
+    assert "unjudged result" in printed and "export-annotation" in printed
     arguments = ["label", "--between", *ids, "--metric", "mrr", "--json"]
     document = json.loads(CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout)
     assert document["metric"] == "mrr" and document["unjudged"] >= len(document["results"]) > 0
