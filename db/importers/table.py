@@ -596,7 +596,7 @@ def _detect_table(
         for target, column in proposal.mapping.items()
         if target not in mapped and (column not in mapped_columns or target == "history")
     } | mapped
-    columns = {target: column for target, column in columns.items() if column}  # `--map OURS=` maps no column
+    columns = {target: column for target, column in columns.items() if column}  # `--map FIELD=` maps no column
     doubtful = {target: candidates for target, candidates in proposal.doubtful.items() if target not in mapped}
     if (needed := REQUIRED_COLUMNS[kind]) not in columns:
         candidates = doubtful.get(needed)
@@ -643,9 +643,9 @@ def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str],
     targets = {*COLUMN_ALIASES["questions"], *COLUMN_ALIASES["chunks"]} if kind is None else set(COLUMN_ALIASES[kind])
     for target, column in mapping.items():
         if target not in targets and kind:
-            raise unknown(Words("column of {kind}:", kind=kind), target, targets, "(--map OURS=THEIRS)")
+            raise unknown(Words("column of {kind}:", kind=kind), target, targets, "(--map FIELD=COLUMN)")
         if target not in targets:
-            raise unknown("column", target, targets, "(--map OURS=THEIRS)")
+            raise unknown("column", target, targets, "(--map FIELD=COLUMN)")
         if column and column not in names:
             raise unknown(Words("column in {path}:", path=path), column, names)
 

@@ -24,12 +24,12 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 def add_verbosity_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add --quiet and --verbose to a command, which takes the resulting log level as `level`."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="Say nothing meanwhile but warnings.")
-    @click.option("-v", "--verbose", is_flag=True, help="Say every step, retry and failure.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and the result.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print every step, retry and failure.")
     @wraps(command)
     def wrapper(*args: Any, quiet: bool, verbose: bool, **options: Any) -> None:
         if quiet and verbose:
-            raise click.UsageError("--quiet and --verbose exclude each other: leave one out")
+            raise click.UsageError("--quiet and --verbose cannot be combined; use one of them")
         silent = quiet or options["as_json"]
         command(*args, level=logging.DEBUG if verbose else logging.WARNING if silent else logging.INFO, **options)
 

@@ -17,7 +17,7 @@ def alerts() -> None:
 @click.option(
     "--webhook",
     metavar="URL",
-    help="Address to send alerts to; never shown. Default: YARUS_ALERT_WEBHOOK, else the one set before.",
+    help="Address to send alerts to; never printed. Default: YARUS_ALERT_WEBHOOK, else the previous address.",
 )
 @click.option(
     "--body",
@@ -86,7 +86,7 @@ def list_(as_json: bool) -> None:
 @click.argument("evaluation")
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
-    """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
+    """Accept EVALUATION as the new level. Its incident closes, and later evaluations are compared with it."""
     from yarus.deployments.alarms.incidents import accept as accept_level
 
     result = accept_level(open_database(), evaluation)
@@ -97,7 +97,7 @@ def accept(evaluation: str, as_json: bool) -> None:
 @click.option("--source", metavar="NAME", help="Default: that of the newest evaluation.")
 @as_json
 def budget(source: str | None, as_json: bool) -> None:
-    """Show what to expect here: false alarms a year, and nights until a loss is noticed, from the measured noise."""
+    """Estimate false alarms per year, and nights until a loss is detected, from the measured noise."""
     from yarus.deployments.alarms.expected import alarm_budget
     from yarus.flows.terminal.alerts import print_budget
     from yarus.tasks.config.connections import database

@@ -19,14 +19,13 @@ from yarus.flows.cli import (
 @click.option("--tier", help="Default: the first tier that has a history of the metric.")
 @click.option("--source", help="Default: the source of the tier's newest evaluation.")
 @click.option(
-    "--stratum", help="Stratum of real_users: all, confirmed (default), agreement, contradicted; of tier3: follow_up."
+    "--stratum",
+    help="Part of the log. real_users: all, confirmed (default), agreement, contradicted; tier3: follow_up.",
 )
 @click.option(
     "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Number of evaluations to show."
 )
-@click.option(
-    "--anchor", is_flag=True, help="Show the anchor: its answers never change, so any movement is the judge's."
-)
+@click.option("--anchor", is_flag=True, help="Show the anchor: its answers never change, so only the judge changes.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only evaluations with this tag; repeatable.")
 @as_json
 def trend(
@@ -39,7 +38,7 @@ def trend(
     tags: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Show a metric over comparable evaluations, and since when it has been outside its band.
+    """Show a metric over comparable evaluations, and when it left its band.
 
     `yarus report` shows it as a page.
 
@@ -67,13 +66,13 @@ def trend(
     metavar="NAME",
     help="Show all slices by one of: topic page group length type answerable place turn.",
 )
-@click.option("--force", is_flag=True, help="Compare even what is not comparable; the output is marked.")
+@click.option("--force", is_flag=True, help="Compare evaluations that are not comparable, too; the output is marked.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(("text", "markdown")),
     default="text",
-    help="markdown: a comment for a merge request.",
+    help="Output format; markdown: a comment for a merge request.",
 )
 @as_json
 def compare(
@@ -82,7 +81,7 @@ def compare(
     """Compare evaluation A (before) with B (after), case by case.
 
     Each is an id, the beginning or end of it, a name, or 'last'. A may be 'previous', the one before B with the same
-    key, or 'baseline', the accepted one, which is also meant where only B is given:
+    key, or 'baseline', the accepted one. If you give only B, A is the baseline:
 
     \b
     yarus compare last
@@ -119,10 +118,10 @@ def compare(
 @click.argument("a")
 @click.argument("b", required=False)
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Only this headline metric; repeatable.")
-@click.option("--force", is_flag=True, help="Explain even what differs in more than its questions.")
+@click.option("--force", is_flag=True, help="Explain evaluations that differ in more than their questions, too.")
 @as_json
 def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Explain what moved between evaluation A (before) and B (after): other questions, or other answers.
+    """Explain why metrics changed from evaluation A (before) to B (after): other questions, or other answers.
 
     They are named as for 'compare', but may have asked other questions:
 

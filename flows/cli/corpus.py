@@ -12,7 +12,7 @@ from yarus.flows.cli import as_json, print_document, warn_about_pseudonyms
 @click.option("--limit", type=click.IntRange(1), help="Use only this many of the newest questions; default: all.")
 @as_json
 def corpus(source: str, evaluation: str | None, points: int | None, limit: int | None, as_json: bool) -> None:
-    """Analyse a corpus: chunks that are never retrieved, topics and how well each is served, what to write next.
+    """Analyse a corpus: chunks that are never retrieved, topics, how well each is served, and which pages to write.
 
     \b
     yarus run tier1 --source helpdesk

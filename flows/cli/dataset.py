@@ -115,7 +115,7 @@ def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language:
 def synthesize(as_json: bool, **options: Any) -> None:
     """Generate questions and answers from a source's chunks, and keep those that pass the checks.
 
-    Starting it again with the same options pays for no call twice; YARUS_BUDGET_USD limits its cost.
+    If you run it again with the same options, no call is paid twice; YARUS_BUDGET_USD limits its cost.
     """
     from pydantic import ValidationError
 
@@ -146,12 +146,12 @@ def synthesize(as_json: bool, **options: Any) -> None:
 @dataset.command()
 @source
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of questions.")
-@click.option("--remake", is_flag=True, help="Make them anew where they are there, unless people have edited them.")
+@click.option("--remake", is_flag=True, help="Regenerate existing nuggets, except those that people have edited.")
 @as_json
 def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None:
     """Have the judge list what a good answer to each question must contain; edit it with export-annotation.
 
-    Needs reference answers; measured by --nuggets true in tiers 2 and 3. Started again, it goes on where it was.
+    Needs reference answers; measured by --nuggets true in tiers 2 and 3. If you run it again, it continues.
     """
     import asyncio
 
@@ -173,7 +173,7 @@ def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None
     "n_random",
     type=click.IntRange(1),
     metavar="N",
-    help="Draw N judged answers of the evaluation at random, whose labels correct a judge's mean.",
+    help="Draw a random sample of N judged answers; their labels correct the judge's mean.",
 )
 @click.option("--metric", help="With --random: the judged mean to correct; default: the first of the evaluation.")
 @click.option("--seed", default=0, show_default=True, help="With --random: random seed of the draw.")
@@ -190,8 +190,8 @@ def export_annotation(
 ) -> None:
     """Write questions into FILE (.csv or .xlsx) for people to label, the most instructive first.
 
-    With --random, answers that a judge has scored (of --evaluation, else the last): only labels of these say how good
-    all answers are.
+    With --random, a random sample of the answers that a judge has scored (of --evaluation, else the last). Only labels
+    of a random sample can estimate how good all answers are.
     """
     if n_random is not None:
         if limit is not None or len(evaluations) > 1:

@@ -59,7 +59,7 @@ def show(evaluation: str, as_json: bool) -> None:
 @click.argument("evaluation")
 @click.option("--name", help="New name; an empty one removes the name.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; repeatable.")
-@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Take a tag away; repeatable.")
+@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Remove a tag; repeatable.")
 @as_json
 def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
     """Name an evaluation, or give it tags, also when it is finished; without options show them.
@@ -121,7 +121,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
 @click.command()
 @click.argument("evaluations", nargs=-1, metavar="[EVALUATION ...]")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: in YARUS_HOME.")
-@click.option("--language", type=click.Choice(["ru", "en"]), help="Language it opens in; default: YARUS_LANGUAGE.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Initial language; default: YARUS_LANGUAGE.")
 @as_json
 def report(evaluations: tuple[str, ...], out: Path | None, language: "Language | None", as_json: bool) -> None:
     """Write a self-contained HTML report and print its path.

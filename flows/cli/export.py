@@ -27,7 +27,7 @@ STORES: tuple["ScoreFormat", ...] = ("otlp", "langfuse")
 )
 @click.option("--metrics", is_flag=True, help="One row per metric instead of one per case.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@click.option("--mlflow", "is_mlflow", is_flag=True, help="Log it as a run of MLflow tracking.")
+@click.option("--mlflow", "is_mlflow", is_flag=True, help="Log the evaluation as a run of MLflow tracking.")
 @click.option(
     "--tracking-uri", help="Address of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
 )
@@ -50,11 +50,11 @@ def export(
     yarus export last --to langfuse
     yarus export last --mlflow --tracking-uri sqlite:///mlflow.db
 
-    otlp and langfuse write EVALUATION.otlp.jsonl or EVALUATION.langfuse.jsonl, one request a line, with the scores of
-    cases that have the id of a trace.
+    otlp and langfuse write EVALUATION.otlp.jsonl or EVALUATION.langfuse.jsonl: one request per line, with the scores of
+    cases that have a trace id.
 
-    In CSV a list is written as JSON, and a text that begins with = + - @ or a tab is prefixed with an apostrophe, so
-    that no spreadsheet runs it as a formula; the other formats keep it unchanged.
+    CSV contains lists as JSON. A text that begins with = + - @ or a tab gets an apostrophe, so that spreadsheets do not
+    run it as a formula. The other formats keep texts unchanged.
     """
     if (target is None) != is_mlflow:
         raise click.UsageError(Words("expected either --to FILE.csv (.jsonl, .parquet) or --mlflow"))

@@ -13,11 +13,11 @@ from yarus.flows.cli.alerts import accept as accept_level
 @click.command()
 @click.argument("evaluation")
 @click.option(
-    "--baseline", metavar="EVALUATION", help="Baseline in place of the accepted one; 'previous': the evaluation before."
+    "--baseline", metavar="EVALUATION", help="Baseline instead of the accepted one; 'previous': the evaluation before."
 )
-@click.option("--accept", is_flag=True, help="Do not check: accept the evaluation as the baseline of later ones.")
+@click.option("--accept", is_flag=True, help="Accept the evaluation as the baseline for later ones; do not check it.")
 @click.option(
-    "--file", type=click.Path(path_type=Path), help="Gate file with the rules; default: gate.toml, if there is one."
+    "--file", type=click.Path(path_type=Path), help="Gate file with the rules; default: gate.toml, if it exists."
 )
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML to this file.")
 @click.option("--strict", is_flag=True, help="Exit with code 1 for inconclusive rules, too.")
@@ -55,7 +55,9 @@ def gate(
         return
     policy = read_gate_rules(file)
     if junit is not None and not junit.absolute().parent.is_dir():
-        raise InputError("--junit {junit}: there is no folder {parent}", junit=junit, parent=junit.absolute().parent)
+        raise InputError(
+            "--junit {junit}: folder {parent} does not exist; create it", junit=junit, parent=junit.absolute().parent
+        )
     block_pandas_import()
     result = check_gate(open_database(), evaluation, policy, baseline=baseline)
     if junit is not None:

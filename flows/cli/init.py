@@ -24,21 +24,15 @@ DEFAULT_NAME = "helpdesk"
 @click.option("--source-url", metavar="URL", help="A production database, postgresql://…, evaluated in place.")
 @click.option("--sut", metavar="URL", help="Your system, an http(s) address; it is asked one question.")
 @click.option(
-    "--map",
-    "pairs",
-    multiple=True,
-    metavar="OURS=THEIRS",
-    help="Meaning of a column that is not recognised; repeatable.",
+    "--map", "pairs", multiple=True, metavar="FIELD=COLUMN", help="Map a column that was not detected; repeatable."
 )
 @click.option(
     "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
 )
-@click.option("--encoding", metavar="NAME", help="Encoding of text files; default: what their bytes say.")
+@click.option("--encoding", metavar="NAME", help="Encoding of text files; default: detected.")
 @into_option
-@click.option(
-    "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: that of their letters."
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would be loaded and written.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: detected by script.")
+@click.option("--dry-run", is_flag=True, help="Print what would be loaded and written, and exit.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 def init(
@@ -54,13 +48,13 @@ def init(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Begin with your own data: questions and the pages of a knowledge base, or a database.
+    """Set up your own data: questions and the pages of a knowledge base, or a database.
 
     Files are tables (CSV, JSON, JSON Lines, YAML, Parquet, XLSX), traces, and folders of pages (Markdown, text, HTML,
     DOCX, PDF).
 
-    Says which file is what and which column is which, loads them, adds the settings that are missing to .env, and says
-    what can be measured. Asks first where it runs in a terminal.
+    Detects files and columns, loads them, adds missing settings to .env, and prints which tiers can be measured. In a
+    terminal, it asks first.
 
     \b
     yarus init log.csv pages.csv --sut http://127.0.0.1:8000/ask
@@ -76,7 +70,7 @@ def init(
     if not files and not source_url:
         raise click.UsageError("nothing to begin with: name a log (yarus init log.csv pages.csv), or --source-url")
     if files and source_url:
-        raise click.UsageError("files go into a source of their own, a database is evaluated in place: name one")
+        raise click.UsageError("files and --source-url cannot be combined; use one of them")
     mapping, where = dict(map(parse_mapping, pairs)), dict(map(parse_condition, conditions))
     setup, settings, files_to_load = plan_setup(files, mapping, source_url, sut, language, ENV, encoding, where)
     setup.source = "production" if source_url else _choose_name(name, setup)

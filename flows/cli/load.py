@@ -60,16 +60,18 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
 
 @load.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(["questions", "chunks"]), help="Content of a row; default: detected.")
 @click.option(
-    "--kind", type=click.Choice(["questions", "chunks"]), help="Content of the rows; default: by their columns."
-)
-@click.option(
-    "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="Yarus's name of a column and the file's; repeatable."
+    "--map",
+    "pairs",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Name of a column in Yarus, and in the file; repeatable.",
 )
 @click.option(
     "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
 )
-@click.option("--encoding", metavar="NAME", help="Encoding of a text file; default: what its bytes say.")
+@click.option("--encoding", metavar="NAME", help="Encoding of a text file; default: detected.")
 @into_option
 @language_option
 @as_json
@@ -85,8 +87,8 @@ def table(
 ) -> None:
     """A table of questions or passages: CSV, JSON, JSON Lines, YAML, Parquet, XLSX; or a folder of pages.
 
-    Columns are told by their names and values (docs/sources.md), or --map names them. A row without an id gets a hash
-    of its content.
+    Yarus detects columns by their names and values (docs/sources.md), or --map names them. A row without an id gets a
+    hash of its content.
     """
     from yarus.db.importers.reader import recognise_source
 
@@ -104,8 +106,8 @@ def table(
 def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_json: bool) -> None:
     """Recorded traces: OpenTelemetry (OTLP as JSON), Phoenix, Langfuse, LangSmith or TruLens.
 
-    A question is loaded with the answer that was given, and what that was made from: yarus run tier3 --sut recorded
-    evaluates it without asking again. The spans of one trace may be in several files.
+    Each question is loaded with its recorded answer and context: yarus run tier3 --sut recorded evaluates it without
+    asking again. The spans of one trace may be in several files.
     """
     from yarus.db.importers.reader import read_traces
 
@@ -135,7 +137,7 @@ def postgres(
     from yarus.tasks.config.connections import database, open_mapped_source
 
     if since and incremental:
-        raise click.UsageError(Words("--since and --incremental exclude each other"))
+        raise click.UsageError(Words("--since and --incremental cannot be combined; use one of them"))
     dump = Path(address)
     is_dump = "://" not in address and dump.exists()
     url = None if is_dump else validate_url(address)
@@ -258,7 +260,7 @@ def parse_mapping(text: str) -> tuple[str, str]:
     """Split FIELD=COLUMN into its two names."""
     field, separator, column = text.partition("=")
     if not (field.strip() and separator):
-        raise click.UsageError(Words("--map {text!r}: expected OURS=THEIRS, for example question=Вопрос", text=text))
+        raise click.UsageError(Words("--map {text!r}: expected FIELD=COLUMN, for example question=Вопрос", text=text))
     return field.strip(), column.strip()
 
 

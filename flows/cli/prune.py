@@ -27,7 +27,7 @@ AGE_OPTIONS = ("older_than", "keep_last", "gates", "with_calls", "everything")
 @click.option("--all", "everything", is_flag=True, help="Also remove the last completed one of a comparability key.")
 @click.option("--user", metavar="USER_ID", help="Erase everything kept of this user's questions; needs --source.")
 @click.option("--source", help="Source where --user asked: a loaded one, or production, which is never written to.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and exit.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; needs --yes or --dry-run.")
 def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_json: bool, **by_age: Any) -> None:

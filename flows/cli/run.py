@@ -27,7 +27,7 @@ from yarus.flows.cli.shell.language import get_language, translate
     help="Evaluate again only the cases that failed (errors of system, judge or budget, not bad scores) in the last "
     "evaluation of the tier and source, or in this one.",
 )
-@click.option("--dry-run", is_flag=True, help="Only estimate calls, tokens, cost and time.")
+@click.option("--dry-run", is_flag=True, help="Print the estimated calls, tokens, cost and time, and exit.")
 @as_json
 @click.pass_context
 @add_verbosity_options

@@ -88,7 +88,7 @@ def view(evaluations: tuple[str, ...], port: int, browser: bool) -> None:
 
 @click.command()
 @click.option("--evaluation", metavar="E", help="Evaluation whose answers are labelled; default: choose on the page.")
-@click.option("--relevance", is_flag=True, help="Label results, of an evaluation whose labels a judge has filled up.")
+@click.option("--relevance", is_flag=True, help="Label results of an evaluation with --labels filled.")
 @click.option("--metric", help="Judged mean to correct; default: choose on the page, or the first of --evaluation.")
 @click.option("--port", default=4281, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0: any free one.")
 @click.option(
@@ -96,13 +96,13 @@ def view(evaluations: tuple[str, ...], port: int, browser: bool) -> None:
     is_flag=False,
     flag_value="",
     metavar="[METRIC]",
-    help="Do not label: say how many labels an interval of --width needs.",
+    help="Print how many labels an interval of --width needs, and exit.",
 )
 @click.option(
     "--between",
     nargs=2,
     metavar="A B",
-    help="Do not label: name the results on which the ranking of two evaluations' systems depends most.",
+    help="List the results whose relevance affects the comparison of A and B most, and exit.",
 )
 @click.option("--width", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Width of that interval.")
 @as_json
@@ -116,7 +116,7 @@ def label(
     width: float | None,
     as_json: bool,
 ) -> None:
-    """Label judged answers, or results, on a page of this machine, until Ctrl-C; labels correct what the judge says.
+    """Label judged answers, or results, on a page of this machine, until Ctrl-C; labels correct the judge's means.
 
     \b
     yarus label
@@ -130,7 +130,7 @@ def label(
     if relevance and (metric or plan is not None):
         raise click.UsageError(Words("--relevance is about results: it goes with neither --metric nor --plan"))
     if between and (relevance or evaluation or plan is not None):
-        raise click.UsageError(Words("--between A B stands alone, but for --metric"))
+        raise click.UsageError(Words("--between A B can be combined only with --metric"))
     if as_json and plan is None and not between:
         raise click.UsageError(Words("--json belongs to --plan or --between"))
     if between:

@@ -22,7 +22,7 @@ TIERS_HELP = (
 @click.command()
 @source
 @click.option("--tier", help="Tier that every arm evaluates: tier3 (default), tier1 or tier2.")
-@click.option("--sources", metavar="A,B", help="The same questions over chunks that are cut otherwise.")
+@click.option("--sources", metavar="A,B", help="Sources with the same questions and different chunks.")
 @click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
 @click.option("--prompts", metavar="A,B", help="Files with the generator's prompt (tier2, tier3).")
 @click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
@@ -63,8 +63,8 @@ def sweep(as_json: bool, level: int, **options: Any) -> None:
 def robustness(as_json: bool, level: int, **options: Any) -> None:
     """Ask the same questions in other forms, for example with typos: are they still found and answered?
 
-    Tier 2 answers them from bad contexts: with passages of other pages (the right ones anywhere, first, in the middle,
-    last, or removed), with another number or date, with an instruction. Every kind is one more evaluation.
+    Tier 2 answers them from bad contexts. Passages of other pages are added (with the right ones anywhere, first, in
+    the middle, last, or removed), a number or date is changed, or an instruction is added. Each kind is an evaluation.
 
     \b
     yarus robustness --kinds typos,layout --tiers tier1
@@ -81,14 +81,16 @@ def robustness(as_json: bool, level: int, **options: Any) -> None:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--scored", type=click.Path(path_type=Path), help="The same pairs with another judge's scores.")
-@click.option("--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Of the prompts.")
-@click.option("--seed", default=0, show_default=True, help="Of the intervals.")
+@click.option(
+    "--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Language of the prompts."
+)
+@click.option("--seed", default=0, show_default=True, help="Random seed of the intervals.")
 @as_json
 def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed: int, as_json: bool) -> None:
-    """Put the judge beside people who compared the same pairs of answers.
+    """Measure how far the judge agrees with people who compared the same pairs of answers.
 
-    FILE is a list in JSON with a row for each pair and person: instance_id, query, gt_answer, model1 and model2 with
-    their response, and correctness_label, completeness_label, overall_label, -2..2: how much better the second one is.
+    FILE is a JSON list with one row per pair and person: instance_id, query, gt_answer, model1 and model2 with their
+    response. The labels correctness_label, completeness_label and overall_label (-2..2) rate the second answer.
     The exam on your own questions is `yarus run judge`.
 
     \b

@@ -20,9 +20,7 @@ def validate_evaluation_name(text: str) -> str:
     """
     name = _require_printable(text, NAME_LENGTH)
     if name in RESERVED_NAMES:
-        raise ValueError(
-            Words("{name!r} is what commands call an evaluation themselves; choose another name", name=name)
-        )
+        raise ValueError(Words("{name!r} is a reserved word; choose another name", name=name))
     return name
 
 
@@ -34,7 +32,7 @@ def validate_evaluation_tag(text: str) -> str:
     """
     tag = _require_printable(text, TAG_LENGTH)
     if "," in tag:
-        raise ValueError(Words("{tag!r}: a comma parts tags; give each with a --tag of its own", tag=tag))
+        raise ValueError(Words("{tag!r}: a comma separates tags; give each tag with its own --tag", tag=tag))
     return tag
 
 
@@ -43,7 +41,7 @@ def _require_printable(text: str, max_length: int) -> str:
     if not normalised or len(normalised) > max_length:
         raise ValueError(Words("1 to {most} characters are allowed, this has {n}", most=max_length, n=len(normalised)))
     if not normalised.isprintable():
-        raise ValueError(Words("it is to be one line of characters that can be printed"))
+        raise ValueError(Words("use one line of printable characters"))
     return normalised
 
 

@@ -206,8 +206,8 @@ def require_same_settings(row: RowMapping) -> None:
         if before.get(name) != now.get(name):
             variable = f"YARUS_{name.upper().replace('.', '__')}"
             raise InputError(
-                "evaluation {id} was begun with {variable}={before!r}, now it is {now!r}; set it as it was, or run "
-                "it anew",
+                "evaluation {id} was started with {variable}={before!r}, but it is now {now!r}; restore the setting or "
+                "start a new evaluation",
                 id=row["id"],
                 variable=variable,
                 before=before.get(name),

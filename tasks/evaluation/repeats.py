@@ -48,7 +48,7 @@ def resolve_repeated_parameters(engine: Engine, parameters: P) -> tuple[P, RowMa
         marks.append(("failed", failed))
     if len(marks) > 1:
         raise InputError(
-            "{marks} exclude each other: leave one out", marks=" and ".join((f"--{mark}" for mark, _ in marks))
+            "{marks} cannot be combined; use one of them", marks=" and ".join((f"--{mark}" for mark, _ in marks))
         )
     mark, name = marks[0]
     row = _find_finished(engine, mark, name)
@@ -147,7 +147,7 @@ def _find_finished(engine: Engine, mark: str, name: str) -> RowMapping:
         )
     if failed := row["parameters"].get("failed"):
         raise InputError(
-            "--{mark} {name}: {id} is of the cases that failed in {failed}; name that one",
+            "--{mark} {name}: {id} covers only the failed cases of {failed}; use that one",
             mark=mark,
             name=name,
             id=row["id"],
@@ -155,7 +155,7 @@ def _find_finished(engine: Engine, mark: str, name: str) -> RowMapping:
         )
     if confirms := row["parameters"].get("confirms"):
         raise InputError(
-            "--{mark} {name}: {id} asks again what changed in {confirms}; name that one",
+            "--{mark} {name}: {id} only rechecks the changes of {confirms}; use that one",
             mark=mark,
             name=name,
             id=row["id"],

@@ -96,7 +96,7 @@ def recognise_all(
     known_columns = {*MAP_ALIASES, *(name for kind in COLUMN_ALIASES.values() for name in kind)}
     for own_column, file_column in mapping.items():
         if own_column not in known_columns:
-            raise unknown("column", own_column, known_columns, "(--map OURS=THEIRS)")
+            raise unknown("column", own_column, known_columns, "(--map FIELD=COLUMN)")
         if file_column and file_column not in all_columns:
             raise unknown(Words("column in {files}:", files=files), file_column, all_columns)
     recognised = [

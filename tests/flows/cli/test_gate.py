@@ -203,7 +203,7 @@ def test_gate_refuses_to_accept(
     ("words", "message"),
     [
         (("--file", "nothing.toml"), "gate file nothing.toml"),
-        (("--junit", "no/such/folder/x.xml"), "there is no folder"),
+        (("--junit", "no/such/folder/x.xml"), "does not exist; create it"),
         (("--baseline", "tier1-never"), "--baseline tier1-never: no evaluation"),
     ],
 )

@@ -187,9 +187,9 @@ def test_load_checks_source_names(at_home: Path, tmp_path: Path, words: list[str
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["table", "log.csv", "--map", "question"], "expected OURS=THEIRS"),
+        (["table", "log.csv", "--map", "question"], "expected FIELD=COLUMN"),
         (["postgres", "postgresql://h/d", "--since", "вчера"], "--since 'вчера': no date"),
-        (["postgres", "postgresql://h/d", "--since", "2026-01-01", "--incremental"], "exclude each other"),
+        (["postgres", "postgresql://h/d", "--since", "2026-01-01", "--incremental"], "cannot be combined"),
         (["postgres", "nowhere.dump"], "expected postgresql://.*or the file of a dump that is there"),
     ],
 )

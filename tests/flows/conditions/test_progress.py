@@ -152,4 +152,4 @@ def test_quiet_prints_nothing_and_verbose_reasons(
     assert "took" not in usual.err
     assert yarus(*arguments, "--json").err == ""
     for command in (arguments, ("demo",), ("sweep",), ("robustness",)):
-        assert_refused(run_here(*command, "-q", "-v", env=ENGLISH), 2, ("--quiet and --verbose exclude each other",))
+        assert_refused(run_here(*command, "-q", "-v", env=ENGLISH), 2, ("--quiet and --verbose cannot be combined",))

@@ -255,9 +255,9 @@ def test_unconfirmable_evaluation_is_refused(nights: Nights, engine: Engine) -> 
     bad = nights.night([0.1] * LOST)["evaluation_id"]
     again = nights.confirming[0]["evaluation_id"]
     for mark in ("confirms", "again"):
-        with pytest.raises(InputError, match=f"{again} asks again what changed in {bad}; name that one"):
+        with pytest.raises(InputError, match=f"{again} only rechecks the changes of {bad}; use that one"):
             resolve_repeated_parameters(engine, Tier3.model_validate({mark: again}))
-    with pytest.raises(InputError, match="--again and --confirms exclude each other"):
+    with pytest.raises(InputError, match="--again and --confirms cannot be combined"):
         resolve_repeated_parameters(engine, Tier3(confirms=bad, again=good))
     with pytest.raises(InputError, match="no evaluation of its comparability key was accepted before it"):
         evaluate("tier3", confirms=good)

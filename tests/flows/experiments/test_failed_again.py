@@ -94,7 +94,7 @@ def _assert_outside_history(engine: Engine, first: Document, ids: list[str]) -> 
         assert row["accepted_at"] is None
         with pytest.raises(InputError, match=r"is a part of|is invalid"):
             journal.accept_baseline(engine, name)
-        refusal = rf"{name} is of the cases that failed"
+        refusal = rf"{name} covers only the failed cases"
         for mark in ("again", "confirms"):
             with pytest.raises(InputError, match=f"{refusal}|is invalid; name"):
                 resolve_repeated_parameters(engine, Tier3(**{mark: name}))  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_unsuitable_evaluation_is_refused(engine: Engine, at_home: Path, tmp_pat
         (Tier3(failed=broken), f"it is of tier1 and '{source}': yarus run tier1 --failed {broken}"),
         (Tier1(failed=broken, source="other"), f"it is of tier1 and '{source}'"),
         (Tier1(failed="last", source="nowhere"), "no finished evaluation of tier1 and 'nowhere' yet"),
-        (Tier1(failed=broken, confirms=bad), "--confirms and --failed exclude each other"),
+        (Tier1(failed=broken, confirms=bad), "--confirms and --failed cannot be combined"),
     ):
         with pytest.raises(InputError, match=message):
             resolve_repeated_parameters(engine, parameters)

@@ -116,7 +116,7 @@ def test_unsuitable_repeat_is_refused(
     same, repeated = resolve_repeated_parameters(engine, Tier3(again=name, source=source))
     assert (same.source, same.again, repeated["id"]) == (source, name, name)
     monkeypatch.setenv("YARUS_RETRIEVER", "fulltext")
-    with pytest.raises(InputError, match="begun with YARUS_RETRIEVER='dense', now it is 'fulltext'"):
+    with pytest.raises(InputError, match="started with YARUS_RETRIEVER='dense', but it is now 'fulltext'"):
         evaluate("tier3", again=name)
 
 

@@ -103,7 +103,7 @@ def test_resume_refuses_changed_models(
     stopped = journal.find_evaluation(engine, "last")["id"]
     served.script = answer_steadily
     for role in ("JUDGE", "GENERATOR"):
-        words = f"begun with YARUS_{role}__MODEL=.*another"
+        words = f"started with YARUS_{role}__MODEL=.*another"
         with monkeypatch.context() as patch, pytest.raises(InputError, match=words):
             set_variables(patch, {f"YARUS_{role}__MODEL": "another"})
             evaluate("tier2", resume=stopped)
