@@ -1,6 +1,8 @@
 """The tiers, one row each; their names are in tasks/config/texts, their metrics in metrics/table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from yarus.tasks.config.parameters import (
     JudgePipeline,
@@ -25,6 +27,10 @@ class Tier:
     """Headline metrics, the most important first."""
     worst_by: str
     """Column of cases by which the worst are listed."""
+    also_shown: tuple[str, ...] = ()
+    """Metrics that are printed with the headline metrics if they have a value; neither Holm's adjustment nor the gate
+    without rules includes them.
+    """
     doubtful: dict[str, str | float] = field(default_factory=dict)
     """Filter for cases to read next: a metric of cases and its `min` or `max`."""
     felt: int | None = None
@@ -52,6 +58,7 @@ TIERS: dict[str, Tier] = {
         Tier3,
         headlines=("avg_e2e_score", "avg_semantic_similarity", "sut_error_rate"),
         worst_by="e2e_score",
+        also_shown=("hit_rate@1",),
         doubtful={"metric": "e2e_score", "max": 0.6},
         felt=1,
     ),
@@ -79,3 +86,15 @@ TIERS: dict[str, Tier] = {
         felt=6,
     ),
 }
+
+
+def shown_headlines(tier: str, metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the metrics that summaries and tables print first: the headlines, and others of the tier with a value.
+
+    Args:
+        tier: name of the tier.
+        metrics: metric -> its document, with `value` or the sides `a` and `b`.
+    """
+    also = {name: metrics[name] for name in TIERS[tier].also_shown if name in metrics}
+    measured = (name for name, metric in also.items() if metric.get("value", metric.get("b")) is not None)
+    return [*TIERS[tier].headlines, *measured]

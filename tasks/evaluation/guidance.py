@@ -1,6 +1,7 @@
 """Explain the results and the next step in one sentence each, for people who see these metrics for the first time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
@@ -9,13 +10,15 @@ from yarus.metrics.metric import GRADE_LADDERS
 from yarus.metrics.table import GOALS, METRICS, GradeRange
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, UNMEASURABLE_STATUSES
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation.findings.exam import exam_text
-from yarus.tasks.evaluation.number_format import format_percent
+from yarus.tasks.evaluation.number_format import format_metric, format_percent, format_plain_interval
 from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, MetricSummary, has_metrics
 
 Condition = dict[str, Any]
 """A filter of cases: metric, min, max, failure, status."""
+EXPLAINING_TIER = "tier0"
+"""The tier that explains others and leads a report only if nothing else was measured."""
 FAIR_KAPPA = 0.4
 """If the interval of a kappa reaches this value, the agreement may be better than chance."""
 
@@ -34,7 +37,8 @@ class WeakestTier(NamedTuple):
 def find_weakest_tier(summaries: Iterable[EvaluationSummary]) -> WeakestTier | None:
     """Return the tier to look at first: the worst graded one, or among equals the furthest below its threshold.
 
-    Tiers that users do not notice (embeddings, judge) are returned only if no other tier needs attention.
+    The judge is named only if no tier that users notice needs attention. Embeddings are named only if nothing else was
+    measured.
 
     Args:
         summaries: of evaluations, as yarus.tasks.evaluation.summary.read_summary gives them.
@@ -42,7 +46,10 @@ def find_weakest_tier(summaries: Iterable[EvaluationSummary]) -> WeakestTier | N
     Returns:
         The tier with the metric it is graded by; None if nothing is graded.
     """
-    return min((candidate for summary in summaries for candidate in _graded(summary)), key=_rank, default=None)
+    all_summaries = [*summaries]
+    named = [summary for summary in all_summaries if summary["tier"] != EXPLAINING_TIER]
+    chosen = named if any(map(_is_measured, named)) else all_summaries
+    return min((candidate for summary in chosen for candidate in _graded(summary)), key=_rank, default=None)
 
 
 def choose_first_evaluation(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
@@ -58,14 +65,38 @@ def choose_first_evaluation(summaries: Sequence[EvaluationSummary]) -> Evaluatio
 
 
 def lead_sentence(evaluations: Sequence[EvaluationSummary | FailedEvaluation]) -> TranslatedText:
-    """Return the first sentence of a report: tiers that failed or measured too little, and the weakest tier."""
-    failed = [_tier(evaluation["tier"]) for evaluation in evaluations if evaluation["state"] == "failed"]
+    """Return the first sentence of a report: tiers that failed or measured too little, and the weakest tier.
+
+    If only embeddings failed, what users notice comes first.
+    """
+    tiers = {evaluation["tier"] for evaluation in evaluations if evaluation["state"] == "failed"}
+    failed = sorted(tiers, key=tier_rank)
     summaries = [evaluation for evaluation in evaluations if has_metrics(evaluation)]
-    if failed:
-        return _text("failed", {"tiers": _joined(*failed, between=", ")})
+    failed_text = _text("failed", {"tiers": _joined(*map(_tier, failed), between=", ")}) if failed else None
+    if failed_text and (failed != [EXPLAINING_TIER] or not any(map(_is_measured, summaries))):
+        return failed_text
     invalid = [_covered(summary) for summary in summaries if _is_too_little(summary)]
-    graded = _weakest_text(summaries)
-    return _joined(_text("invalid", {"tiers": _joined(*invalid, between=", ")}), graded) if invalid else graded
+    invalid_text = _text("invalid", {"tiers": _joined(*invalid, between=", ")}) if invalid else None
+    return _joined(invalid_text, _weakest_text(summaries), _unjudged_text(summaries), failed_text)
+
+
+def _unjudged_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText | None:
+    """Return which tiers no language model judged, if another tier leads the report."""
+    tiers = [_tier(summary["tier"]) for summary in summaries if has_stand_in(summary)]
+    if not tiers or find_weakest_tier(summaries) is None:
+        return None
+    return _text("tiers not judged", {"tiers": _joined(*tiers, between=", ")})
+
+
+def tier_rank(tier: str) -> tuple[bool, int]:
+    """Return the sort key of a tier: the more directly users notice it, the earlier; embeddings last."""
+    return tier == EXPLAINING_TIER, TIERS[tier].felt or len(TIERS)
+
+
+def _is_measured(summary: EvaluationSummary) -> bool:
+    """Return whether an evaluation has enough measured cases and a value of a headline metric."""
+    names = shown_headlines(summary["tier"], summary["metrics"])
+    return not _is_too_little(summary) and any(name in _values(summary["metrics"]) for name in names)
 
 
 def _is_too_little(summary: EvaluationSummary) -> bool:
@@ -90,7 +121,8 @@ def _covered(summary: EvaluationSummary) -> TranslatedText:
 def _weakest_text(summaries: Sequence[EvaluationSummary]) -> TranslatedText:
     candidate = find_weakest_tier(summaries)
     if candidate is None:
-        return _text("nothing graded")
+        ungraded = sorted(filter(has_stand_in, summaries), key=lambda summary: tier_rank(summary["tier"]))
+        return summary_sentence(ungraded[0]) if ungraded else _text("nothing graded")
     key = {
         "excellent": "all excellent",
         "strong": "all excellent",
@@ -114,6 +146,8 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
         return _text("not run")
     if summary["tier"] == "judge":
         return _joined(exam_text(summary), _of_judge(summary))
+    if has_stand_in(summary):
+        return _stand_in_text(summary)
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
@@ -123,6 +157,42 @@ def summary_sentence(summary: EvaluationSummary) -> TranslatedText:
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
     return _joined(sentence, _resting_on(summary), unsupported_facts_sentence(summary))
+
+
+def has_stand_in(summary: EvaluationSummary) -> bool:
+    """Return whether a stand-in, not a language model, judged a headline metric of an evaluation."""
+    judged = (summary["metrics"].get(name) for name in TIERS[summary["tier"]].headlines)
+    return any(metric["judge"] == "stand-in" for metric in judged if metric and metric["value"] is not None)
+
+
+def _stand_in_text(summary: EvaluationSummary) -> TranslatedText:
+    """Return that no model judged, and the headline metrics that need no judge."""
+    metrics = summary["metrics"]
+    values = [f"{name} {format_metric(name, metrics[name]['value'])}" for name in _sound_headlines(summary)]
+    without = _text("without a judge", metrics=", ".join(values)) if values else None
+    return _joined(_text("no model judged"), without, unsupported_facts_sentence(summary))
+
+
+def _sound_headlines(summary: EvaluationSummary) -> list[str]:
+    """Return the first metrics that have a value and do not depend on a stand-in, the main one first."""
+    metrics = summary["metrics"]
+    names = shown_headlines(summary["tier"], metrics)
+    sound = [name for name in names if name in _values(metrics) and metrics[name]["judge"] != "stand-in"]
+    also_shown = TIERS[summary["tier"]].also_shown
+    return sorted(sound, key=lambda name: name not in also_shown) if has_stand_in(summary) else sound
+
+
+def certainty_sentence(summary: EvaluationSummary) -> TranslatedText | None:
+    """Return how sure the main metric is: its interval, and what is doubtful about its judge; None if unmeasured."""
+    main = next(iter(_sound_headlines(summary)), None)
+    if main is None:
+        return None
+    metric = summary["metrics"][main]
+    interval = format_plain_interval(metric, partial(format_metric, main))
+    parts = [_text("certainty", metric=main, value=format_metric(main, metric["value"]), interval=interval)]
+    if metric["judge"] not in (None, "passed") and summary["tier"] != "judge":  # the sentence on its exam says it there
+        parts.append(_text("doubtful judge", {"standing": translations("standings", metric["judge"])}))
+    return _joined(*parts[not interval :]) if parts[not interval :] else None
 
 
 def _resting_on(summary: EvaluationSummary) -> TranslatedText | None:
@@ -167,6 +237,8 @@ def advise_next_step(summary: EvaluationSummary) -> tuple[TranslatedText, Condit
         return _text("resume", id=summary["evaluation_id"], tier=summary["tier"]), {}
     if summary["state"] == "invalid" or summary["coverage"] is None:
         return _about_coverage(summary)
+    if has_stand_in(summary):
+        return _text("set a judge"), {}
     if summary["tier"] in ("tier1", "real_users") and {"hit_rate@1", "hit_rate@10"} <= values.keys():
         return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
     if "failures" in summary and summary["failures"]["counts"]:

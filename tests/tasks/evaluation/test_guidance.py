@@ -6,10 +6,11 @@ import pytest
 
 from yarus.metrics.table import GOALS, METRICS, grades
 from yarus.tasks.config.texts import texts
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation.guidance import (
     advise_next_step,
     case_names,
+    certainty_sentence,
     choose_first_evaluation,
     find_weakest_tier,
     lead_sentence,
@@ -54,13 +55,14 @@ SOUND = [
             "tier2",
             "avg_faithfulness",
         ),
-        # Explaining tiers are named only if all tiers that users notice are sound, and then before good ones.
+        # The judge is named only if all tiers that users notice are sound, embeddings only if nothing else is measured.
         (
             [make_summary("tier0", silhouette_score=-0.5), make_summary("tier3", avg_e2e_score=0.5)],
             "tier3",
             "avg_e2e_score",
         ),
-        ([*SOUND, make_summary("tier0", silhouette_score=-0.5)], "tier0", "silhouette_score"),
+        ([*SOUND, make_summary("tier0", silhouette_score=-0.5)], "tier1", "hit_rate@1"),
+        ([make_summary("tier0", silhouette_score=-0.5)], "tier0", "silhouette_score"),
         ([*SOUND, make_summary("judge", consistency_score=0.5)], "judge", "consistency_score"),
         # All sound: the lowest grade.
         (SOUND, "tier1", "hit_rate@1"),
@@ -135,6 +137,52 @@ def test_lead_names_the_weakest_tier() -> None:
     assert lead_sentence([make_summary("tier2", avg_faithfulness=0.95)])["en"].startswith(
         "Every graded tier is excellent."
     )
+
+
+def test_lead_puts_users_before_failed_embeddings() -> None:
+    failed: Document = {"tier": "tier0", "state": "failed", "error": "no database"}
+    assert lead_sentence([failed, *SOUND])["en"] == (
+        "No tier needs attention. The lowest is retrieval: right passage first 0.700. "
+        "Not measured, because the run failed: embeddings."
+    )
+    assert lead_sentence([failed])["en"] == "Not measured, because the run failed: embeddings."
+
+
+def make_stand_in_summary() -> Document:
+    values = {"avg_e2e_score": 0.34, "avg_semantic_similarity": 0.2, "refusal_rate": 0.1, "hit_rate@1": 0.183}
+    summary = make_summary("tier3", **values) | {"failures": {"counts": {"generation": 9}}}
+    summary["metrics"]["avg_e2e_score"] |= {"judge": "stand-in", "grade": None, "grade_high": None}
+    return summary
+
+
+def test_stand_in_judge_gives_no_sentence_on_quality() -> None:
+    summary = make_stand_in_summary()
+    assert summary_sentence(summary)["en"] == (
+        "Quality was not measured: no language model judged. "
+        "Measured without a judge: hit_rate@1 0.183, avg_semantic_similarity 0.200."
+    )
+    assert advise_next_step(summary)[0]["en"].startswith("To measure quality, let a language model judge")
+    embeddings = make_summary("tier0", silhouette_score=-0.5)
+    assert lead_sentence([embeddings, summary]) == summary_sentence(summary), "embeddings do not lead"
+    assert lead_sentence([*SOUND, summary])["en"].endswith(
+        "No language model judged, so the quality is not known of: the whole system."
+    )
+
+
+def test_certainty_names_interval_and_doubtful_judge() -> None:
+    summary = make_summary("tier3", avg_e2e_score=0.65)
+    summary["metrics"]["avg_e2e_score"] |= {"ci_low": 0.55, "ci_high": 0.75, "judge": "failed"}
+    sentence = certainty_sentence(summary)
+    assert sentence is not None and sentence["en"] == (
+        "avg_e2e_score is 0.650, 95 % interval 0.550 – 0.750. Judge failed its exam: do not act on this number yet."
+    )
+    assert certainty_sentence(make_summary("tier3", avg_e2e_score=None)) is None
+
+
+def test_hit_rate_is_shown_with_headlines_of_tier3_if_measured() -> None:
+    assert "hit_rate@1" not in TIERS["tier3"].headlines, "the tests of headlines and the default gate stay as they are"
+    assert shown_headlines("tier3", make_stand_in_summary()["metrics"])[-1] == "hit_rate@1"
+    assert "hit_rate@1" not in shown_headlines("tier3", make_summary("tier3", **{"hit_rate@1": None})["metrics"])
 
 
 def test_lead_is_cautious_when_interval_spans_grades() -> None:
