@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+show_all = click.option("--all", "show_all", is_flag=True, help="Print all metrics, reasons and details.")
 
 
 def add_verbosity_options(command: Callable[..., None]) -> Callable[..., None]:

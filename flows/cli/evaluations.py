@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yarus.flows.cli import as_json, block_pandas_import, format_json, open_database, parse_tags, warn_about_pseudonyms
+from yarus.flows.cli import (
+    as_json,
+    block_pandas_import,
+    format_json,
+    open_database,
+    parse_tags,
+    show_all,
+    warn_about_pseudonyms,
+)
 
 if TYPE_CHECKING:
     from yarus.tasks.config.settings import Language
@@ -36,8 +44,9 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 
 @click.command()
 @click.argument("evaluation")
+@show_all
 @as_json
-def show(evaluation: str, as_json: bool) -> None:
+def show(evaluation: str, show_all: bool, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
     from yarus.tasks.config.settings import get_settings
     from yarus.tasks.evaluation.summary import has_metrics, read_summary
@@ -50,7 +59,7 @@ def show(evaluation: str, as_json: bool) -> None:
         from yarus.flows.terminal.differences.comparison import print_changes
         from yarus.flows.terminal.summary import print_summary
 
-        print_summary(document, get_settings().language)
+        print_summary(document, get_settings().language, show_all=show_all)
         if has_metrics(document):
             print_changes(open_database(), [document["evaluation_id"]], get_settings().language)
 

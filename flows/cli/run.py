@@ -1,11 +1,12 @@
 """`yarus run`, `demo` and `doctor`: evaluations from the command line."""
 
+from functools import partial
 from typing import Any
 
 import click
 
 from yarus.db.messages import Words
-from yarus.flows.cli import add_verbosity_options, as_json, format_json, open_database, print_document
+from yarus.flows.cli import add_verbosity_options, as_json, format_json, open_database, print_document, show_all
 from yarus.flows.cli.shell.language import get_language, translate
 
 
@@ -28,6 +29,7 @@ from yarus.flows.cli.shell.language import get_language, translate
     "evaluation of the tier and source, or in this one.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the estimated calls, tokens, cost and time, and exit.")
+@show_all
 @as_json
 @click.pass_context
 @add_verbosity_options
@@ -37,6 +39,7 @@ def run(
     tier: str,
     pairs: tuple[str, ...],
     dry_run: bool,
+    show_all: bool,
     as_json: bool,
     level: int,
     **options: Any,
@@ -61,22 +64,24 @@ def run(
 
             print_document(asdict(estimate_calls(tier, parsed)), print_plans, as_json=as_json)
         else:
-            _print_and_exit(run_flow(tier, parsed, level=level), as_json=as_json)
+            _print_and_exit(run_flow(tier, parsed, level=level), show_all=show_all, as_json=as_json)
     except NothingFailedError as error:
         click.echo(format_json({"failed_in": error.of, "failed": 0}) if as_json else f"yarus: {translate(error)}")
 
 
 @click.command()
+@show_all
 @as_json
 @add_verbosity_options
-def demo(as_json: bool, level: int) -> None:
+def demo(show_all: bool, as_json: bool, level: int) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
     click.echo(
         translate(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True
     )
     from yarus.flows.cli.runner import parse_parameters, run_flow
 
-    _print_and_exit(run_flow("nightly", parse_parameters("nightly", {}, (), ()), level=level), as_json=as_json)
+    night = run_flow("nightly", parse_parameters("nightly", {}, (), ()), level=level)
+    _print_and_exit(night, show_all=show_all, as_json=as_json)
 
 
 @click.command()
@@ -94,14 +99,14 @@ def doctor(as_json: bool) -> None:
     raise SystemExit(max((check.code for check in checks), default=0))
 
 
-def _print_and_exit(summary: Any, *, as_json: bool) -> None:
+def _print_and_exit(summary: Any, *, show_all: bool, as_json: bool) -> None:
     from yarus.deployments.prefect.flow_states import has_passed
 
-    print_document(summary, _print_finished, as_json=as_json)
+    print_document(summary, partial(_print_finished, show_all=show_all), as_json=as_json)
     raise SystemExit(0 if has_passed(summary) else 1)
 
 
-def _print_finished(summary: Any, language: str) -> None:
+def _print_finished(summary: Any, language: str, *, show_all: bool) -> None:
     from yarus.deployments.prefect.artifacts import gate_text
     from yarus.flows.terminal.differences.comparison import print_changes
     from yarus.flows.terminal.summary import print_overview, print_summary
@@ -110,14 +115,15 @@ def _print_finished(summary: Any, language: str) -> None:
 
     evaluations = summary.get("evaluations", [summary])
     with_metrics = [evaluation for evaluation in evaluations if evaluation.get("metrics")]
-    for evaluation in with_metrics:
-        print_summary(evaluation, language)
     if "sweep_id" in summary or "robustness_id" in summary:
         from yarus.flows.terminal.experiments import print_robustness, print_sweep
 
         (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
     elif "evaluations" in summary:
         print_overview(summary, language)
+    if show_all or "evaluations" not in summary:
+        for evaluation in with_metrics:
+            print_summary(evaluation, language, show_all=show_all)
     if with_metrics:
         print_changes(open_database(), [evaluation["evaluation_id"] for evaluation in with_metrics], language)
     for evaluation in evaluations:

@@ -19,14 +19,15 @@ from yarus.flows.terminal.printing import (
 from yarus.tasks.cases.vocabulary import HEADLINE_STRATUM, MEASURED_STATUSES
 from yarus.tasks.config.texts import texts
 from yarus.tasks.config.texts.messages import told, translate_value
-from yarus.tasks.config.tiers import TIERS
+from yarus.tasks.config.tiers import TIERS, shown_headlines
 from yarus.tasks.evaluation.config import format_label
 from yarus.tasks.evaluation.findings.exam import exam_tables
-from yarus.tasks.evaluation.findings.findings import FINDINGS
 from yarus.tasks.evaluation.guidance import (
     advise_next_step,
     case_names,
+    certainty_sentence,
     choose_first_evaluation,
+    finding_sentences,
     lead_sentence,
     summary_sentence,
     unsupported_facts_sentence,
@@ -58,81 +59,129 @@ def make_exam_tables(summary: EvaluationSummary, language: str) -> tuple[Table, 
 
 MAX_NAMES = 3
 """Maximum number of names of metrics in a line about several."""
+MAX_REASONS = 4
+"""Maximum number of reasons why metrics were not measured; those of headline metrics come first."""
 SYSTEM_PARTS: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
 SYSTEM_PARTS += ("reranker_identity", "rerank_depth", "generator_prompt", "texts", "unit", "k", "similarity_embedder")
 
 
-def print_summary(summary: EvaluationSummary, language: str) -> None:
-    """Print an evaluation: its metrics with grades, what could not be measured and why, where the files are."""
+def print_summary(summary: EvaluationSummary, language: str, *, show_all: bool = False) -> None:
+    """Print an evaluation: the answer, the headline metrics with grades, and what could not be measured and why.
+
+    Args:
+        summary: returned by `yarus.tasks.evaluation.summary.read_summary`.
+        language: ru or en.
+        show_all: print all metrics, reasons, kinds of the exam, the system and the comparability key, too.
+    """
     words = texts("terminal", language)
     console = make_console()
+    console.print()
+    for line in _list_answer_lines(summary, language):
+        console.print(clean(line), style="bold", soft_wrap=True)
     tier, state = get_tier_name(summary["tier"], language), _format_state(summary, language)
-    console.print(f"\n[bold]{tier}[/] · {clean(summary['source'])} · {state} {clean(format_label(summary))}".rstrip())
+    console.print(f"{tier} · {clean(summary['source'])} · {state} {clean(format_label(summary))}".rstrip())
     if summary["cases"]:
         console.print(f"{words['case set']}: {clean(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
-    if _describe_system(summary["system"], language):
-        console.print(f"{words['system']}: {clean(_describe_system(summary['system'], language))}", style="dim")
+    system = _describe_system(summary["system"], language) if show_all else ""
+    if system:
+        console.print(f"{words['system']}: {clean(system)}", style="dim")
     if summary["metrics"]:
         for part in _list_strata(summary["tier"], summary.get("strata", {}), language):
             console.print(part)
-        metrics = {name: metric for name, metric in summary["metrics"].items() if not name.startswith("exam_")}
-        _print_metrics(console, metrics, language)
+        _print_metrics(console, summary, language, show_all=show_all)
     if "exam" in summary:
-        console.print(*make_exam_tables(summary, language))
+        console.print(*make_exam_tables(summary, language)[: 2 if show_all else 1])
     _print_statuses(console, summary, language)
-    findings = (sentence[language] for feature in FINDINGS for sentence in feature.sentences(summary))
+    findings = (sentence[language] for sentence in finding_sentences(summary))
     for line in (*_list_bounds(summary, language), *findings, *_list_interpretations(summary, language)):
         console.print(clean(line), soft_wrap=True)
     for note in summary["notes"]:
         console.print(clean(texts("notes", language)[note["note"]].format(**note)), soft_wrap=True)
-    if summary["error"]:
-        console.print(clean(told(summary["error"], language)), style="yellow")
+    for line in _list_stored(summary, language, show_all=show_all):
+        console.print(clean(line), soft_wrap=True)
+
+
+def _list_stored(summary: EvaluationSummary, language: str, *, show_all: bool) -> Iterator[str]:
+    """Yield where the cases are stored, and with `show_all` the comparability key."""
+    words = texts("terminal", language)
+    if summary["parquet"] and show_all:
+        yield f"{words['key']}: {summary['comparability_key']}"
     if summary["parquet"]:
-        console.print(f"{words['key']}: {summary['comparability_key']}")
-        console.print(f"{words['file']}: {clean(summary['parquet'])}", soft_wrap=True)
-        console.print(_format_advice(summary, language), soft_wrap=True)
+        yield f"{words['file']}: {summary['parquet']}"
+
+
+def _list_answer_lines(summary: EvaluationSummary, language: str) -> Iterator[str]:
+    """Yield the answer: what was measured and how sure it is, or why it cannot be said; then what to do."""
+    if summary["error"]:
+        yield told(summary["error"], language)
+    if summary["state"] == "completed":
+        certainty = certainty_sentence(summary)
+        yield " ".join(sentence[language] for sentence in (summary_sentence(summary), certainty) if sentence)
+    if summary["parquet"] or not has_metrics(summary):
+        yield _format_advice(summary, language)
 
 
 def _format_advice(summary: EvaluationSummary, language: str) -> str:
     """Return what to do next, and the command that shows the cases in question, if there are any."""
     advice, condition = advise_next_step(summary)
     if not condition:
-        return clean(advice[language])
+        return advice[language]
     values = {"advice": advice[language], "id": summary["evaluation_id"], "where": format_condition(condition)}
-    return clean(texts("terminal", language)["read"].format(**values))
+    return texts("terminal", language)["read"].format(**values)
 
 
 def print_overview(night: NightDocument, language: str) -> None:
-    """Print the headline metrics of all tiers of a nightly run."""
-    words = texts("terminal", language)
+    """Print the answer of a nightly run, then the headline metrics of all tiers."""
+    words, console = texts("terminal", language), make_console()
+    console.print()
+    console.print(clean(lead_sentence(night["evaluations"])[language]), style="bold", soft_wrap=True)
+    if foremost := choose_first_evaluation(evaluations_with_metrics(night)):
+        advice = clean(advise_next_step(foremost)[0][language])
+        console.print(f"{texts('statements', language)['what next']}: {advice}", style="bold", soft_wrap=True)
     table = make_titled_table(words["overview"])
     for name in ("tier", "metric", "value", "interval", "measured", "grade"):
         table.add_column(words[name], no_wrap=name != "grade")
+    unmeasured: list[str] = []
     for summary in night["evaluations"]:
         tier = get_tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
             table.add_row(tier, _format_state(summary, language), clean(told(summary["error"] or "", language)))
         if has_metrics(summary):
-            for cells in _list_headline_rows(summary, language):
-                table.add_row(tier, *cells)
-                tier = ""
-    console = make_console()
+            headlines = _select_headlines(summary)
+            for name, metric in headlines.items():
+                if metric["value"] is not None:
+                    table.add_row(tier, *_format_cells(name, metric, language))
+                    tier = ""
+            name = texts(f"tiers.{summary['tier']}", language)["short"]
+            unmeasured += [f"{name}: {line}" for line in _list_unmeasured(headlines, language)]
     console.print("", table)
-    console.print(lead_sentence(night["evaluations"])[language], style="bold", soft_wrap=True)
-    if foremost := choose_first_evaluation(evaluations_with_metrics(night)):
-        advice = clean(advise_next_step(foremost)[0][language])
-        console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
+    for line in unmeasured:
+        console.print(f"[yellow]{clean(line)}[/]", soft_wrap=True)
+    console.print(words["details"], style="dim", soft_wrap=True)
 
 
 def _format_state(summary: EvaluationSummary | FailedEvaluation, language: str) -> str:
     return add_colour(texts("states", language)[summary["state"]], summary["state"])
 
 
-def _print_metrics(console: Console, metrics: Mapping[str, MetricSummary], language: str) -> None:
-    if any(metric["value"] is not None for metric in metrics.values()):
-        console.print(_make_metric_table(metrics, language))
-    for line in _list_unmeasured(metrics, language):
+def _print_metrics(console: Console, summary: EvaluationSummary, language: str, *, show_all: bool) -> None:
+    """Print the table of metrics that have a value, and one line per reason for the others."""
+    words = texts("terminal", language)
+    metrics = {name: metric for name, metric in summary["metrics"].items() if not name.startswith("exam_")}
+    first = _select_headlines(summary)
+    chosen = metrics if show_all else first
+    if any(metric["value"] is not None for metric in chosen.values()):
+        console.print(_make_metric_table(chosen, language))
+    n_more = sum(metric["value"] is not None for metric in metrics.values()) - sum(
+        metric["value"] is not None for metric in chosen.values()
+    )
+    if n_more:
+        console.print(words["more metrics"].format(n=n_more, id=summary["evaluation_id"]), style="dim", soft_wrap=True)
+    lines = list(_list_unmeasured(first | metrics, language))
+    for line in lines if show_all else lines[:MAX_REASONS]:
         console.print(f"[yellow]{clean(line)}[/]", soft_wrap=True)
+    if not show_all and len(lines) > MAX_REASONS:
+        console.print(words["more reasons"].format(n=len(lines) - MAX_REASONS), style="dim", soft_wrap=True)
 
 
 def _make_metric_table(metrics: Mapping[str, MetricSummary], language: str) -> Table:
@@ -167,29 +216,20 @@ def _group_by_reason(metrics: Mapping[str, MetricSummary]) -> dict[str, list[str
     return names_by_reason
 
 
-def _list_headline_rows(summary: EvaluationSummary, language: str) -> Iterator[tuple[str, ...]]:
-    """Yield a tier's headline metrics: one row per metric, and one for all without a value for the same reason."""
-    headlines = {name: summary["metrics"][name] for name in TIERS[summary["tier"]].headlines}
-    groups_by_first = {names[0]: names for names in _group_by_reason(headlines).values()}
-    for name, metric in headlines.items():
-        if metric["value"] is not None or name in groups_by_first:
-            n_more = len(groups_by_first.get(name, ())) - 1
-            label, *cells = _format_cells(name, metric, language)
-            yield (f"{label} +{n_more}" if n_more > 0 else label, *cells)
+def _select_headlines(summary: EvaluationSummary) -> dict[str, MetricSummary]:
+    """Return the metrics that a table shows first."""
+    metrics = summary["metrics"]
+    return {name: metrics[name] for name in shown_headlines(summary["tier"], metrics) if name in metrics}
 
 
 def _format_cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
-    counted = f"{metric['n_scored']} / {metric['n_total']}"
-    if metric["value"] is None:
-        missing = texts("terminal", language)["not measured"]
-        return name, f"[yellow]{missing}[/]", "", counted, clean(told(metric["reason"] or "", language))
     grade_names = format_grade(metric)
     grade = add_colour(grade_names[language], metric["grade"] or "") if grade_names else ""
     return (
         name,
-        format_metric(name, metric["value"]),
+        "" if metric["value"] is None else format_metric(name, metric["value"]),
         format_plain_interval(metric, partial(format_metric, name)),
-        counted,
+        f"{metric['n_scored']} / {metric['n_total']}",
         grade,
     )
 
@@ -238,9 +278,8 @@ def _list_interpretations(summary: EvaluationSummary, language: str) -> Iterator
     yield from list_correction_lines(metrics, language)
     if invented := unsupported_facts_sentence(summary):
         yield words["unsupported facts"].format(said=invented[language], id=summary["evaluation_id"])
-    if summary["tier"] != "judge" or not metrics:
+    if summary["tier"] != "judge":
         return
-    yield summary_sentence(summary)[language]
     for name in (name for name in metrics if name.startswith("bias_")):
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):

@@ -11,12 +11,17 @@ from yarus.metrics.table import GOALS, METRICS, GradeRange
 from yarus.tasks.cases.vocabulary import MEASURED_STATUSES, UNMEASURABLE_STATUSES
 from yarus.tasks.config.texts import LANGUAGES, TranslatedText, texts, translations
 from yarus.tasks.config.tiers import TIERS, shown_headlines
+from yarus.tasks.evaluation.findings import failures, showing
 from yarus.tasks.evaluation.findings.exam import exam_text
+from yarus.tasks.evaluation.findings.finding import Feature
+from yarus.tasks.evaluation.findings.findings import FINDINGS
 from yarus.tasks.evaluation.number_format import format_metric, format_percent, format_plain_interval
 from yarus.tasks.evaluation.summary import EvaluationSummary, FailedEvaluation, MetricSummary, has_metrics
 
 Condition = dict[str, Any]
 """A filter of cases: metric, min, max, failure, status."""
+JUDGED_FINDINGS: tuple[Feature, ...] = (failures, showing)
+"""Findings that rest on what the judge scored."""
 EXPLAINING_TIER = "tier0"
 """The tier that explains others and leads a report only if nothing else was measured."""
 FAIR_KAPPA = 0.4
@@ -173,6 +178,12 @@ def _stand_in_text(summary: EvaluationSummary) -> TranslatedText:
     return _joined(_text("no model judged"), without, unsupported_facts_sentence(summary))
 
 
+def finding_sentences(summary: EvaluationSummary) -> Iterator[TranslatedText]:
+    """Yield the sentences of an evaluation's findings; of a stand-in's scores only what needs no judge."""
+    features = [feature for feature in FINDINGS if not (has_stand_in(summary) and feature in JUDGED_FINDINGS)]
+    yield from (sentence for feature in features for sentence in feature.sentences(summary))
+
+
 def _sound_headlines(summary: EvaluationSummary) -> list[str]:
     """Return the first metrics that have a value and do not depend on a stand-in, the main one first."""
     metrics = summary["metrics"]
@@ -189,7 +200,7 @@ def certainty_sentence(summary: EvaluationSummary) -> TranslatedText | None:
         return None
     metric = summary["metrics"][main]
     interval = format_plain_interval(metric, partial(format_metric, main))
-    parts = [_text("certainty", metric=main, value=format_metric(main, metric["value"]), interval=interval)]
+    parts = [_text("certainty", metric=main, interval=interval)]
     if metric["judge"] not in (None, "passed") and summary["tier"] != "judge":  # the sentence on its exam says it there
         parts.append(_text("doubtful judge", {"standing": translations("standings", metric["judge"])}))
     return _joined(*parts[not interval :]) if parts[not interval :] else None

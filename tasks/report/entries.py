@@ -24,7 +24,7 @@ from yarus.tasks.evaluation.config import EvaluationConfig
 from yarus.tasks.evaluation.findings import failures, showing
 from yarus.tasks.evaluation.findings.exam import exam_tables
 from yarus.tasks.evaluation.findings.findings import FINDINGS
-from yarus.tasks.evaluation.guidance import case_kind, case_names
+from yarus.tasks.evaluation.guidance import case_kind, case_names, has_stand_in
 from yarus.tasks.evaluation.number_format import (
     THIN_SPACE,
     format_difference_interval,
@@ -148,7 +148,7 @@ def entry_view(entry: ReportEntry) -> Document:
             if feature not in FINDINGS_WITH_FIGURES
             for sentence in feature.sentences(summary)
         ],
-        "price": list(showing.sentences(summary)),
+        "price": [] if has_stand_in(summary) else list(showing.sentences(summary)),
         "problem": entry.problem,
         "stand_ins": has_stand_ins(entry.row),
         "made": {name: getattr(config, name) for name in TRACE_SETTINGS},

@@ -1,5 +1,6 @@
 """Incomplete labels: the questions with a label against those without, as figures, JSON and sentences."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,10 @@ MAX_TOPICS = 8
 """Number of most frequent pages that are compared."""
 MIDDLE_RANK = 0.5
 """Relative rank of a question without a value: the middle."""
+
+
+ONE_LABEL_METRICS = ("hit_rate@10", "recall@10", "hit_rate@1", "judged@1")
+"""The first two are equal with one relevant label per question, the others without labels of irrelevant results."""
 
 
 def find_incomplete_labels(cases: pa.Table, headlines: Sequence[str]) -> Incomplete:
@@ -147,11 +152,26 @@ def sentences(summary: Mapping[str, Any]) -> Iterator[TranslatedText]:
         return
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
-    if bounds := _bounds(summary, document):
+    values = {name: metric["value"] for name, metric in summary["metrics"].items()}
+    if not has_one_label_per_question(values) and (bounds := _bounds(summary, document)):
         judged = summary["metrics"]["judged@10"]["value"] or 0
         yield translations("incomplete", "unjudged", judged=format_percent(judged), bounds=bounds)
     if questions := document["questions"]:
         yield from _questions(questions, headlines)
+
+
+def has_one_label_per_question(values: Mapping[str, float | None]) -> bool:
+    """Return whether metric values show that each question has one relevant label and no other.
+
+    Sets like SQuAD are labelled so on purpose; their unjudged results are no gap in the labels.
+
+    Args:
+        values: metric -> mean over the questions.
+    """
+    found, recalled, first, judged = (values.get(name) for name in ONE_LABEL_METRICS)
+    if not found or recalled is None or first is None or judged is None:
+        return False
+    return math.isclose(found, recalled) and math.isclose(first, judged, abs_tol=1e-9)
 
 
 def _bounds(summary: Mapping[str, Any], document: Incomplete) -> str:

@@ -174,7 +174,7 @@ def test_certainty_names_interval_and_doubtful_judge() -> None:
     summary["metrics"]["avg_e2e_score"] |= {"ci_low": 0.55, "ci_high": 0.75, "judge": "failed"}
     sentence = certainty_sentence(summary)
     assert sentence is not None and sentence["en"] == (
-        "avg_e2e_score is 0.650, 95 % interval 0.550 – 0.750. Judge failed its exam: do not act on this number yet."
+        "The 95 % interval of avg_e2e_score is 0.550 – 0.750. Judge failed its exam: do not act on this number yet."
     )
     assert certainty_sentence(make_summary("tier3", avg_e2e_score=None)) is None
 

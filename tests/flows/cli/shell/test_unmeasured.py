@@ -20,9 +20,9 @@ def unmatched(at_home: Path, engine: Engine) -> str:
     return store_source(engine, "unmatched", rows, make_passages(10))
 
 
-def print_lines(capsys: pytest.CaptureFixture[str], summary: Any, language: str = "en") -> list[str]:
+def print_lines(capsys: pytest.CaptureFixture[str], summary: Any, language: str = "en", **options: bool) -> list[str]:
     capsys.readouterr()
-    print_summary(summary, language)
+    print_summary(summary, language, **options)
     return [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
@@ -47,17 +47,31 @@ def test_unmeasured_lines_are_translated(unmatched: str, capsys: pytest.CaptureF
     assert "В метках doc-0, doc-1, doc-10; в корпусе c0, c1, c2." in output
 
 
-def test_overview_has_a_row_per_reason(unmatched: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_overview_has_a_line_per_reason(unmatched: str, capsys: pytest.CaptureFixture[str]) -> None:
     summary = evaluate("tier1", source=unmatched, retriever="fulltext")
     capsys.readouterr()
     print_overview({"state": "invalid", "evaluations": [summary]}, "en")  # type: ignore[typeddict-item]
     out = capsys.readouterr().out
     assert out.count("not measured") == 1
-    assert "hit_rate@1 +2" in out
+    assert "Retrieval: 3 metrics not measured: no label matches a chunk of the corpus (hit_rate@1, mrr, ndcg@10)" in out
 
 
 def test_measured_metrics_keep_their_rows(at_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = evaluate("tier1", source=load(tmp_path, "matched", map(question, range(10))), retriever="fulltext")
-    lines = print_lines(capsys, summary)
+    lines = print_lines(capsys, summary, show_all=True)
     assert sum(line.startswith(LABELLED) for line in lines) == 4
     assert not any("not measured" in line for line in lines)
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_first_screen_has_answer_then_headlines(
+    at_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], language: str
+) -> None:
+    summary = evaluate("tier1", source=load(tmp_path, "answered", map(question, range(10))), retriever="fulltext")
+    lines = [line for line in print_lines(capsys, summary, language) if line]
+    assert len(lines) <= 40
+    assert lines[0].startswith({"en": "The right passage comes first for ", "ru": "Нужное стоит первым у "}[language])
+    assert {"en": "The 95 % interval of hit_rate@1 is ", "ru": "95 % интервал hit_rate@1: "}[language] in lines[0]
+    [hint] = [line for line in lines if line.endswith(f"yarus show {summary['evaluation_id']} --all")]
+    assert not any(line.startswith(("hit_rate@5", "recall@")) for line in lines), hint
+    assert len(print_lines(capsys, summary, language, show_all=True)) > len(lines)
